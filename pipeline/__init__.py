@@ -1,0 +1,1 @@
+"""gpufare: dollars per finished training job, from the providers' own price pages."""

@@ -1,0 +1,69 @@
+"""Where gpufare keeps its data and where it finds its SQL and catalogue.
+
+One environment variable, ``GPUFARE_HOME``, moves everything that gpufare writes.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+HOME_VARIABLE = "GPUFARE_HOME"
+
+
+def _resource_root() -> Path:
+    """The folder that holds sql/ and catalog/: inside the wheel, or the top of a clone."""
+    bundled = Path(__file__).parent / "bundled"
+    return bundled if bundled.is_dir() else Path(__file__).parent.parent
+
+
+SQL_DIR = _resource_root() / "sql"
+CATALOG_DIR = _resource_root() / "catalog"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folders under one GPUFARE_HOME.
+
+    ``archive`` and ``offers`` are the record; everything else can be rebuilt from them.
+    """
+
+    root: Path
+
+    @property
+    def archive(self) -> Path:
+        """Raw answers, immutable: archive/<source>/<day>/<capture>/."""
+        return self.root / "archive"
+
+    @property
+    def offers(self) -> Path:
+        """Accepted offers, one Parquet file per source and day."""
+        return self.root / "offers"
+
+    @property
+    def rejects(self) -> Path:
+        """Rows left out, with their reason, one Parquet file per source and day."""
+        return self.root / "rejects"
+
+    @property
+    def outcomes(self) -> Path:
+        """What became of each capture and read, one JSON file per source and day."""
+        return self.root / "outcomes"
+
+    @property
+    def warehouse(self) -> Path:
+        """The working database; only one process opens it, for writing."""
+        return self.root / "warehouse.duckdb"
+
+    @property
+    def published(self) -> Path:
+        """The read-only database that users query."""
+        return self.root / "published" / "gpufare.duckdb"
+
+
+def home() -> Home:
+    """Return the data home: $GPUFARE_HOME, or the user's data folder."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    root = Path(chosen) if chosen else Path(platformdirs.user_data_dir("gpufare", appauthor=False))
+    return Home(root.expanduser().absolute())
