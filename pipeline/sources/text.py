@@ -1,0 +1,107 @@
+"""Strict reading of what price pages write: text, marks of absence, numbers and money.
+
+Nothing is guessed. Text that is not exactly one readable number raises UnreadableError, and the reader
+turns that into a reject.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+HOURLY = frozenset(
+    f"{thing}{hour}"
+    for thing in ("", "gpu-", "gpu/", "instance-", "instance/")
+    for hour in ("h", "hr", "hour", "1hour")
+) | {""}
+"""Spellings of "per hour" behind a price, in lower case and without spaces; "" is a bare price."""
+
+_NOT_OFFERED = frozenset({"", "-", "--", "n/a", "na", "n/a*", "none", "null", "tbd", "x", "coming soon"})
+_CONTACT = re.compile(
+    r"\b(?:contact|talk to|get in touch|get a quote|request|inquire|sold out)\b", re.IGNORECASE
+)
+_MARKDOWN_LINK = re.compile(r"\[([^\[\]]{0,200})\]\([^()]{0,400}\)")
+# A footnote must go before NFKC folds ¹ into 1: "$3.99¹" is not 3.991.
+_FOOTNOTE = re.compile(r"[⁰¹²³⁴-⁹†‡]|\^[\d*]{1,4}\^?|\*+")
+_DASHES = re.compile(r"[‐-―−]")
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
+_NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?"
+_FLOOR = r"(?:(?:starting\s)?(?:from|at)|as low as)"
+_SIGNS = {"USD": r"(?:US\s?)?\$", "EUR": "€", "GBP": "£"}
+
+
+class UnreadableError(ValueError):
+    """A cell does not hold exactly one value of the expected kind."""
+
+
+def squeeze(text: str) -> str:
+    """Text in one Unicode form, with single spaces and without invisible characters and footnote marks."""
+    text = _MARKDOWN_LINK.sub(r"\1", _FOOTNOTE.sub("", _INVISIBLE.sub("", text)))
+    return " ".join(_DASHES.sub("-", unicodedata.normalize("NFKC", text)).split())
+
+
+def is_not_offered(text: str) -> bool:
+    """Does the cell say that there is no list price: empty, a dash, N/A, "Contact sales"?"""
+    text = squeeze(text).lower()
+    return text in _NOT_OFFERED or bool(_CONTACT.search(text))
+
+
+def is_floor(text: str) -> bool:
+    """Does the cell give the lowest of several prices ("from $1.55")?"""
+    return re.match(_FLOOR + r"\b", squeeze(text), re.IGNORECASE) is not None
+
+
+def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> Decimal:
+    """The amount in a cell such as ``$ 3.49 /hr``, ``from $1.55`` or ``$2 .0000/ 1 hour``.
+
+    ``units`` are the spellings allowed behind the amount (lower case, no spaces, without the slash).
+    Raises UnreadableError for another currency, another unit, several numbers or none.
+    """
+    sign = _SIGNS[currency]
+    amount = r"(?P<number>\d[\d,]*(?:\s?\.\s?\d+)?)"
+    code = rf"\s?{currency}"
+    shapes = (
+        rf"{sign}\s?{amount}(?:{code})?",
+        rf"{currency}\s?{sign}?\s?{amount}",
+        rf"{amount}\s?(?:{sign}|{currency})",
+    )
+    unit = r"(?:\s?(?:/|\bper\b)\s?(?P<unit>[a-z0-9/ -]{1,40}))?"
+    cell = squeeze(text)
+    for shape in shapes:
+        found = re.fullmatch(rf"(?:{_FLOOR}\s)?{shape}{unit}", cell, re.IGNORECASE)
+        if found:
+            spelled = re.sub(r"\s", "", found["unit"] or "").lower()
+            if spelled not in units:
+                raise UnreadableError(f"{cell!r} is a price per {spelled!r}")
+            return number(re.sub(r"\s", "", found["number"]))
+    raise UnreadableError(f"{cell!r} is not one {currency} price")
+
+
+def number(value: Any) -> Decimal:
+    """A JSON number or a plain numeric text (``26.00``, ``1,940.00``, ``0E-9``) as Decimal.
+
+    Raises UnreadableError for anything else, NaN and infinities included.
+    """
+    if isinstance(value, bool) or value is None:
+        raise UnreadableError(f"{value!r} is not a number")
+    if isinstance(value, int | Decimal):
+        return Decimal(value)
+    if isinstance(value, float):
+        return number(repr(value))
+    if isinstance(value, str):
+        cell = squeeze(value)
+        if re.fullmatch(rf"-?{_NUMBER}(?:[eE][+-]?\d{{1,3}})?", cell):
+            try:
+                return Decimal(cell.replace(",", ""))
+            except InvalidOperation as error:
+                raise UnreadableError(f"{cell!r} is not a number") from error
+    raise UnreadableError(f"{value!r} is not a number")
+
+
+def whole_number(value: Any) -> int:
+    """A whole number. Raises UnreadableError for anything else."""
+    amount = number(value)
+    if amount != amount.to_integral_value():
+        raise UnreadableError(f"{value!r} is not a whole number")
+    return int(amount)

@@ -1,0 +1,46 @@
+"""Small builders for the readers' tests."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.sources import source_config, source_module
+from pipeline.sources.base import Answer, Listing, Reject
+
+OBSERVED_AT = datetime(2026, 8, 22, 6, tzinfo=UTC)
+PAGES = Path(__file__).parent.parent / "pages"
+CAPTURES = Path(__file__).parents[3] / "shared" / "captures"
+
+
+def answer(
+    body: Any, url: str = "https://prices.example/list", observed_at: datetime = OBSERVED_AT
+) -> Answer:
+    """An archived answer: text and bytes as they are, anything else as JSON."""
+    if isinstance(body, str):
+        body = body.encode()
+    elif not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+    return Answer(url=url, body=body, observed_at=observed_at, sha256=hashlib.sha256(body).hexdigest())
+
+
+def read(source: str, *answers: Answer) -> tuple[list[Listing], list[Reject]]:
+    """What a source's reader makes of answers: its listings and its rejects."""
+    rows = list(source_module(source).read(answers, source_config(source)))
+    return [r for r in rows if isinstance(r, Listing)], [r for r in rows if isinstance(r, Reject)]
+
+
+def page(source: str, name: str) -> str:
+    """A page of tests/pages as text, to make variants of."""
+    return (PAGES / source / name).read_text(encoding="utf-8")
+
+
+def capture(name: str) -> bytes:
+    """A real answer that lies beside the project; the test is skipped where it does not."""
+    path = CAPTURES / name
+    if not path.is_file():
+        pytest.skip(f"{path} is not here")
+    return path.read_bytes()
