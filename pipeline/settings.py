@@ -52,9 +52,24 @@ class Home:
         return self.root / "outcomes"
 
     @property
-    def warehouse(self) -> Path:
-        """The working database; only one process opens it, for writing."""
-        return self.root / "warehouse.duckdb"
+    def exchange_rates(self) -> Path:
+        """The rates that a day's foreign prices were converted with, one JSON file per day."""
+        return self.root / "exchange_rates"
+
+    @property
+    def cache(self) -> Path:
+        """Results that depend on the catalogue and the model only, by the hash of what they rest on."""
+        return self.root / "cache"
+
+    @property
+    def rankings(self) -> Path:
+        """The ranking of each published day, one Parquet file per day: what was published stays."""
+        return self.root / "rankings"
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever builds and publishes: one writer at a time."""
+        return self.root / "publish.lock"
 
     @property
     def published(self) -> Path:

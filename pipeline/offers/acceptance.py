@@ -1,0 +1,186 @@
+"""Does a day's reading of a source deserve to be published?
+
+Acceptance is data: the answer is a verdict with a reason, kept in the outcome row. A source that fails
+here keeps its last good offers; no stored price ever stands in.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from statistics import median
+from typing import Any
+
+from pipeline.offers.contract import Offer, RejectedRow
+from pipeline.sources.config import SourceConfig
+
+COLLAPSE_SHARE = 0.5
+"""Fewer rows than this share of the last accepted reading fail the source."""
+
+SOURCE_JUMP_SHARE = 0.5
+"""When more than this share of a source's known prices jump at once, its page was misread: it fails."""
+
+MARKET_FACTOR = Decimal(5)
+"""An offer this many times above or below the median of other providers is flagged."""
+
+MARKET_MIN_PROVIDERS = 3
+
+SAME_PRICE_TOLERANCE = Decimal("0.05")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a reading is accepted; ``reason`` says why not, ``warnings`` what is odd but let through."""
+
+    accepted: bool
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def judge(offers: Sequence[Offer], config: SourceConfig, last_accepted_rows: int | None) -> Verdict:
+    """Hold a reading against the expectations of the source's yaml and its own last accepted size."""
+    expect = config.expect
+    if not offers:
+        return Verdict(False, "no offers were read")
+    if len(offers) < expect.rows_min:
+        return Verdict(False, f"{len(offers)} offers, fewer than the {expect.rows_min} expected")
+    missing = sorted(set(expect.must_have) - {offer.gpu_id for offer in offers})
+    if missing:
+        return Verdict(False, f"missing what this source always has: {', '.join(missing)}")
+    if last_accepted_rows and len(offers) < COLLAPSE_SHARE * last_accepted_rows:
+        return Verdict(False, f"{len(offers)} offers where the last accepted reading had {last_accepted_rows}")
+    for column, least in expect.fill_min.items():
+        share = sum(getattr(offer, column) is not None for offer in offers) / len(offers)
+        if share < least:
+            return Verdict(False, f"{column} is filled in {share:.0%} of the offers, expected {least:.0%}")
+    warnings = []
+    if expect.rows_max is not None and len(offers) > expect.rows_max:
+        warnings.append(f"{len(offers)} offers, more than the {expect.rows_max} expected")
+    return Verdict(True, warnings=tuple(warnings))
+
+
+def price_key(offer: Offer) -> tuple[Any, ...]:
+    """What makes two offers of different days the same offer."""
+    return (
+        offer.raw_label,
+        offer.instance_type,
+        offer.gpu_count,
+        offer.price_kind,
+        offer.term_days,
+        offer.region,
+        offer.tier,
+        offer.native_unit,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """A day's offers split by how far each price moved. ``failure`` is set when too many moved at once."""
+
+    offers: list[Offer]
+    rejects: list[RejectedRow]
+    failure: str | None = None
+
+
+def quarantine_jumps(
+    offers: Sequence[Offer],
+    previous: Mapping[tuple[Any, ...], Decimal],
+    seen_yesterday: Mapping[tuple[Any, ...], Decimal],
+    config: SourceConfig,
+) -> Quarantine:
+    """Hold back prices that moved more than the yaml allows in a day.
+
+    ``previous`` holds the native prices of the last accepted reading by ``price_key``; keys that stand
+    for several prices (a marketplace's asks) must be left out by the caller. A jump that was already
+    held back in the reading before (``seen_yesterday``) and still stands is believed.
+    """
+    kept: list[Offer] = []
+    held: list[RejectedRow] = []
+    compared = 0
+    for offer in offers:
+        before = previous.get(price_key(offer))
+        if before is None:
+            kept.append(offer)
+            continue
+        compared += 1
+        if _moved(before, offer.native_price) <= config.expect.max_day_change or _stands(
+            seen_yesterday.get(price_key(offer)), offer.native_price
+        ):
+            kept.append(offer)
+        else:
+            held.append(_held_back(offer, before))
+    failure = None
+    if compared >= 2 and len(held) > SOURCE_JUMP_SHARE * compared:
+        failure = f"{len(held)} of {compared} known prices moved by more than {config.expect.max_day_change:.0%}"
+    return Quarantine(kept, held, failure)
+
+
+def _moved(before: Decimal, now: Decimal) -> Decimal:
+    """The change as a share of the smaller price: the same for up and down."""
+    return abs(now - before) / min(now, before)
+
+
+def _stands(yesterday: Decimal | None, now: Decimal) -> bool:
+    return yesterday is not None and _moved(yesterday, now) <= SAME_PRICE_TOLERANCE
+
+
+def _held_back(offer: Offer, before: Decimal) -> RejectedRow:
+    return RejectedRow(
+        source=offer.source,
+        reason="price_jump",
+        detail=(
+            f"{offer.raw_label!r} went from {before} to {offer.native_price} {offer.native_currency}; "
+            "held back until a second reading shows it"
+        ),
+        raw={"price_key": list(price_key(offer)), "native_price": str(offer.native_price)},
+        observed_at=offer.observed_at,
+        source_url=offer.source_url,
+        capture_sha256=offer.capture_sha256,
+    )
+
+
+def unique_prices(offers: Iterable[Offer]) -> dict[tuple[Any, ...], Decimal]:
+    """Native prices by ``price_key``, without keys that stand for more than one offer."""
+    offers = list(offers)
+    counts = Counter(price_key(offer) for offer in offers)
+    return {price_key(o): o.native_price for o in offers if counts[price_key(o)] == 1}
+
+
+def flag_far_from_market(by_source: Mapping[str, Sequence[Offer]]) -> dict[str, list[Offer]]:
+    """Flag offers far from what other providers ask for the same GPU and price kind.
+
+    This is what catches a misread unit (cents, a tenfold price) on a source's first day, when there is no
+    yesterday to compare with. Flagged offers are published but never ranked.
+    """
+    medians = _provider_medians(by_source)
+    return {
+        source: [_flag_if_far(offer, medians) for offer in offers] for source, offers in by_source.items()
+    }
+
+
+def _provider_medians(
+    by_source: Mapping[str, Sequence[Offer]],
+) -> dict[tuple[str, str], dict[str, Decimal]]:
+    prices: dict[tuple[str, str], dict[str, list[Decimal]]] = defaultdict(lambda: defaultdict(list))
+    for source, offers in by_source.items():
+        for offer in offers:
+            if offer.gpu_id and offer.usd_per_gpu_hour and offer.flag_reason is None:
+                prices[offer.gpu_id, offer.price_kind][source].append(offer.usd_per_gpu_hour)
+    return {
+        key: {source: Decimal(median(values)) for source, values in sources.items()}
+        for key, sources in prices.items()
+    }
+
+
+def _flag_if_far(offer: Offer, medians: Mapping[tuple[str, str], Mapping[str, Decimal]]) -> Offer:
+    if offer.flag_reason or not offer.gpu_id or offer.usd_per_gpu_hour is None:
+        return offer
+    others = [
+        price for source, price in medians[offer.gpu_id, offer.price_kind].items() if source != offer.source
+    ]
+    if len(others) < MARKET_MIN_PROVIDERS:
+        return offer
+    market = Decimal(median(others))
+    if market / MARKET_FACTOR <= offer.usd_per_gpu_hour <= market * MARKET_FACTOR:
+        return offer
+    return offer.model_copy(update={"flag_reason": "far_from_market"})

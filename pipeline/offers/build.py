@@ -1,0 +1,221 @@
+"""From a source's listings to offers: which GPU exactly, how many, how many dollars per hour.
+
+Nothing is guessed: a listing that cannot become a sure price is a reject with its reason. A listing whose
+GPU is not settled stays an offer without ``gpu_id``; it is counted and kept out of every ranking.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from pipeline.offers.contract import Offer, RejectedRow
+from pipeline.offers.gpu_labels import Identity, identify
+from pipeline.offers.money import usd_per_hour
+from pipeline.sources.base import Listing, Reject
+from pipeline.sources.config import SourceConfig
+
+MAX_RAW_CHARACTERS = 2_000
+"""A reject keeps at most this much of the row that it came from."""
+
+T = TypeVar("T")
+
+USD_DIGITS = Decimal("1e-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """US dollars for one unit of a currency, and the day it was published (None: given by hand)."""
+
+    usd: Decimal
+    day: date | None = None
+
+
+ONE_DOLLAR = Rate(Decimal(1))
+
+
+@dataclass(slots=True)
+class Built:
+    """What became of a source's rows."""
+
+    offers: list[Offer] = field(default_factory=list)
+    rejects: list[RejectedRow] = field(default_factory=list)
+
+
+class _NotAnOfferError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def build_offers(
+    rows: Iterable[Listing | Reject], config: SourceConfig, rates: Mapping[str, Rate] | None = None
+) -> Built:
+    """Normalize what a reader yielded.
+
+    ``rates`` gives dollars per unit of a foreign currency; without one, ``usd_*`` of a foreign price is
+    None and ``native_price`` stands. Errors that the reader raises pass through.
+    """
+    built = Built()
+    seen: set[tuple[Any, ...]] = set()
+    for row in rows:
+        if isinstance(row, Reject):
+            built.rejects.append(_rejected(row, config))
+            continue
+        try:
+            offer = _offer(row, config, rates or {})
+            _refuse_duplicate(offer, seen)
+            built.offers.append(offer)
+        except _NotAnOfferError as problem:
+            reject = Reject(reason=problem.reason, detail=problem.detail, raw=_as_raw(row), answer=row.answer)
+            built.rejects.append(_rejected(reject, config))
+    built.offers = list(_flag_spot_not_below_on_demand(built.offers))
+    return built
+
+
+def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Offer:
+    identity = _identify(row, config)
+    if identity.status == "not_a_gpu":
+        raise _NotAnOfferError("not_a_gpu", f"{row.raw_label!r} is not a GPU ({identity.rule})")
+    gpu_count = row.gpu_count if row.gpu_count is not None else identity.gpu_count
+    if gpu_count is None:
+        raise _NotAnOfferError("gpu_count_unknown", f"nothing says how many GPUs {row.raw_label!r} has")
+    if identity.rule == "count_contradicted":
+        raise _NotAnOfferError("gpu_count_contradicted", f"{row.raw_label!r} cannot have {gpu_count:g} GPUs")
+    usd, rate = _usd_per_hour(row, gpu_count, rates)
+    per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
+    _check_bounds(per_gpu, row, config)
+    facts = config.attributes
+    billing = config.billing
+    try:
+        return Offer(
+            source=config.name,
+            provider=row.upstream_provider or config.provider,
+            raw_label=row.raw_label,
+            instance_type=row.instance_type,
+            gpu_id=identity.gpu_id if identity.status == "matched" else None,
+            match_status=identity.status,
+            match_rule=identity.rule,
+            candidates=" ".join(identity.candidates) or None,
+            gpu_count=gpu_count,
+            price_kind=row.price_kind,
+            term_days=row.term_days,
+            region=_said(row.region, facts.region),
+            usd_per_hour=None if usd is None else usd.quantize(USD_DIGITS),
+            usd_per_gpu_hour=per_gpu,
+            native_price=row.native_price,
+            native_currency=row.native_currency,
+            native_unit=row.native_unit,
+            billing_increment_seconds=_said(row.billing_increment_seconds, billing.increment_seconds),
+            minimum_seconds=_said(row.minimum_seconds, billing.minimum_seconds),
+            min_gpu_count=_said(row.min_gpu_count, billing.min_gpu_count),
+            available=row.available,
+            tier=_said(row.tier, facts.tier),
+            interconnect=_said(row.interconnect, facts.interconnect),
+            node_network_gbps=_said(row.node_network_gbps, facts.node_network_gbps),
+            max_nodes=_said(row.max_nodes, facts.max_nodes),
+            vcpus=row.vcpus,
+            ram_gib=row.ram_gib,
+            local_disk_gb=row.local_disk_gb,
+            storage_usd_per_gb_month=_said(row.storage_usd_per_gb_month, facts.storage_usd_per_gb_month),
+            egress_usd_per_gb=_said(row.egress_usd_per_gb, facts.egress_usd_per_gb),
+            reliability=row.reliability,
+            fx_rate=rate.usd if rate and row.native_currency != "USD" else None,
+            fx_date=rate.day if rate and row.native_currency != "USD" else None,
+            effective_from=row.effective_from,
+            flag_reason=row.flag_reason,
+            observed_at=row.answer.observed_at,
+            source_url=row.source_url or row.answer.url,
+            capture_sha256=row.answer.sha256,
+        )
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise _NotAnOfferError("breaks_contract", f"{where}: {problem['msg']}") from error
+
+
+def _said(own: T | None, general: T | None) -> T | None:
+    """What the row says, or what the source says of all its rows."""
+    return own if own is not None else general
+
+
+def _identify(row: Listing, config: SourceConfig) -> Identity:
+    lookup = config.lookups.get(row.raw_label)
+    return identify(
+        lookup.means if lookup else row.raw_label,
+        provider=config.name,
+        kind="gpu_name" if lookup else row.label_kind,
+        context=row.context,
+        gpu_count=row.gpu_count,
+    )
+
+
+def _usd_per_hour(
+    row: Listing, gpu_count: float, rates: Mapping[str, Rate]
+) -> tuple[Decimal | None, Rate | None]:
+    rate = ONE_DOLLAR if row.native_currency == "USD" else rates.get(row.native_currency)
+    if row.native_price <= 0:
+        raise _NotAnOfferError("zero_price", f"the price is {row.native_price}")
+    if rate is None:
+        return None, None
+    return usd_per_hour(row.native_price, row.native_unit, gpu_count, row.term_days, rate.usd), rate
+
+
+def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
+    low, high = config.expect.usd_per_gpu_hour
+    if usd_per_gpu_hour is not None and not low <= usd_per_gpu_hour <= high:
+        raise _NotAnOfferError(
+            "price_out_of_bounds",
+            f"{row.raw_label!r} at {usd_per_gpu_hour.normalize():f} USD per GPU-hour; "
+            f"{config.name} is expected between {low} and {high}",
+        )
+
+
+def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
+    """The same machine twice at the same price is one offer; marketplace asks may well look alike."""
+    key = tuple(offer.model_dump(exclude={"observed_at", "source_url", "capture_sha256"}).values())
+    if key in seen and not (offer.tier or "").startswith("marketplace"):
+        raise _NotAnOfferError("duplicate", f"{offer.raw_label!r} stands twice with the same price")
+    seen.add(key)
+
+
+def _flag_spot_not_below_on_demand(offers: list[Offer]) -> Iterator[Offer]:
+    """A spot price that is not below on-demand for the same machine is a misread column or no spot at all."""
+
+    def machine(offer: Offer) -> tuple[Any, ...]:
+        return (offer.raw_label, offer.instance_type, offer.gpu_count, offer.region, offer.tier)
+
+    on_demand = {machine(offer): offer.native_price for offer in offers if offer.price_kind == "on_demand"}
+    for offer in offers:
+        ceiling = on_demand.get(machine(offer))
+        if offer.price_kind == "spot" and ceiling is not None and offer.native_price >= ceiling:
+            yield offer.model_copy(update={"flag_reason": "spot_not_below_on_demand"})
+        else:
+            yield offer
+
+
+def _as_raw(row: Listing) -> dict[str, Any]:
+    shown = ("raw_label", "instance_type", "gpu_count", "price_kind", "region", "tier", "native_unit")
+    raw: dict[str, Any] = {name: getattr(row, name) for name in shown}
+    return raw | {"native_price": str(row.native_price), "native_currency": row.native_currency}
+
+
+def _rejected(reject: Reject, config: SourceConfig) -> RejectedRow:
+    return RejectedRow(
+        source=config.name,
+        reason=reject.reason,
+        detail=reject.detail,
+        raw=_bounded(reject.raw),
+        observed_at=reject.answer.observed_at,
+        source_url=reject.answer.url,
+        capture_sha256=reject.answer.sha256,
+    )
+
+
+def _bounded(raw: Any) -> Any:
+    text = str(raw)
+    return raw if len(text) <= MAX_RAW_CHARACTERS else text[:MAX_RAW_CHARACTERS] + "…"

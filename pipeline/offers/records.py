@@ -1,0 +1,184 @@
+"""The record of each source and day on disk: accepted offers and rejects as Parquet, the outcome as JSON.
+
+Files are written under another name and renamed, so a reader sees a whole file or none.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline.offers.contract import Offer, RejectedRow
+from pipeline.settings import Home
+
+MONEY = pl.Decimal(18, 8)
+_UTC = pl.Datetime("us", "UTC")
+
+OFFER_SCHEMA: dict[str, Any] = {
+    "source": pl.String,
+    "provider": pl.String,
+    "raw_label": pl.String,
+    "instance_type": pl.String,
+    "gpu_id": pl.String,
+    "match_status": pl.String,
+    "match_rule": pl.String,
+    "candidates": pl.String,
+    "gpu_count": pl.Float64,
+    "price_kind": pl.String,
+    "term_days": pl.Int32,
+    "region": pl.String,
+    "usd_per_hour": MONEY,
+    "usd_per_gpu_hour": MONEY,
+    "native_price": MONEY,
+    "native_currency": pl.String,
+    "native_unit": pl.String,
+    "billing_increment_seconds": pl.Int32,
+    "minimum_seconds": pl.Int32,
+    "min_gpu_count": pl.Int32,
+    "available": pl.Boolean,
+    "tier": pl.String,
+    "interconnect": pl.String,
+    "node_network_gbps": pl.Float64,
+    "max_nodes": pl.Int32,
+    "vcpus": pl.Float64,
+    "ram_gib": pl.Float64,
+    "local_disk_gb": pl.Float64,
+    "storage_usd_per_gb_month": MONEY,
+    "egress_usd_per_gb": MONEY,
+    "reliability": pl.Float64,
+    "fx_rate": MONEY,
+    "fx_date": pl.Date,
+    "effective_from": pl.Date,
+    "flag_reason": pl.String,
+    "observed_at": _UTC,
+    "source_url": pl.String,
+    "capture_sha256": pl.String,
+}
+
+REJECT_SCHEMA: dict[str, Any] = {
+    "source": pl.String,
+    "reason": pl.String,
+    "detail": pl.String,
+    "raw": pl.String,
+    "observed_at": _UTC,
+    "source_url": pl.String,
+    "capture_sha256": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one source on one day, from the first request to the verdict."""
+
+    day: date
+    source: str
+    status: str
+    accepted: bool
+    reason: str | None
+    warnings: tuple[str, ...] = ()
+    requests: int = 0
+    failed_requests: int = 0
+    bytes: int = 0
+    sha256: str | None = None
+    duration_seconds: float = 0.0
+    retries: int = 0
+    rows: int = 0
+    rejects: int = 0
+    matched: int = 0
+    ambiguous: int = 0
+    unknown: int = 0
+    error: str | None = None
+    observed_at: datetime | None = None
+
+
+class Records:
+    """Reads and writes the record files under one home."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def write_accepted(self, day: date, source: str, offers: Sequence[Offer]) -> None:
+        """Keep a day's accepted offers of one source, replacing an earlier reading of that day."""
+        rows = [offer.model_dump() for offer in offers]
+        self._write_parquet(self._home.offers / source / f"{day}.parquet", rows, OFFER_SCHEMA)
+
+    def write_rejects(self, day: date, source: str, rejects: Sequence[RejectedRow]) -> None:
+        """Keep a day's rejects of one source."""
+        rows = [
+            reject.model_dump() | {"raw": json.dumps(reject.raw, default=str, ensure_ascii=False)}
+            for reject in rejects
+        ]
+        self._write_parquet(self._home.rejects / source / f"{day}.parquet", rows, REJECT_SCHEMA)
+
+    def write_outcome(self, outcome: Outcome) -> None:
+        """Keep the outcome of one source and day."""
+        row = asdict(outcome) | {"warnings": "; ".join(outcome.warnings) or None}
+        self._write_json(self._home.outcomes / outcome.source / f"{outcome.day}.json", row)
+
+    def outcome(self, source: str, day: date) -> dict[str, Any] | None:
+        """The outcome row of one source and day, None when the source was not asked that day."""
+        path = self._home.outcomes / source / f"{day}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def write_exchange_rates(self, day: date, rows: Sequence[dict[str, Any]]) -> None:
+        """Keep the rates that a day's prices are converted with."""
+        self._write_json(self._home.exchange_rates / f"{day}.json", list(rows))
+
+    def exchange_rates(self, day: date) -> tuple[date, list[dict[str, Any]]] | None:
+        """The newest kept rates of a day not after ``day``, with that day."""
+        days = sorted(date.fromisoformat(path.stem) for path in self._home.exchange_rates.glob("*.json"))
+        days = [kept for kept in days if kept <= day]
+        if not days:
+            return None
+        text = (self._home.exchange_rates / f"{days[-1]}.json").read_text(encoding="utf-8")
+        return days[-1], json.loads(text)
+
+    def last_accepted(self, source: str, before: date) -> tuple[date, list[Offer]] | None:
+        """The accepted offers of the last day before ``before``; None when there are none."""
+        days = [day for day in self.accepted_days(source) if day < before]
+        return (days[-1], self.offers(source, days[-1])) if days else None
+
+    def accepted_days(self, source: str) -> list[date]:
+        """The days with accepted offers of a source, oldest first."""
+        return sorted(
+            date.fromisoformat(path.stem) for path in (self._home.offers / source).glob("*.parquet")
+        )
+
+    def offers(self, source: str, day: date) -> list[Offer]:
+        """The accepted offers of one source and day. Raises FileNotFoundError."""
+        frame = pl.read_parquet(self._home.offers / source / f"{day}.parquet")
+        return [Offer.model_validate(row) for row in frame.iter_rows(named=True)]
+
+    def rejects(self, source: str, day: date) -> list[dict[str, Any]]:
+        """The rejects of one source and day, none when nothing was kept; ``raw`` is decoded."""
+        path = self._home.rejects / source / f"{day}.parquet"
+        if not path.exists():
+            return []
+        rows = pl.read_parquet(path).iter_rows(named=True)
+        return [row | {"raw": json.loads(row["raw"])} for row in rows]
+
+    def _write_json(self, path: Path, content: Any) -> None:
+        with _replacing(path) as temporary:
+            temporary.write_text(json.dumps(content, default=str, indent=1) + "\n", encoding="utf-8")
+
+    def _write_parquet(self, path: Path, rows: Sequence[dict[str, Any]], schema: dict[str, Any]) -> None:
+        with _replacing(path) as temporary:
+            pl.DataFrame(rows, schema=schema, orient="row").write_parquet(temporary)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path and rename it onto ``path`` when all went well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,225 @@
+"""Builds the database from the record: schema, catalogue, offers, model, tables, checks - in that order.
+
+The file is built whole, under another name, and only then put where readers look. Nothing in it is kept
+from an earlier build, so it can be thrown away at any time.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+
+import duckdb
+
+from pipeline import settings
+from pipeline.settings import Home
+from pipeline.warehouse import facts
+
+STORAGE_VERSION = "v1.5.0"
+"""The oldest DuckDB whose shell opens the published file."""
+
+RANKING = "cheapest_gpu_per_workload"
+
+Progress = Callable[[str], None]
+
+
+class BuildError(Exception):
+    """The database could not be built: says which file or table, and what DuckDB said."""
+
+
+class CheckFailedError(BuildError):
+    """A check of sql/checks found rows that must not be published."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a build held: rows by table, and the warnings of the checks."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def connect(file: Path) -> duckdb.DuckDBPyConnection:
+    """Open a new database file for writing, as the default of a connection that never goes to a network."""
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"ATTACH '{_quoted(file)}' AS gpufare (STORAGE_VERSION '{STORAGE_VERSION}')")
+    connection.execute("USE gpufare")
+    return connection
+
+
+def build(file: Path, home: Home, day: date, now: datetime, progress: Progress = lambda text: None) -> Report:
+    """Build the database of ``day`` into ``file`` (which must not exist), as of the moment ``now`` (UTC).
+
+    Raises BuildError when a statement fails and CheckFailedError when a check says no.
+    """
+    report = Report()
+    with connect(file) as connection:
+        prepare(connection)
+        _load_records(connection, home, day)
+        connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
+        connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
+        for table in _in_order(connection):
+            progress(f"building {table.stem}")
+            _fill(connection, table, home)
+        _keep_ranking(connection, home, day)
+        report.warnings = run_checks(connection)
+        report.rows = _row_counts(connection)
+        connection.execute("USE memory")
+        connection.execute("DETACH gpufare")
+    return report
+
+
+def prepare(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables, load the catalogue and define the macros: all that a what-if needs."""
+    for script in _scripts("schema"):
+        _run(connection, script)
+    facts.load_catalog(connection)
+    for script in _scripts("model"):
+        _run(connection, script)
+
+
+def _scripts(room: str) -> list[Path]:
+    return sorted((settings.SQL_DIR / room).glob("*.sql"))
+
+
+def _run(connection: duckdb.DuckDBPyConnection, script: Path) -> None:
+    try:
+        connection.execute(script.read_text(encoding="utf-8"))
+    except duckdb.Error as error:
+        raise BuildError(f"sql/{script.parent.name}/{script.name}: {error}") from error
+
+
+def _load_records(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
+    """Load everything up to ``day``: a rebuilt past day must not know its future."""
+    _load_parquet(connection, "offers", home.offers, day)
+    _load_parquet(connection, "rejects", home.rejects, day)
+    facts.load_json_records(connection, "capture_outcomes", home.outcomes, "*/*.json", day)
+    facts.load_json_records(connection, "exchange_rates", home.exchange_rates, "*.json", day)
+    earlier = [path for path in home.rankings.glob("*.parquet") if date.fromisoformat(path.stem) < day]
+    for path in sorted(earlier):
+        connection.execute(f"INSERT INTO main.{RANKING} BY NAME FROM read_parquet(?)", [str(path)])
+
+
+def _load_parquet(connection: duckdb.DuckDBPyConnection, table: str, folder: Path, day: date) -> None:
+    files = [path for path in folder.glob("*/*.parquet") if date.fromisoformat(path.stem) <= day]
+    if not files:
+        return
+    connection.execute(
+        f"""INSERT INTO main.{table} BY NAME
+            SELECT * EXCLUDE (filename), parse_filename(filename, true)::DATE AS day
+              FROM read_parquet(?, filename = true, union_by_name = true)
+             ORDER BY day, source""",  # noqa: S608 - our own table
+        [sorted(map(str, files))],
+    )
+
+
+def _in_order(connection: duckdb.DuckDBPyConnection) -> Iterator[Path]:
+    """The files of sql/marts so that each comes after the tables it reads."""
+    waiting = {path.stem: path for path in _scripts("marts")}
+    reads = {name: _reads(connection, path) & waiting.keys() - {name} for name, path in waiting.items()}
+    while waiting:
+        ready = sorted(name for name in waiting if not reads[name] & waiting.keys())
+        if not ready:
+            raise BuildError(f"sql/marts: these tables read each other in a circle: {', '.join(waiting)}")
+        for name in ready:
+            yield waiting.pop(name)
+
+
+def _reads(connection: duckdb.DuckDBPyConnection, path: Path) -> set[str]:
+    query = path.read_text(encoding="utf-8")
+    try:
+        found = connection.get_table_names(query, qualified=True)
+    except duckdb.Error as error:
+        raise BuildError(f"sql/marts/{path.name}: {error}") from error
+    declared = re.search(r"^-- reads: (.*)$", query, re.MULTILINE)
+    names = set(re.split(r"[,\s]+", declared.group(1).strip())) if declared else set()
+    return names | {name.rpartition(".")[2].strip('"') for name in found}
+
+
+def lineage(connection: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
+    """Which tables each table of sql/marts reads, as DuckDB's own parser sees it."""
+    return {path.stem: _reads(connection, path) for path in _scripts("marts")}
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, path: Path, home: Home) -> None:
+    query = path.read_text(encoding="utf-8").rstrip().rstrip(";")
+    try:
+        if "-- timeless" in query.partition("\n")[0]:
+            query = _cached(connection, path, query, home)
+        connection.execute(f"INSERT INTO main.{path.stem} BY NAME {query}")
+    except duckdb.Error as error:
+        raise BuildError(f"sql/marts/{path.name}: {error}") from error
+
+
+def _cached(connection: duckdb.DuckDBPyConnection, path: Path, query: str, home: Home) -> str:
+    """Compute a table that depends on the catalogue and the model only once per state of these two."""
+    file = home.cache / f"{path.stem}-{_state_of_model()}.parquet"
+    if not file.exists():
+        home.cache.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_suffix(".tmp")
+        connection.execute(f"COPY ({query}) TO '{_quoted(temporary)}' (FORMAT parquet)")
+        for stale in home.cache.glob(f"{path.stem}-*.parquet"):
+            stale.unlink()
+        temporary.rename(file)
+    return f"FROM read_parquet('{_quoted(file)}')"
+
+
+def _state_of_model() -> str:
+    """A hash over everything that plans rest on."""
+    digest = hashlib.sha256()
+    for folder in (settings.CATALOG_DIR, settings.SQL_DIR / "model", settings.SQL_DIR / "marts"):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _keep_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
+    """Write the day's ranking beside the record, so that later days can show it as it was published."""
+    home.rankings.mkdir(parents=True, exist_ok=True)
+    file = home.rankings / f"{day}.parquet"
+    temporary = file.with_suffix(".tmp")
+    connection.execute(
+        f"COPY (FROM main.{RANKING} WHERE day = getvariable('as_of_day')) TO '{_quoted(temporary)}'"
+        " (FORMAT parquet)"
+    )
+    temporary.rename(file)
+
+
+def run_checks(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Run sql/checks. Returns the warnings. Raises CheckFailedError on the first check that says no."""
+    warnings = []
+    for path in _scripts("checks"):
+        query = path.read_text(encoding="utf-8")
+        header = re.match(r"-- (fail|warn): (.+)", query)
+        if header is None:
+            raise BuildError(f"sql/checks/{path.name}: the first line must be '-- fail: ...' or '-- warn: ...'")
+        try:
+            rows = connection.execute(query).fetchmany(3)
+        except duckdb.Error as error:
+            raise BuildError(f"sql/checks/{path.name}: {error}") from error
+        if rows:
+            message = f"{header.group(2)} (sql/checks/{path.name}; first: {rows[0]})"
+            if header.group(1) == "fail":
+                raise CheckFailedError(message)
+            warnings.append(message)
+    return warnings
+
+
+def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    names = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = 'gpufare' ORDER BY 1"
+    ).fetchall()
+    counts = {}
+    for (name,) in names:
+        row = connection.execute(f'SELECT count(*) FROM main."{name}"').fetchone()  # noqa: S608
+        counts[name] = row[0] if row else 0
+    return counts
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")

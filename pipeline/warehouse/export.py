@@ -1,0 +1,101 @@
+"""Writes every published table for other tools: CSV or Parquet files and a data package descriptor."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+
+from pipeline.warehouse.query import ask
+
+FORMULA_START = r"^[=+\-@\t\r]"
+"""A spreadsheet would run a cell that begins so; in CSV such text gets an apostrophe in front."""
+
+FIELD_TYPES = {
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "DOUBLE": "number",
+    "FLOAT": "number",
+    "TIMESTAMP WITH TIME ZONE": "datetime",
+    "VARCHAR": "string",
+}
+
+
+def export(connection: duckdb.DuckDBPyConnection, folder: Path, form: Literal["csv", "parquet"]) -> list[Path]:
+    """Write each table and ``datapackage.json`` (Frictionless Data Package). Returns the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files, resources = [], []
+    for table, comment in _tables(connection):
+        columns = _columns(connection, table)
+        file = folder / f"{table}.{form}"
+        _write(connection, table, columns, file, form)
+        files.append(file)
+        resources.append(_resource(table, comment, columns, file, form))
+    descriptor = folder / "datapackage.json"
+    package = {
+        "name": "gpufare",
+        "title": "Cloud-GPU prices and the cheapest GPU per training workload",
+        "resources": resources,
+    }
+    descriptor.write_text(json.dumps(package, indent=1) + "\n", encoding="utf-8")
+    return [*files, descriptor]
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    query = "SELECT table_name, comment FROM duckdb_tables() WHERE database_name = 'gpufare' ORDER BY 1"
+    return [(name, comment) for name, comment in ask(connection, query).rows]
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, str]]:
+    query = """SELECT column_name, data_type, comment FROM duckdb_columns()
+                WHERE database_name = 'gpufare' AND table_name = ? ORDER BY column_index"""
+    return [(name, kind, comment) for name, kind, comment in ask(connection, query, [table]).rows]
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    columns: list[tuple[str, str, str]],
+    file: Path,
+    form: str,
+) -> None:
+    names = [_safe_cell(name, kind) if form == "csv" else f'"{name}"' for name, kind, _ in columns]
+    frame = connection.sql(f'SELECT {", ".join(names)} FROM main."{table}"')  # noqa: S608 - our own names
+    if form == "csv":
+        frame.write_csv(str(file))
+    else:
+        frame.write_parquet(str(file))
+
+
+def _safe_cell(name: str, kind: str) -> str:
+    if kind != "VARCHAR":
+        return f'"{name}"'
+    return f"""CASE WHEN regexp_matches("{name}", '{FORMULA_START}') THEN '''' ELSE '' END || "{name}" AS "{name}" """
+
+
+def safe_text(value: Any) -> Any:
+    """The same for a value that is written to CSV elsewhere."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+
+
+def _resource(
+    table: str, comment: str, columns: list[tuple[str, str, str]], file: Path, form: str
+) -> dict[str, Any]:
+    fields = [
+        {"name": name, "type": _field_type(kind), "description": described} for name, kind, described in columns
+    ]
+    return {
+        "name": table.replace("_", "-"),
+        "path": file.name,
+        "format": form,
+        "description": comment,
+        "schema": {"fields": fields},
+    }
+
+
+def _field_type(kind: str) -> str:
+    if kind.startswith("DECIMAL"):
+        return "number"
+    if "INT" in kind:
+        return "integer"
+    return FIELD_TYPES.get(kind, "any")

@@ -1,0 +1,64 @@
+"""Opens the published file read-only and answers on it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+
+class NotPublishedError(Exception):
+    """There is no published file yet: says where it was looked for and what to run."""
+
+
+class QueryError(Exception):
+    """The query is not SQL that the published file can answer; the message is DuckDB's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer to a query: column names, DuckDB type names, rows."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        """The rows as dictionaries."""
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+
+@contextmanager
+def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection on the published file as it is now: read-only, no network, and no other files unless
+    the caller exports some.
+
+    Attached from an in-memory database, so that a process that asks again later gets the newer file.
+    Raises NotPublishedError.
+    """
+    if not published.exists():
+        raise NotPublishedError(f"nothing is published at {published} yet: run `gpufare refresh` first")
+    with duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    ) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        file = str(published).replace("'", "''")
+        connection.execute(f"ATTACH '{file}' AS gpufare (READ_ONLY)")
+        connection.execute("USE gpufare")
+        if not writes_files:
+            connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()) -> Result:
+    """Run one query. Raises QueryError."""
+    try:
+        answer = connection.execute(query, list(parameters))
+        described = answer.description or []
+        rows = answer.fetchall() if described else []
+    except duckdb.Error as error:
+        raise QueryError(str(error)) from error
+    return Result(tuple(c[0] for c in described), tuple(str(c[1]) for c in described), rows)
