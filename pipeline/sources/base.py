@@ -89,7 +89,8 @@ class Listing:
     slice). ``context`` holds the other columns that tell which GPU it is, under keys that the normalizer
     reads: ``vram_gb`` / ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer),
     ``form_factor``, ``gpu_name``. What the source does not say stays None; what the
-    source's yaml says for all of its offers is filled in later and is not repeated here.
+    source's yaml says for all of its offers is filled in later and is not repeated here. An aggregator names
+    whose machine it resells in ``upstream_provider``, so that it is not counted twice.
     """
 
     raw_label: str
@@ -110,6 +111,7 @@ class Listing:
     min_gpu_count: int | None = None
     available: bool | None = None
     tier: str | None = None
+    upstream_provider: str | None = None
     interconnect: str | None = None
     node_network_gbps: float | None = None
     max_nodes: int | None = None
