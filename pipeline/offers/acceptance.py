@@ -48,7 +48,9 @@ def judge(offers: Sequence[Offer], config: SourceConfig, last_accepted_rows: int
     if missing:
         return Verdict(False, f"missing what this source always has: {', '.join(missing)}")
     if last_accepted_rows and len(offers) < COLLAPSE_SHARE * last_accepted_rows:
-        return Verdict(False, f"{len(offers)} offers where the last accepted reading had {last_accepted_rows}")
+        return Verdict(
+            False, f"{len(offers)} offers where the last accepted reading had {last_accepted_rows}"
+        )
     for column, least in expect.fill_min.items():
         share = sum(getattr(offer, column) is not None for offer in offers) / len(offers)
         if share < least:
@@ -111,7 +113,9 @@ def quarantine_jumps(
             held.append(_held_back(offer, before))
     failure = None
     if compared >= 2 and len(held) > SOURCE_JUMP_SHARE * compared:
-        failure = f"{len(held)} of {compared} known prices moved by more than {config.expect.max_day_change:.0%}"
+        failure = (
+            f"{len(held)} of {compared} known prices moved by more than {config.expect.max_day_change:.0%}"
+        )
     return Quarantine(kept, held, failure)
 
 

@@ -150,6 +150,12 @@ class Records:
             date.fromisoformat(path.stem) for path in (self._home.offers / source).glob("*.parquet")
         )
 
+    def rejected_days(self, source: str) -> list[date]:
+        """The days with kept rejects of a source, oldest first."""
+        return sorted(
+            date.fromisoformat(path.stem) for path in (self._home.rejects / source).glob("*.parquet")
+        )
+
     def offers(self, source: str, day: date) -> list[Offer]:
         """The accepted offers of one source and day. Raises FileNotFoundError."""
         frame = pl.read_parquet(self._home.offers / source / f"{day}.parquet")
@@ -179,6 +185,6 @@ def _replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
-        os.replace(temporary, path)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -3,10 +3,11 @@
 from importlib import import_module
 from types import ModuleType
 
+from pipeline.errors import GpufareError
 from pipeline.sources.config import SourceConfig, configs
 
 
-class UnknownSourceError(Exception):
+class UnknownSourceError(GpufareError):
     """No source of that name: the message lists the names there are."""
 
 

@@ -21,6 +21,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
+from pipeline.errors import GpufareError
+
 PriceKind = Literal["on_demand", "spot", "reserved", "serverless"]
 
 NativeUnit = Literal[
@@ -37,7 +39,7 @@ NativeUnit = Literal[
 """What the native price is per. ``instance_*`` is the whole offer, ``instance_term`` all of term_days."""
 
 
-class SourceChangedError(Exception):
+class SourceChangedError(GpufareError):
     """The answer is not in the shape this reader knows: the whole source fails, nothing is guessed."""
 
 

@@ -12,9 +12,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline import settings
+from pipeline.errors import GpufareError
 
 
-class CatalogError(Exception):
+class CatalogError(GpufareError):
     """A file of the catalogue is missing or wrong: says which file, which field and what to do."""
 
 

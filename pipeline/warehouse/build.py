@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 
 from pipeline import settings
+from pipeline.errors import GpufareError
 from pipeline.settings import Home
 from pipeline.warehouse import facts
 
@@ -25,7 +26,7 @@ RANKING = "cheapest_gpu_per_workload"
 Progress = Callable[[str], None]
 
 
-class BuildError(Exception):
+class BuildError(GpufareError):
     """The database could not be built: says which file or table, and what DuckDB said."""
 
 
@@ -197,7 +198,9 @@ def run_checks(connection: duckdb.DuckDBPyConnection) -> list[str]:
         query = path.read_text(encoding="utf-8")
         header = re.match(r"-- (fail|warn): (.+)", query)
         if header is None:
-            raise BuildError(f"sql/checks/{path.name}: the first line must be '-- fail: ...' or '-- warn: ...'")
+            raise BuildError(
+                f"sql/checks/{path.name}: the first line must be '-- fail: ...' or '-- warn: ...'"
+            )
         try:
             rows = connection.execute(query).fetchmany(3)
         except duckdb.Error as error:

@@ -21,7 +21,9 @@ FIELD_TYPES = {
 }
 
 
-def export(connection: duckdb.DuckDBPyConnection, folder: Path, form: Literal["csv", "parquet"]) -> list[Path]:
+def export(
+    connection: duckdb.DuckDBPyConnection, folder: Path, form: Literal["csv", "parquet"]
+) -> list[Path]:
     """Write each table and ``datapackage.json`` (Frictionless Data Package). Returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     files, resources = [], []
@@ -82,7 +84,8 @@ def _resource(
     table: str, comment: str, columns: list[tuple[str, str, str]], file: Path, form: str
 ) -> dict[str, Any]:
     fields = [
-        {"name": name, "type": _field_type(kind), "description": described} for name, kind, described in columns
+        {"name": name, "type": _field_type(kind), "description": described}
+        for name, kind, described in columns
     ]
     return {
         "name": table.replace("_", "-"),

@@ -20,7 +20,7 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
     for path in sorted(settings.CATALOG_DIR.glob("*.csv")):
         _load_csv(connection, path)
     insert(connection, "sources", [_source_row(config) for config in configs().values()])
-    from pipeline.warehouse.workloads import workloads  # noqa: PLC0415
+    from pipeline.warehouse.workloads import workloads
 
     insert(connection, "workloads", workloads())
 
@@ -78,14 +78,12 @@ def load_json_records(
         [table],
     ).fetchall()
     connection.execute(
-        f"INSERT INTO main.{table} BY NAME FROM read_json(?, columns = ?)",  # noqa: S608 - our own table
+        f"INSERT INTO main.{table} BY NAME FROM read_json(?, columns = ?)",
         [files, dict(columns)],
     )
 
 
-def insert(
-    connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]
-) -> None:
+def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows by the names of their keys, all bound as parameters. Small tables only."""
     if not rows:
         return

@@ -24,7 +24,7 @@ def publish(home: Home, day: date, now: datetime, progress: Progress = lambda te
         try:
             report = build(file, home, day, now, progress)
             _flush(file)
-            os.replace(file, home.published)
+            file.replace(home.published)
             _flush(home.published.parent)
         finally:
             file.unlink(missing_ok=True)

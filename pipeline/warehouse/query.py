@@ -8,12 +8,14 @@ from typing import Any
 
 import duckdb
 
+from pipeline.errors import GpufareError
 
-class NotPublishedError(Exception):
+
+class NotPublishedError(GpufareError):
     """There is no published file yet: says where it was looked for and what to run."""
 
 
-class QueryError(Exception):
+class QueryError(GpufareError):
     """The query is not SQL that the published file can answer; the message is DuckDB's own."""
 
 

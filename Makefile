@@ -1,0 +1,36 @@
+# Every target sets up what it needs: a virtual environment from the hashed lock, then gpufare itself.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO_HOME := data/demo
+
+.PHONY: demo test lint lock wheel clean
+
+demo: $(READY)
+	$(BIN)/gpufare demo --home $(DEMO_HOME)
+
+test: lint
+	$(BIN)/python -m pytest -n auto
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+lock: $(READY)
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes \
+		--no-emit-index-url --no-header --output-file requirements.lock
+
+wheel: $(READY)
+	$(BIN)/hatchling build -t wheel
+
+clean:
+	rm -rf $(VENV) data build dist
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $(READY)
