@@ -4,11 +4,10 @@ Acceptance is data: the answer is a verdict with a reason, kept in the outcome r
 here keeps its last good offers; no stored price ever stands in.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from statistics import median
 from typing import Any
 
 from pipeline.offers.contract import Offer, RejectedRow
@@ -19,11 +18,6 @@ COLLAPSE_SHARE = 0.5
 
 SOURCE_JUMP_SHARE = 0.5
 """When more than this share of a source's known prices jump at once, its page was misread: it fails."""
-
-MARKET_FACTOR = Decimal(5)
-"""An offer this many times above or below the median of other providers is flagged."""
-
-MARKET_MIN_PROVIDERS = 3
 
 SAME_PRICE_TOLERANCE = Decimal("0.05")
 
@@ -148,43 +142,3 @@ def unique_prices(offers: Iterable[Offer]) -> dict[tuple[Any, ...], Decimal]:
     offers = list(offers)
     counts = Counter(price_key(offer) for offer in offers)
     return {price_key(o): o.native_price for o in offers if counts[price_key(o)] == 1}
-
-
-def flag_far_from_market(by_source: Mapping[str, Sequence[Offer]]) -> dict[str, list[Offer]]:
-    """Flag offers far from what other providers ask for the same GPU and price kind.
-
-    This is what catches a misread unit (cents, a tenfold price) on a source's first day, when there is no
-    yesterday to compare with. Flagged offers are published but never ranked.
-    """
-    medians = _provider_medians(by_source)
-    return {
-        source: [_flag_if_far(offer, medians) for offer in offers] for source, offers in by_source.items()
-    }
-
-
-def _provider_medians(
-    by_source: Mapping[str, Sequence[Offer]],
-) -> dict[tuple[str, str], dict[str, Decimal]]:
-    prices: dict[tuple[str, str], dict[str, list[Decimal]]] = defaultdict(lambda: defaultdict(list))
-    for source, offers in by_source.items():
-        for offer in offers:
-            if offer.gpu_id and offer.usd_per_gpu_hour and offer.flag_reason is None:
-                prices[offer.gpu_id, offer.price_kind][source].append(offer.usd_per_gpu_hour)
-    return {
-        key: {source: Decimal(median(values)) for source, values in sources.items()}
-        for key, sources in prices.items()
-    }
-
-
-def _flag_if_far(offer: Offer, medians: Mapping[tuple[str, str], Mapping[str, Decimal]]) -> Offer:
-    if offer.flag_reason or not offer.gpu_id or offer.usd_per_gpu_hour is None:
-        return offer
-    others = [
-        price for source, price in medians[offer.gpu_id, offer.price_kind].items() if source != offer.source
-    ]
-    if len(others) < MARKET_MIN_PROVIDERS:
-        return offer
-    market = Decimal(median(others))
-    if market / MARKET_FACTOR <= offer.usd_per_gpu_hour <= market * MARKET_FACTOR:
-        return offer
-    return offer.model_copy(update={"flag_reason": "far_from_market"})

@@ -68,7 +68,7 @@ def _source_row(config: SourceConfig) -> dict[str, Any]:
 def load_json_records(
     connection: duckdb.DuckDBPyConnection, table: str, folder: Path, pattern: str, day: date
 ) -> None:
-    """Fill a table from the JSON records (named by their day) up to ``day``; columns as the table has them."""
+    """Fill a table from the JSON records (named by their day) up to ``day``, with the table's own columns."""
     files = [str(path) for path in sorted(folder.glob(pattern)) if date.fromisoformat(path.stem) <= day]
     if not files:
         return
