@@ -1,0 +1,21 @@
+"""JSON answers that carry a list of objects, in their envelope or bare."""
+
+from typing import Any
+
+from pipeline.sources.base import Answer, SourceChangedError
+
+
+def items_of(answer: Answer, *names: str) -> list[dict[str, Any]]:
+    """The objects under the one of ``names`` that the answer has, or the answer itself if it is a list.
+
+    Raises SourceChangedError when the answer is not JSON or holds no such list.
+    """
+    body = answer.json()
+    if isinstance(body, dict):
+        held = [body[name] for name in names if name in body]
+        body = held[0] if len(held) == 1 else None
+    if not isinstance(body, list):
+        raise SourceChangedError(f"{answer.url}: the answer has no list under {' or '.join(names)}")
+    if not all(isinstance(item, dict) for item in body):
+        raise SourceChangedError(f"{answer.url}: the list under {' or '.join(names)} is not one of objects")
+    return body

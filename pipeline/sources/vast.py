@@ -1,0 +1,156 @@
+"""Vast.ai: asks of a marketplace of hosts, one offer per ask."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import items_of
+from pipeline.sources.text import UnreadableError, number, whole_number
+
+_ADDRESS_FIELD = rb'"public_ipaddr"\s*:\s*(?:"[^"]*"?|null)\s*'
+_ADDRESS = re.compile(_ADDRESS_FIELD + rb",\s*")
+_ADDRESS_AT_END = re.compile(rb",?\s*" + _ADDRESS_FIELD)
+
+
+def redact(body: bytes) -> bytes:
+    """The answer without the hosts' IP addresses; every other byte stays, in a broken answer too."""
+    return _ADDRESS_AT_END.sub(b"", _ADDRESS.sub(b"", body))
+
+
+def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
+    """One search per GPU name and rental type."""
+    return [
+        _search(config, {"gpu_name": {"eq": name}}, rental_type, "asc")
+        for name in config.settings["gpu_names"]
+        for rental_type in config.settings["rental_types"]
+    ]
+
+
+def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """A full reply hides the rest: ask per GPU count, and a full count from the dear end as well."""
+    query = _query_of(answer)
+    if query is None or len(items_of(answer, "offers")) < config.settings["reply_limit"]:
+        return []
+    filters = {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}
+    if query["order"] != [["dph_total", "asc"]]:
+        return []
+    if "num_gpus" in filters:
+        return [_search(config, filters, query["type"], "desc")]
+    counts = config.settings["gpu_counts"]
+    shares = [{"eq": count} for count in counts] + [{"notin": counts}]
+    return [_search(config, filters | {"num_gpus": share}, query["type"], "asc") for share in shares]
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Every ask once, though several searches may show it. Asks for CPUs only are none of ours.
+
+    Raises SourceChangedError when no search shows any ask.
+    """
+    seen: set[tuple[Any, PriceKind]] = set()
+    asks = 0
+    for answer in answers:
+        rental_type = (_query_of(answer) or {}).get("type")
+        for ask in items_of(answer, "offers"):
+            asks += 1
+            if ask.get("resource_type", "gpu") != "gpu":
+                continue
+            kind = _kind(ask, rental_type)
+            key = (ask.get("id"), kind)
+            if ask.get("id") is not None and key in seen:
+                yield _reject("duplicate_ask", f"ask {ask['id']} was shown by an earlier search", ask, answer)
+                continue
+            seen.add(key)
+            yield _read_ask(ask, kind, answer)
+    if not asks:
+        raise SourceChangedError(f"{config.name}: no search shows any ask")
+
+
+def _read_ask(ask: dict[str, Any], kind: PriceKind, answer: Answer) -> Listing | Reject:
+    price_field = "min_bid" if kind == "spot" and ask.get("min_bid") is not None else "dph_total"
+    missing = [name for name in ("gpu_name", "num_gpus", price_field) if ask.get(name) in (None, "")]
+    if missing:
+        return _reject("missing_field", f"the ask has no {', '.join(missing)}", ask, answer)
+    try:
+        price = number(ask[price_field])
+        if price <= 0:
+            return _reject("zero_price", f"{price_field} is {price}", ask, answer)
+        return Listing(
+            raw_label=str(ask["gpu_name"]),
+            gpu_count=whole_number(ask["num_gpus"]),
+            price_kind=kind,
+            native_price=price,
+            native_currency="USD",
+            native_unit="instance_hour",
+            answer=answer,
+            context={} if ask.get("gpu_ram") is None else {"gpu_ram_mib": number(ask["gpu_ram"])},
+            region=_region(ask.get("geolocation")),
+            available=_available(ask),
+            tier=_tier(ask),
+            interconnect="nvlink" if _float(ask.get("bw_nvlink")) else None,
+            vcpus=_float(ask.get("cpu_cores_effective")),
+            local_disk_gb=_float(ask.get("disk_space")),
+            storage_usd_per_gb_month=_optional(ask.get("storage_cost")),
+            egress_usd_per_gb=_optional(ask.get("inet_up_cost")),
+            reliability=_float(ask.get("reliability2", ask.get("reliability"))),
+        )
+    except UnreadableError as error:
+        return _reject("unreadable", str(error), ask, answer)
+
+
+def _reject(reason: str, detail: str, ask: dict[str, Any], answer: Answer) -> Reject:
+    return Reject(reason=reason, detail=detail, raw=ask, answer=answer)
+
+
+def _kind(ask: dict[str, Any], rental_type: str | None) -> PriceKind:
+    """An ask says itself whether it is for bidders; a trimmed one follows the search that showed it."""
+    return "spot" if ask.get("is_bid") is True or rental_type == "bid" else "on_demand"
+
+
+def _tier(ask: dict[str, Any]) -> str | None:
+    verification = ask.get("verification")
+    return f"marketplace_{verification}" if isinstance(verification, str) and verification else None
+
+
+def _region(geolocation: Any) -> str | None:
+    """ "Washington, US" as it is; ", US" is a host that names no town."""
+    return str(geolocation).strip(" ,") or None if geolocation else None
+
+
+def _available(ask: dict[str, Any]) -> bool | None:
+    if "rentable" not in ask and "rented" not in ask:
+        return None
+    return ask.get("rentable", True) is True and ask.get("rented", False) is not True
+
+
+def _optional(value: Any) -> Any:
+    return None if value is None else number(value)
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(number(value))
+
+
+def _search(config: SourceConfig, filters: dict[str, Any], rental_type: str, order: str) -> Request:
+    query = filters | {
+        "rentable": {"eq": True},
+        "rented": {"eq": False},
+        "type": rental_type,
+        "order": [["dph_total", order]],
+        "limit": config.settings["reply_limit"],
+    }
+    text = json.dumps(query, separators=(",", ":"))
+    return Request(f"{config.settings['endpoint']}?q={quote(text)}")
+
+
+def _query_of(answer: Answer) -> dict[str, Any] | None:
+    """The search that the address of the answer names, None where it names none."""
+    texts = parse_qs(urlsplit(answer.url).query).get("q", [])
+    try:
+        query = json.loads(texts[0]) if texts else None
+    except ValueError:
+        return None
+    return query if isinstance(query, dict) else None

@@ -1,0 +1,148 @@
+"""Vast.ai's asks: which GPU, how many, on demand or by bid, and no host's address kept."""
+
+import json
+from collections import Counter
+from decimal import Decimal
+from urllib.parse import quote
+
+import pytest
+
+from pipeline.sources import source_config
+from pipeline.sources import vast as source
+from pipeline.sources.base import Answer, SourceChangedError
+from tests.sources.helpers import answer, capture, page, read
+
+ASK = {
+    "id": 1,
+    "gpu_name": "A100 SXM4",
+    "gpu_ram": 81920,
+    "num_gpus": 4,
+    "dph_total": 4.01,
+    "min_bid": 2.0,
+    "is_bid": False,
+    "geolocation": "Sweden, SE",
+    "public_ipaddr": "203.0.113.7",
+}
+
+
+def asked(offers: object, **query: object) -> Answer:
+    """An answer to a search, with the search in its address as the client sends it."""
+    search = {"type": "on-demand", "order": [["dph_total", "asc"]]} | query
+    url = "https://console.vast.ai/api/v0/bundles/?q=" + quote(json.dumps(search))
+    return answer({"offers": offers}, url)
+
+
+def test_capture_gives_each_of_its_41_asks() -> None:
+    listings, rejects = read("vast", answer(capture("vast_offers_trimmedfields_2026-10.json")))
+    assert (len(listings), len(rejects)) == (41, 0)
+    assert Counter(listing.raw_label for listing in listings) == {
+        "B200": 4,
+        "H200": 4,
+        "H100 SXM": 6,
+        "H100 NVL": 3,
+        "H100 PCIE": 3,
+        "A100 SXM4": 10,
+        "A100 PCIE": 5,
+        "L40S": 6,
+    }
+    assert {listing.price_kind for listing in listings} == {"on_demand"}
+    eight_b200 = listings[3]
+    assert eight_b200.gpu_count == 8
+    assert eight_b200.native_price == Decimal("65.01041666666667")
+    assert eight_b200.context["gpu_ram_mib"] == 183359
+    short_a100 = listings[23]
+    assert short_a100.native_price == Decimal("0.6044444444444445")
+    assert short_a100.context["gpu_ram_mib"] == 39936
+    assert (listings[38].raw_label, listings[38].gpu_count) == ("L40S", 7)
+
+
+def test_price_is_of_the_whole_ask_and_a_bid_answer_gives_the_least_bid() -> None:
+    (on_demand,), _ = read("vast", asked([ASK]))
+    assert (on_demand.price_kind, on_demand.native_price, on_demand.gpu_count) == (
+        "on_demand",
+        Decimal("4.01"),
+        4,
+    )
+    (by_flag,), _ = read("vast", answer([ASK | {"is_bid": True}]))
+    (by_search,), _ = read("vast", asked([ASK], type="bid"))
+    for spot in (by_flag, by_search):
+        assert (spot.price_kind, spot.native_price) == ("spot", Decimal("2.0"))
+
+
+def test_same_ask_of_two_searches_counts_once_but_two_alike_asks_count_twice() -> None:
+    twin = ASK | {"id": 2}
+    listings, rejects = read("vast", asked([ASK, twin]), asked([ASK], order=[["dph_total", "desc"]]))
+    assert len(listings) == 2
+    assert [reject.reason for reject in rejects] == ["duplicate_ask"]
+
+
+def test_ask_without_a_price_or_count_is_a_reject_and_optional_fields_may_go() -> None:
+    bare = {"gpu_name": "RTX 4090", "num_gpus": "2", "dph_total": "0.70"}
+    broken = [
+        ASK | {"id": 3, "dph_total": None},
+        ASK | {"id": 4, "num_gpus": None},
+        ASK | {"id": 5, "dph_total": 0},
+        ASK | {"id": 6, "num_gpus": "many"},
+        ASK | {"id": 7, "gpu_name": ""},
+    ]
+    listings, rejects = read("vast", answer({"offers": [bare, *broken], "extra": 1}))
+    assert [(row.raw_label, row.gpu_count, row.native_price) for row in listings] == [
+        ("RTX 4090", 2, Decimal("0.70"))
+    ]
+    assert [reject.reason for reject in rejects] == [
+        "missing_field",
+        "missing_field",
+        "zero_price",
+        "unreadable",
+        "missing_field",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "region"), [(", US", "US"), ("Texas, US", "Texas, US"), (None, None), ("", None)]
+)
+def test_region_is_what_the_host_says(place: str | None, region: str | None) -> None:
+    (listing,), _ = read("vast", answer([ASK | {"geolocation": place}]))
+    assert listing.region == region
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"offers": [{"id": 1, "gpu_',
+        b"<html>Just a moment</html>",
+        b'{"offers": []}',
+        b'{"results": []}',
+        b"[1]",
+    ],
+)
+def test_answer_of_another_shape_fails_the_source(body: bytes) -> None:
+    with pytest.raises(SourceChangedError):
+        read("vast", answer(body))
+
+
+def test_addresses_of_hosts_go_and_every_other_byte_stays() -> None:
+    body = b'{"offers": [{"id": 1, "public_ipaddr": "203.0.113.7", "dph_total": 2.6337719298245617}]}'
+    assert source.redact(body) == b'{"offers": [{"id": 1, "dph_total": 2.6337719298245617}]}'
+    assert source.redact(b'[{"id": 1, "public_ipaddr": null}]') == b'[{"id": 1}]'
+    assert source.redact(b'[{"public_ipaddr":"203.0.113.7\\n"}]') == b"[{}]"
+    assert b"203.0" not in source.redact(b'[{"id": 1, "public_ipaddr": "203.0.11')
+    untouched = page("vast", "h100-sxm.json").encode()
+    assert source.redact(untouched) == untouched
+
+
+def test_full_reply_is_asked_again_per_count_and_then_from_the_dear_end() -> None:
+    config = source_config("vast")
+    first = source.requests(config, {})
+    assert len(first) == len({request.url for request in first}) == 42
+    full = [ASK | {"id": at} for at in range(64)]
+    reply = Answer(first[0].url, json.dumps({"offers": full}).encode(), answer("").observed_at, "")
+    per_count = source.next_requests(reply, config)
+    assert len(per_count) == 5
+    assert quote('"num_gpus":{"eq":8}', safe="") in per_count[3].url
+    assert quote('"num_gpus":{"notin":[1,2,4,8]}', safe="") in per_count[4].url
+    (dear,) = source.next_requests(Answer(per_count[0].url, reply.body, reply.observed_at, ""), config)
+    assert quote('[["dph_total","desc"]]', safe="") in dear.url
+    assert source.next_requests(Answer(dear.url, reply.body, reply.observed_at, ""), config) == []
+    short = Answer(first[0].url, json.dumps({"offers": full[:63]}).encode(), reply.observed_at, "")
+    assert source.next_requests(short, config) == []
