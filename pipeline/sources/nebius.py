@@ -1,0 +1,268 @@
+"""Nebius: the GPU tables of the price page, per GPU-hour.
+
+The page holds each table as visible rows and again as escaped JSON in a script. Both are read and merged:
+where they disagree on a price, that price is a reject. Columns come and go, so each is known by its header:
+what kind of price it is, and from which day it holds.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime
+from html import unescape
+from typing import Any
+
+from pipeline.sources import html
+from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell
+from pipeline.sources.text import is_floor, squeeze
+
+BLOCK_TYPE = "highlight-table-block"
+GPU_HOUR = r"GPU[ -]?(?:hour|hr)"
+DATE_FORMATS = ("%B %d, %Y", "%B %d %Y", "%b %d, %Y", "%d %B %Y", "%Y-%m-%d")
+MAX_BLOCK_CHARACTERS = 300_000
+
+_EMBEDDED = re.compile(rf'\{{(\\{{0,7}})"type\1":\1"{BLOCK_TYPE}\1"')
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_TERM = re.compile(r"(\d{1,3})[ -]?(day|week|month|year)", re.IGNORECASE)
+_TERM_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    title: str
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _PriceColumn:
+    at: int
+    header: str
+    kind: PriceKind
+    term_days: int | None
+    effective_from: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """What tells one price from another; the page says the same of it in both places."""
+
+    label: str
+    vcpus: str
+    ram: str
+    kind: PriceKind
+    term_days: int | None
+    effective_from: date | None
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """GPU rows as one listing per price column. CPU, storage and network tables are not read."""
+    for answer in answers:
+        prices: dict[_Machine, dict[str, str]] = {}
+        for block in _blocks(answer):
+            _collect(block, answer, prices)
+        if not prices:
+            raise SourceChangedError(f"{answer.url}: no GPU table with a price per GPU-hour")
+        for machine, said in prices.items():
+            yield _row(machine, said, prices, answer)
+
+
+def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str]]) -> None:
+    """Add a block's cells to ``prices``: per machine, each price text that the page gives and its header."""
+    headers, *rows = block.rows
+    if not html.columns(headers, GPU_HOUR):
+        if re.search(r"\bGPU\b", block.title) and html.columns(headers, r"price|hour|on-demand|spot"):
+            raise SourceChangedError(f"{answer.url}: {block.title!r} has no GPU-hour column: {headers}")
+        return
+    label_at = html.column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
+    vcpus_at, ram_at = html.columns(headers, r"^v?CPUs?$"), html.columns(headers, r"^(?:RAM|memory)\b")
+    price_columns = _price_columns(headers, block.title, answer)
+    for row in rows:
+        if len(row) != len(headers):
+            raise SourceChangedError(
+                f"{answer.url}: a row of {len(row)} cells under {len(headers)} headers: {row}"
+            )
+        for price in price_columns:
+            machine = _Machine(
+                label=row[label_at],
+                vcpus=row[vcpus_at[0]] if vcpus_at else "",
+                ram=row[ram_at[0]] if ram_at else "",
+                kind=price.kind,
+                term_days=price.term_days,
+                effective_from=price.effective_from,
+            )
+            prices.setdefault(machine, {}).setdefault(row[price.at], price.header)
+
+
+def _price_columns(headers: list[str], title: str, answer: Answer) -> list[_PriceColumn]:
+    found = html.columns(headers, GPU_HOUR)
+    own_kinds = {kind for at in found if (kind := _kind_said(headers[at]))}
+    general = _kind_said(title) or ("on_demand" if own_kinds <= {"on_demand"} else None)
+    price_columns = []
+    for at in found:
+        kind = _kind_said(headers[at]) or general
+        if kind is None:
+            raise SourceChangedError(
+                f"{answer.url}: {headers[at]!r} does not say which of {own_kinds} it prices"
+            )
+        term = _TERM.search(headers[at]) if kind == "reserved" else None
+        term_days = int(term[1]) * _TERM_DAYS[term[2].lower()] if term else None
+        price_columns.append(
+            _PriceColumn(at, headers[at], kind, term_days, _effective_from(headers[at], answer))
+        )
+    return price_columns
+
+
+def _kind_said(text: str) -> PriceKind | None:
+    if re.search(r"pre-?emptible|\bspot\b", text, re.IGNORECASE):
+        return "spot"
+    if re.search(r"reserv|commit", text, re.IGNORECASE):
+        return "reserved"
+    if re.search(r"on[ -]demand|pay as you go", text, re.IGNORECASE):
+        return "on_demand"
+    return None
+
+
+def _effective_from(header: str, answer: Answer) -> date | None:
+    """The day in a header such as ``GPU-hour (Effective October 1, 2026)``; None without a date."""
+    if not re.search(r"\b20\d\d\b|effective", header, re.IGNORECASE):
+        return None
+    found = re.search(
+        r"(?:effective|starting|from)(?: from| on)?:? ([\w ,-]{6,30}?)[)\]]?$", header, re.IGNORECASE
+    )
+    for form in DATE_FORMATS if found else ():
+        try:
+            return datetime.strptime(found[1].strip(), form).date()  # type: ignore[index]
+        except ValueError:
+            continue
+    raise SourceChangedError(f"{answer.url}: the date in the column {header!r} cannot be read")
+
+
+def _row(
+    machine: _Machine,
+    said: dict[str, str],
+    prices: dict[_Machine, dict[str, str]],
+    answer: Answer,
+) -> Listing | Reject:
+    raw = {"label": machine.label, "kind": machine.kind, "prices": list(said), "columns": list(said.values())}
+    if len(said) > 1:
+        return Reject(
+            reason="conflicting_prices",
+            detail=f"the page gives {list(said)} for one price",
+            raw=raw,
+            answer=answer,
+        )
+    ((price, header),) = said.items()
+    try:
+        amount, currency = price_in_cell(price)
+    except NoPriceError as none:
+        return Reject(reason=none.reason, detail=f"{header}: {none}", raw=raw, answer=answer)
+    return Listing(
+        raw_label=machine.label,
+        gpu_count=1,
+        price_kind=machine.kind,
+        native_price=amount,
+        native_currency=currency,
+        native_unit="gpu_hour",
+        answer=answer,
+        term_days=machine.term_days,
+        vcpus=optional_number(machine.vcpus),
+        ram_gib=optional_number(machine.ram),
+        effective_from=machine.effective_from,
+        flag_reason=_doubt(machine, price, header, prices, answer),
+    )
+
+
+def _doubt(
+    machine: _Machine,
+    price: str,
+    header: str,
+    prices: dict[_Machine, dict[str, str]],
+    answer: Answer,
+) -> str | None:
+    # The page's own footnote: spot prices move up to every 15 minutes, the list shows where they begin.
+    if is_floor(price) and re.search(r"\bspot\b", header, re.IGNORECASE):
+        return "spot_price_floor"
+    today = answer.observed_at.date()
+    newer = [
+        other.effective_from
+        for other in prices
+        if (other.label, other.vcpus, other.kind, other.term_days)
+        == (machine.label, machine.vcpus, machine.kind, machine.term_days)
+        and (machine.effective_from or date.min) < (other.effective_from or date.min) <= today
+    ]
+    return f"superseded_on_{max(day for day in newer if day)}" if newer else None
+
+
+def _blocks(answer: Answer) -> list[_Block]:
+    """Every table of the page, from the visible rows and from the embedded JSON."""
+    text = answer.text().strip()
+    if text.startswith(("{", "[")):
+        # A piece of the page's script starts like JSON and is not: its quotes are escaped.
+        with suppress(ValueError):
+            return _json_blocks(json.loads(text))
+    return [*_embedded_blocks(text, answer), *_visible_blocks(answer)]
+
+
+def _json_blocks(value: Any) -> list[_Block]:
+    """Blocks anywhere in decoded JSON; a bare list of rows is one block without a title."""
+    if isinstance(value, dict):
+        table = value.get("table")
+        if isinstance(table, dict) and _is_grid(table.get("content")):
+            return [_Block(squeeze(str(value.get("title", ""))), _grid(table["content"]))]
+        if _is_grid(value.get("content")):
+            return [_Block("", _grid(value["content"]))]
+        return [block for part in value.values() for block in _json_blocks(part)]
+    if isinstance(value, list):
+        if _is_grid(value):
+            return [_Block("", _grid(value))]
+        return [block for part in value for block in _json_blocks(part)]
+    return []
+
+
+def _is_grid(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(row, list) and row and all(isinstance(cell, str) for cell in row) for row in value)
+    )
+
+
+def _grid(rows: list[list[str]]) -> list[list[str]]:
+    return [[squeeze(unescape(cell)) for cell in row] for row in rows]
+
+
+def _embedded_blocks(text: str, answer: Answer) -> list[_Block]:
+    """Blocks inside script strings, at whatever depth of escaping they stand."""
+    blocks = []
+    for found in _EMBEDDED.finditer(text):
+        chunk = text[found.start() : found.start() + MAX_BLOCK_CHARACTERS]
+        while chunk.startswith("{\\"):
+            chunk = _ESCAPE.sub(lambda e: _unescaped(e[1]), chunk)
+        try:
+            value, _ = json.JSONDecoder(strict=False).raw_decode(chunk)
+        except ValueError as error:
+            raise SourceChangedError(f"{answer.url}: a {BLOCK_TYPE} is not whole JSON ({error})") from error
+        blocks += _json_blocks(value)
+    return blocks
+
+
+def _unescaped(escape: str) -> str:
+    return chr(int(escape[1:], 16)) if len(escape) == 5 else _PLAIN.get(escape, escape)
+
+
+def _visible_blocks(answer: Answer) -> list[_Block]:
+    blocks = []
+    for root in html.page(answer).select(".pc-highlight-table-block__root"):
+        rows = [
+            [html.text_of(cell) for cell in row.select(".pc-highlight-table-block__cell")]
+            for row in root.select(".pc-highlight-table-block__row")
+        ]
+        if rows:
+            title = html.only(root.select("h1, h2, h3"), "title of a price table", answer)
+            blocks.append(_Block(html.text_of(title), rows))
+    return blocks

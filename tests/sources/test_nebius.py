@@ -1,0 +1,138 @@
+"""Nebius: columns move, one holds from a later day, and the page stands twice in itself."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+
+from .helpers import answer, capture, page, read
+
+SEPTEMBER = [
+    ["Item", "vCPUs", "RAM, GB", "On-demand, GPU-hour", "GPU-hour (Effective October 1, 2026)"],
+    ["NVIDIA GB200 NVL72", "112", "800", "[Contact us](#f)", "[Contact us](#f)"],
+    ["NVIDIA HGX B300", "24", "346", "$7.85", "$9.50"],
+    ["NVIDIA HGX H100", "16", "200", "$3.85", "$4.50"],
+]
+SEPTEMBER_SPOT = [
+    ["Item", "vCPUs", "RAM, GB", "Spot price, GPU-hour*"],
+    ["NVIDIA HGX H100", "16", "200", "from $0.79"],
+    ["NVIDIA L40S with AMD CPU", "16-192", "96-1152", "from $0.90**"],
+]
+
+
+def block(content, title="NVIDIA GPU Instances"):
+    return {"type": "highlight-table-block", "title": title, "table": {"content": content}}
+
+
+def prices(listings):
+    return {(r.raw_label, r.price_kind, r.effective_from): r.native_price for r in listings}
+
+
+def test_capture_is_read_whole():
+    listings, rejects = read("nebius", answer(capture("nebius_highlight_table_block_2026-08-22.json")))
+    assert len(listings) == 14
+    assert [r.reason for r in rejects] == ["not_offered"] * 4
+    found = prices(listings)
+    assert found["NVIDIA HGX B300", "spot", None] == Decimal("4.30")
+    assert found["NVIDIA HGX H100", "on_demand", None] == Decimal("3.85")
+    assert found["NVIDIA L40S with Intel CPU", "on_demand", None] == Decimal("1.82")
+    assert found["NVIDIA L40S with AMD CPU", "spot", None] == Decimal("0.74")
+    assert not any("GB" in r.raw_label for r in listings)
+
+
+@pytest.mark.parametrize("part", ["script", "rows"])
+def test_either_half_of_the_page_is_enough(part):
+    whole = page("nebius", "prices.html")
+    at = whole.index("<script>")
+    half = whole[at:] if part == "script" else whole[:at]
+    listings, rejects = read("nebius", answer(half))
+    assert (len(listings), len(rejects)) == (14, 4)
+    assert prices(listings)["NVIDIA HGX H200", "on_demand", None] == Decimal("4.50")
+
+
+def test_a_bare_escaped_piece_of_the_script_is_read():
+    piece = json.dumps(json.dumps(block(SEPTEMBER), separators=(",", ":")))[1:-1]
+    listings, _ = read("nebius", answer(r"{\"type\":\"divider\"}," + piece + r",{\"type\":\"footer\"}"))
+    assert prices(listings)["NVIDIA HGX H100", "on_demand", None] == Decimal("3.85")
+    twice = json.dumps(piece)[1:-1]
+    assert prices(read("nebius", answer("x" + twice))[0]) == prices(listings)
+
+
+def test_the_two_halves_must_agree():
+    changed = page("nebius", "prices.html").replace("<p>$7.15</p>", "<p>$1.75</p>")
+    listings, rejects = read("nebius", answer(changed))
+    assert len(listings) == 13
+    assert "conflicting_prices" in {r.reason for r in rejects}
+    assert ("NVIDIA HGX B200", "on_demand", None) not in prices(listings)
+
+
+def test_late_september_columns_and_block():
+    blocks = [block(SEPTEMBER), block(SEPTEMBER_SPOT, "Preemptible NVIDIA GPU Instances")]
+    listings, rejects = read("nebius", answer(blocks, observed_at=datetime(2026, 9, 29, tzinfo=UTC)))
+    october = date(2026, 10, 1)
+    assert prices(listings) == {
+        ("NVIDIA HGX B300", "on_demand", None): Decimal("7.85"),
+        ("NVIDIA HGX B300", "on_demand", october): Decimal("9.50"),
+        ("NVIDIA HGX H100", "on_demand", None): Decimal("3.85"),
+        ("NVIDIA HGX H100", "on_demand", october): Decimal("4.50"),
+        ("NVIDIA HGX H100", "spot", None): Decimal("0.79"),
+        ("NVIDIA L40S with AMD CPU", "spot", None): Decimal("0.90"),
+    }
+    assert {r.flag_reason for r in listings if r.price_kind == "spot"} == {"spot_price_floor"}
+    assert {r.flag_reason for r in listings if r.price_kind == "on_demand"} == {None}
+    assert [r.reason for r in rejects] == ["not_offered"] * 2
+
+
+def test_after_its_day_the_announced_price_replaces_the_old_one():
+    listings, _ = read("nebius", answer(block(SEPTEMBER), observed_at=datetime(2026, 10, 2, tzinfo=UTC)))
+    flags = {(r.raw_label, r.effective_from): r.flag_reason for r in listings}
+    assert flags["NVIDIA HGX H100", None] == "superseded_on_2026-10-01"
+    assert flags["NVIDIA HGX H100", date(2026, 10, 1)] is None
+
+
+def test_moved_and_renamed_columns():
+    content = [
+        ["On-demand, price per GPU hour", "GPU", "Spot price, GPU-hour*", "New column"],
+        ["$4.50", "NVIDIA HGX\u00a0H100", "$\u00a02.15", "9.99"],
+    ]
+    listings, rejects = read("nebius", answer(block(content)))
+    assert prices(listings) == {
+        ("NVIDIA HGX H100", "on_demand", None): Decimal("4.50"),
+        ("NVIDIA HGX H100", "spot", None): Decimal("2.15"),
+    }
+    assert rejects == []
+
+
+def test_bare_list_of_rows_is_read():
+    assert len(read("nebius", answer(SEPTEMBER))[0]) == 4
+    assert len(read("nebius", answer(SEPTEMBER_SPOT))[0]) == 2
+
+
+def test_euros_stay_euros_and_what_is_unreadable_is_a_reject():
+    content = [SEPTEMBER[0], ["NVIDIA HGX H100", "16", "200", "€3.85", "4.50"]]
+    listings, rejects = read("nebius", answer(block(content)))
+    assert [(r.native_price, r.native_currency) for r in listings] == [(Decimal("3.85"), "EUR")]
+    assert [r.reason for r in rejects] == ["unreadable_price"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps(block(SEPTEMBER))[:200],
+        '<html>{"type":"highlight-table-block","title":"NVIDIA GPU',
+        "<html><body><h1>Just a moment...</h1></body></html>",
+        json.dumps(block([["Item", "vCPUs", "Price per hour"], ["Intel", "2", "$0.05"]], "CPU-only")),
+        json.dumps(block([["Item", "Price per hour"], ["NVIDIA HGX H100", "$3.85"]])),
+        json.dumps(block([["Item", "GPU-hour (Effective soon)"], ["NVIDIA HGX H100", "$3.85"]])),
+        json.dumps(block([["Item", "Preemptible, GPU-hour", "GPU-hour"], ["NVIDIA HGX H100", "$1", "$2"]])),
+        json.dumps(block([["Product", "On-demand, GPU-hour"], ["NVIDIA HGX H100", "$3.85"]])),
+        json.dumps(block([["Item", "vCPUs", "On-demand, GPU-hour"], ["NVIDIA HGX H100", "$3.85"]])),
+        "",
+    ],
+)
+def test_another_shape_fails_the_source(body):
+    with pytest.raises(SourceChangedError):
+        read("nebius", answer(body))
