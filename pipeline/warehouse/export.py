@@ -72,7 +72,8 @@ def _write(
 def _safe_cell(name: str, kind: str) -> str:
     if kind != "VARCHAR":
         return f'"{name}"'
-    return f"""CASE WHEN regexp_matches("{name}", '{FORMULA_START}') THEN '''' ELSE '' END || "{name}" AS "{name}" """
+    quote = f"""CASE WHEN regexp_matches("{name}", '{FORMULA_START}') THEN '''' ELSE '' END"""
+    return f'{quote} || "{name}" AS "{name}"'
 
 
 def safe_text(value: Any) -> Any:

@@ -1,0 +1,228 @@
+"""The command ``gpufare``: each command a few lines over the rooms below.
+
+Heavy rooms are imported inside the commands that use them, so that ``gpufare --help`` answers at once.
+"""
+
+import json
+import os
+import sys
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline import settings
+from pipeline.errors import GpufareError
+
+if TYPE_CHECKING:
+    from pipeline.offers.build import Rate
+
+FORMATS = click.Choice(["table", "csv", "json"])
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+UTC_MOMENT = click.DateTime(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
+
+
+class _Commands(click.Group):
+    """Shows errors that are meant for people as one line, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except GpufareError as error:
+            raise click.ClickException(str(error)) from error
+        except BrokenPipeError:
+            # The reader of our output went away (`gpufare ... | head`): that is no error of ours.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gpufare")
+def main() -> None:
+    """Dollars per finished training job: which GPU is cheapest today, where, and why."""
+
+
+@main.command()
+@click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="The day to read; today by default.")
+@click.option("--source", "sources", multiple=True, help="Only this source (repeatable).")
+@click.option(
+    "--pages",
+    help="Read saved answers instead of the providers: a folder, the URL of a replay server, or 'archive'.",
+)
+def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -> None:
+    """Capture the price pages, read them, build the tables and publish."""
+    from pipeline.refresh import refresh as run
+
+    report = run(
+        settings.home(),
+        day=day.date() if day else None,
+        sources=sources,
+        pages=pages,
+        environment=os.environ,
+        progress=lambda text: click.echo(text, err=True),
+    )
+    for line in report.lines():
+        click.echo(line)
+    if not report.published:
+        raise click.ClickException(report.why_not_published())
+
+
+@main.command("read")
+@click.argument("source")
+@click.argument("files", nargs=-1, required=True, type=EXISTING_FILE)
+@click.option("--observed-at", type=UTC_MOMENT, help="When the answer was given (UTC); now by default.")
+@click.option("--source-url", help="The address that gave the answer; the file's own by default.")
+@click.option("--region", help="The region, where neither the answer nor its address says it.")
+@click.option("--fx", multiple=True, metavar="EUR=1.17", help="US dollars for one unit of a currency.")
+def read_command(
+    source: str,
+    files: tuple[Path, ...],
+    observed_at: datetime | None,
+    source_url: str | None,
+    region: str | None,
+    fx: tuple[str, ...],
+) -> None:
+    """Read saved answers of one SOURCE: offers as JSON lines on stdout, rejects on stderr."""
+    from pipeline.capture.index import sha256_of
+    from pipeline.reading import read_answers
+    from pipeline.sources import source_config
+    from pipeline.sources.base import Answer
+
+    config = source_config(source)
+    if region:
+        config = config.model_copy(update={"attributes": config.attributes.model_copy(update={"region": region})})
+    moment = (observed_at or datetime.now(UTC)).replace(tzinfo=UTC)
+    answers = []
+    for file in files:
+        body = file.read_bytes()
+        url = source_url or file.absolute().as_uri()
+        answers.append(Answer(url=url, body=body, observed_at=moment, sha256=sha256_of(body)))
+    built = read_answers(answers, config, _rates(fx))
+    for reject in built.rejects:
+        click.echo(reject.model_dump_json(), err=True)
+    for offer in built.offers:
+        click.echo(offer.model_dump_json())
+    if not built.offers:
+        raise click.ClickException(f"{source}: no offer was read; {len(built.rejects)} rows were rejected")
+
+
+def _rates(pairs: tuple[str, ...]) -> "dict[str, Rate]":
+    from pipeline.offers.build import Rate
+
+    rates = {}
+    for pair in pairs:
+        currency, _, amount = pair.partition("=")
+        try:
+            rates[currency.strip().upper()] = Rate(Decimal(amount))
+        except InvalidOperation as error:
+            raise click.BadParameter(f"{pair!r} is not like EUR=1.17") from error
+    return rates
+
+
+@main.command()
+@click.argument("file", type=EXISTING_FILE)
+def normalize(file: Path) -> None:
+    """Say for each GPU label of a CSV file which GPU it is, or why that is open."""
+    from pipeline.offers.normalize_csv import normalize_csv
+
+    normalize_csv(file, sys.stdout)
+
+
+@main.command()
+@click.argument("file", type=EXISTING_FILE)
+def estimate(file: Path) -> None:
+    """Estimate memory and speed of the training runs in a CSV file."""
+    from pipeline.model.estimate import estimate_csv
+
+    estimate_csv(file, sys.stdout)
+
+
+@main.command()
+@click.argument("query")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def sql(query: str, form: str) -> None:
+    """Run an SQL QUERY on the published file, read-only."""
+    from pipeline.warehouse.query import ask, reader
+
+    with reader(settings.home().published) as connection:
+        show(ask(connection, query), form)
+
+
+@main.command()
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def sources(form: str) -> None:
+    """Show each source: state, last capture, last accepted offers, their age, and the evidence."""
+    from pipeline.status import source_states
+
+    show(source_states(settings.home(), datetime.now(UTC).date()), form)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
+def export(folder: Path, form: Any) -> None:
+    """Write every published table and a data package descriptor into FOLDER."""
+    from pipeline.warehouse.export import export as write
+    from pipeline.warehouse.query import reader
+
+    with reader(settings.home().published, writes_files=True) as connection:
+        files = write(connection, folder, form)
+    click.echo(f"{len(files)} files in {folder}")
+
+
+def show(result: Any, form: str) -> None:
+    """Print a query's result as a table for people, as CSV, or as JSON lines."""
+    if form == "json":
+        for row in result.dicts():
+            click.echo(json.dumps(row, default=_plain, ensure_ascii=False))
+    elif form == "csv":
+        _show_csv(result)
+    else:
+        _show_table(result)
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else str(value)
+
+
+def _show_csv(result: Any) -> None:
+    import csv
+
+    from pipeline.warehouse.export import safe_text
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(result.columns)
+    writer.writerows([safe_text(value) for value in row] for row in result.rows)
+
+
+def _show_table(result: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    numeric = ("DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER")
+    for name, kind in zip(result.columns, result.types, strict=True):
+        table.add_column(name, justify="right" if kind.startswith(numeric) else "left", overflow="fold")
+    for row in result.rows:
+        # Text objects: a label from a price page must not be read as markup.
+        table.add_row(*(Text(_cell(value)) for value in row))
+    # A pipe has no width: rows are then as long as they need to be.
+    Console(width=None if sys.stdout.isatty() else 400, highlight=False).print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
+
+
+if __name__ == "__main__":
+    main()
