@@ -1,0 +1,87 @@
+"""Every source: its yaml, its module, its sample page, and exactly the offers that stand on that page.
+
+``expected.csv`` and ``expected_rejects.csv`` are typed from the page by hand.
+"""
+
+import csv
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.replay import pages_dir_answers
+from pipeline.offers.build import Built, Rate
+from pipeline.offers.contract import Offer
+from pipeline.reading import read_answers
+from pipeline.settings import CATALOG_DIR
+from pipeline.sources import source_config, source_module
+from pipeline.sources.config import configs
+
+PAGES = Path(__file__).parent / "pages"
+PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]
+RATES = {"EUR": Rate(Decimal("1.17"))}
+"""A round rate: expected.csv of a source in euros is worked out with it."""
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def read_sample(name: str) -> Built:
+    config = source_config(name)
+    return read_answers(pages_dir_answers(PAGES, config), config, RATES)
+
+
+def as_expected(offer: Offer, columns: list[str]) -> dict[str, str]:
+    return {column: shown(getattr(offer, column)) for column in columns}
+
+
+def shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float | Decimal):
+        number = Decimal(str(value)).quantize(Decimal("1e-6")).normalize()
+        return f"{number:f}"
+    return str(value)
+
+
+def normal(row: dict[str, str]) -> dict[str, str]:
+    numbers = ("gpu_count", "native_price", "usd_per_gpu_hour")
+    return {k: shown(Decimal(v)) if k in numbers and v else v for k, v in row.items()}
+
+
+def in_order(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    return sorted(rows, key=lambda row: tuple(row.items()))
+
+
+def test_each_source_has_its_yaml_its_module_and_its_page() -> None:
+    yamls = {path.stem for path in (CATALOG_DIR / "sources").glob("*.yaml")}
+    pages = {path.name for path in PAGES.iterdir() if path.is_dir()}
+    assert yamls == pages
+    assert yamls
+    for name in yamls:
+        assert callable(source_module(name).read), name
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
+def test_the_sample_page_gives_exactly_its_offers(name: str) -> None:
+    expected = [normal(row) for row in rows_of(PAGES / name / "expected.csv")]
+    built = read_sample(name)
+    columns = list(expected[0])
+    found = [as_expected(offer, columns) for offer in built.offers]
+    assert in_order(found) == in_order(expected)
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
+def test_the_sample_page_gives_exactly_its_rejects(name: str) -> None:
+    expected = {row["reason"]: int(row["rows"]) for row in rows_of(PAGES / name / "expected_rejects.csv")}
+    assert Counter(reject.reason for reject in read_sample(name).rejects) == expected
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
+def test_the_yaml_says_what_it_rests_on(name: str) -> None:
+    config = source_config(name)
+    assert config.evidence.note
+    assert config.expect.usd_per_gpu_hour[0] > 0
