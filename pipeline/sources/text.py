@@ -19,7 +19,7 @@ HOURLY = frozenset(
 
 _NOT_OFFERED = frozenset({"", "-", "--", "n/a", "na", "n/a*", "none", "null", "tbd", "x", "coming soon"})
 _CONTACT = re.compile(
-    r"\b(?:contact|talk to|get in touch|get a quote|request|inquire|sold out)\b", re.IGNORECASE
+    r"\b(?:contact(?:ing)?|talk to|get in touch|get a quote|request|inquire|sold out)\b", re.IGNORECASE
 )
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]{0,200})\]\([^()]{0,400}\)")
 # A footnote must go before NFKC folds ¹ into 1: "$3.99¹" is not 3.991.

@@ -1,0 +1,54 @@
+"""A price or the reason why there is none: what a reader needs to choose between a listing and a reject."""
+
+from collections.abc import Collection
+from decimal import Decimal
+from typing import Any
+
+from pipeline.sources.text import HOURLY, UnreadableError, is_not_offered, money, number
+
+CURRENCIES = ("USD", "EUR", "GBP")
+
+
+class NoPriceError(Exception):
+    """No usable price. ``reason`` is the reject's code: not_offered, zero_price or unreadable_price."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def price_of(value: Any) -> Decimal:
+    """The price in a field of a JSON answer, above zero. Raises NoPriceError."""
+    if value is None or (isinstance(value, str) and is_not_offered(value)):
+        raise NoPriceError("not_offered", f"no price is given: {value!r}")
+    try:
+        return _positive(number(value))
+    except UnreadableError as error:
+        raise NoPriceError("unreadable_price", str(error)) from error
+
+
+def price_in_cell(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, str]:
+    """The price in a cell of a page and its currency, which the cell must name. Raises NoPriceError."""
+    if is_not_offered(text):
+        raise NoPriceError("not_offered", f"no price is given: {text!r}")
+    refusals = []
+    for currency in CURRENCIES:
+        try:
+            return _positive(money(text, currency, units)), currency
+        except UnreadableError as error:
+            refusals.append(str(error))
+    raise NoPriceError("unreadable_price", "; ".join(refusals))
+
+
+def optional_number(value: Any) -> float | None:
+    """A number that a row may leave out. Unreadable counts as left out: no price depends on it."""
+    try:
+        return None if value is None else float(number(value))
+    except UnreadableError:
+        return None
+
+
+def _positive(price: Decimal) -> Decimal:
+    if price <= 0:
+        raise NoPriceError("zero_price", f"the price is {price}")
+    return price
