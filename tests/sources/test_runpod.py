@@ -1,0 +1,159 @@
+import json
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources import source_config
+from pipeline.sources.base import SourceChangedError
+from pipeline.sources.runpod import next_requests
+from tests.sources.helpers import answer, capture, read
+
+
+def gpu(**fields):
+    return {"id": "NVIDIA H100 80GB HBM3", "displayName": "H100 SXM", "memoryInGb": 80, **fields}
+
+
+def envelope(*gpus):
+    return answer({"data": {"gpuTypes": list(gpus)}})
+
+
+def prices(listings):
+    return [(row.tier, row.price_kind, row.term_days, str(row.native_price)) for row in listings]
+
+
+def test_the_capture_without_tier_flags():
+    listings, rejects = read("runpod", answer(capture("runpod_gpuTypes_2026-09-29.json")))
+    assert len(listings) == 76
+    assert Counter(r.reason for r in rejects) == {
+        "placeholder_suspected": 12,
+        "not_offered": 6,
+        "unknown_gpu": 1,
+    }
+    found = {(row.raw_label, row.tier): row for row in listings}
+    assert found["NVIDIA H100 80GB HBM3", "secure"].native_price == Decimal("3.49")
+    assert found["NVIDIA H100 80GB HBM3", "community"].native_price == Decimal("2.69")
+    assert found["AMD Instinct MI300X OAM", "secure"].native_price == Decimal("2.39")
+    assert ("AMD Instinct MI300X OAM", "community") not in found
+    assert found["NVIDIA GeForce RTX 3090", "community"].native_price == Decimal("0.22")
+    assert ("NVIDIA GeForce RTX 3090", "secure") not in found
+    assert found["Tesla V100-SXM2-16GB", "community"].native_price == Decimal("0.23")
+    assert found["NVIDIA RTX A2000", "community"].context["vram_gb"] == 6
+    assert {row.native_unit for row in listings if " MIG " not in row.raw_label} == {"gpu_hour"}
+
+
+def test_the_flag_decides_and_not_the_price():
+    offered, none = read("runpod", envelope(gpu(secureCloud=True, securePrice=0.5)))
+    assert prices(offered) == [("secure", "on_demand", None, "0.5")]
+    assert none == []
+    none, refused = read(
+        "runpod", envelope(gpu(communityCloud=False, communityPrice=2.5, communitySpotPrice=0.5))
+    )
+    assert none == []
+    assert [r.reason for r in refused] == ["not_offered", "not_offered"]
+
+
+def test_without_the_flag_half_a_dollar_is_a_placeholder_in_every_tier():
+    none, refused = read(
+        "runpod", envelope(gpu(securePrice=0.5, communitySpotPrice="0.50", oneMonthPrice=0.5))
+    )
+    assert none == []
+    assert {r.reason for r in refused} == {"placeholder_suspected"}
+
+
+def test_every_kind_of_price():
+    listings, rejects = read(
+        "runpod",
+        envelope(
+            gpu(
+                secureCloud=True,
+                communityCloud=True,
+                maxGpuCount=8,
+                securePrice=3.29,
+                communityPrice="2.69",
+                secureSpotPrice=1,
+                communitySpotPrice=None,
+                oneWeekPrice=3.2,
+                oneMonthPrice=3.1,
+                threeMonthPrice=3,
+                sixMonthPrice=2.86,
+                clusterPrice=3.69,
+                lowestPrice={"stockStatus": "Low"},
+                somethingNew=[1],
+            )
+        ),
+    )
+    assert prices(listings) == [
+        ("secure", "on_demand", None, "3.29"),
+        ("community", "on_demand", None, "2.69"),
+        ("secure", "spot", None, "1"),
+        ("secure", "reserved", 7, "3.2"),
+        ("secure", "reserved", 30, "3.1"),
+        ("secure", "reserved", 90, "3"),
+        ("secure", "reserved", 180, "2.86"),
+        ("cluster", "on_demand", None, "3.69"),
+    ]
+    assert listings[-1].gpu_count == listings[-1].min_gpu_count == 16
+    assert [row.available for row in listings] == [True] + [None] * 7
+    assert [r.reason for r in rejects] == ["not_offered"]
+
+
+def test_a_cluster_of_unknown_size_is_refused():
+    none, refused = read("runpod", envelope(gpu(secureCloud=True, clusterPrice=3.69)))
+    assert none == []
+    assert refused[0].reason == "gpu_count_unknown"
+
+
+def test_a_slice_counts_as_its_share_of_the_card():
+    card = {"id": "NVIDIA X", "memoryInGb": 96, "securePrice": 2, "secureCloud": True}
+    part = card | {"id": "NVIDIA X MIG 2g.48gb", "memoryInGb": 48, "securePrice": 1.09}
+    listings, _ = read("runpod", envelope(card, part))
+    assert [(row.gpu_count, row.native_unit) for row in listings] == [(1, "gpu_hour"), (0.5, "instance_hour")]
+    none, refused = read("runpod", envelope(part))
+    assert none == []
+    assert refused[0].reason == "slice_unknown"
+
+
+@pytest.mark.parametrize("price", [True, "3.49 per hour", [3], {"usd": 3}, "NaN", -1])
+def test_what_is_not_a_price_is_refused(price):
+    none, refused = read("runpod", envelope(gpu(secureCloud=True, securePrice=price)))
+    assert none == []
+    assert refused[0].reason == "unreadable_price"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [[gpu(securePrice=3.49)], {"gpuTypes": [gpu(securePrice=3.49)]}],
+    ids=["bare list", "without data"],
+)
+def test_the_list_without_its_envelope(body):
+    listings, _ = read("runpod", answer(body))
+    assert prices(listings) == [("secure", "on_demand", None, "3.49")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>down for maintenance</html>",
+        '{"data": {"gpuTypes": [{"id": "NVIDIA H1',
+        {"data": {"gpuTypes": []}},
+        {"data": {"gpuTypes": None}},
+        {"data": {"gpus": []}},
+        {"data": {"gpuTypes": [{"displayName": "H100", "securePrice": 3}]}},
+        {"data": {"gpuTypes": [{"id": "NVIDIA H100", "price": 3}]}},
+        {"errors": [{"message": 'Cannot query field "clusterPrice"'}]},
+    ],
+)
+def test_another_shape_is_a_clear_failure(body):
+    with pytest.raises(SourceChangedError):
+        read("runpod", answer(body))
+
+
+def test_a_refused_query_is_asked_again_shorter():
+    config = source_config("runpod")
+    refused = answer({"errors": [{"message": 'Cannot query field "clusterPrice"'}]})
+    (again,) = next_requests(refused, config)
+    assert "clusterPrice" not in json.loads(again.body)["query"]
+    assert next_requests(envelope(gpu(securePrice=3.49)), config) == []
+    listings, _ = read("runpod", refused, envelope(gpu(securePrice=3.49)))
+    assert len(listings) == 1
