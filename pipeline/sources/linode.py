@@ -1,0 +1,89 @@
+"""Linode (Akamai Cloud): GPU plans of the public list of types."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import items_of
+from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.text import UnreadableError, whole_number
+
+MB_PER_GB = 1000
+
+
+def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The next page of the list, as ``page`` and ``pages`` say."""
+    body = answer.json()
+    if not isinstance(body, dict) or not body.get("page") or not body.get("pages"):
+        return []
+    try:
+        page, pages = whole_number(body["page"]), whole_number(body["pages"])
+    except UnreadableError as error:
+        raise SourceChangedError(f"{answer.url}: the pages cannot be counted ({error})") from error
+    return [Request(_with_page(answer.url, page + 1))] if page < pages else []
+
+
+def _with_page(url: str, page: int) -> str:
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query)) | {"page": str(page)}
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Plans with GPUs, priced per Linode: one listing for the plan and one per region with its own price.
+
+    Plans without GPUs are not ours and are passed over. Raises SourceChangedError without any GPU plan.
+    """
+    plans = 0
+    for answer in answers:
+        for plan in items_of(answer, "data"):
+            if plan.get("class") == "gpu" or plan.get("gpus"):
+                plans += 1
+                yield from _read_plan(plan, answer)
+    if not plans:
+        raise SourceChangedError(f"{config.name}: no GPU plan in the list of types")
+
+
+def _read_plan(plan: dict[str, Any], answer: Answer) -> Iterator[Listing | Reject]:
+    try:
+        plan_id, label, gpu_count = str(plan["id"]), str(plan["label"]), whole_number(plan["gpus"])
+    except (KeyError, UnreadableError) as error:
+        detail = f"{plan.get('id')}: no readable id, label or number of GPUs ({error})"
+        yield Reject(reason="missing_field", detail=detail, raw=plan, answer=answer)
+        return
+    if gpu_count < 1:
+        detail = f"{plan_id} is in the GPU class but has {gpu_count} GPUs"
+        yield Reject(reason="unreadable_count", detail=detail, raw=plan, answer=answer)
+        return
+    places = [
+        (None, plan.get("price")),
+        *((place.get("id"), place) for place in plan.get("region_prices") or []),
+    ]
+    for region, money in places:
+        try:
+            price = price_of((money or {}).get("hourly"))
+        except NoPriceError as error:
+            where = region or "everywhere"
+            yield Reject(reason=error.reason, detail=f"{plan_id}, {where}: {error}", raw=plan, answer=answer)
+            continue
+        yield Listing(
+            raw_label=label,
+            instance_type=plan_id,
+            gpu_count=gpu_count,
+            price_kind="on_demand",
+            native_price=price,
+            native_currency="USD",
+            native_unit="instance_hour",
+            answer=answer,
+            region=region,
+            vcpus=optional_number(plan.get("vcpus")),
+            ram_gib=_scaled(plan.get("memory"), 1024),
+            local_disk_gb=_scaled(plan.get("disk"), MB_PER_GB),
+        )
+
+
+def _scaled(megabytes: Any, divisor: int) -> float | None:
+    amount = optional_number(megabytes)
+    return None if amount is None else amount / divisor
