@@ -1,0 +1,103 @@
+"""Crusoe: the GPU section of the price page, per GPU-hour.
+
+Each GPU is one list item with its own price cells, so that a "Contact sales" cell cannot hand its place to
+the next row's price. The headings above the list say what each cell prices.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from bs4 import Tag
+
+from pipeline.sources import html
+from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.prices import NoPriceError, price_in_cell
+
+SECTION = r"^GPU instances? pricing$"
+HEADINGS = ("h1", "h2", "h3")
+KIND_HEADERS: tuple[tuple[str, PriceKind], ...] = (
+    (r"\bspot\b", "spot"),
+    (r"reserv|commit", "reserved"),
+    (r"on[ -]demand", "on_demand"),
+)
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """One listing per GPU and price column. CPU, storage and token prices stand in other sections."""
+    for answer in answers:
+        section = _section(answer)
+        kinds = _price_kinds(section, answer)
+        rows = [
+            tag for tag in section if tag.get("role") == "listitem" and tag.select(".pricing-item-heading")
+        ]
+        if not rows:
+            raise SourceChangedError(f"{answer.url}: the GPU section has no rows")
+        for row in rows:
+            yield from _row(row, kinds, answer)
+
+
+def _section(answer: Answer) -> list[Tag]:
+    """Every tag from the GPU heading up to the next heading of the page."""
+    found = [
+        h for h in html.page(answer).find_all(HEADINGS) if re.search(SECTION, html.text_of(h), re.IGNORECASE)
+    ]
+    heading = html.only(
+        (h for h in found if not html.is_hidden(h)), "heading 'GPU instances pricing'", answer
+    )
+    section = []
+    for tag in heading.find_all_next():
+        if tag.name in HEADINGS:
+            break
+        section.append(tag)
+    return section
+
+
+def _price_kinds(section: list[Tag], answer: Answer) -> list[PriceKind | None]:
+    """What each price cell of a row prices, in order; None for a column that is not known."""
+    headers = [html.text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")]
+    model_at = html.column(headers, r"^(?:GPU|model|GPU model|instance|name)$", answer)
+    if model_at != 0:
+        raise SourceChangedError(f"{answer.url}: the GPU model is not the first column of {headers}")
+    kinds = [_kind(header) for header in headers[1:]]
+    if kinds.count("on_demand") != 1:
+        raise SourceChangedError(f"{answer.url}: expected one on-demand column in {headers}")
+    return kinds
+
+
+def _kind(header: str) -> PriceKind | None:
+    return next((kind for pattern, kind in KIND_HEADERS if re.search(pattern, header, re.IGNORECASE)), None)
+
+
+def _row(row: Tag, kinds: list[PriceKind | None], answer: Answer) -> Iterator[Listing | Reject]:
+    name = html.text_of(html.only(row.select(".pricing-item-heading"), "GPU name in a row", answer))
+    tags = [text for tag in row.select(".pricing-tag") if (text := html.text_of(tag))]
+    # "NVIDIA A100" stands twice and only the tags tell the two apart, so they belong to the label.
+    label = " ".join([name, *tags])
+    cells = [html.text_of(cell) for cell in row.select(".pricing-rich")]
+    raw = {"label": label, "cells": cells}
+    if len(cells) != len(kinds):
+        yield Reject(
+            reason="unexpected_cells",
+            detail=f"{label!r} has {len(cells)} price cells under {len(kinds)} price columns",
+            raw=raw,
+            answer=answer,
+        )
+        return
+    for kind, cell in zip(kinds, cells, strict=True):
+        if kind is None:
+            continue
+        try:
+            price, currency = price_in_cell(cell)
+        except NoPriceError as none:
+            yield Reject(reason=none.reason, detail=f"{label} {kind}: {none}", raw=raw, answer=answer)
+            continue
+        yield Listing(
+            raw_label=label,
+            gpu_count=1,
+            price_kind=kind,
+            native_price=price,
+            native_currency=currency,
+            native_unit="gpu_hour",
+            answer=answer,
+        )

@@ -1,0 +1,129 @@
+"""Crusoe: "Contact sales" cells keep their place, whatever stands around them."""
+
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+
+from .helpers import answer, page, read
+
+PAGE = page("crusoe", "pricing.html")
+CONTACT = '<p><a href="/contact-sales">Contact sales</a></p>'
+
+
+def row(name, vram, form, *prices):
+    cells = "".join(f'<div class="pricing-rich w-richtext">{price}</div>' for price in prices)
+    return (
+        f'<div role="listitem" class="prixing-item"><h4 class="pricing-item-heading">{name}</h4>'
+        f'<div class="pricing-tag is-dark">{vram}</div><div class="pricing-tag">{form}</div>{cells}</div>'
+    )
+
+
+def section(headers, *rows):
+    heads = "".join(f'<div class="pricing-heading is-d">{header}</div>' for header in headers)
+    return (
+        f"<html><body><h3>GPU&nbsp;instances pricing</h3>{heads}{''.join(rows)}"
+        f"<h3>CPU instances pricing</h3>{row('CPU', '', '', '<p>$0.04/vCPU-hr</p>')}</body></html>"
+    )
+
+
+HEADERS = ("GPU model", "On-demand", "Current spot")
+
+
+def prices(listings):
+    return {(r.raw_label, r.price_kind): (r.native_price, r.native_currency) for r in listings}
+
+
+def test_a_contact_sales_row_does_not_take_the_next_price():
+    listings, rejects = read("crusoe", answer(PAGE))
+    found = prices(listings)
+    assert found["NVIDIA H200 141GB HGX", "on_demand"] == (Decimal("4.29"), "USD")
+    assert not any("B200" in label or "MI355X" in label for label, _ in found)
+    assert len(listings) == 6
+    assert [r.reason for r in rejects] == ["not_offered"] * 12
+
+
+def test_a_new_contact_sales_row_changes_no_other_row():
+    before = prices(read("crusoe", answer(PAGE))[0])
+    changed = PAGE.replace("<p>$4.29/GPU-hr</p>", CONTACT)
+    after = prices(read("crusoe", answer(changed))[0])
+    assert after == {key: price for key, price in before.items() if key[0] != "NVIDIA H200 141GB HGX"}
+
+
+def test_spot_prices_appear_and_columns_swap():
+    swapped = section(
+        ("GPU model", "Current spot", "On-demand"),
+        row("NVIDIA H100", "80GB", "HGX", "<p>$1.95/GPU-hr</p>", "<p>$\u00a03.90 /GPU-hr<sup>1</sup></p>"),
+        row("NVIDIA B200", "180GB", "HGX", CONTACT, "<p>from $6.00/GPU-hr*</p>"),
+    )
+    listings, rejects = read("crusoe", answer(swapped))
+    assert prices(listings) == {
+        ("NVIDIA H100 80GB HGX", "spot"): (Decimal("1.95"), "USD"),
+        ("NVIDIA H100 80GB HGX", "on_demand"): (Decimal("3.90"), "USD"),
+        ("NVIDIA B200 180GB HGX", "on_demand"): (Decimal("6.00"), "USD"),
+    }
+    assert [r.reason for r in rejects] == ["not_offered"]
+
+
+def test_an_unknown_column_is_left_alone():
+    wider = section(
+        ("GPU model", "On-demand", "Availability", "Current spot"),
+        row("NVIDIA H100", "80GB", "HGX", "<p>$3.90/GPU-hr</p>", "<p>High</p>", "<p>$1.95/GPU-hr</p>"),
+    )
+    assert prices(read("crusoe", answer(wider))[0]) == {
+        ("NVIDIA H100 80GB HGX", "on_demand"): (Decimal("3.90"), "USD"),
+        ("NVIDIA H100 80GB HGX", "spot"): (Decimal("1.95"), "USD"),
+    }
+
+
+def test_a_row_with_a_cell_too_few_is_a_reject():
+    short = section(HEADERS, row("NVIDIA H100", "80GB", "HGX", "<p>$3.90/GPU-hr</p>"))
+    listings, rejects = read("crusoe", answer(short))
+    assert listings == []
+    assert [r.reason for r in rejects] == ["unexpected_cells"]
+
+
+@pytest.mark.parametrize(
+    ("price", "reason"),
+    [
+        ("<p>$3.90/month</p>", "unreadable_price"),
+        ("<p>$3.90/vCPU-hr</p>", "unreadable_price"),
+        ("<p>$3.90 $4.10</p>", "unreadable_price"),
+        ("<p>$0.00/GPU-hr</p>", "zero_price"),
+        ("<p>—</p>", "not_offered"),
+        ("", "not_offered"),
+    ],
+)
+def test_no_price_where_none_can_be_read(price, reason):
+    listings, rejects = read(
+        "crusoe", answer(section(HEADERS, row("NVIDIA H100", "80GB", "HGX", price, CONTACT)))
+    )
+    assert listings == []
+    assert [r.reason for r in rejects] == [reason, "not_offered"]
+
+
+def test_euros_stay_euros():
+    euros = section(HEADERS, row("NVIDIA H100", "80GB", "HGX", "<p>€3.60/GPU-hr</p>", CONTACT))
+    assert prices(read("crusoe", answer(euros))[0]) == {
+        ("NVIDIA H100 80GB HGX", "on_demand"): (Decimal("3.60"), "EUR")
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html><body><h1>Just a moment...</h1></body></html>",
+        PAGE.replace("On-demand", "Price"),
+        PAGE.replace(">GPU model<", "><"),
+        PAGE.replace("GPU instances pricing</h3>", "Accelerators</h3>"),
+        PAGE.replace("pricing-item-heading", "heading"),
+        section(HEADERS),
+        section(HEADERS) + section(HEADERS),
+        '{"detail": "not found"}',
+        PAGE[:900],
+    ],
+)
+def test_another_shape_fails_the_source(body):
+    with pytest.raises(SourceChangedError):
+        read("crusoe", answer(body))
