@@ -1,0 +1,84 @@
+"""CUDO's parts added up to the price of a machine."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, capture, page, read
+
+MACHINE: dict[str, Any] = {
+    "dataCenterId": "se-stockholm-1",
+    "machineType": "epyc-l40s",
+    "gpuModel": "L40S",
+    "gpuModelId": "nvidia-l40s",
+    "minVcpuPerGpu": 2,
+    "maxVcpuPerMemoryGib": 1,
+    "vcpuPriceHr": {"value": "0.002500"},
+    "memoryGibPriceHr": {"value": "0.003500"},
+    "gpuPriceHr": {"value": "0.900000"},
+    "totalGpuFree": 3,
+}
+
+
+def test_the_sample_adds_up_and_passes_over_cpu_machines() -> None:
+    listings, rejects = read("cudo", answer(page("cudo", "machine_types.json")))
+    assert len(listings) == 7
+    assert [reject.reason for reject in rejects] == ["zero_price"]
+    assert {row.instance_type: row.available for row in listings}["sapphire-rapids-h100"] is False
+
+
+def test_the_captured_machine_types() -> None:
+    listings, rejects = read("cudo", answer(capture("cudo_machine_types.json")))
+    assert not rejects
+    # 0.05 + 1 x 0.0025 + 1 x 0.0038, and 0.52 + 1 x 0.0021 + 1 x 0.0034 (1 vCPU needs 0.965 GiB: 1 GiB)
+    assert [(r.raw_label, r.instance_type, r.region, r.native_price) for r in listings] == [
+        ("RTX 3080", "cascade-lake", "br-saopaulo-1", Decimal("0.0563")),
+        ("RTX A5000", "epyc-rome-rtx-a5000", "no-luster-1", Decimal("0.5255")),
+    ]
+    assert [row.available for row in listings] == [True, True]
+    assert listings[0].storage_usd_per_gb_month == Decimal("0.088383")
+
+
+@pytest.mark.parametrize(
+    ("change", "price", "ram_gib"),
+    [
+        ({}, "0.912", 2),  # 0.9 + 2 x 0.0025 + 2 x 0.0035
+        ({"maxVcpuPerMemoryGib": 0.5}, "0.919", 4),  # 0.9 + 2 x 0.0025 + 4 x 0.0035
+        ({"maxVcpuPerMemoryGib": "0.6"}, "0.919", 4),  # 3.33 GiB are 4 GiB
+        ({"maxVcpuPerMemoryGib": None}, "0.9085", 1),
+        ({"gpuPriceHr": "0.9"}, "0.912", 2),
+        ({"minVcpuPerGpu": "2"}, "0.912", 2),
+    ],
+)
+def test_the_smallest_machine(change: dict[str, Any], price: str, ram_gib: int) -> None:
+    (row,), rejects = read("cudo", answer([MACHINE | change]))
+    assert not rejects
+    assert (row.native_price, row.ram_gib, row.vcpus) == (Decimal(price), ram_gib, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"gpuPriceHr": {"value": "0"}}, "zero_price"),
+        ({"gpuPriceHr": None}, "not_offered"),
+        ({"vcpuPriceHr": {}}, "not_offered"),
+        ({"memoryGibPriceHr": {"value": "cheap"}}, "unreadable_price"),
+        ({"minVcpuPerGpu": None}, "missing_field"),
+        ({"maxVcpuPerMemoryGib": 0}, "missing_field"),
+        ({"gpuModel": ""}, "missing_field"),
+    ],
+)
+def test_a_machine_without_all_its_parts_is_rejected(change: dict[str, Any], reason: str) -> None:
+    listings, rejects = read("cudo", answer({"machineTypes": [MACHINE | change]}))
+    assert not listings
+    assert [reject.reason for reject in rejects] == [reason]
+
+
+@pytest.mark.parametrize(
+    "body", ['{"machineTypes": [', "<html></html>", '{"machineTypes": []}', '{"types": []}']
+)
+def test_what_holds_no_gpu_is_a_change(body: str) -> None:
+    with pytest.raises(SourceChangedError):
+        read("cudo", answer(body))
