@@ -35,7 +35,7 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     query = _query_of(answer)
     if query is None or len(items_of(answer, "offers")) < config.settings["reply_limit"]:
         return []
-    filters = {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}
+    filters: dict[str, Any] = {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}
     if query["order"] != [["dph_total", "asc"]]:
         return []
     if "num_gpus" in filters:

@@ -1,0 +1,361 @@
+"""Google Cloud: whole machines from the accelerator-optimized page, or added up from the catalogue API."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlencode
+
+from bs4 import Tag
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import items_of
+from pipeline.sources.html import Table, column, columns, page, table, text_of
+from pipeline.sources.text import UnreadableError, is_not_offered, money, number, squeeze
+
+DAYS_PER_YEAR = 365
+HOURS_PER_MONTH = 730
+"""What Google divides a month's storage price by."""
+
+GB_PER_GIB = 1.073741824
+
+DWS_COLUMN = r"\bDWS\b|flex-start|calendar mode"
+KIND_BY_USAGE: Mapping[str, PriceKind] = {"OnDemand": "on_demand", "Preemptible": "spot"}
+
+_COMPONENT_PREFIX = re.compile(r"^Spot Preemptible ")
+_COMPONENT_SUFFIX = re.compile(
+    r"(?: attached to Spot Preemptible VMs)?(?: running)?(?: in [A-Z][^()]{0,60})?$"
+)
+
+
+def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
+    """The page, and with a key the first page of the billing catalogue."""
+    wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
+    return wanted + ([_catalog_request(config, None)] if environment.get(config.key_variables[0]) else [])
+
+
+def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The next page of the billing catalogue."""
+    body = answer.json() if _is_json(answer) else None
+    token = body.get("nextPageToken") if isinstance(body, dict) else None
+    return [_catalog_request(config, str(token))] if token else []
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Machines of the page; machines of the catalogue's other regions. Section rows of the page have no GPU.
+
+    Raises SourceChangedError when there is no price table, or no GPU in a catalogue.
+    """
+    on_page: set[tuple[str, PriceKind]] = set()
+    for answer in answers:
+        if not _is_json(answer):
+            for row in _read_page(answer):
+                if isinstance(row, Listing):
+                    on_page.add((row.raw_label, row.price_kind))
+                yield row
+    catalog = [answer for answer in answers if _is_json(answer)]
+    if catalog:
+        for row in _read_catalog(catalog, config):
+            here = isinstance(row, Listing) and row.region == config.attributes.region
+            if not (here and (row.raw_label, row.price_kind) in on_page):  # type: ignore[union-attr]
+                yield row
+
+
+# --- the page -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PriceColumn:
+    """A column of prices and what they are for."""
+
+    at: int
+    kind: PriceKind
+    term_days: int | None = None
+    tier: str | None = None
+
+
+def _read_page(answer: Answer) -> Iterator[Listing | Reject]:
+    tables = [table(tag) for tag in page(answer).find_all("table")]
+    priced = [found for found in tables if _is_price_table(found.headers)]
+    if not priced:
+        raise SourceChangedError(f"{answer.url}: no table of machine types, GPUs and prices")
+    rows = [row for found in priced for row in _read_table(found, answer)]
+    if not rows:
+        raise SourceChangedError(f"{answer.url}: the price tables have no machine")
+    _refuse_contradictions(rows, answer)
+    yield from rows
+
+
+def _is_price_table(headers: list[str]) -> bool:
+    return all(
+        columns(headers, pattern) for pattern in (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
+    )
+
+
+def _read_table(found: Table, answer: Answer) -> Iterator[Listing | Reject]:
+    machine_at = column(found.headers, r"^machine type\b", answer)
+    gpu_at = column(found.headers, r"^gpus?\b", answer)
+    parts_at = column(found.headers, r"^components\b", answer)
+    prices = _price_columns(found.headers, answer)
+    dws = columns(found.headers, DWS_COLUMN)
+    for cells in found.rows:
+        texts = [text_of(cell) for cell in cells]
+        if _is_section(cells, texts, gpu_at):
+            continue
+        if len(texts) != len(found.headers):
+            yield _reject(
+                "columns_missing", f"{len(texts)} cells under {len(found.headers)} headers", texts, answer
+            )
+            continue
+        yield from _read_machine(texts, texts[machine_at], texts[gpu_at], texts[parts_at], prices, answer)
+        for at in dws:
+            if not is_not_offered(texts[at]):
+                detail = f"{texts[machine_at]}: {found.headers[at]} is neither on-demand nor a term"
+                yield _reject("dws_price", detail, texts, answer)
+
+
+def _is_section(cells: list[Tag], texts: list[str], gpu_at: int) -> bool:
+    """A row that only names a machine family: one wide cell, or nothing in the GPU's cell and no price."""
+    if len({id(cell) for cell in cells}) == 1:
+        return True
+    return len(texts) > gpu_at and not texts[gpu_at] and not any("$" in text for text in texts)
+
+
+def _price_columns(headers: list[str], answer: Answer) -> list[PriceColumn]:
+    found = [PriceColumn(column(headers, r"^(?:on-demand )?price\b", answer), "on_demand")]
+    for at, header in enumerate(headers):
+        if re.search(DWS_COLUMN, header, re.IGNORECASE) or at == found[0].at:
+            continue
+        if re.search(r"\bspot\b", header, re.IGNORECASE):
+            found.append(PriceColumn(at, "spot"))
+        elif re.search(r"\bCUDs?\b|commit", header, re.IGNORECASE):
+            years = re.search(r"\b([13])[ -]?years?\b", header, re.IGNORECASE)
+            if years is None:
+                raise SourceChangedError(f"{answer.url}: {header!r} does not say how many years")
+            tier = "flexible_cud" if re.search("flexible", header, re.IGNORECASE) else "resource_cud"
+            found.append(PriceColumn(at, "reserved", int(years[1]) * DAYS_PER_YEAR, tier))
+    return found
+
+
+def _read_machine(
+    texts: list[str], machine: str, gpu: str, components: str, prices: list[PriceColumn], answer: Answer
+) -> Iterator[Listing | Reject]:
+    try:
+        parts = _components(components)
+    except UnreadableError as error:
+        yield _reject("unreadable", f"{machine}: {error}", texts, answer)
+        return
+    for price in prices:
+        cell = texts[price.at]
+        if is_not_offered(cell):
+            yield _reject("not_offered", f"{machine} has no {price.kind} price ({cell!r})", texts, answer)
+            continue
+        try:
+            amount = money(cell)
+        except UnreadableError as error:
+            yield _reject("unreadable_price", f"{machine}, {price.kind}: {error}", texts, answer)
+            continue
+        if amount <= 0:
+            yield _reject("zero_price", f"{machine}, {price.kind}: {cell!r}", texts, answer)
+            continue
+        yield Listing(
+            raw_label=machine,
+            label_kind="instance_type",
+            instance_type=machine,
+            gpu_count=parts["gpus"],
+            price_kind=price.kind,
+            term_days=price.term_days,
+            tier=price.tier,
+            native_price=amount,
+            native_currency="USD",
+            native_unit="instance_hour",
+            answer=answer,
+            context={"gpu_name": gpu},
+            vcpus=parts.get("vcpus"),
+            ram_gib=parts.get("memory"),
+            local_disk_gb=parts["ssd"] * GB_PER_GIB if "ssd" in parts else None,
+        )
+
+
+def _components(text: str) -> dict[str, float]:
+    """Amounts of a cell such as "GPUs: 1/8 vCPUs: 6 Memory: 22GiB". Raises UnreadableError without GPUs."""
+    found: dict[str, float] = {}
+    for name, amount, share in re.findall(
+        r"(GPUs?|vCPUs?|Memory|SSD) ?: ?([\d,.]{1,12})(?: ?/ ?(\d{1,3}))?", text
+    ):
+        key = name.lower() if name in ("Memory", "SSD") else name.lower().rstrip("s") + "s"
+        found[key] = float(number(amount)) / (int(share) if share else 1)
+    if found.get("gpus", 0) <= 0:
+        raise UnreadableError(f"{text!r} does not say how many GPUs")
+    return found
+
+
+def _refuse_contradictions(rows: list[Listing | Reject], answer: Answer) -> None:
+    prices: dict[tuple[Any, ...], Decimal] = {}
+    for row in rows:
+        if isinstance(row, Listing):
+            key = (row.raw_label, row.price_kind, row.term_days, row.tier)
+            if prices.setdefault(key, row.native_price) != row.native_price:
+                raise SourceChangedError(f"{answer.url}: two prices for {row.raw_label} ({row.price_kind})")
+
+
+# --- the billing catalogue ----------------------------------------------------------------------------------
+
+
+class Family(BaseModel):
+    """What the catalogue calls the parts of a machine family (``gpu``: every name of the same part).
+
+    ``whole``: the GPU part is priced with its share of the machine, nothing is added.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    gpu: tuple[str, ...]
+    core: str = ""
+    ram: str = ""
+    whole: bool = False
+    usage_types: tuple[str, ...] = tuple(KIND_BY_USAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """USD per hour (local SSD: per GiB-month) of one part, and where it was read."""
+
+    usd: Decimal
+    sku: dict[str, Any]
+    answer: Answer
+
+
+@dataclass(slots=True)
+class Rates:
+    """Rates by part, usage type and region; ``contradicted`` are those that two SKUs price differently."""
+
+    by_key: dict[tuple[str, str, str], Rate] = field(default_factory=dict)
+    contradicted: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def add(self, key: tuple[str, str, str], rate: Rate) -> None:
+        """Keep a rate, or remember that it contradicts the one there is."""
+        if self.by_key.setdefault(key, rate).usd != rate.usd:
+            self.contradicted.add(key)
+
+    def get(self, part: str, usage: str, region: str) -> Rate | None:
+        """The one rate, None where there is none or there are several."""
+        key = (part, usage, region)
+        return None if key in self.contradicted else self.by_key.get(key)
+
+
+def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    families = {name: Family.model_validate(facts) for name, facts in config.settings["families"].items()}
+    gpu_parts = {part: family.gpu[0] for family in families.values() for part in family.gpu}
+    other_parts = {part for family in families.values() for part in (family.core, family.ram) if part}
+    other_parts.add(config.settings["local_ssd"])
+    rates = Rates()
+    gpu_skus = 0
+    for answer in answers:
+        for sku in items_of(answer, "skus"):
+            category = sku.get("category") or {}
+            is_gpu = category.get("resourceGroup") == "GPU"
+            gpu_skus += is_gpu
+            part, usage = _component(str(sku.get("description", ""))), str(category.get("usageType"))
+            part = gpu_parts.get(part, part)
+            if usage in KIND_BY_USAGE and part in (gpu_parts if is_gpu else other_parts):
+                try:
+                    rate = Rate(_unit_price(sku), sku, answer)
+                except UnreadableError as error:
+                    yield _reject("unreadable_price", f"{sku.get('description')}: {error}", sku, answer)
+                    continue
+                for region in sku.get("serviceRegions") or []:
+                    rates.add((part, usage, region), rate)
+            elif is_gpu:
+                yield _unused_gpu(sku, usage, answer)
+    if not gpu_skus:
+        raise SourceChangedError(f"{answers[0].url}: the catalogue has no GPU")
+    for name, amounts in config.settings["machines"].items():
+        yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, config)
+
+
+def _unused_gpu(sku: dict[str, Any], usage: str, answer: Answer) -> Reject:
+    description = str(sku.get("description", ""))
+    if usage not in KIND_BY_USAGE or re.search("DWS|Commitment|Reserved|Calendar|Sole Tenancy", description):
+        return _reject("other_charging_model", f"{description}: not on-demand, not spot", sku, answer)
+    return _reject("component_only", f"{description}: a GPU without its machine has no price", sku, answer)
+
+
+def _machines(
+    name: str, amounts: list[int], family: Family, rates: Rates, config: SourceConfig
+) -> Iterator[Listing | Reject]:
+    """One machine type in every region and usage type that the catalogue prices whole."""
+    gpus, vcpus, ram_gib, local_ssd_gib = amounts
+    for part, usage, region in sorted(rates.by_key):
+        if part != family.gpu[0] or usage not in family.usage_types:
+            continue
+        gpu = rates.by_key[part, usage, region]
+        core, ram = rates.get(family.core, usage, region), rates.get(family.ram, usage, region)
+        if (part, usage, region) in rates.contradicted or not (family.whole or (core and ram)):
+            detail = f"{name} in {region}, {usage}: the catalogue does not price every part of it once"
+            yield _reject("component_only", detail, gpu.sku, gpu.answer)
+            continue
+        total = gpus * gpu.usd
+        flag = None
+        if core and ram:
+            total += vcpus * core.usd + ram_gib * ram.usd
+        if local_ssd_gib and not family.whole:
+            ssd = rates.get(config.settings["local_ssd"], usage, region)
+            flag = None if ssd else "local_ssd_not_priced"
+            total += local_ssd_gib * ssd.usd / HOURS_PER_MONTH if ssd else 0
+        yield Listing(
+            raw_label=name,
+            label_kind="instance_type",
+            instance_type=name,
+            gpu_count=gpus,
+            price_kind=KIND_BY_USAGE[usage],
+            native_price=total,
+            native_currency="USD",
+            native_unit="instance_hour",
+            answer=gpu.answer,
+            context={"gpu_name": part},
+            region=region,
+            vcpus=vcpus,
+            ram_gib=ram_gib,
+            local_disk_gb=local_ssd_gib * GB_PER_GIB or None,
+            flag_reason=flag,
+        )
+
+
+def _component(description: str) -> str:
+    """The part that a SKU describes, without its place and without the words for spot."""
+    return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", squeeze(description)), count=1)
+
+
+def _unit_price(sku: dict[str, Any]) -> Decimal:
+    """USD per usage unit, from ``units`` and ``nanos`` (1e-9). Raises UnreadableError."""
+    try:
+        price = sku["pricingInfo"][0]["pricingExpression"]["tieredRates"][-1]["unitPrice"]
+        currency, units, nanos = price["currencyCode"], price.get("units", 0), price.get("nanos", 0)
+    except (KeyError, IndexError, TypeError) as error:
+        raise UnreadableError(f"no unit price ({error!r})") from error
+    if currency != "USD":
+        raise UnreadableError(f"priced in {currency}")
+    amount = number(units) + number(nanos).scaleb(-9)
+    if amount <= 0:
+        raise UnreadableError(f"the price is {amount}")
+    return amount
+
+
+def _catalog_request(config: SourceConfig, page_token: str | None) -> Request:
+    query = {"pageSize": str(config.settings["catalog_page_size"])} | (
+        {"pageToken": page_token} if page_token else {}
+    )
+    headers = {"X-Goog-Api-Key": f"${{{config.key_variables[0]}}}"}
+    return Request(f"{config.settings['catalog_url']}?{urlencode(query)}", headers=headers)
+
+
+def _is_json(answer: Answer) -> bool:
+    return answer.body.lstrip()[:1] in (b"{", b"[")
+
+
+def _reject(reason: str, detail: str, raw: Any, answer: Answer) -> Reject:
+    return Reject(reason=reason, detail=detail, raw=raw, answer=answer)

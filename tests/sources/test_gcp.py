@@ -1,0 +1,202 @@
+"""Google Cloud: the page's whole machines, and machines added up from the catalogue's parts."""
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipeline.sources import gcp as source
+from pipeline.sources import source_config
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, page, read
+
+PAGE = page("gcp", "accelerator-optimized.html")
+US = ["us-central1", "us-east4"]
+
+
+def sku(description: str, group: str, usd: str, usage: str = "OnDemand", **more: Any) -> dict[str, Any]:
+    """One SKU of the billing catalogue."""
+    units, _, nanos = usd.partition(".")
+    price = {"currencyCode": "USD", "units": units, "nanos": int(nanos.ljust(9, "0"))}
+    return {
+        "skuId": "0000-0000-0000",
+        "description": description,
+        "category": {"resourceFamily": "Compute", "resourceGroup": group, "usageType": usage},
+        "serviceRegions": US,
+        "pricingInfo": [{"pricingExpression": {"usageUnit": "h", "tieredRates": [{"unitPrice": price}]}}],
+    } | more
+
+
+H100 = sku("Nvidia H100 80GB GPU running in Americas", "GPU", "9.5")
+A3_CORE = sku("A3 Instance Core running in Americas", "CPU", "0.03")
+A3_RAM = sku("A3 Instance Ram running in Americas", "RAM", "0.003")
+LOCAL_SSD = sku("SSD backed Local Storage", "LocalSSD", "0.073")
+
+
+def catalog(*skus: dict[str, Any]) -> Any:
+    return answer({"skus": list(skus), "nextPageToken": ""})
+
+
+def test_page_keeps_commitments_apart_from_on_demand_and_leaves_dws_out() -> None:
+    listings, rejects = read("gcp", answer(PAGE))
+    assert len(listings) == 34
+    assert Counter(reject.reason for reject in rejects) == {
+        "dws_price": 5,
+        "not_offered": 1,
+        "unreadable_price": 1,
+    }
+    a4 = [row for row in listings if row.raw_label == "a4-highgpu-8g"]
+    assert {row.price_kind for row in a4} == {"spot", "reserved"}
+    mega_spot = next(row for row in listings if row.raw_label == "a3-megagpu-8g" and row.price_kind == "spot")
+    assert (mega_spot.native_price, mega_spot.gpu_count) == (Decimal("55.894489"), 8)
+    assert (mega_spot.vcpus, mega_spot.ram_gib, mega_spot.context["gpu_name"]) == (208, 1872, "Nvidia H100")
+    eighth = next(row for row in listings if row.raw_label == "g4-standard-6")
+    assert eighth.gpu_count == 0.125
+
+
+def test_columns_may_move_and_the_short_header_spellings_are_read_too() -> None:
+    short = """<table><tr><th>GPU</th><th>Machine type</th><th>CUD 3 Year</th><th>Current Spot pricing</th>
+      <th>DWS Flex-start price</th><th>Price (USD)*</th><th>Components</th><th>Availability</th></tr>
+      <tr><td>Nvidia H100</td><td>a3-highgpu-8g</td><td>$38.86 / 1 hour</td><td>N/A</td><td>$40 / 1 hour</td>
+      <td>$88.49 / 1 hour</td><td>GPUs: 8 vCPUs: 208</td><td>many</td></tr></table>"""
+    listings, _ = read("gcp", answer(short))
+    found = [(row.price_kind, row.term_days, row.native_price) for row in listings]
+    assert found == [("on_demand", None, Decimal("88.49")), ("reserved", 1095, Decimal("38.86"))]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<p>Price (USD)</p>", "<p>Amount</p>"),
+        ("<p>Machine type</p>", "<p>Shape</p>"),
+        ("<p>Components</p>", "<p>Parts</p>"),
+        ("CUDs - 1 Year", "CUDs - short"),
+    ],
+)
+def test_renamed_mandatory_column_fails_the_source(old: str, new: str) -> None:
+    assert old in PAGE
+    with pytest.raises(SourceChangedError):
+        read("gcp", answer(PAGE.replace(old, new)))
+
+
+def test_same_machine_at_two_prices_fails_the_source() -> None:
+    first = PAGE[PAGE.index("<table>") : PAGE.index("</table>") + 8]
+    twice = PAGE.replace("</body>", first.replace("$88.49 /", "$77.49 /") + "</body>")
+    with pytest.raises(SourceChangedError, match="two prices for a3-highgpu-8g"):
+        read("gcp", answer(twice))
+
+
+@pytest.mark.parametrize("cell", ["€88.49 / 1 hour", "$88.49 / 1 month", "88.49", "$88.49 $99.00"])
+def test_cell_that_is_not_dollars_per_hour_is_a_reject(cell: str) -> None:
+    listings, rejects = read("gcp", answer(PAGE.replace("$88.49 / 1 hour", cell)))
+    assert len(listings) == 33
+    assert Counter(reject.reason for reject in rejects)["unreadable_price"] == 2
+
+
+def test_row_with_a_cell_too_few_is_a_reject() -> None:
+    listings, rejects = read(
+        "gcp", answer(PAGE.replace('<td colspan="1" rowspan="1">$52.962297 / 1 hour</td>', ""))
+    )
+    assert "a3-highgpu-8g" not in {row.raw_label for row in listings}
+    assert Counter(reject.reason for reject in rejects)["columns_missing"] == 1
+
+
+@pytest.mark.parametrize(
+    "body", ["<html></html>", "<table><tr><th>Machine type</th></tr></table>", '{"skus": [', "{}"]
+)
+def test_answer_of_another_shape_fails_the_source(body: str) -> None:
+    with pytest.raises(SourceChangedError):
+        read("gcp", answer(body))
+
+
+def test_catalogue_adds_gpu_core_memory_and_local_ssd_up_per_region() -> None:
+    listings, rejects = read("gcp", catalog(H100, A3_CORE), answer([A3_RAM, LOCAL_SSD]))
+    assert rejects == []
+    assert {row.region for row in listings} == set(US)
+    one = next(row for row in listings if row.raw_label == "a3-highgpu-1g" and row.region == "us-east4")
+    # 9.5 + 26 * 0.03 + 234 * 0.003 + 750 * 0.073 / 730
+    assert one.native_price == Decimal("11.057")
+    assert (one.gpu_count, one.native_unit, one.price_kind, one.flag_reason) == (
+        1,
+        "instance_hour",
+        "on_demand",
+        None,
+    )
+    assert sorted({row.gpu_count for row in listings if row.gpu_count is not None}) == [1, 2, 4, 8]
+
+
+def test_without_the_local_ssd_rate_the_sum_is_flagged() -> None:
+    listings, _ = read("gcp", catalog(H100, A3_CORE, A3_RAM))
+    one = next(row for row in listings if row.raw_label == "a3-highgpu-1g")
+    assert (one.native_price, one.flag_reason) == (Decimal("10.982"), "local_ssd_not_priced")
+
+
+def test_gpu_part_alone_is_never_a_machine_price() -> None:
+    t4 = sku("Nvidia Tesla T4 GPU running in Americas", "GPU", "0.35")
+    listings, rejects = read("gcp", catalog(H100, t4, A3_CORE))
+    assert listings == []
+    assert {reject.reason for reject in rejects} == {"component_only"}
+
+
+@pytest.mark.parametrize(
+    ("description", "usage"),
+    [
+        ("Nvidia H100 80GB GPU attached to DWS Defined Duration VMs running in Americas", "OnDemand"),
+        ("Commitment v1: Nvidia H100 80GB GPU running in Americas for 1 Year", "Commit1Yr"),
+        ("Reserved Nvidia H100 80GB GPU in Mumbai in Calendar Mode", "OnDemand"),
+        ("DWS Calendar Mode A4 Nvidia B200 (1 gpu slice) in Americas", "OnDemand"),
+    ],
+)
+def test_other_charging_models_are_never_on_demand(description: str, usage: str) -> None:
+    listings, rejects = read("gcp", catalog(sku(description, "GPU", "4.2"), A3_CORE, A3_RAM))
+    assert listings == []
+    assert [reject.reason for reject in rejects] == ["other_charging_model"]
+
+
+def test_spot_parts_make_spot_machines_and_slices_are_whole() -> None:
+    b200 = sku("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Mumbai", "GPU", "2.8", "Preemptible")
+    spot = [
+        sku(
+            "Nvidia H100 80GB GPU attached to Spot Preemptible VMs running in Americas",
+            "GPU",
+            "4",
+            "Preemptible",
+        ),
+        sku("Spot Preemptible A3 Instance Core running in Americas", "CPU", "0.01", "Preemptible"),
+        sku("Spot Preemptible A3 Instance Ram running in Americas", "RAM", "0.001", "Preemptible"),
+    ]
+    on_demand_b200 = sku("A4 Nvidia B200 (1 gpu slice) running in Americas", "GPU", "16.11")
+    listings, _ = read("gcp", catalog(b200, on_demand_b200, *spot, A3_CORE, A3_RAM))
+    assert {row.price_kind for row in listings} == {"spot"}
+    prices = {row.raw_label: row.native_price for row in listings if row.region == "us-east4"}
+    assert prices["a4-highgpu-8g"] == Decimal("22.4")
+    assert prices["a3-highgpu-1g"] == Decimal("4.494")
+
+
+def test_two_rates_for_one_part_price_no_machine() -> None:
+    dearer = sku("Nvidia H100 80GB GPU running in Americas", "GPU", "10.5")
+    listings, rejects = read("gcp", catalog(H100, dearer, A3_CORE, A3_RAM))
+    assert listings == []
+    assert {reject.reason for reject in rejects} == {"component_only"}
+
+
+def test_page_comes_before_the_catalogue_in_its_own_region() -> None:
+    listings, _ = read("gcp", answer(PAGE), catalog(H100, A3_CORE, A3_RAM, LOCAL_SSD))
+    on_demand = [row for row in listings if (row.raw_label, row.price_kind) == ("a3-highgpu-8g", "on_demand")]
+    assert [(row.region, row.native_price) for row in on_demand] == [
+        (None, Decimal("88.49")),
+        ("us-east4", Decimal("88.456")),
+    ]
+
+
+def test_key_stays_out_of_addresses_and_pages_are_followed() -> None:
+    config = source_config("gcp")
+    assert len(source.requests(config, {})) == 1
+    _, first = source.requests(config, {"GCP_API_KEY": "secret"})
+    assert "secret" not in first.url
+    assert first.headers == {"X-Goog-Api-Key": "${GCP_API_KEY}"}
+    (following,) = source.next_requests(answer({"skus": [], "nextPageToken": "a b"}), config)
+    assert following.url.endswith("pageToken=a+b")
+    assert source.next_requests(answer({"skus": [], "nextPageToken": ""}), config) == []
+    assert source.next_requests(answer(PAGE), config) == []
