@@ -1,0 +1,126 @@
+"""Voltage Park: bare-metal nodes per network and ready-made virtual machines."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import items_of
+from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.text import UnreadableError, whole_number
+
+_PRICE_FIELD = "gpu_price_"
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Locations and presets, told apart by their fields.
+
+    Presets without GPUs are not ours and are passed over. Raises SourceChangedError for objects of another
+    kind and when nothing is read.
+    """
+    rows = 0
+    for answer in answers:
+        for row in _read_answer(answer, config):
+            rows += 1
+            yield row
+    if not rows:
+        raise SourceChangedError(f"{config.name}: neither a location nor a preset with GPUs")
+
+
+def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    body = answer.json()
+    for item in items_of(answer, "results"):
+        if "specs_per_node" in item:
+            yield from _read_location(item, answer, config)
+        elif "compute_rate_hourly" in item:
+            yield from _read_preset(item, answer)
+        else:
+            raise SourceChangedError(f"{answer.url}: neither a location nor a preset: {sorted(item)[:12]}")
+    if isinstance(body, dict) and body.get("has_next"):
+        detail = "the list goes on, on pages whose addresses are not known"
+        yield Reject(reason="unread_page", detail=detail, raw=body.get("total_result_count"), answer=answer)
+
+
+def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    """One listing per network: prices are per GPU, and a node is rented whole."""
+    node = item["specs_per_node"] or {}
+    try:
+        model, gpu_count = str(node["gpu_model"]), whole_number(node["gpu_count"])
+    except (KeyError, UnreadableError) as error:
+        detail = f"location {item.get('id')}: no readable GPU model or count ({error})"
+        yield Reject(reason="missing_field", detail=detail, raw=item, answer=answer)
+        return
+    networks = [name.removeprefix(_PRICE_FIELD) for name in item if name.startswith(_PRICE_FIELD)]
+    if not networks:
+        raise SourceChangedError(f"{answer.url}: location {item.get('id')} has no {_PRICE_FIELD}* field")
+    for network in networks:
+        if network not in config.settings["networks"]:
+            detail = f"location {item.get('id')}: a price for {network!r}, which is not known"
+            yield Reject(reason="unknown_terms", detail=detail, raw=item, answer=answer)
+            continue
+        try:
+            price = price_of(item[_PRICE_FIELD + network])
+        except NoPriceError as error:
+            detail = f"location {item.get('id')}, {network}: {error}"
+            yield Reject(reason=error.reason, detail=detail, raw=item, answer=answer)
+            continue
+        yield Listing(
+            raw_label=model,
+            gpu_count=gpu_count,
+            price_kind="on_demand",
+            native_price=price,
+            native_currency="USD",
+            native_unit="gpu_hour",
+            answer=answer,
+            min_gpu_count=gpu_count,
+            available=_any_free(item.get(f"gpu_count_{network}")),
+            tier=f"bare_metal_{network}",
+            node_network_gbps=config.settings["node_network_gbps"].get(network),
+            ram_gib=optional_number(node.get("ram_gb")),
+            local_disk_gb=optional_number(node.get("storage_gb")),
+        )
+
+
+def _read_preset(item: dict[str, Any], answer: Answer) -> Iterator[Listing | Reject]:
+    """A whole virtual machine: its compute and the disk that comes with it."""
+    resources = item.get("resources") or {}
+    gpus = resources.get("gpus") or {}
+    if not gpus:
+        return
+    try:
+        if len(gpus) != 1:
+            raise UnreadableError(f"{len(gpus)} GPU models in one machine")
+        ((model, held),) = gpus.items()
+        gpu_count = whole_number((held or {}).get("count"))
+        price = price_of(item["compute_rate_hourly"])
+        storage = item.get("storage_rate_hourly")
+        price += 0 if storage is None else price_of(storage)
+    except (NoPriceError, UnreadableError) as error:
+        reason = error.reason if isinstance(error, NoPriceError) else "missing_field"
+        detail = f"preset {item.get('id')}: {error}"
+        yield Reject(reason=reason, detail=detail, raw=item, answer=answer)
+        return
+    yield Listing(
+        raw_label=model,
+        gpu_count=gpu_count,
+        price_kind="on_demand",
+        native_price=price,
+        native_currency="USD",
+        native_unit="instance_hour",
+        answer=answer,
+        available=_any_place(item.get("location_ids_with_availability")),
+        tier="vm",
+        vcpus=optional_number(resources.get("vcpu_count")),
+        ram_gib=optional_number(resources.get("ram_gb")),
+        local_disk_gb=optional_number(resources.get("storage_gb")),
+        flag_reason=None if storage is not None else "disk_not_priced",
+    )
+
+
+def _any_free(count: Any) -> bool | None:
+    free = optional_number(count)
+    return None if free is None else free > 0
+
+
+def _any_place(locations: Any) -> bool | None:
+    return len(locations) > 0 if isinstance(locations, list) else None
