@@ -1,0 +1,1 @@
+"""Asking providers politely and keeping what they answered: client, archive, replay."""

@@ -1,0 +1,146 @@
+"""The lowest layer of the client: which addresses may be connected to, and until when bytes may arrive.
+
+A host name is resolved here, every address it has is checked, and the connection goes to an address that was
+checked: between the check and the connection there is no second look-up that could give another answer.
+"""
+
+import ipaddress
+import socket
+import ssl
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import httpcore
+import httpx
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
+
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+
+class AddressRefusedError(Exception):
+    """The host leads to an address that may not be connected to."""
+
+
+@contextmanager
+def reading_until(deadline: float) -> Iterator[None]:
+    """Within, no read, write or connection of this thread outlasts ``deadline`` (time.monotonic seconds)."""
+    token = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def is_public_address(text: str) -> bool:
+    """Whether an IP address is of the public internet: not loopback, private, link-local, multicast or
+    reserved, and not an IPv6 address that wraps such an IPv4 one."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return is_public_address(str(address.ipv4_mapped))
+        if address in _NAT64:
+            return is_public_address(str(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)))
+        if address.sixtofour is not None or address.teredo is not None:
+            return False
+    return address.is_global and not (address.is_multicast or address.is_reserved)
+
+
+class GuardedTransport(httpx.HTTPTransport):
+    """httpx's transport over connections that keep to the rules of this module.
+
+    ``only`` names the one host and port that may be connected to, whatever its address (replay); without it
+    every public address may be. Proxies of the environment are not used: a proxy would resolve names itself.
+    """
+
+    def __init__(self, only: tuple[str, int] | None = None) -> None:
+        context = httpx.create_ssl_context()
+        super().__init__(verify=context, trust_env=False)
+        # httpx has no argument for the network backend; its pool is replaced by one that has it.
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context,
+            max_connections=None,
+            keepalive_expiry=15.0,
+            network_backend=_GuardedBackend(only),
+        )
+
+
+class _GuardedBackend(httpcore.NetworkBackend):
+    def __init__(self, only: tuple[str, int] | None) -> None:
+        self._only = only
+        self._plain = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        failure: Exception | None = None
+        for address in self._addresses(host, port):
+            try:
+                stream = self._plain.connect_tcp(
+                    address, port, _bounded(timeout, httpcore.ConnectTimeout), local_address, socket_options
+                )
+                return _BoundedStream(stream)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore.ConnectError(f"{host} has no address")
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        if self._only is not None and (host, port) != self._only:
+            raise AddressRefusedError(f"{host}:{port} is not the replay server")
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise httpcore.ConnectError(f"{host}: {error}") from error
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        if self._only is None and (refused := [each for each in addresses if not is_public_address(each)]):
+            raise AddressRefusedError(f"{host} resolves to {refused[0]}, which is not a public address")
+        return addresses
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Any = None
+    ) -> httpcore.NetworkStream:
+        raise AddressRefusedError("no request goes to a local socket")
+
+
+class _BoundedStream(httpcore.NetworkStream):
+    """A connection that no drip of bytes, in the headers or in the body, keeps open past the deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _bounded(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _bounded(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        limit = _bounded(timeout, httpcore.ConnectTimeout)
+        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, limit))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _bounded(timeout: float | None, expired: type[Exception]) -> float | None:
+    """The timeout, cut to what is left until the deadline. Raises ``expired`` when nothing is."""
+    deadline = _deadline.get()
+    if deadline is None:
+        return timeout
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise expired("the deadline has passed")
+    return left if timeout is None else min(timeout, left)

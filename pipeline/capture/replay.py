@@ -1,0 +1,291 @@
+"""Saved answers in place of live ones: read from a folder, imported into the archive, or served over HTTP.
+
+A folder of pages is ``DIR/<source>/index.json`` beside the files it names (see index.py). Without an
+index.json, the source's files, sorted by name, answer the yaml's requests in order; further files are taken
+for further pages of the last request.
+
+    python -m pipeline.capture.replay DIR --port 8000      serves DIR for ``gpufare refresh --pages URL``
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote, urlsplit
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.client import OBSERVED_AT_HEADER, SOURCE_HEADER
+from pipeline.capture.index import (
+    INDEX_NAME,
+    Entry,
+    PagesError,
+    parse_index,
+    read_answer,
+    read_body,
+    sha256_of,
+)
+from pipeline.capture.outcome import (
+    CaptureOutcome,
+    OutcomeCode,
+    RequestOutcome,
+    capture_status,
+    code_of_status,
+    first_error,
+)
+from pipeline.sources.base import Answer
+from pipeline.sources.config import SourceConfig, configs
+
+_NOT_PASSED_ON = frozenset(
+    {"connection", "content-encoding", "content-length", "date", "server", "transfer-encoding"}
+)
+
+
+def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
+    """What a source's folder of pages holds. Raises PagesError.
+
+    ``config`` gives the addresses where there is no index.json; without it such a folder is an error.
+    """
+    if not folder.is_dir():
+        raise PagesError(f"there is no folder {folder}; saved pages lie in DIR/<source>/")
+    if (folder / INDEX_NAME).exists():
+        return parse_index(folder / INDEX_NAME)[1]
+    files = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    if not files:
+        raise PagesError(f"{folder} is empty")
+    if config is None:
+        raise PagesError(
+            f"{folder} has no {INDEX_NAME}, and no source of that name says what its files answer"
+        )
+    asked = [(facts.method, facts.url) for facts in config.requests] or [("GET", config.homepage)]
+    asked += [asked[-1]] * (len(files) - len(asked))
+    return [
+        Entry(method=method, url=url, file=file) for (method, url), file in zip(asked, files, strict=False)
+    ]
+
+
+def pages_dir_answers(
+    directory: Path, source: str, config: SourceConfig, *, day: date | None = None
+) -> list[Answer]:
+    """The saved answers of a source that a reader may read, in the order of its index.
+
+    Where the index does not say when an answer was observed, it is the beginning of ``day`` (UTC), without a
+    day now. Raises PagesError when the folder, its index or a file is missing or wrong.
+    """
+    folder = directory / source
+    stand_in = _stand_in_time(day)
+    return [read_answer(folder, entry, stand_in) for entry in page_entries(folder, config) if entry.usable]
+
+
+def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: Archive) -> CaptureOutcome:
+    """File a folder's saved answers of one source in the archive under ``day``, as a capture of its own.
+
+    Never raises for what the folder holds: that is the outcome. OSError when the archive cannot be written.
+    """
+    folder = directory / config.name
+    if config.disabled is not None:
+        return CaptureOutcome(source=config.name, status="disabled", error=config.disabled)
+    try:
+        entries = page_entries(folder, config)
+        bodies = [read_body(folder, entry) if entry.file else None for entry in entries]
+    except PagesError as error:
+        return CaptureOutcome(source=config.name, status="failed", error=str(error))
+    writer = archive.start(config.name, day, replayed_from=str(directory))
+    stand_in = _stand_in_time(day)
+    outcomes = []
+    for entry, body in zip(entries, bodies, strict=True):
+        code = _code_of(entry, body)
+        observed_at = entry.observed_at or stand_in
+        kept = writer.add(
+            entry.model_copy(update={"outcome": code.value, "observed_at": observed_at, "file": None}), body
+        )
+        outcomes.append(_request_outcome(kept, code))
+    status = capture_status(outcome.outcome for outcome in outcomes)
+    capture = writer.finish(status)
+    return CaptureOutcome(
+        source=config.name,
+        status=status,
+        requests=tuple(outcomes),
+        error=first_error(outcomes) if outcomes else f"{folder / INDEX_NAME} lists no answer",
+        capture=capture,
+    )
+
+
+def _stand_in_time(day: date | None) -> datetime:
+    return datetime.now(UTC) if day is None else datetime.combine(day, time.min, tzinfo=UTC)
+
+
+def _code_of(entry: Entry, body: bytes | None) -> OutcomeCode:
+    """What became of a saved request: what its index says, else what its status and body say."""
+    if entry.outcome is not None and entry.outcome in set(OutcomeCode):
+        return OutcomeCode(entry.outcome)
+    if entry.status != 200:
+        return code_of_status(entry.status) if entry.status else OutcomeCode.CONNECTION_FAILED
+    return OutcomeCode.OK if body else OutcomeCode.EMPTY_BODY
+
+
+def _request_outcome(entry: Entry, code: OutcomeCode) -> RequestOutcome:
+    return RequestOutcome(
+        url=entry.url,
+        method=entry.method,
+        outcome=code,
+        status_code=entry.status,
+        bytes=entry.bytes,
+        sha256=entry.sha256,
+        duration_seconds=entry.duration_seconds,
+        retries=entry.retries,
+        error=entry.error,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    source: str
+    folder: Path
+    entry: Entry
+
+
+class PagesServer:
+    """Serves a folder of saved pages over HTTP on loopback: each request is answered as its index says, by
+    method, Host, path with query, and body; anything else, robots.txt included, is a 404.
+
+    A context manager; ``base_url`` is what ReplayServer takes. Raises PagesError for a folder without pages.
+    """
+
+    def __init__(self, directory: Path, *, port: int = 0) -> None:
+        self._pages = _all_pages(directory)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._thread = Thread(target=self._server.serve_forever, name="pages", daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def serve_forever(self) -> None:
+        """Serve in this thread until interrupted."""
+        self._server.serve_forever()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        pages = self._pages
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1
+
+            def _answer(self) -> None:
+                length = int(self.headers.get("content-length") or 0)
+                sent = self.rfile.read(length) if length else None
+                page = _find(pages, self.command, self.headers, self.path, sent)
+                status, headers, body = (404, {}, b"no such page\n") if page is None else _answer_of(page)
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = _answer
+            do_POST = _answer
+
+            def log_message(self, format: str, *arguments: object) -> None:
+                """Say nothing."""
+
+        return Handler
+
+
+def serve_pages(directory: Path, *, port: int = 0) -> PagesServer:
+    """A PagesServer over ``directory``: ``with serve_pages(folder) as server: ... server.base_url``."""
+    return PagesServer(directory, port=port)
+
+
+def _all_pages(directory: Path) -> list[_Page]:
+    if not directory.is_dir():
+        raise PagesError(f"there is no folder {directory}")
+    known = configs()
+    folders = sorted(path for path in directory.iterdir() if path.is_dir() and any(path.iterdir()))
+    pages = [
+        _Page(folder.name, folder, entry)
+        for folder in folders
+        for entry in page_entries(folder, known.get(folder.name))
+    ]
+    if not pages:
+        raise PagesError(f"{directory} holds no pages; they lie in DIR/<source>/")
+    return pages
+
+
+def _find(
+    pages: Iterable[_Page], method: str, headers: Message, target: str, body: bytes | None
+) -> _Page | None:
+    """The page that answers a request: the one for exactly this body, else the only one for this address."""
+    host, source = headers.get("Host", ""), headers.get(SOURCE_HEADER)
+    at_address = [
+        page
+        for page in pages
+        if page.entry.method == method
+        and source in (None, page.source)
+        and urlsplit(page.entry.url).netloc == host
+        and _is_target(page.entry.url, target)
+    ]
+    sent = None if body is None else sha256_of(body)
+    exact = [page for page in at_address if page.entry.body_sha256 == sent]
+    if exact:
+        return exact[0]
+    return at_address[0] if len(at_address) == 1 else None
+
+
+def _is_target(url: str, target: str) -> bool:
+    """Whether a request's target is ``url``'s path and query, in which ``${NAME}`` stands for any key."""
+    parts = urlsplit(url)
+    wanted = unquote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/")
+    pattern = "[^&/?]*".join(re.escape(piece) for piece in re.split(r"\$\{\w+\}", wanted))
+    return re.fullmatch(pattern, unquote(target)) is not None
+
+
+def _answer_of(page: _Page) -> tuple[int, dict[str, str], bytes]:
+    body = read_body(page.folder, page.entry) if page.entry.file else b""
+    headers = {k: v for k, v in page.entry.headers.items() if k.lower() not in _NOT_PASSED_ON}
+    if page.entry.observed_at is not None:
+        headers[OBSERVED_AT_HEADER] = page.entry.observed_at.isoformat()
+    return page.entry.status or 200, headers, body
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve a folder of pages until interrupted; 1 when there is nothing to serve."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.capture.replay", description=main.__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; a free one when not given")
+    options = parser.parse_args(arguments)
+    try:
+        server = serve_pages(options.directory, port=options.port)
+    except (PagesError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(server.base_url, flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
