@@ -6,7 +6,7 @@ Heavy rooms are imported inside the commands that use them, so that ``gpufare --
 import json
 import os
 import sys
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +93,9 @@ def read_command(
 
     config = source_config(source)
     if region:
-        config = config.model_copy(update={"attributes": config.attributes.model_copy(update={"region": region})})
+        config = config.model_copy(
+            update={"attributes": config.attributes.model_copy(update={"region": region})}
+        )
     moment = (observed_at or datetime.now(UTC)).replace(tzinfo=UTC)
     answers = []
     for file in files:

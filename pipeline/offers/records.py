@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from pipeline.offers.contract import Offer, RejectedRow
 from pipeline.settings import Home
 
 MONEY = pl.Decimal(18, 8)
+MAX_RATE_AGE_DAYS = 7
+"""Exchange rates older than this convert nothing: foreign prices then have no dollars."""
+
 _UTC = pl.Datetime("us", "UTC")
 
 OFFER_SCHEMA: dict[str, Any] = {
@@ -130,14 +134,20 @@ class Records:
         """Keep the rates that a day's prices are converted with."""
         self._write_json(self._home.exchange_rates / f"{day}.json", list(rows))
 
-    def exchange_rates(self, day: date) -> tuple[date, list[dict[str, Any]]] | None:
-        """The newest kept rates of a day not after ``day``, with that day."""
-        days = sorted(date.fromisoformat(path.stem) for path in self._home.exchange_rates.glob("*.json"))
-        days = [kept for kept in days if kept <= day]
+    def exchange_rates(self, day: date) -> list[dict[str, Any]]:
+        """The newest rates kept up to ``day``; none when they are older than MAX_RATE_AGE_DAYS."""
+        days = [each for each in self.rate_days() if 0 <= (day - each).days <= MAX_RATE_AGE_DAYS]
         if not days:
-            return None
-        text = (self._home.exchange_rates / f"{days[-1]}.json").read_text(encoding="utf-8")
-        return days[-1], json.loads(text)
+            return []
+        text = (self._home.exchange_rates / f"{max(days)}.json").read_text(encoding="utf-8")
+        return [
+            row
+            | {
+                "usd_per_unit": Decimal(row["usd_per_unit"]),
+                "rate_date": date.fromisoformat(row["rate_date"]),
+            }
+            for row in json.loads(text)
+        ]
 
     def last_accepted(self, source: str, before: date) -> tuple[date, list[Offer]] | None:
         """The accepted offers of the last day before ``before``; None when there are none."""
@@ -160,6 +170,15 @@ class Records:
         """The accepted offers of one source and day. Raises FileNotFoundError."""
         frame = pl.read_parquet(self._home.offers / source / f"{day}.parquet")
         return [Offer.model_validate(row) for row in frame.iter_rows(named=True)]
+
+    def offer_count(self, source: str, day: date) -> int:
+        """How many offers were accepted. Raises FileNotFoundError."""
+        path = self._home.offers / source / f"{day}.parquet"
+        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+
+    def rate_days(self) -> list[date]:
+        """The days with kept exchange rates, oldest first."""
+        return sorted(date.fromisoformat(path.stem) for path in self._home.exchange_rates.glob("*.json"))
 
     def rejects(self, source: str, day: date) -> list[dict[str, Any]]:
         """The rejects of one source and day, none when nothing was kept; ``raw`` is decoded."""

@@ -1,0 +1,305 @@
+"""The daily job in one call: capture, read, build, publish. Dagster runs the same steps as assets.
+
+One broken source never stops the rest: whatever happens to it is an outcome row, and its last good offers
+stay published with their age.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.client import Client, Limits, ReplayServer
+from pipeline.capture.fetch import capture_all
+from pipeline.capture.outcome import CaptureOutcome, RequestOutcome
+from pipeline.capture.replay import capture_pages, page_entries
+from pipeline.errors import GpufareError
+from pipeline.offers.build import Rate
+from pipeline.offers.money import ExchangeRates
+from pipeline.offers.records import Outcome, Records
+from pipeline.reading import Captured, record_source
+from pipeline.settings import Home
+from pipeline.sources import source_config, source_module
+from pipeline.sources.base import SourceChangedError
+from pipeline.sources.config import SourceConfig, configs
+from pipeline.warehouse.build import BuildError, Report
+from pipeline.warehouse.publish import publish
+
+ARCHIVE = "archive"
+"""The value of ``pages`` that reads a day of the archive again with today's readers."""
+
+REPLAY_LIMITS = Limits(backoff_seconds=0.05, backoff_max_seconds=1.0)
+
+Progress = Callable[[str], None]
+
+
+class RefreshError(GpufareError):
+    """The refresh cannot begin: says which option is wrong and what it may be."""
+
+
+@dataclass(slots=True)
+class RefreshReport:
+    """What became of each source, and what was published."""
+
+    day: date
+    outcomes: list[Outcome] = field(default_factory=list)
+    changes: dict[str, str] = field(default_factory=dict)
+    published: Report | None = None
+    publish_error: str | None = None
+
+    def lines(self) -> list[str]:
+        """One line per source and one on what was published."""
+        width = max((len(outcome.source) for outcome in self.outcomes), default=0)
+        lines = [f"{outcome.source:<{width}}  {_sentence(outcome)}" for outcome in self.outcomes]
+        lines += [f"{source}: {change}" for source, change in self.changes.items()]
+        if self.published:
+            lines += [f"warning: {warning}" for warning in self.published.warnings]
+            offers = self.published.rows.get("offers_latest", 0)
+            lines.append(f"published {self.day}: {offers} current offers")
+        return lines
+
+    def why_not_published(self) -> str:
+        """The reason, in one line."""
+        if self.publish_error:
+            return f"nothing was published: {self.publish_error}"
+        reasons = "; ".join(f"{outcome.source}: {_sentence(outcome)}" for outcome in self.outcomes)
+        return f"nothing was published, because no source has accepted offers ({reasons})"
+
+
+def _sentence(outcome: Outcome) -> str:
+    if not outcome.accepted:
+        told = outcome.error if outcome.error and outcome.error != outcome.reason else None
+        return f"NOT ACCEPTED  {outcome.reason}" + (f" ({told})" if told else "")
+    rejected = f", {outcome.rejects} rejected" if outcome.rejects else ""
+    unsettled = outcome.ambiguous + outcome.unknown
+    open_labels = f", {unsettled} with an open GPU" if unsettled else ""
+    partly = f"  PARTIAL {outcome.error}" if outcome.status == "partial" else ""
+    warned = f"  warning: {'; '.join(outcome.warnings)}" if outcome.warnings else ""
+    return f"accepted  {outcome.rows} offers{rejected}{open_labels}{partly}{warned}"
+
+
+def refresh(
+    home: Home,
+    *,
+    day: date | None = None,
+    sources: Sequence[str] = (),
+    pages: str | None = None,
+    environment: Mapping[str, str],
+    progress: Progress = lambda text: None,
+    now: datetime | None = None,
+) -> RefreshReport:
+    """Capture and read the chosen sources (all of them by default) and publish.
+
+    ``pages`` is None for the providers themselves, a folder of saved answers, the URL of a replay server,
+    or "archive". Raises GpufareError when the job cannot begin; what goes wrong in one source is in the
+    report, and so is a failed build.
+    """
+    chosen = [source_config(name) for name in sources] or list(configs().values())
+    if pages and pages != ARCHIVE and not _is_url(pages):
+        chosen = _with_pages(chosen, Path(pages), named=bool(sources))
+    day = day or _day_of(pages, chosen)
+    report = RefreshReport(day)
+    records = Records(home)
+    captured = _capture(home, chosen, day, pages, environment, progress)
+    for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
+        progress(f"reading {config.name}")
+        report.outcomes.append(_record(config, day, captured[config.name], records, report))
+    _publish(home, day, now or datetime.now(UTC), report, progress)
+    return report
+
+
+def _is_url(pages: str) -> bool:
+    return pages.startswith(("http://", "https://"))
+
+
+def _with_pages(chosen: list[SourceConfig], folder: Path, *, named: bool) -> list[SourceConfig]:
+    if not folder.is_dir():
+        raise RefreshError(f"--pages {folder}: there is no such folder")
+    found = [config for config in chosen if (folder / config.name).is_dir()]
+    missing = [config.name for config in chosen if config not in found]
+    if named and missing:
+        raise RefreshError(f"--pages {folder}: there is no folder for {', '.join(missing)} in it")
+    if not found:
+        raise RefreshError(f"--pages {folder}: none of its folders has the name of a source")
+    return found
+
+
+def _day_of(pages: str | None, chosen: Iterable[SourceConfig]) -> date:
+    """Saved answers belong to the day on which they were observed, everything else to today."""
+    if pages and pages != ARCHIVE and not _is_url(pages):
+        moments = [
+            entry.observed_at
+            for config in chosen
+            for entry in page_entries(Path(pages) / config.name, config)
+            if entry.observed_at
+        ]
+        if moments:
+            return max(moments).date()
+    return datetime.now(UTC).date()
+
+
+def _capture(
+    home: Home,
+    chosen: Sequence[SourceConfig],
+    day: date,
+    pages: str | None,
+    environment: Mapping[str, str],
+    progress: Progress,
+) -> dict[str, Captured]:
+    archive = Archive(home.archive)
+    if pages == ARCHIVE:
+        return {config.name: _from_archive(config, day, archive) for config in chosen}
+    if pages and not _is_url(pages):
+        outcomes = {c.name: capture_pages(Path(pages), c, day=day, archive=archive) for c in chosen}
+    else:
+        outcomes = capture_live(
+            chosen, day, archive, environment, replay_url=pages, progress=_shown(progress)
+        )
+    return {name: captured_of(outcome, archive) for name, outcome in outcomes.items()}
+
+
+def capture_live(
+    chosen: Sequence[SourceConfig],
+    day: date,
+    archive: Archive,
+    environment: Mapping[str, str],
+    *,
+    replay_url: str | None = None,
+    progress: Callable[[str, RequestOutcome | CaptureOutcome], None] | None = None,
+) -> dict[str, CaptureOutcome]:
+    """Ask the providers, or one replay server in their place. Raises PastDayError for a day not today."""
+    try:
+        replay = ReplayServer(replay_url) if replay_url else None
+    except ValueError as error:
+        raise RefreshError(f"--pages {replay_url}: {error}") from error
+    limits = REPLAY_LIMITS if replay else None
+    with Client(limits=limits, replay=replay) as client:
+        return capture_all(
+            chosen, environment=environment, day=day, archive=archive, client=client, progress=progress
+        )
+
+
+def _shown(progress: Progress) -> Callable[[str, RequestOutcome | CaptureOutcome], None]:
+    def show(source: str, outcome: RequestOutcome | CaptureOutcome) -> None:
+        if isinstance(outcome, CaptureOutcome):
+            progress(
+                f"{source}: {outcome.status}, {outcome.bytes:,} bytes in {outcome.duration_seconds:.1f} s"
+            )
+
+    return show
+
+
+def captured_of(outcome: CaptureOutcome, archive: Archive) -> Captured:
+    """A capture's outcome with its answers read back from the archive, their hashes checked."""
+    error = outcome.error
+    answers = []
+    if outcome.capture is not None:
+        try:
+            answers = archive.answers(outcome.capture)
+        except GpufareError as damaged:
+            error = str(damaged)
+    return Captured(
+        status=outcome.status,
+        answers=answers,
+        requests=len(outcome.requests),
+        failed_requests=sum(not request.outcome.usable for request in outcome.requests),
+        bytes=outcome.bytes,
+        duration_seconds=outcome.duration_seconds,
+        retries=outcome.retries,
+        error=error,
+    )
+
+
+def _from_archive(config: SourceConfig, day: date, archive: Archive) -> Captured:
+    capture = archive.latest_capture(config.name, day)
+    if capture is None:
+        return Captured(status="failed", answers=[], error=f"the archive holds no capture of {day}")
+    try:
+        answers = archive.answers(capture)
+    except GpufareError as damaged:
+        return Captured(status="failed", answers=[], error=str(damaged))
+    size = sum(len(answer.body) for answer in answers)
+    return Captured(status=capture.status or "failed", answers=answers, requests=len(answers), bytes=size)
+
+
+def _record(
+    config: SourceConfig, day: date, captured: Captured, records: Records, report: RefreshReport
+) -> Outcome:
+    if config.kind == "exchange_rates":
+        return record_rates(config, day, captured, records)
+    published = records.offers(config.name, day) if day in records.accepted_days(config.name) else None
+    outcome = record_source(config, day, captured, usd_rates(day, records), records)
+    if published is not None and outcome.accepted:
+        change = _change(published, records.offers(config.name, day))
+        if change:
+            report.changes[config.name] = change
+    return outcome
+
+
+def _change(before: Sequence[Any], after: Sequence[Any]) -> str | None:
+    """What a second reading of a day changed against the first, in one line; None when nothing did."""
+    ignored = {"observed_at", "source_url", "capture_sha256"}
+    old = {offer.model_dump_json(exclude=ignored) for offer in before}
+    new = {offer.model_dump_json(exclude=ignored) for offer in after}
+    if old == new:
+        return None
+    return f"read again: {len(new - old)} offers new or changed, {len(old - new)} gone or changed"
+
+
+def record_rates(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:
+    """Read the day's exchange rates and keep them for every source that does not price in dollars."""
+    rates: ExchangeRates | None = None
+    error = captured.error
+    if captured.answers:
+        try:
+            rates = source_module(config.name).read_rates(captured.answers, config)
+        except SourceChangedError as changed:
+            error = str(changed)
+    if rates is not None:
+        currencies = sorted({"EUR", *rates.rates})
+        rows = [
+            {
+                "day": day,
+                "currency": currency,
+                "usd_per_unit": rates.usd_per(currency),
+                "rate_date": rates.date,
+            }
+            for currency in currencies
+        ]
+        records.write_exchange_rates(day, rows)
+    outcome = Outcome(
+        day=day,
+        source=config.name,
+        status=captured.status,
+        accepted=rates is not None,
+        reason=None if rates is not None else error or captured.status,
+        requests=captured.requests,
+        failed_requests=captured.failed_requests,
+        bytes=captured.bytes,
+        sha256=captured.answers[0].sha256 if captured.answers else None,
+        duration_seconds=captured.duration_seconds,
+        retries=captured.retries,
+        rows=len(rates.rates) if rates is not None else 0,
+        error=error,
+        observed_at=max((answer.observed_at for answer in captured.answers), default=None),
+    )
+    records.write_outcome(outcome)
+    return outcome
+
+
+def usd_rates(day: date, records: Records) -> dict[str, Rate]:
+    """Dollars per unit of each currency, from the newest rates kept up to ``day`` (and not too old)."""
+    return {
+        row["currency"]: Rate(row["usd_per_unit"], row["rate_date"]) for row in records.exchange_rates(day)
+    }
+
+
+def _publish(home: Home, day: date, now: datetime, report: RefreshReport, progress: Progress) -> None:
+    if not any(home.offers.glob("*/*.parquet")):
+        return
+    try:
+        report.published = publish(home, day, now, progress)
+    except BuildError as error:
+        report.publish_error = str(error)
