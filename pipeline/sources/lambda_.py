@@ -1,0 +1,205 @@
+"""Lambda: the pricing page's two kinds of tables, told apart by their columns.
+
+*1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab 8x, 4x, 2x or
+1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from bs4 import Tag
+
+from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.html import page, text_of
+from pipeline.sources.text import UnreadableError, is_not_offered, money, number, squeeze, whole_number
+
+_PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
+_DURATION = r"(?:duration|term|commitment|reservation)\b"
+_GPU_COUNT = r"(?:gpu count|gpus|number of gpus|# of gpus)$"
+_VRAM = r"(?:vram|gpu memory|memory ?/ ?gpu)\b"
+_VCPUS = r"v?cpus\b"
+_RAM = r"(?:system )?ram\b"
+_DISK = r"(?:local )?storage\b"
+
+_TAB = re.compile(r"(\d{1,3})\s?[x×]", re.IGNORECASE)
+_TERM = re.compile(r"(\d{1,3})\s?(day|week|month|year)s?\b", re.IGNORECASE)
+_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_SIZE = re.compile(r"([\d,]{1,12}(?:\.\d{1,6})?)\s?(GB|GiB|TB|TiB)\b", re.IGNORECASE)
+_BYTES = {"gb": Decimal(10**9), "gib": Decimal(2**30), "tb": Decimal(10**12), "tib": Decimal(2**40)}
+_DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
+_EFFECTIVE = re.compile(rf"\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
+_DATE_FORMATS = ("%Y-%m-%d", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y")
+
+
+class _NotAnOfferError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Every price of both kinds of tables. Raises SourceChangedError when rows or columns are not known."""
+    for answer in answers:
+        tree = page(answer)
+        rows = tree.select("tr[data-plan]")
+        if not rows:
+            raise SourceChangedError(f"{answer.url}: no pricing row (tr with data-plan) on the page")
+        announced = _effective_dates(text_of(tree), answer)
+        for row in rows:
+            yield from _read_row(row, announced, answer, config)
+
+
+def _read_row(
+    row: Tag, announced: list[date], answer: Answer, config: SourceConfig
+) -> Iterator[Listing | Reject]:
+    cells = _cells(row, answer)
+    tab = _tab_count(row)
+    in_cluster = _named(cells, _DURATION) is not None and _named(cells, _GPU_COUNT) is not None
+    in_instances = _named(cells, _DURATION) is None and _named(cells, _GPU_COUNT) is None and tab is not None
+    price_labels = [label for label in cells if re.match(_PRICE, label, re.IGNORECASE)]
+    if not price_labels or not (in_cluster or in_instances):
+        raise SourceChangedError(f"{answer.url}: a pricing row has columns that are not known: {list(cells)}")
+    for label in price_labels:
+        try:
+            yield _listing(row, cells, label, tab if in_instances else None, announced, answer, config)
+        except _NotAnOfferError as problem:
+            detail = f"{row['data-plan']}: {problem}"
+            yield Reject(reason=problem.reason, detail=detail, raw=dict(cells), answer=answer)
+
+
+def _cells(row: Tag, answer: Answer) -> dict[str, str]:
+    """The row's texts by column: its data-label, or the header above it where a cell has none."""
+    table = row.find_parent("table")
+    headers = [text_of(th) for th in table.select("thead th")] if table else []
+    cells: dict[str, str] = {}
+    for at, cell in enumerate(row.find_all(["th", "td"])):
+        label = squeeze(str(cell.get("data-label") or (headers[at] if at < len(headers) else f"column {at}")))
+        if label in cells:
+            raise SourceChangedError(f"{answer.url}: a pricing row has two columns named {label!r}")
+        cells[label] = text_of(cell)
+    return cells
+
+
+def _named(cells: Mapping[str, str], pattern: str) -> str | None:
+    found = [text for label, text in cells.items() if re.match(pattern, label, re.IGNORECASE)]
+    return found[0] if len(found) == 1 else None
+
+
+def _tab_count(row: Tag) -> int | None:
+    """The GPU count that the tab of this table names ("8x"), if it names one."""
+    panel = row.find_parent(attrs={"role": "tabpanel"})
+    tree = panel.find_parent("html") if panel else None
+    if panel is None or not isinstance(tree, Tag) or not panel.get("id"):
+        return None
+    tabs = [tab for tab in tree.select("[role=tab]") if tab.get("aria-controls") == panel["id"]]
+    found = _TAB.fullmatch(text_of(tabs[0])) if len(tabs) == 1 else None
+    return int(found[1]) if found else None
+
+
+def _listing(
+    row: Tag,
+    cells: Mapping[str, str],
+    price_label: str,
+    tab: int | None,
+    announced: list[date],
+    answer: Answer,
+    config: SourceConfig,
+) -> Listing:
+    price = _price(cells[price_label])
+    count = tab if tab is not None else _gpu_count(_named(cells, _GPU_COUNT) or "")
+    term_days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
+    dates = _effective_dates(price_label, answer) or announced
+    vram, ram, disk = (_size(_named(cells, kind)) for kind in (_VRAM, _RAM, _DISK))
+    return Listing(
+        raw_label=squeeze(str(row["data-plan"])),
+        gpu_count=float(count),
+        price_kind="reserved" if term_days else "on_demand",
+        native_price=price,
+        native_currency=config.currency,
+        native_unit="gpu_hour",
+        answer=answer,
+        context={"vram_gb": _vram_gb(vram)} if vram else {},
+        term_days=term_days,
+        billing_increment_seconds=None if tab is not None else config.settings["cluster_increment_seconds"],
+        minimum_seconds=term_days * 86_400 if term_days else None,
+        min_gpu_count=count if tab is None else None,
+        tier=None if tab is not None else "cluster",
+        vcpus=_vcpus(_named(cells, _VCPUS)),
+        ram_gib=float(ram / 2**30) if ram else None,
+        local_disk_gb=float(disk / 10**9) if disk else None,
+        effective_from=max(dates) if dates else None,
+        flag_reason="several_effective_dates" if len(dates) > 1 else None,
+    )
+
+
+def _price(text: str) -> Decimal:
+    if is_not_offered(text):
+        raise _NotAnOfferError("not_offered", f"no list price: {text!r}")
+    try:
+        price = money(text)
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_price", str(error)) from error
+    if price == 0:
+        raise _NotAnOfferError("zero_price", "the price is 0")
+    return price
+
+
+def _gpu_count(text: str) -> int:
+    try:
+        count = whole_number(text.removesuffix("+"))
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_count", f"GPU count {error}") from error
+    if count < 1:
+        raise _NotAnOfferError("unreadable_count", f"GPU count {count}")
+    return count
+
+
+def _term_days(text: str) -> int | None:
+    """The shortest stay that the price holds for, in days; None for on-demand.
+
+    A range ("2 weeks – 1 year") begins with its shortest.
+    """
+    if re.fullmatch(r"on[- ]demand", text, re.IGNORECASE):
+        return None
+    found = _TERM.match(text)
+    if found is None or int(found[1]) < 1:
+        raise _NotAnOfferError("unreadable_term", f"not a duration: {text!r}")
+    return int(found[1]) * _DAYS[found[2].lower()]
+
+
+def _size(text: str | None) -> Decimal | None:
+    """Bytes of the one size at the start of a cell ("22 TiB SSD"), where it says one."""
+    found = _SIZE.match(text or "")
+    return number(found[1]) * _BYTES[found[2].lower()] if found else None
+
+
+def _vram_gb(size: Decimal) -> float:
+    """GPU memory as it is marketed: pages write GB and GiB for the same card."""
+    in_gb = size / 10**9
+    return float(in_gb if in_gb == in_gb.to_integral_value() else size / 2**30)
+
+
+def _vcpus(text: str | None) -> float | None:
+    try:
+        return float(whole_number(text))
+    except UnreadableError:
+        return None
+
+
+def _effective_dates(text: str, answer: Answer) -> list[date]:
+    """Days later than the answer's own that the text names behind "effective" or "take effect"."""
+    today = answer.observed_at.astimezone(UTC).date()
+    named = {_date(found) for found in _EFFECTIVE.findall(text)}
+    return sorted(day for day in named if day is not None and day > today)
+
+
+def _date(text: str) -> date | None:
+    for form in _DATE_FORMATS:
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC).date()
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,140 @@
+from datetime import date
+
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, capture, page, read
+
+
+@pytest.fixture
+def html():
+    return page("lambda", "pricing.html")
+
+
+def short(listings):
+    return [
+        (row.raw_label, row.gpu_count, row.price_kind, row.term_days, str(row.native_price))
+        for row in listings
+    ]
+
+
+def instance_row(html, plan="NVIDIA GH200"):
+    start = html.rindex("<tr", 0, html.index(f'data-plan="{plan}"'))
+    return html[start : html.index("</tr>", start) + 5]
+
+
+def test_the_capture_of_the_cluster_tabs():
+    listings, rejects = read("lambda", answer(capture("lambda_1cc_tabs_2026-08-22.html")))
+    assert short(listings) == [
+        ("NVIDIA HGX B200", 16, "reserved", 14, "9.86"),
+        ("NVIDIA HGX B200", 64, "reserved", 14, "9.36"),
+        ("NVIDIA HGX B200", 256, "reserved", 14, "8.87"),
+        ("NVIDIA H100", 16, "reserved", 14, "6.16"),
+        ("NVIDIA H100", 64, "reserved", 14, "5.85"),
+        ("NVIDIA H100", 256, "reserved", 14, "5.54"),
+    ]
+    assert [r.reason for r in rejects] == ["not_offered", "not_offered"]
+    assert {row.tier for row in listings} == {"cluster"}
+
+
+def test_an_instance_carries_its_machine(html):
+    listings, _ = read("lambda", answer(html))
+    (gh200,) = [row for row in listings if row.raw_label == "NVIDIA GH200"]
+    assert (gh200.vcpus, gh200.ram_gib, gh200.context) == (64, 432, {"vram_gb": 96})
+    assert gh200.local_disk_gb == pytest.approx(4 * 2**40 / 10**9)
+    assert (gh200.tier, gh200.term_days, gh200.effective_from) == (None, None, None)
+
+
+def test_moved_columns_and_other_spellings(html):
+    row = instance_row(html)
+    price = '<td data-label="PRICE/GPU/HR*">$2.29</td>'
+    moved = row.replace(price, "").replace(
+        '<td data-label="VRAM/GPU">',
+        '<td data-label="Price / GPU / hour">from $ 2.29 /hr<sup>1</sup></td><td data-label="GPU memory">',
+    )
+    listings, _ = read("lambda", answer(html.replace(row, moved)))
+    (gh200,) = [row for row in listings if row.raw_label == "NVIDIA GH200"]
+    assert (str(gh200.native_price), gh200.context, gh200.vcpus) == ("2.29", {"vram_gb": 96}, 64)
+
+
+def test_without_data_labels_the_headers_name_the_columns(html):
+    for label in ("VRAM/GPU", "vCPUs", "RAM", "STORAGE", "PRICE/GPU/HR*"):
+        html = html.replace(f' data-label="{label}"', "")
+    listings, _ = read("lambda", answer(html))
+    assert len(listings) == 28
+    assert ("NVIDIA GH200", 1, "on_demand", None, "2.29") in short(listings)
+
+
+@pytest.mark.parametrize("said", ["Contact sales", "—", "––", "N/A", "", "Sold out", "&nbsp;"])
+def test_a_row_without_a_price_shifts_nothing(html, said):
+    row = instance_row(html)
+    listings, rejects = read("lambda", answer(html.replace(row, row.replace("$2.29", said))))
+    assert len(listings) == 27
+    assert "NVIDIA GH200" not in {listing.raw_label for listing in listings}
+    assert [r.reason for r in rejects] == ["not_offered"] * 3
+    assert ("NVIDIA H100 SXM", 1, "on_demand", None, "4.29") in short(listings)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("$0.00", "zero_price"),
+        ("€2.29", "unreadable_price"),
+        ("$2.29 /mo", "unreadable_price"),
+        ("$2.29 $2.49", "unreadable_price"),
+    ],
+)
+def test_what_is_not_dollars_per_hour_is_refused(html, said, reason):
+    row = instance_row(html)
+    listings, rejects = read("lambda", answer(html.replace(row, row.replace("$2.29", said))))
+    assert len(listings) == 27
+    assert rejects[-1].reason == reason
+
+
+def test_rates_announced_for_later_carry_their_day(html):
+    notice = "<p>Listed rates take effect on November 16, 2026.</p><h2"
+    listings, _ = read("lambda", answer(html.replace("<h2", notice, 1)))
+    assert {row.effective_from for row in listings} == {date(2026, 11, 16)}
+    past = notice.replace("2026", "2025")
+    listings, _ = read("lambda", answer(html.replace("<h2", past, 1)))
+    assert {row.effective_from for row in listings} == {None}
+
+
+def test_a_second_price_column_with_a_date(html):
+    row = instance_row(html)
+    later = row.replace("</tr>", '<td data-label="PRICE/GPU/HR* (effective 2026-11-16)">$2.49</td></tr>')
+    listings, _ = read("lambda", answer(html.replace(row, later)))
+    found = [(str(x.native_price), x.effective_from) for x in listings if x.raw_label == "NVIDIA GH200"]
+    assert found == [("2.29", None), ("2.49", date(2026, 11, 16))]
+
+
+def test_durations(html):
+    other = html.replace("2 weeks – 1 year", "On-demand", 1).replace("2 weeks – 1 year", "3 months", 1)
+    listings, _ = read("lambda", answer(other.replace("2 weeks – 1 year", "by arrangement", 1)))
+    assert short(listings)[:2] == [
+        ("NVIDIA HGX B200", 16, "on_demand", None, "9.86"),
+        ("NVIDIA HGX B200", 64, "reserved", 90, "9.36"),
+    ]
+    assert len(listings) == 27
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("data-plan=", "data-name="),
+        ('data-label="DURATION"', 'data-label="WINDOW"'),
+        ('data-label="GPU COUNT"', 'data-label="SIZE"'),
+        ('data-label="PRICE/GPU/HR*"', 'data-label="PRICE/NODE/HR*"'),
+        (">4x<", ">Four<"),
+        ('data-label="RAM"', 'data-label="vCPUs"'),
+    ],
+)
+def test_unknown_columns_and_tabs_fail_clearly(html, old, new):
+    with pytest.raises(SourceChangedError):
+        read("lambda", answer(html.replace(old, new)))
+
+
+@pytest.mark.parametrize("body", ["{}", "", "<html><body>Just a moment...</body></html>"])
+def test_another_page_fails_clearly(body):
+    with pytest.raises(SourceChangedError):
+        read("lambda", answer(body))
