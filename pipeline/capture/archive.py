@@ -100,6 +100,7 @@ class Archive:
             path = self.root / source / day.isoformat() / capture_id
             try:
                 path.mkdir(parents=True)
+                _sync_folder(path.parent)
                 break
             except FileExistsError:
                 moment += timedelta(microseconds=1)
@@ -212,7 +213,12 @@ def _write_once(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     temporary.chmod(0o444)
     temporary.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Bring a folder's list of names to the disk."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

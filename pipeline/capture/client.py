@@ -38,6 +38,7 @@ OBSERVED_AT_HEADER = "x-gpufare-observed-at"
 SOURCE_HEADER = "x-gpufare-source"
 
 _REDIRECTS = (301, 302, 303, 307, 308)
+_LONGEST_ERROR = 1000
 _KEPT_ACROSS_HOSTS = ("accept", "content-type")
 
 # These log whole URLs and headers, in which keys may stand, and each retry as a warning of its own.
@@ -142,6 +143,7 @@ class _Answered:
     headers: httpx.Headers
     body: bytes
     url: httpx.URL
+    observed_at: datetime
 
 
 class _Failure(Exception):
@@ -209,6 +211,13 @@ class Client:
             failure, answered = error, error.answered
         return self._fetched(answered, failure, rules, began, retries)
 
+    def refusal(self, url: str, rules: Rules) -> str | None:
+        """Why the source may not ask this address; None when it may."""
+        try:
+            return self._refusal(_parsed(url), rules)
+        except _Failure as failure:
+            return str(failure)
+
     def _fetched(
         self, answered: _Answered | None, failure: _Failure | None, rules: Rules, began: float, retries: int
     ) -> Fetched:
@@ -217,20 +226,23 @@ class Client:
             code = OutcomeCode.NOT_MODIFIED
         return Fetched(
             code=code,
-            observed_at=self._observed_at(answered),
+            observed_at=answered.observed_at if answered else datetime.now(UTC),
             duration_seconds=round(time.monotonic() - began, 3),
             retries=retries,
             status=answered.status if answered else None,
             headers=rules.secrets.redact_headers(answered.headers) if answered else {},
             body=answered.body if answered else None,
-            error=rules.secrets.redact(str(failure)) if failure else None,
+            error=rules.secrets.redact(str(failure))[:_LONGEST_ERROR] if failure else None,
             final_url=rules.secrets.redact(str(answered.url)) if answered else None,
         )
 
-    def _observed_at(self, answered: _Answered | None) -> datetime:
+    def _observed_at(self, response: httpx.Response) -> datetime:
         """Now; in a replay, the time at which the replayed answer was observed, where the server says it."""
-        said = answered.headers.get(OBSERVED_AT_HEADER) if answered and self.replay else None
-        return datetime.fromisoformat(said).astimezone(UTC) if said else datetime.now(UTC)
+        said = response.headers.get(OBSERVED_AT_HEADER) if self.replay else None
+        try:
+            return datetime.fromisoformat(said).astimezone(UTC) if said else datetime.now(UTC)
+        except ValueError:
+            raise _Failure(OutcomeCode.PROTOCOL_ERROR, f"{OBSERVED_AT_HEADER} {said!r} is no time") from None
 
     @contextmanager
     def _turn(self, host: str, rules: Rules) -> Iterator[None]:
@@ -285,7 +297,6 @@ class Client:
         )
 
     def _refusal(self, url: httpx.URL, rules: Rules) -> str | None:
-        """Why the source may not ask this address; None when it may."""
         if url.userinfo:
             return f"{url.copy_with(userinfo=b'')} carries a user name or password"
         if (
@@ -353,14 +364,20 @@ class Client:
         except httpx.HTTPError as error:
             begun = response is not None
             raise _transport_failure(error, url, begun, deadline, rules.deadline) from None
-        return _Answered(status=response.status_code, headers=response.headers, body=body, url=url)
+        return _Answered(
+            status=response.status_code,
+            headers=response.headers,
+            body=body,
+            url=url,
+            observed_at=self._observed_at(response),
+        )
 
     def _body(self, response: httpx.Response, rules: Rules) -> bytes:
         """The unpacked body. An error's body is cut to an excerpt; any other over its limit is a failure."""
         truncate = rules.truncate or response.status_code != 200
         limit = self.limits.error_body_bytes if response.status_code != 200 else rules.body_bytes
         said = response.headers.get("content-length", "")
-        if not truncate and said.isdigit() and int(said) > limit:
+        if not truncate and _is_number(said) and int(said) > limit:
             raise _Failure(OutcomeCode.TOO_LARGE, f"it announces {int(said)} bytes, {limit} are allowed")
         body, arrived = bytearray(), 0
         try:
@@ -425,14 +442,18 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3); None when it does not."""
     said = headers.get("retry-after", "").strip()
-    if said.isdigit():
+    if _is_number(said):
         return float(said)
     try:
         moment = parsedate_to_datetime(said)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (aware - datetime.now(UTC)).total_seconds())
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _wait_note(headers: Mapping[str, str]) -> str:

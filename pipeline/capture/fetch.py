@@ -5,9 +5,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import takewhile
+from threading import Event
 from types import ModuleType
 from urllib.parse import urlsplit
 
@@ -33,7 +34,8 @@ GIVE_UP_AFTER = 3
 """So many requests in a row that end in a transport error, 429 or 5xx end the visit."""
 
 Progress = Callable[[str, RequestOutcome | CaptureOutcome], None]
-"""Called with the source's name after each request and, last, with the source's outcome."""
+"""Called with the source's name after each request and, last, with the source's outcome; by capture_all from
+several threads."""
 
 
 class PastDayError(Exception):
@@ -111,7 +113,12 @@ def capture_all(
         return [_capture_or_fail(config, module_of, run) for config in group]
 
     with ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="capture") as pool:
-        groups = list(pool.map(capture_group, _sharing_hosts(chosen)))
+        try:
+            groups = list(pool.map(capture_group, _sharing_hosts(chosen)))
+        except BaseException:  # Ctrl-C: what is under way ends with its present request
+            run.stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     outcomes = {outcome.source: outcome for group in groups for outcome in group}
     return {config.name: outcomes[config.name] for config in chosen}
 
@@ -126,6 +133,7 @@ class _Run:
     client: Client
     robots: RobotsRules
     progress: Progress | None
+    stopped: Event = field(default_factory=Event)
 
     def tell(self, source: str, event: RequestOutcome | CaptureOutcome) -> None:
         if self.progress:
@@ -243,6 +251,8 @@ class _Visit:
             return OutcomeCode.REQUEST_LIMIT, f"{OutcomeCode.REQUEST_LIMIT.sentence} ({limit})"
         if failures_in_a_row >= GIVE_UP_AFTER:
             return OutcomeCode.GIVEN_UP, f"not asked, because {failures_in_a_row} requests before it failed"
+        if self._run.stopped.is_set():
+            return OutcomeCode.GIVEN_UP, "not asked: the refresh was interrupted"
         if time.monotonic() >= self._deadline:
             limit_seconds = self._deadline - self._began
             return OutcomeCode.SOURCE_TIMEOUT, f"not asked: the source's {limit_seconds:g} s are used up"
@@ -266,6 +276,9 @@ class _Visit:
             return OutcomeCode.NEEDS_KEY, None
         facts = _facts_of(template, self._config)
         rules = self._rules(facts)
+        if (refusal := self._run.client.refusal(request.url, rules)) is not None:
+            self._note(template, OutcomeCode.HOST_REFUSED, f"{OutcomeCode.HOST_REFUSED.sentence}: {refusal}")
+            return OutcomeCode.HOST_REFUSED, None
         if facts is None or facts.robots:
             verdict = self._robots_verdict(request, rules)
             if verdict.code is not OutcomeCode.OK:

@@ -71,15 +71,13 @@ def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
     ]
 
 
-def pages_dir_answers(
-    directory: Path, source: str, config: SourceConfig, *, day: date | None = None
-) -> list[Answer]:
+def pages_dir_answers(directory: Path, config: SourceConfig, *, day: date | None = None) -> list[Answer]:
     """The saved answers of a source that a reader may read, in the order of its index.
 
     Where the index does not say when an answer was observed, it is the beginning of ``day`` (UTC), without a
     day now. Raises PagesError when the folder, its index or a file is missing or wrong.
     """
-    folder = directory / source
+    folder = directory / config.name
     stand_in = _stand_in_time(day)
     return [read_answer(folder, entry, stand_in) for entry in page_entries(folder, config) if entry.usable]
 

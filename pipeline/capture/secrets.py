@@ -1,7 +1,7 @@
 """Keys from the environment: put into requests late, kept out of everything that is written or shown."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 from pipeline.sources.base import Request
@@ -74,25 +74,28 @@ class Secrets:
 
     def fill(self, request: Request) -> Request:
         """The request as it is sent. Raises MissingKeyError."""
-        body = None if request.body is None else self._fill(request.body.decode("latin-1")).encode("latin-1")
+        body = None
+        if request.body is not None:
+            filled = self._fill(request.body.decode("utf-8", "surrogateescape"))
+            body = filled.encode("utf-8", "surrogateescape")
         return Request(
-            url=self._fill(request.url),
+            url=self._fill(request.url, lambda value: quote(value, safe="")),
             method=request.method,
             headers={name: self._fill(value) for name, value in request.headers.items()},
             body=body,
         )
 
-    def _fill(self, text: str) -> str:
-        return _PLACE.sub(self._value_at, text)
+    def _fill(self, text: str, spelled: Callable[[str], str] = str) -> str:
+        def value_at(place: re.Match[str]) -> str:
+            name = place.group(1)
+            if name not in self._fillable:
+                return place.group(0)
+            try:
+                return spelled(self._environment[name])
+            except KeyError:
+                raise MissingKeyError(name) from None
 
-    def _value_at(self, place: re.Match[str]) -> str:
-        name = place.group(1)
-        if name not in self._fillable:
-            return place.group(0)
-        try:
-            return self._environment[name]
-        except KeyError:
-            raise MissingKeyError(name) from None
+        return _PLACE.sub(value_at, text)
 
     def _pairs(self) -> list[tuple[str, str]]:
         """Each spelling of each key with the place it goes back to, longest first."""
