@@ -1,0 +1,154 @@
+"""Oracle Cloud: prices per GPU-hour by part number, and the shapes that these parts bill."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import items_of
+from pipeline.sources.text import UnreadableError, number, squeeze, whole_number
+
+PAY_AS_YOU_GO = "PAY_AS_YOU_GO"
+_MACHINE = re.compile(r"\bCompute ?-.{0,40}\bGPU\b")
+_SHAPE_NOTE = re.compile(r" \([^()]{1,40}\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part number that is billed per GPU-hour."""
+
+    number: str
+    label: str
+    usd: Decimal
+    answer: Answer
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """One offer per GPU part, or per shape that bills it where the shapes are known.
+
+    Products and shapes that are not GPUs by the hour are none of ours. Raises SourceChangedError when no
+    answer has a GPU.
+    """
+    items = [(item, answer) for answer in answers for item in items_of(answer, "items")]
+    shapes = [(item, answer) for item, answer in items if _is_shape(item) and item.get("gpuQty")]
+    gpus = [(item, answer) for item, answer in items if not _is_shape(item) and _is_gpu_hour(item, config)]
+    if not gpus and not shapes:
+        raise SourceChangedError(f"{config.name}: no product billed per GPU-hour and no GPU shape")
+    parts: dict[str, Part] = {}
+    for item, answer in gpus:
+        part = _read_part(item, answer)
+        if isinstance(part, Reject):
+            yield part
+        elif parts.setdefault(part.number, part).usd != part.usd:
+            raise SourceChangedError(f"{answer.url}: two prices for part {part.number}")
+    billed: set[str] = set()
+    for shape, answer in shapes:
+        numbers = dict.fromkeys(str(product.get("partNumber")) for product in shape.get("products") or [])
+        billed.update(numbers)
+        named = [parts[part_number] for part_number in numbers if part_number in parts]
+        yield from _read_shape(shape, named, config, answer)
+    yield from (_listing(part, part.usd, "on_demand") for part in parts.values() if part.number not in billed)
+
+
+def _is_shape(item: dict[str, Any]) -> bool:
+    return "gpuQty" in item or "shapeType" in item
+
+
+def _is_gpu_hour(item: dict[str, Any], config: SourceConfig) -> bool:
+    """Whether a product is a GPU rented by the hour. Raises SourceChangedError when it does not say."""
+    try:
+        metric, category = squeeze(item["metricName"]), squeeze(item["serviceCategory"])
+    except (KeyError, TypeError) as error:
+        raise SourceChangedError(f"{config.name}: a product without {error}: {str(item)[:200]}") from error
+    prefix = config.settings["category_prefix"]
+    return metric == config.settings["metric"] and re.match(rf"{re.escape(prefix)}\b", category) is not None
+
+
+def _read_part(item: dict[str, Any], answer: Answer) -> Part | Reject:
+    label = item.get("displayName")
+    part_number = item.get("partNumber")
+    if not label or not part_number:
+        return _reject("missing_field", "the product has no displayName or no partNumber", item, answer)
+    if not _MACHINE.search(squeeze(str(label))):
+        detail = f"{label} is billed per GPU-hour but is no machine (software has the same metric)"
+        return _reject("not_a_machine", detail, item, answer)
+    try:
+        usd = _price(item)
+    except UnreadableError as error:
+        return _reject("unreadable_price", f"{label}: {error}", item, answer)
+    if usd is None:
+        return _reject("not_offered", f"{label} has no pay-as-you-go price in USD", item, answer)
+    if usd <= 0:
+        return _reject("zero_price", f"{label} costs {usd}", item, answer)
+    return Part(str(part_number), str(label), usd, answer)
+
+
+def _price(item: dict[str, Any]) -> Decimal | None:
+    """The one pay-as-you-go price in USD. Raises UnreadableError when there are two (a tiered price)."""
+    found = [
+        number(price.get("value"))
+        for local in item.get("currencyCodeLocalizations") or []
+        if local.get("currencyCode") == "USD"
+        for price in local.get("prices") or []
+        if price.get("model") == PAY_AS_YOU_GO
+    ]
+    if len(set(found)) > 1:
+        raise UnreadableError(f"several pay-as-you-go prices: {', '.join(map(str, found))}")
+    return found[0] if found else None
+
+
+def _read_shape(
+    shape: dict[str, Any], parts: list[Part], config: SourceConfig, answer: Answer
+) -> Iterator[Listing | Reject]:
+    name = _SHAPE_NOTE.sub("", squeeze(str(shape.get("name", ""))))
+    if len(parts) != 1:
+        detail = f"{name}: {len(parts)} of its parts have a price per GPU-hour, not one"
+        yield _reject("shape_not_priced", detail, shape, answer)
+        return
+    part = parts[0]
+    if shape.get("hidden") is True or shape.get("status", "ACTIVE") != "ACTIVE":
+        yield _reject("not_offered", f"{name} is hidden or not active", shape, answer)
+        return
+    try:
+        gpu_count = whole_number(shape["gpuQty"])
+        ram_gib = None if shape.get("bundleMemoryQty") is None else float(number(shape["bundleMemoryQty"]))
+    except UnreadableError as error:
+        yield _reject("unreadable", f"{name}: {error}", shape, answer)
+        return
+    if gpu_count <= 0:
+        yield _reject("unreadable", f"{name} has {gpu_count} GPUs", shape, answer)
+        return
+    yield _listing(part, part.usd, "on_demand", name, gpu_count, ram_gib)
+    if shape.get("allowPreemptible") is True:
+        half = part.usd * number(config.settings["preemptible_share"])
+        yield _listing(part, half, "spot", name, gpu_count, ram_gib)
+
+
+def _listing(
+    part: Part,
+    usd: Decimal,
+    kind: PriceKind,
+    shape: str | None = None,
+    gpu_count: int = 1,
+    ram_gib: float | None = None,
+) -> Listing:
+    return Listing(
+        raw_label=shape or part.label,
+        label_kind="instance_type" if shape else "gpu_name",
+        instance_type=shape,
+        gpu_count=gpu_count,
+        price_kind=kind,
+        tier="preemptible_by_rule" if kind == "spot" else None,
+        native_price=usd,
+        native_currency="USD",
+        native_unit="gpu_hour",
+        answer=part.answer,
+        ram_gib=ram_gib,
+    )
+
+
+def _reject(reason: str, detail: str, raw: Any, answer: Answer) -> Reject:
+    return Reject(reason=reason, detail=detail, raw=raw, answer=answer)

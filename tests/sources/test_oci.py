@@ -1,0 +1,136 @@
+"""Oracle's price list by part number and the shapes that its parts bill."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, capture, page, read
+
+PRODUCTS: dict[str, Any] = json.loads(page("oci", "products.json"))
+SHAPES: dict[str, Any] = json.loads(page("oci", "shapes.json"))
+
+
+def product(name: str, value: Any = 10, **more: Any) -> dict[str, Any]:
+    """One product billed per GPU-hour."""
+    prices = [{"model": "PAY_AS_YOU_GO", "value": value}]
+    return {
+        "partNumber": "B1",
+        "displayName": name,
+        "metricName": "GPU Per Hour",
+        "serviceCategory": "Compute - GPU",
+        "currencyCodeLocalizations": [{"currencyCode": "USD", "prices": prices}],
+    } | more
+
+
+H100 = product("OCI - Compute - GPU - H100")
+
+
+def test_capture_gives_the_18_machines_and_none_of_the_other_8_items() -> None:
+    listings, rejects = read("oci", answer(capture("oracle_products_2026-10-01.json")))
+    assert rejects == []
+    assert {row.raw_label: row.native_price for row in listings} == {
+        "Compute - GPU - L40S": Decimal("3.5"),
+        "OCI - Compute - GPU - H100T": Decimal("10.75"),
+        "OCI - Compute - GPU - MI300X": 6,
+        "OCI - Compute - GPU - H200": 10,
+        "OCI - Compute - GPU - B200": 14,
+        "OCI - Compute - GPU - GB200": 16,
+        "OCI- Compute - GPU - MI355X": Decimal("8.6"),
+        "OCI - Compute - GPU - GB300": 18,
+        "Oracle Cloud Infrastructure - Compute - GPU - B300": 15,
+        "OCI - Compute - GPU - RTX PRO 6000": Decimal("4.5"),
+        "Compute - Bare Metal GPU Standard - X7": Decimal("1.275"),
+        "Compute - Virtual Machine GPU Standard - X7": Decimal("1.275"),
+        "Compute - GPU Standard - V2": Decimal("2.95"),
+        "Compute - GPU - E3": Decimal("3.05"),
+        "OCI - Compute - GPU - E4": Decimal("3.05"),
+        "Compute - GPU - A100 - v2": 4,
+        "Compute  - GPU - A10": 2,
+        "Oracle Cloud Infrastructure - Compute - GPU - H100": 10,
+    }
+    assert {(row.gpu_count, row.native_unit, row.region) for row in listings} == {(1, "gpu_hour", None)}
+
+
+def test_captured_shapes_without_a_gpu_fail_by_themselves_and_add_nothing_to_the_products() -> None:
+    shapes = answer(capture("oci_cloudestimator_shapes.json"))
+    with pytest.raises(SourceChangedError, match="no GPU shape"):
+        read("oci", shapes)
+    listings, rejects = read("oci", answer(capture("oracle_products_2026-10-01.json")), shapes)
+    assert (len(listings), len(rejects)) == (18, 0)
+
+
+def test_part_with_shapes_becomes_its_shapes() -> None:
+    listings, rejects = read("oci", answer(SHAPES), answer(PRODUCTS))
+    by_shape = {(row.instance_type, row.price_kind): row for row in listings if row.instance_type}
+    assert len(by_shape) == 7
+    nvl72 = by_shape["BM.GPU.GB200.4", "on_demand"]
+    assert (nvl72.gpu_count, nvl72.native_price, nvl72.native_unit) == (4, 16, "gpu_hour")
+    spot = by_shape["VM.GPU3.4", "spot"]
+    assert (spot.native_price, spot.tier) == (Decimal("1.475"), "preemptible_by_rule")
+    assert ("BM.GPU.H100.8", "spot") not in by_shape
+    assert "Compute - GPU Standard - V2" not in {row.raw_label for row in listings}
+    assert [reject.reason for reject in rejects].count("shape_not_priced") == 1
+
+
+def test_bare_list_and_values_as_text_are_read() -> None:
+    (listing,), _ = read("oci", answer([product("OCI - Compute - GPU - H100", "10.00", extra=1)]))
+    assert listing.native_price == Decimal("10.00")
+
+
+def test_software_and_appliances_with_the_same_metric_are_no_machines() -> None:
+    software = product("OCI - NVIDIA AI Enterprise - H100", 2.5, partNumber="B2")
+    at_customer = product(
+        "Oracle Compute Cloud@Customer - Compute - GPU.L40S", 3.5, serviceCategory="Compute Cloud@Customer"
+    )
+    listings, rejects = read("oci", answer([H100, software, at_customer]))
+    assert [row.raw_label for row in listings] == ["OCI - Compute - GPU - H100"]
+    assert [reject.reason for reject in rejects] == ["not_a_machine"]
+
+
+def prices(*found: tuple[str, str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"currencyCode": cur, "prices": [{"model": model, "value": value}]} for cur, model, value in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("local", "reason"),
+    [
+        (prices(("EUR", "PAY_AS_YOU_GO", 9)), "not_offered"),
+        (prices(("USD", "ANNUAL_COMMITMENT", 9)), "not_offered"),
+        (prices(("USD", "PAY_AS_YOU_GO", 0)), "zero_price"),
+        (prices(("USD", "PAY_AS_YOU_GO", "Contact sales")), "unreadable_price"),
+        (prices(("USD", "PAY_AS_YOU_GO", 9), ("USD", "PAY_AS_YOU_GO", 8)), "unreadable_price"),
+        ([], "not_offered"),
+    ],
+)
+def test_product_without_one_dollar_price_is_a_reject(local: list[Any], reason: str) -> None:
+    odd = product("OCI - Compute - GPU - H200", partNumber="B2", currencyCodeLocalizations=local)
+    listings, rejects = read("oci", answer({"items": [H100, odd]}))
+    assert len(listings) == 1
+    assert [reject.reason for reject in rejects] == [reason]
+
+
+def test_right_model_is_taken_among_several() -> None:
+    local = prices(("EUR", "PAY_AS_YOU_GO", 9), ("USD", "MONTHLY", 7), ("USD", "PAY_AS_YOU_GO", 10))
+    (listing,), _ = read("oci", answer([product("Compute - GPU - H100", currencyCodeLocalizations=local)]))
+    assert listing.native_price == 10
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>Access denied</html>",
+        b'{"items": [{"partNumber": "B9',
+        b'{"items": []}',
+        b'{"products": []}',
+        json.dumps([{k: v for k, v in H100.items() if k != "metricName"}]).encode(),
+        json.dumps([H100, H100 | product("OCI - Compute - GPU - H100", 11)]).encode(),
+    ],
+)
+def test_answer_of_another_shape_fails_the_source(body: bytes) -> None:
+    with pytest.raises(SourceChangedError):
+        read("oci", answer(body))
