@@ -150,7 +150,7 @@ def _capture(
 ) -> dict[str, Captured]:
     archive = Archive(home.archive)
     if pages == ARCHIVE:
-        return {config.name: _from_archive(config, day, archive) for config in chosen}
+        return {config.name: captured_from_archive(config, day, archive) for config in chosen}
     if pages and not _is_url(pages):
         outcomes = {c.name: capture_pages(Path(pages), c, day=day, archive=archive) for c in chosen}
     else:
@@ -212,7 +212,8 @@ def captured_of(outcome: CaptureOutcome, archive: Archive) -> Captured:
     )
 
 
-def _from_archive(config: SourceConfig, day: date, archive: Archive) -> Captured:
+def captured_from_archive(config: SourceConfig, day: date, archive: Archive) -> Captured:
+    """The newest whole capture of a day, as the archive holds it."""
     capture = archive.latest_capture(config.name, day)
     if capture is None:
         return Captured(status="failed", answers=[], error=f"the archive holds no capture of {day}")

@@ -68,6 +68,6 @@ def _state(
     if age is not None:
         return "stale", trouble or f"older than {config.stale_after_days} days: out of the rankings"
     missing = [name for name in config.key_variables if not environment.get(name)]
-    if missing:
+    if missing and config.needs_key:
         return "needs a key", f"set {', '.join(missing)}"
     return ("failed", trouble) if trouble else ("never asked", None)

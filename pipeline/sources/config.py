@@ -124,6 +124,13 @@ class SourceConfig(_Facts):
         return self
 
     @property
+    def needs_key(self) -> bool:
+        """Whether nothing can be asked without a key; elsewhere a key only adds to what is asked."""
+        return bool(self.key_variables) and not any(
+            "${" not in request.url + "".join(request.headers.values()) for request in self.requests
+        )
+
+    @property
     def allowed_hosts(self) -> frozenset[str]:
         """Hosts that may be asked or redirected to."""
         return frozenset(self.hosts) | {request.host for request in self.requests}

@@ -142,9 +142,15 @@ def _reads(connection: duckdb.DuckDBPyConnection, path: Path) -> set[str]:
     return names | {name.rpartition(".")[2].strip('"') for name in found}
 
 
-def lineage(connection: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
-    """Which tables each table of sql/marts reads, as DuckDB's own parser sees it."""
-    return {path.stem: _reads(connection, path) for path in _scripts("marts")}
+def table_lineage() -> list[tuple[str, set[str], str]]:
+    """Each published table, the tables that it reads (as DuckDB's own parser sees them), and its comment."""
+    with duckdb.connect() as connection:
+        for script in (*_scripts("schema"), *_scripts("model")):
+            _run(connection, script)
+        reads = {path.stem: _reads(connection, path) for path in _scripts("marts")}
+        tables = connection.execute("SELECT table_name, comment FROM duckdb_tables() ORDER BY 1").fetchall()
+    names = {name for name, _ in tables}
+    return [(name, reads.get(name, set()) & names - {name}, comment) for name, comment in tables]
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, path: Path, home: Home) -> None:

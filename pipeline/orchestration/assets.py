@@ -1,0 +1,179 @@
+"""The assets: for each source its raw answers and its offers, then every published table.
+
+Each source runs in a run of its own, so that a broken one stops no other; publishing takes what was
+accepted. A refused reading raises, after its outcome was recorded, so that its run is seen to fail.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+
+import dagster as dg
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.fetch import PastDayError
+from pipeline.offers.records import Outcome, Records
+from pipeline.orchestration.resources import GpufareHome
+from pipeline.reading import record_source
+from pipeline.refresh import capture_live, captured_from_archive, record_rates, usd_rates
+from pipeline.sources.config import SourceConfig, configs
+from pipeline.warehouse.build import BuildError, table_lineage
+from pipeline.warehouse.publish import publish
+
+days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=1)
+"""end_offset=1: the page that is captured today belongs to today's partition, not yesterday's."""
+
+WRITER_POOL = "publish"
+
+EXPECTATIONS = "expectations"
+
+SQL_CHECKS = "sql_checks"
+
+
+def raw_key(source: str) -> dg.AssetKey:
+    """The raw answers of a source."""
+    return dg.AssetKey(["raw", source])
+
+
+def offers_key(source: str) -> dg.AssetKey:
+    """What was read from them: offers, or exchange rates."""
+    return dg.AssetKey(["exchange_rates" if configs()[source].kind == "exchange_rates" else "offers", source])
+
+
+def table_key(table: str) -> dg.AssetKey:
+    """A table of the published file."""
+    return dg.AssetKey(["published", table])
+
+
+def _raw_asset(config: SourceConfig) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=raw_key(config.name),
+        partitions_def=days,
+        group_name="raw",
+        kinds={"http"},
+        pool=f"host_{config.name}",
+        description=f"{config.title}: the answers as they came, archived. Evidence: {config.evidence.note}",
+        metadata={"homepage": dg.MetadataValue.url(config.homepage)},
+    )
+    def raw(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
+        day = date.fromisoformat(context.partition_key)
+        archive = Archive(home.home().archive)
+        try:
+            outcome = capture_live([config], day, archive, os.environ, replay_url=home.replay_url or None)[
+                config.name
+            ]
+        except PastDayError as error:
+            raise dg.Failure(str(error), allow_retries=False) from error
+        if outcome.status == "failed":
+            raise dg.Failure(outcome.error or "the capture failed", allow_retries=False)
+        return dg.MaterializeResult(
+            metadata={
+                "status": outcome.status,
+                "requests": len(outcome.requests),
+                "bytes": outcome.bytes,
+                "retries": outcome.retries,
+                "why": outcome.error or "",
+            }
+        )
+
+    return raw
+
+
+def _offers_asset(config: SourceConfig) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=offers_key(config.name),
+        deps=[raw_key(config.name)],
+        partitions_def=days,
+        group_name="offers",
+        kinds={"parquet"},
+        description=f"{config.title}: what the archived answers of the day say, read, normalized and judged.",
+        freshness_policy=dg.FreshnessPolicy.time_window(
+            fail_window=timedelta(days=config.stale_after_days), warn_window=timedelta(hours=30)
+        ),
+        check_specs=[dg.AssetCheckSpec(EXPECTATIONS, asset=offers_key(config.name))],
+    )
+    def offers(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
+        day = date.fromisoformat(context.partition_key)
+        outcome = _read(config, day, home)
+        if not outcome.accepted:
+            raise dg.Failure(outcome.error or outcome.reason, allow_retries=False)
+        expectations = dg.AssetCheckResult(
+            check_name=EXPECTATIONS,
+            passed=not outcome.warnings,
+            severity=dg.AssetCheckSeverity.WARN,
+            description="; ".join(outcome.warnings) or "as the source's yaml expects",
+        )
+        return dg.MaterializeResult(metadata=_metadata(outcome), check_results=[expectations])
+
+    return offers
+
+
+def _read(config: SourceConfig, day: date, home: GpufareHome) -> Outcome:
+    records = Records(home.home())
+    captured = captured_from_archive(config, day, Archive(home.home().archive))
+    if config.kind == "exchange_rates":
+        return record_rates(config, day, captured, records)
+    return record_source(config, day, captured, usd_rates(day, records), records)
+
+
+def _metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
+    return {
+        "rows": dg.MetadataValue.int(outcome.rows),
+        "rejects": dg.MetadataValue.int(outcome.rejects),
+        "open GPU labels": dg.MetadataValue.int(outcome.ambiguous + outcome.unknown),
+        "warnings": dg.MetadataValue.text("; ".join(outcome.warnings)),
+    }
+
+
+source_assets = [
+    asset
+    for config in configs().values()
+    if config.disabled is None
+    for asset in (_raw_asset(config), _offers_asset(config))
+]
+
+
+def _table_spec(table: str, reads: set[str], described: str) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        key=table_key(table),
+        deps=[*(table_key(read) for read in sorted(reads)), *_records_behind(table)],
+        group_name="published",
+        kinds={"duckdb"},
+        description=described,
+    )
+
+
+def _records_behind(table: str) -> list[dg.AssetKey]:
+    """The source assets whose record fills a table."""
+    kinds = {"offers": "prices", "rejects": "prices", "exchange_rates": "exchange_rates"}
+    kind = kinds.get(table)
+    return [offers_key(c.name) for c in configs().values() if c.kind == kind and c.disabled is None]
+
+
+@dg.multi_asset(
+    name="publish",
+    specs=[_table_spec(*row) for row in table_lineage()],
+    check_specs=[dg.AssetCheckSpec(SQL_CHECKS, asset=table_key("cheapest_gpu_per_workload"))],
+    pool=WRITER_POOL,
+)
+def published_tables(
+    context: dg.AssetExecutionContext, home: GpufareHome
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Build every table from the record and swap the published file."""
+    now = datetime.now(UTC)
+    try:
+        report = publish(home.home(), now.date(), now, context.log.info)
+    except BuildError as error:
+        raise dg.Failure(str(error), allow_retries=False) from error
+    checked = dg.AssetCheckResult(
+        check_name=SQL_CHECKS,
+        asset_key=table_key("cheapest_gpu_per_workload"),
+        passed=not report.warnings,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(report.warnings) or "no check of sql/checks found anything",
+    )
+    for key in sorted(context.op_execution_context.selected_asset_keys):
+        checks = [checked] if key == checked.asset_key else []
+        yield dg.MaterializeResult(
+            asset_key=key, metadata={"rows": report.rows.get(key.path[-1], 0)}, check_results=checks
+        )

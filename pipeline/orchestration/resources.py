@@ -1,0 +1,22 @@
+"""Where the assets keep their data: the same home as the command line's."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from pipeline import settings
+from pipeline.settings import Home
+
+
+class GpufareHome(dg.ConfigurableResource[Home]):
+    """The data home. ``root`` is for tests; empty means $GPUFARE_HOME or the user's data folder.
+
+    ``replay_url`` sends every request to a replay server instead of to the providers.
+    """
+
+    root: str = ""
+    replay_url: str = ""
+
+    def home(self) -> Home:
+        """The folders."""
+        return Home(Path(self.root)) if self.root else settings.home()
