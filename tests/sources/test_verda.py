@@ -1,0 +1,177 @@
+"""Verda: API types, where they are free, and the page's JSON-LD, told apart by what they hold."""
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+
+from .helpers import answer, capture, page, read
+
+
+def instance_type(**changes):
+    return {
+        "instance_type": "8H100.80S.176V",
+        "price_per_hour": "26.00",
+        "spot_price": "13.00",
+        "currency": "usd",
+        "gpu": {"description": "8x H100 SXM5 80GB", "number_of_gpus": 8},
+        "gpu_memory": {"size_in_gigabytes": 640},
+    } | changes
+
+
+def offer(name="1x B200 SXM6 180GB spot", description="Hourly spot instance price", price=3.055, **changes):
+    return {
+        "@type": "Offer",
+        "name": name,
+        "description": description,
+        "price": price,
+        "priceCurrency": "USD",
+        "priceSpecification": {"price": price, "priceCurrency": "USD", "unitText": "hour"},
+    } | changes
+
+
+def jsonld(*offers):
+    graph = json.dumps({"@context": "https://schema.org", "@graph": list(offers)})
+    return f'<html><script type="application/ld+json">{graph}</script></html>'
+
+
+def prices(listings):
+    return {(r.raw_label, r.price_kind, r.tier): (r.gpu_count, r.native_price) for r in listings}
+
+
+def test_captured_instance_types():
+    listings, rejects = read("verda", answer(capture("verda_instance_types.json")))
+    assert {(r.instance_type, r.price_kind): (r.gpu_count, r.native_price) for r in listings} == {
+        ("1H100.80S.30V", "on_demand"): (1, Decimal("3.95")),
+        ("1H100.80S.30V", "spot"): (1, Decimal("1.70")),
+        ("2A6000.20V", "on_demand"): (2, Decimal("1.98")),
+        ("2A6000.20V", "spot"): (2, Decimal("0.70")),
+        ("1V100.6V", "on_demand"): (1, Decimal("0.89")),
+        ("1V100.6V", "spot"): (1, Decimal("0.25")),
+    }
+    assert len(listings) == 6
+    assert rejects == []
+    assert {(r.region, r.available, r.native_unit) for r in listings} == {(None, None, "instance_hour")}
+
+
+def test_captured_availability_places_the_types():
+    names = ("verda_instance_types.json", "verda_instance_availability.json", "verda_locations.json")
+    listings, _ = read("verda", *(answer(capture(name)) for name in names))
+    places = {(r.instance_type, r.price_kind): (r.region, r.available) for r in listings}
+    assert len(listings) == 6
+    assert places["2A6000.20V", "on_demand"] == ("FIN-01", True)
+    assert places["1H100.80S.30V", "on_demand"] == (None, False)
+    assert places["2A6000.20V", "spot"] == (None, None)
+
+
+def test_captured_page():
+    listings, rejects = read("verda", answer(capture("verda_pricing_jsonld_2026-08-22.html")))
+    assert prices(listings) == {
+        ("1x GB300 SXM6 288GB", "on_demand", None): (1, Decimal("8.62")),
+        ("1x GB300 SXM6 288GB", "spot", None): (1, Decimal("4.31")),
+        ("1x B300 SXM6 268GB", "on_demand", None): (1, Decimal("7.5")),
+        ("1x B300 SXM6 268GB", "spot", None): (1, Decimal("3.75")),
+        ("1x B200 SXM6 180GB", "on_demand", None): (1, Decimal("6.11")),
+    }
+    assert rejects == []
+
+
+def test_page_alone_keeps_the_machines_that_the_api_would_name():
+    listings, rejects = read("verda", answer(page("verda", "pricing.html")))
+    assert len(listings) == 14
+    assert prices(listings)["104x B300 SXM6 268GB", "on_demand", "cluster"] == (104, Decimal("780.0"))
+    assert rejects == []
+
+
+def test_an_api_price_that_the_page_contradicts_stands_and_the_page_is_rejected():
+    listings, rejects = read(
+        "verda",
+        answer([instance_type()]),
+        answer(jsonld(offer("8x H100 SXM5 80GB on-demand", "Hourly on-demand instance price", 27.2))),
+    )
+    assert prices(listings)["8x H100 SXM5 80GB", "on_demand", None] == (8, Decimal("26.00"))
+    assert [r.reason for r in rejects] == ["conflicting_prices"]
+
+
+def test_spot_availability_is_known_by_its_url():
+    listings, _ = read(
+        "verda",
+        answer([instance_type()]),
+        answer(
+            [{"location_code": "FIN-02", "availabilities": ["8H100.80S.176V"]}],
+            url="https://api.datacrunch.io/v1/instance-availability?is_spot=true",
+        ),
+    )
+    assert [(r.price_kind, r.region, r.available) for r in listings] == [
+        ("on_demand", None, None),
+        ("spot", "FIN-02", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "offers", "reasons"),
+    [
+        ({"spot_price": "0"}, 1, ["not_offered"]),
+        ({"spot_price": None}, 1, ["not_offered"]),
+        ({"price_per_hour": "0"}, 1, ["zero_price"]),
+        ({"price_per_hour": 26.5, "spot_price": 13}, 2, []),
+        ({"price_per_hour": "26,00"}, 1, ["unreadable_price"]),
+        ({"currency": None}, 0, ["incomplete_row"]),
+        ({"gpu": {"description": "4x H100 SXM5 80GB", "number_of_gpus": 8}}, 0, ["gpu_count_contradicted"]),
+        ({"gpu": {"description": "", "number_of_gpus": 8}}, 0, ["incomplete_row"]),
+        ({"gpu": None}, 0, ["gpu_count_unknown"]),
+        ({"serverless_price": "26.00", "serverless_spot_price": "0", "new_field": [1]}, 3, []),
+    ],
+)
+def test_variants_of_an_instance_type(changes, offers, reasons):
+    listings, rejects = read("verda", answer([instance_type(**changes)]))
+    assert len(listings) == offers
+    assert [r.reason for r in rejects] == reasons
+
+
+def test_euros_and_a_spot_price_above_on_demand():
+    listings, _ = read("verda", answer([instance_type(currency="eur", spot_price="30")]))
+    assert {r.native_currency for r in listings} == {"EUR"}
+    assert [r.flag_reason for r in listings] == [None, "spot_not_below_on_demand"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (offer(description="Hourly on-demand instance price"), "contradictory_price_kind"),
+        (offer(description="Weekly spot instance price"), "unknown_price_kind"),
+        (offer(name="B200 SXM6 180GB spot"), "gpu_count_unknown"),
+        (offer(name="0x B200 SXM6 180GB spot"), "gpu_count_unknown"),
+        (offer(price=0), "zero_price"),
+        (offer(price=None), "not_offered"),
+        (offer(priceSpecification={"price": 3.05, "priceCurrency": "USD"}), "conflicting_prices"),
+        (offer(priceSpecification={"price": 3.055, "priceCurrency": "EUR"}), "conflicting_prices"),
+        (offer(priceCurrency="", priceSpecification=None), "conflicting_prices"),
+        (offer(priceSpecification={"price": 3.055, "unitText": "month"}), "unknown_unit"),
+    ],
+)
+def test_doubtful_offers_of_the_page_are_rejects(bad, reason):
+    good = offer("1x L40S 48GB on-demand", "Hourly on-demand instance price", "1.37")
+    listings, rejects = read("verda", answer(jsonld(bad, good)))
+    assert prices(listings) == {("1x L40S 48GB", "on_demand", None): (1, Decimal("1.37"))}
+    assert [r.reason for r in rejects] == [reason]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html><body>Just a moment...</body></html>",
+        '<html><script type="application/ld+json">{"@graph": [{"@type": "Of</script></html>',
+        jsonld(),
+        jsonld(offer(name=" spot")),
+        json.dumps([instance_type(gpu={"description": "", "number_of_gpus": 0})]),
+        json.dumps([instance_type()])[:100],
+        '{"code": "unauthorized", "message": "Unauthorized"}',
+        "[]",
+    ],
+)
+def test_another_shape_fails_the_source(body):
+    with pytest.raises(SourceChangedError):
+        read("verda", answer(body))
