@@ -1,0 +1,43 @@
+-- reads: rentals, gpus, plans, workloads, cost_parameters, sources
+WITH _workload_jobs AS (
+    SELECT
+        workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus,
+        ['on_demand', 'spot', 'reserved', 'serverless'] AS price_kinds
+    FROM main.workloads
+),
+
+_workload_plans AS (
+    SELECT w.workload AS job, p.*
+    FROM main.workloads AS w
+    JOIN main.plans AS p
+        ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
+        AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
+),
+
+_workload_costs AS (
+    SELECT * FROM priced_jobs('_workload_jobs', '_workload_plans')
+),
+
+_workload_ranked AS (
+    SELECT
+        c.*,
+        o.objective,
+        row_number() OVER (
+            PARTITION BY c.job, c.price_kind, o.objective
+            ORDER BY
+                CASE o.objective WHEN 'time' THEN c.hours ELSE c.total_usd END, c.total_usd, c.hours, c.gpu_count,
+                c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST, c.instance_type NULLS LAST, c.raw_label,
+                c.term_days NULLS LAST
+        ) AS rank
+    FROM _workload_costs AS c
+    CROSS JOIN (SELECT unnest(['cost', 'time']) AS objective) AS o
+    QUALIFY rank <= (SELECT value FROM main.cost_parameters WHERE name = 'ranking_rows')
+)
+
+SELECT
+    getvariable('as_of_day')::DATE AS day,
+    b.job AS workload, w.model, w.method,
+    b.* EXCLUDE (job)
+FROM with_cost_bands('_workload_ranked') AS b
+JOIN main.workloads AS w ON w.workload = b.job
+ORDER BY workload, price_kind, objective, rank

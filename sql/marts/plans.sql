@@ -1,0 +1,12 @@
+-- timeless: depends on the catalogue and the model, not on the day
+-- reads: workloads, models, gpus, model_constants, model_bands, measured_runs
+WITH _plan_jobs AS (
+    SELECT DISTINCT
+        concat_ws(' ', model, method, seq_len, lora_rank) AS job,
+        model, method, seq_len, lora_rank
+    FROM main.workloads
+)
+
+SELECT * EXCLUDE (job)
+FROM job_plans('_plan_jobs')
+ORDER BY model, method, seq_len, lora_rank, gpu_id, gpu_count, node_count

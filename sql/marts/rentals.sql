@@ -1,0 +1,125 @@
+-- reads: cost_parameters
+WITH _counts AS (
+    SELECT unnest([1, 2, 4, 8, 16, 32, 64])::INTEGER AS gpu_count
+),
+
+_offers AS (
+    SELECT
+        o.* RENAME (gpu_count AS offer_gpus, usd_per_hour AS offer_usd_per_hour),
+        -- A price per GPU can be taken several times on one machine. A named machine, or an ask on a
+        -- marketplace, is rented whole.
+        o.native_unit LIKE 'gpu_%' AND o.gpu_count = 1 AND o.instance_type IS NULL
+            AND coalesce(o.tier, '') NOT LIKE 'marketplace%' AS by_the_gpu,
+        coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
+        g.derived_from,
+        o.interconnect IS NOT NULL OR o.node_network_gbps IS NOT NULL AS has_fabric,
+        p.parameters AS p
+    FROM main.offers_latest AS o
+    JOIN main.gpus AS g USING (gpu_id)
+    JOIN cost_parameters_by_source() AS p ON p.source = o.source AND p.price_kind = o.price_kind
+    WHERE o.ranked
+),
+
+_hosts AS (
+    SELECT
+        *,
+        CASE WHEN by_the_gpu THEN least(p['gpus_per_host'], card_gpus_per_host) ELSE offer_gpus END::INTEGER
+            AS gpus_per_host
+    FROM _offers
+),
+
+_served AS (
+    SELECT
+        h.*,
+        c.gpu_count,
+        CASE WHEN c.gpu_count <= h.gpus_per_host THEN 1 ELSE c.gpu_count // h.gpus_per_host END::INTEGER AS node_count
+    FROM _hosts AS h
+    JOIN _counts AS c
+        ON c.gpu_count <= h.gpus_per_host
+        OR (c.gpu_count % h.gpus_per_host = 0 AND h.gpus_per_host > 1 AND h.has_fabric
+            AND c.gpu_count // h.gpus_per_host <= coalesce(h.max_nodes, c.gpu_count))
+),
+
+_billed AS (
+    SELECT
+        *,
+        -- Whole units of the offer: GPUs where it is sold by the GPU, machines where not.
+        greatest(
+            CASE WHEN by_the_gpu THEN gpu_count ELSE node_count END,
+            ceil(coalesce(min_gpu_count, 1) / offer_gpus)
+        )::INTEGER AS units
+    FROM _served
+),
+
+_charged AS (
+    SELECT
+        *,
+        (units * offer_gpus)::INTEGER AS gpus_billed,
+        (offer_usd_per_hour * units)::DECIMAL(18, 8) AS usd_per_hour,
+        (units * offer_gpus * (
+            p['host_cores_per_gpu'] * p['host_usd_per_core_hour']
+            + p['host_ram_gib_per_gpu'] * p['host_usd_per_gib_hour']
+        ))::DECIMAL(18, 8) AS host_usd_per_hour
+    FROM _billed
+),
+
+_terms AS (
+    SELECT
+        gpu_id, gpu_count, node_count, gpus_billed, price_kind, term_days,
+        source, provider, tier, region, instance_type, raw_label,
+        usd_per_hour, host_usd_per_hour,
+        coalesce(billing_increment_seconds, p['billing_increment_seconds'])::INTEGER AS billing_increment_seconds,
+        coalesce(minimum_seconds, p['minimum_seconds'])::INTEGER AS minimum_seconds,
+        coalesce(storage_usd_per_gb_month, p['storage_usd_per_gb_month'])::DECIMAL(18, 8) AS storage_usd_per_gb_month,
+        coalesce(egress_usd_per_gb, p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
+        (p['download_usd_per_gb']
+            + p['download_per_egress_price'] * coalesce(egress_usd_per_gb, p['egress_usd_per_gb'])
+        )::DECIMAL(18, 8) AS download_usd_per_gb,
+        coalesce(local_disk_gb, 0) AS local_disk_gb,
+        node_network_gbps,
+        p['setup_seconds'] AS setup_seconds,
+        p['image_gb'] AS image_gb,
+        p['download_gbps'] / 8 AS download_gb_per_second,
+        p['evaluation_share'] AS evaluation_share,
+        p['dataset_bytes_per_token'] AS dataset_bytes_per_token,
+        p['checkpoints_kept'] AS checkpoints_kept,
+        p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
+        p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
+        CASE WHEN price_kind = 'spot' THEN p['reclaim_hours'] END AS reclaim_hours,
+        p['reclaim_wait_seconds'] AS reclaim_wait_seconds,
+        p['hours_per_month'] AS hours_per_month,
+        list_filter([
+            CASE WHEN billing_increment_seconds IS NULL THEN
+                'billing step of ' || p['billing_increment_seconds']::INTEGER || ' s' END,
+            CASE WHEN storage_usd_per_gb_month IS NULL THEN
+                'disk at ' || p['storage_usd_per_gb_month'] || ' USD per GB and month' END,
+            CASE WHEN egress_usd_per_gb IS NULL THEN
+                'egress at ' || p['egress_usd_per_gb'] || ' USD per GB' END,
+            CASE WHEN price_kind = 'spot' THEN
+                'a reclaim every ' || p['reclaim_hours'] || ' hours' END,
+            CASE WHEN host_usd_per_hour > 0 THEN
+                'host of ' || p['host_cores_per_gpu'] || ' cores and ' || p['host_ram_gib_per_gpu'] || ' GiB per GPU' END,
+            CASE WHEN by_the_gpu AND gpu_count > 1 THEN
+                'price per GPU taken ' || gpu_count || ' times' END,
+            CASE WHEN gpus_billed > gpu_count THEN
+                (gpus_billed - gpu_count) || ' idle GPUs paid' END,
+            CASE WHEN derived_from IS NOT NULL THEN
+                'form factor not said, planned as ' || derived_from END
+        ], lambda text: text IS NOT NULL) AS assumptions,
+        day AS price_day, age_days AS price_age_days,
+        native_price, native_currency, native_unit, fx_rate, fx_date, observed_at, source_url, capture_sha256
+    FROM _charged
+)
+
+SELECT *
+FROM _terms
+QUALIFY row_number() OVER (
+    PARTITION BY
+        gpu_id, gpu_count, node_count, price_kind, term_days, source, tier,
+        billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb, local_disk_gb,
+        node_network_gbps
+    ORDER BY
+        usd_per_hour + host_usd_per_hour, gpus_billed, region NULLS LAST, instance_type NULLS LAST, raw_label,
+        observed_at DESC, source_url, capture_sha256, provider, native_price, native_unit
+) = 1
+ORDER BY gpu_id, gpu_count, node_count, price_kind, usd_per_hour, source, tier, region, instance_type, raw_label

@@ -1,0 +1,214 @@
+-- From jobs to ranked answers: plans x rentals, priced, the best of each kind kept.
+
+CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
+WITH _priced_cases AS (
+    SELECT
+        j.job, j.tokens, j.epochs,
+        p.gpu_id,
+        concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB') AS gpu,
+        p.gpu_count, p.node_count, p.seq_len,
+        r.gpus_billed, r.provider, r.source, r.tier, r.region, r.instance_type, r.raw_label, r.price_kind, r.term_days,
+        p.tokens_per_second, p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
+        p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib, p.verdict,
+        p.micro_batch, p.checkpointing, p.sharding, p.offload, p.quantization, p.stack,
+        p.training_state_gib, p.result_gib, p.model_download_gib,
+        r.usd_per_hour, r.host_usd_per_hour, (r.usd_per_hour / r.gpus_billed) AS usd_per_gpu_hour,
+        r.billing_increment_seconds, r.minimum_seconds,
+        r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
+        r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
+        r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
+        r.reclaim_hours, r.reclaim_wait_seconds, r.hours_per_month,
+        r.native_price, r.native_currency, r.native_unit, r.fx_rate, r.fx_date,
+        r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
+        p.evidence, p.evidence_run, p.assumptions AS plan_assumptions, CASE WHEN p.node_network_gbps IS NOT NULL AND r.node_network_gbps IS NULL
+            THEN list_append(r.assumptions, 'network of ' || p.node_network_gbps || ' Gbit/s per machine')
+            ELSE r.assumptions
+        END AS price_assumptions
+    FROM query_table(jobs) AS j
+    JOIN query_table(plans) AS p USING (job)
+    JOIN main.rentals AS r
+        ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
+        -- A plan over several machines holds where their network is at least the one it was made for.
+        AND coalesce(r.node_network_gbps, p.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
+    JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
+    WHERE p.verdict IN ('fits', 'tight')
+        AND p.gpu_count <= j.max_gpus
+        AND list_contains(j.price_kinds, r.price_kind)
+)
+
+SELECT *
+FROM cost_of('_priced_cases')
+QUALIFY row_number() OVER (
+    PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
+    ORDER BY total_usd, hours, region NULLS LAST, instance_type NULLS LAST, raw_label, source_url, capture_sha256, observed_at
+) = 1;
+COMMENT ON MACRO TABLE priced_jobs IS
+    'Every way to run the jobs that fits, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs: job, tokens, epochs, max_gpus, price_kinds (list). plans: the rows of plans with their job.';
+
+CREATE OR REPLACE MACRO with_cost_bands(ranked) AS TABLE
+WITH _band_rows AS (
+    SELECT *, row_number() OVER () AS _row
+    FROM query_table(ranked)
+),
+
+_band_cases AS (
+    SELECT
+        b._row, s.side,
+        CASE s.side WHEN 'fast' THEN b.tokens_per_second_high ELSE b.tokens_per_second_low END AS tokens_per_second,
+        b.tokens, b.epochs, b.node_count, b.price_kind, b.term_days,
+        b.training_state_gib, b.result_gib, b.model_download_gib,
+        b.usd_per_hour, b.host_usd_per_hour, b.billing_increment_seconds, b.minimum_seconds,
+        b.storage_usd_per_gb_month, b.egress_usd_per_gb, b.download_usd_per_gb, b.local_disk_gb,
+        b.setup_seconds, b.image_gb, b.download_gb_per_second, b.evaluation_share, b.dataset_bytes_per_token,
+        b.checkpoints_kept, b.checkpoint_pause_seconds, b.checkpoint_gb_per_second,
+        b.reclaim_hours, b.reclaim_wait_seconds, b.hours_per_month
+    FROM _band_rows AS b
+    CROSS JOIN (SELECT unnest(['fast', 'slow']) AS side) AS s
+),
+
+_bands AS (
+    SELECT
+        _row,
+        max(total_usd) FILTER (side = 'fast') AS total_usd_low,
+        max(total_usd) FILTER (side = 'slow') AS total_usd_high,
+        max(hours) FILTER (side = 'fast') AS hours_low,
+        max(hours) FILTER (side = 'slow') AS hours_high
+    FROM cost_of('_band_cases')
+    GROUP BY _row
+)
+
+SELECT
+    b.* EXCLUDE (
+        _row, epochs, training_state_gib, result_gib, model_download_gib,
+        billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb, download_usd_per_gb,
+        local_disk_gb, setup_seconds, image_gb, download_gb_per_second, evaluation_share, dataset_bytes_per_token,
+        checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, reclaim_hours, reclaim_wait_seconds,
+        hours_per_month, plan_assumptions, price_assumptions
+    ),
+    n.total_usd_low, n.total_usd_high, n.hours_low, n.hours_high,
+    b.total_usd / b.tokens * 1e6 AS usd_per_million_tokens,
+    concat_ws('; ', nullif(b.plan_assumptions, ''), nullif(array_to_string(b.price_assumptions, '; '), '')) AS assumptions
+FROM _band_rows AS b
+JOIN _bands AS n USING (_row);
+COMMENT ON MACRO TABLE with_cost_bands IS
+    'Adds to rows of priced_jobs what they cost and take at both ends of their speed band, the cost per million tokens, and the assumptions in one text.';
+
+CREATE OR REPLACE MACRO completed_jobs(jobs) AS TABLE
+WITH _job_template AS (
+    SELECT
+        NULL::VARCHAR AS job, NULL::VARCHAR AS model, NULL::VARCHAR AS method, NULL::DOUBLE AS tokens,
+        NULL::DOUBLE AS examples, NULL::DOUBLE AS tokens_per_example, NULL::DOUBLE AS epochs,
+        NULL::INTEGER AS seq_len, NULL::INTEGER AS lora_rank, NULL::INTEGER AS micro_batch,
+        NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS stack, NULL::INTEGER AS max_gpus, NULL::DOUBLE AS max_hours,
+        NULL::VARCHAR AS price_kind, NULL::VARCHAR AS objective
+    WHERE false
+),
+
+_job_given AS (
+    SELECT
+        g.*,
+        array_to_string(list_filter(json_keys(to_json(g)), lambda name: name NOT IN (
+            'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len', 'lora_rank',
+            'micro_batch', 'checkpointing', 'stack', 'max_gpus', 'max_hours', 'price_kind', 'objective'
+        )), ', ') AS _ignored
+    FROM query_table(jobs) AS g
+),
+
+_job_named AS (
+    SELECT * REPLACE (coalesce(job::VARCHAR, 'job ' || row_number() OVER ()) AS job)
+    FROM (FROM _job_template UNION ALL BY NAME FROM _job_given)
+)
+
+SELECT
+    j.job,
+    CASE
+        WHEN j.model IS NULL THEN error('Job ' || j.job || ': name a model; main.models lists them.')
+        WHEN m.model IS NULL THEN error('Job ' || j.job || ': no model ' || j.model || '; main.models lists them.')
+        ELSE j.model
+    END AS model,
+    CASE
+        WHEN j.method IN ('full', 'lora', 'qlora', 'pretrain') THEN j.method
+        WHEN j.method IS NULL THEN 'lora'
+        ELSE error('Job ' || j.job || ': method ' || j.method || ' is none of full, lora, qlora, pretrain.')
+    END AS method,
+    CASE
+        WHEN coalesce(j.tokens, j.examples * j.tokens_per_example * coalesce(j.epochs, 1)) > 0
+            THEN coalesce(j.tokens, j.examples * j.tokens_per_example * coalesce(j.epochs, 1))
+        ELSE error('Job ' || j.job || ': give tokens, or examples and tokens_per_example, above 0.')
+    END AS tokens,
+    CASE WHEN j.epochs <= 0 THEN error('Job ' || j.job || ': epochs must be above 0.') ELSE coalesce(j.epochs, 1) END AS epochs,
+    coalesce(j.seq_len, 2048) AS seq_len,
+    CASE WHEN coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN coalesce(j.lora_rank, 16) END AS lora_rank,
+    j.micro_batch, j.checkpointing, j.stack,
+    coalesce(j.max_gpus, 8) AS max_gpus,
+    coalesce(j.max_hours, 'infinity'::DOUBLE) AS max_hours,
+    CASE
+        WHEN coalesce(j.price_kind, 'on_demand') = 'any' THEN ['on_demand', 'spot', 'serverless']
+        WHEN list_has_all(['on_demand', 'spot', 'reserved', 'serverless'], string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ','))
+            THEN string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ',')
+        ELSE error('Job ' || j.job || ': price_kind ' || j.price_kind || ' is none of on_demand, spot, reserved, serverless, any, or several of them with commas.')
+    END AS price_kinds,
+    CASE
+        WHEN coalesce(j.objective, 'cost') IN ('cost', 'time') THEN coalesce(j.objective, 'cost')
+        ELSE error('Job ' || j.job || ': objective ' || j.objective || ' is neither cost nor time.')
+    END AS objective,
+    concat_ws('; ',
+        CASE WHEN j.method IS NULL THEN 'method lora' END,
+        CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
+        CASE WHEN j.lora_rank IS NULL AND coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN 'lora_rank 16' END,
+        CASE WHEN j.tokens IS NOT NULL AND j.examples IS NOT NULL THEN 'examples not used, tokens is given' END,
+        'ignored columns: ' || nullif(j._ignored, '')
+    ) AS job_assumptions
+FROM _job_named AS j
+LEFT JOIN main.models AS m USING (model);
+COMMENT ON MACRO TABLE completed_jobs IS
+    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours, price_kind (on_demand; any = on_demand, spot and serverless; reserved only by name), objective (cost). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
+
+CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
+SELECT
+    p.* REPLACE (
+        j.method AS method,
+        j.lora_rank AS lora_rank,
+        -- Nothing is downloaded to train from scratch.
+        CASE WHEN j.method = 'pretrain' THEN 0e0 ELSE p.model_download_gib END AS model_download_gib
+    )
+FROM plans_for(jobs) AS p
+JOIN query_table(jobs) AS j USING (job);
+COMMENT ON MACRO TABLE job_plans IS
+    'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank.';
+
+CREATE OR REPLACE MACRO cheapest_for(jobs) AS TABLE
+WITH _cheapest_jobs AS (
+    SELECT * FROM completed_jobs(jobs)
+),
+
+_cheapest_plans AS (
+    SELECT * FROM job_plans('_cheapest_jobs')
+),
+
+_cheapest_priced AS (
+    SELECT * FROM priced_jobs('_cheapest_jobs', '_cheapest_plans')
+),
+
+_cheapest_ranked AS (
+    SELECT
+        c.* REPLACE (concat_ws('; ', nullif(j.job_assumptions, ''), nullif(c.plan_assumptions, '')) AS plan_assumptions),
+        j.model, j.method, j.objective,
+        row_number() OVER (
+            PARTITION BY c.job
+            ORDER BY
+                CASE j.objective WHEN 'time' THEN c.hours ELSE c.total_usd END, c.total_usd, c.hours, c.gpu_count,
+                c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST, c.instance_type NULLS LAST, c.raw_label,
+                c.price_kind, c.term_days NULLS LAST
+        ) AS rank
+    FROM _cheapest_priced AS c
+    JOIN _cheapest_jobs AS j USING (job)
+    WHERE c.hours <= j.max_hours
+)
+
+SELECT job, rank, model, method, b.* EXCLUDE (job, rank, model, method, seq_len), b.seq_len, p.as_of_day AS day
+FROM with_cost_bands('_cheapest_ranked') AS b
+CROSS JOIN main.publication AS p
+ORDER BY job, rank;
+COMMENT ON MACRO TABLE cheapest_for IS
+    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. jobs: the name of a table or CTE; see completed_jobs for its columns. Ties in cost go to fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';

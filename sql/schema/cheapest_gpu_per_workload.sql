@@ -1,0 +1,154 @@
+CREATE TABLE main.cheapest_gpu_per_workload (
+    day DATE NOT NULL,
+    workload VARCHAR NOT NULL,
+    price_kind VARCHAR NOT NULL,
+    objective VARCHAR NOT NULL CHECK (objective IN ('cost', 'time')),
+    rank INTEGER NOT NULL,
+    model VARCHAR NOT NULL,
+    method VARCHAR NOT NULL,
+    tokens DOUBLE NOT NULL,
+    seq_len INTEGER NOT NULL,
+    gpu_id VARCHAR NOT NULL,
+    gpu VARCHAR NOT NULL,
+    gpu_count INTEGER NOT NULL,
+    node_count INTEGER NOT NULL,
+    gpus_billed INTEGER NOT NULL,
+    provider VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    tier VARCHAR,
+    region VARCHAR,
+    instance_type VARCHAR,
+    raw_label VARCHAR NOT NULL,
+    term_days INTEGER,
+    total_usd DECIMAL(18, 4) NOT NULL,
+    total_usd_low DECIMAL(18, 4) NOT NULL,
+    total_usd_high DECIMAL(18, 4) NOT NULL,
+    hours DOUBLE NOT NULL,
+    hours_low DOUBLE NOT NULL,
+    hours_high DOUBLE NOT NULL,
+    usd_per_million_tokens DOUBLE NOT NULL,
+    tokens_per_second DOUBLE NOT NULL,
+    tokens_per_second_low DOUBLE NOT NULL,
+    tokens_per_second_high DOUBLE NOT NULL,
+    bottleneck VARCHAR,
+    memory_gib DOUBLE NOT NULL,
+    memory_gib_low DOUBLE NOT NULL,
+    memory_gib_high DOUBLE NOT NULL,
+    usable_memory_gib DOUBLE NOT NULL,
+    memory_margin_gib DOUBLE NOT NULL,
+    verdict VARCHAR NOT NULL,
+    micro_batch INTEGER NOT NULL,
+    checkpointing VARCHAR NOT NULL,
+    sharding VARCHAR NOT NULL,
+    offload VARCHAR,
+    quantization VARCHAR,
+    stack VARCHAR,
+    setup_hours DOUBLE NOT NULL,
+    train_hours DOUBLE NOT NULL,
+    evaluation_hours DOUBLE NOT NULL,
+    interruption_hours DOUBLE NOT NULL,
+    wait_hours DOUBLE NOT NULL,
+    reclaims DOUBLE NOT NULL,
+    checkpoint_interval_minutes DOUBLE,
+    billed_hours DOUBLE NOT NULL,
+    usd_per_hour DECIMAL(18, 8) NOT NULL,
+    host_usd_per_hour DECIMAL(18, 8) NOT NULL,
+    usd_per_gpu_hour DOUBLE NOT NULL,
+    compute_usd DECIMAL(18, 4) NOT NULL,
+    interruption_usd DECIMAL(18, 4) NOT NULL,
+    storage_gb DOUBLE NOT NULL,
+    storage_usd DECIMAL(18, 4) NOT NULL,
+    egress_usd DECIMAL(18, 4) NOT NULL,
+    commitment_usd DECIMAL(18, 4),
+    kept_volume_usd_per_month DECIMAL(18, 4) NOT NULL,
+    native_price DECIMAL(18, 8) NOT NULL,
+    native_currency VARCHAR NOT NULL,
+    native_unit VARCHAR NOT NULL,
+    fx_rate DECIMAL(18, 8),
+    fx_date DATE,
+    price_day DATE NOT NULL,
+    price_age_days INTEGER NOT NULL,
+    observed_at TIMESTAMPTZ NOT NULL,
+    source_url VARCHAR NOT NULL,
+    capture_sha256 VARCHAR NOT NULL,
+    evidence VARCHAR NOT NULL,
+    evidence_run VARCHAR,
+    assumptions VARCHAR NOT NULL
+);
+
+COMMENT ON TABLE main.cheapest_gpu_per_workload IS 'The answer: for each workload, price kind and objective the ranked ways to run it, in dollars per finished job. One row per GPU, number of GPUs, source, tier and term: the best offer there. Ranked by total_usd (objective cost) or hours (objective time); ties by the other one, then fewer GPUs, then gpu_id, source, tier, region, instance_type and label in alphabetical order. Money is rounded half away from zero to a hundredth of a cent, term by term, and total_usd is the sum of the rounded terms.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.day IS 'Day of the ranking.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.workload IS 'Key into workloads.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.price_kind IS 'Kind of price ranked: on_demand, spot, reserved or serverless, never mixed.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.objective IS 'What is ranked by: cost or time.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.rank IS '1 is best.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.model IS 'Key into models.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.method IS 'full, lora, qlora or pretrain.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.tokens IS 'Tokens that pass through the model.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.seq_len IS 'Tokens of one packed sequence.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpu_id IS 'Key into gpus.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpu IS 'The GPU as people write it.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpu_count IS 'GPUs that the job uses.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.node_count IS 'Machines that it runs on.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpus_billed IS 'GPUs that are paid, idle ones included.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.provider IS 'Who rents the machine out.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.source IS 'Key into sources.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.region IS 'Where the machine stands, in the source''s words.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.instance_type IS 'The source''s own name of the machine.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.raw_label IS 'The GPU or machine in the source''s own words.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.term_days IS 'Length of a reserved term in days.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd IS 'What the finished job costs in USD: compute_usd + interruption_usd + storage_usd + egress_usd. Taxes are not included.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd_low IS 'The same at the fast end of the speed band.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd_high IS 'The same at the slow end of the speed band.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours IS 'From renting to the finished job: set-up, training, evaluation, and what interruptions cost in time.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_low IS 'The same at the fast end of the speed band.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_high IS 'The same at the slow end of the speed band.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_million_tokens IS 'total_usd per million tokens.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.tokens_per_second IS 'Speed of all GPUs together in tokens per second.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.tokens_per_second_low IS 'Slow end of its band (p10).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.tokens_per_second_high IS 'Fast end of its band (p90).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.bottleneck IS 'What the time goes to most.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.memory_gib IS 'Peak memory per GPU in GiB.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.memory_gib_low IS 'Low end of its band (p10).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.memory_gib_high IS 'High end of its band (p90).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.usable_memory_gib IS 'Memory of the GPU that a program gets, in GiB.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.memory_margin_gib IS 'What is left of it, in GiB.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.verdict IS 'fits or tight.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.micro_batch IS 'Sequences per GPU and step.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpointing IS 'Activation checkpointing: none, sac (selective) or full.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.sharding IS 'How the job is spread over GPUs.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.offload IS 'What lies in host memory; null means nothing.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.quantization IS 'Form of the frozen weights.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.stack IS 'Training software that the speed is for.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.setup_hours IS 'Start, image, data set and model download.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.train_hours IS 'Tokens over speed.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.evaluation_hours IS 'Evaluation, a share of training.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_hours IS 'Paid hours that reclaims and checkpoints are expected to cost; 0 unless spot.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.wait_hours IS 'Unpaid hours that the job is expected to wait for a new machine; 0 unless spot.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.reclaims IS 'Expected number of reclaims; 0 unless spot.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpoint_interval_minutes IS 'Minutes between checkpoints that lose least; null unless spot.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.billed_hours IS 'Set-up, training and evaluation, rounded up by the billing step and minimum.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_hour IS 'USD per hour of all that is rented.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.host_usd_per_hour IS 'USD per hour for CPU and memory that the price leaves out.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_gpu_hour IS 'usd_per_hour over gpus_billed.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.compute_usd IS 'billed_hours x (usd_per_hour + host_usd_per_hour).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_usd IS 'interruption_hours x (usd_per_hour + host_usd_per_hour).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.storage_gb IS 'Disk that is charged, in GB; 0 where the local disk of the price holds it.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.storage_usd IS 'Disk for hours.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.egress_usd IS 'The result out, and image, data set and model in, where traffic is charged.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.commitment_usd IS 'What the whole reserved term costs; total_usd holds only the job''s share of it. Null unless reserved.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.kept_volume_usd_per_month IS 'What keeping the job''s disk costs per month after the job; not in total_usd.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.native_price IS 'The price as the source writes it.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.native_currency IS 'Currency of native_price.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.native_unit IS 'What native_price is for.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.fx_rate IS 'USD for one unit of native_currency; null for USD.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.fx_date IS 'Day of that rate.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.price_day IS 'Day of the price.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.price_age_days IS 'Days from there to the day of the ranking.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.observed_at IS 'When the price was captured (UTC).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.source_url IS 'Where it was read.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.capture_sha256 IS 'Hash of the archived answer.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.evidence IS 'What the plan rests on: measured, interpolated or extrapolated.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.evidence_run IS 'The closest published run.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.assumptions IS 'What was assumed because nobody says it.';

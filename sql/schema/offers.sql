@@ -1,0 +1,82 @@
+CREATE TABLE main.offers (
+    day DATE NOT NULL,
+    source VARCHAR NOT NULL,
+    provider VARCHAR NOT NULL,
+    raw_label VARCHAR NOT NULL,
+    instance_type VARCHAR,
+    gpu_id VARCHAR,
+    match_status VARCHAR NOT NULL CHECK (match_status IN ('matched', 'ambiguous', 'unknown', 'not_a_gpu')),
+    match_rule VARCHAR NOT NULL,
+    candidates VARCHAR,
+    gpu_count DOUBLE NOT NULL CHECK (gpu_count > 0),
+    price_kind VARCHAR NOT NULL CHECK (price_kind IN ('on_demand', 'spot', 'reserved', 'serverless')),
+    term_days INTEGER CHECK (term_days > 0),
+    region VARCHAR,
+    usd_per_hour DECIMAL(18, 8) CHECK (usd_per_hour > 0),
+    usd_per_gpu_hour DECIMAL(18, 8) CHECK (usd_per_gpu_hour > 0),
+    native_price DECIMAL(18, 8) NOT NULL CHECK (native_price > 0),
+    native_currency VARCHAR NOT NULL,
+    native_unit VARCHAR NOT NULL,
+    billing_increment_seconds INTEGER,
+    minimum_seconds INTEGER,
+    min_gpu_count INTEGER,
+    available BOOLEAN,
+    tier VARCHAR,
+    interconnect VARCHAR,
+    node_network_gbps DOUBLE,
+    max_nodes INTEGER,
+    vcpus DOUBLE,
+    ram_gib DOUBLE,
+    local_disk_gb DOUBLE,
+    storage_usd_per_gb_month DECIMAL(18, 8),
+    egress_usd_per_gb DECIMAL(18, 8),
+    reliability DOUBLE,
+    fx_rate DECIMAL(18, 8),
+    fx_date DATE,
+    effective_from DATE,
+    flag_reason VARCHAR,
+    observed_at TIMESTAMPTZ NOT NULL,
+    source_url VARCHAR NOT NULL,
+    capture_sha256 VARCHAR NOT NULL
+);
+
+COMMENT ON TABLE main.offers IS 'Every accepted price of every source and day, as read from the archived answer, with what it was read from. What a source does not say is null.';
+COMMENT ON COLUMN main.offers.day IS 'Day of the capture (UTC).';
+COMMENT ON COLUMN main.offers.source IS 'Key into sources.';
+COMMENT ON COLUMN main.offers.provider IS 'Who rents the machine out.';
+COMMENT ON COLUMN main.offers.raw_label IS 'The GPU or machine in the source''s own words.';
+COMMENT ON COLUMN main.offers.instance_type IS 'The source''s own name of the machine; null where it sells GPUs and not machines.';
+COMMENT ON COLUMN main.offers.gpu_id IS 'Key into gpus; null unless match_status is matched.';
+COMMENT ON COLUMN main.offers.match_status IS 'Whether the label says for sure which GPU it is.';
+COMMENT ON COLUMN main.offers.match_rule IS 'The rule that settled the label.';
+COMMENT ON COLUMN main.offers.candidates IS 'What an ambiguous label could be.';
+COMMENT ON COLUMN main.offers.gpu_count IS 'GPUs of the whole offer; a fraction for a slice.';
+COMMENT ON COLUMN main.offers.price_kind IS 'on_demand, spot (may be reclaimed), reserved (for a term) or serverless (per second, host charged apart).';
+COMMENT ON COLUMN main.offers.term_days IS 'Length of a reserved term in days.';
+COMMENT ON COLUMN main.offers.region IS 'Where the machine stands, in the source''s words.';
+COMMENT ON COLUMN main.offers.usd_per_hour IS 'USD per hour of the whole offer, without taxes; null without an exchange rate.';
+COMMENT ON COLUMN main.offers.usd_per_gpu_hour IS 'USD per GPU and hour, without taxes.';
+COMMENT ON COLUMN main.offers.native_price IS 'The price as the source writes it.';
+COMMENT ON COLUMN main.offers.native_currency IS 'Currency of native_price.';
+COMMENT ON COLUMN main.offers.native_unit IS 'What native_price is for: gpu_hour, instance_hour, gpu_second and so on.';
+COMMENT ON COLUMN main.offers.billing_increment_seconds IS 'Running time is charged in steps of this many seconds.';
+COMMENT ON COLUMN main.offers.minimum_seconds IS 'Least running time that is charged, in seconds.';
+COMMENT ON COLUMN main.offers.min_gpu_count IS 'Fewest GPUs that can be rented.';
+COMMENT ON COLUMN main.offers.available IS 'Whether it could be rented when it was read.';
+COMMENT ON COLUMN main.offers.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.offers.interconnect IS 'Fabric between machines.';
+COMMENT ON COLUMN main.offers.node_network_gbps IS 'Network of one machine in 10^9 bits per second.';
+COMMENT ON COLUMN main.offers.max_nodes IS 'Most machines that can be rented as one cluster.';
+COMMENT ON COLUMN main.offers.vcpus IS 'Virtual CPUs of the whole offer.';
+COMMENT ON COLUMN main.offers.ram_gib IS 'Host memory of the whole offer in GiB.';
+COMMENT ON COLUMN main.offers.local_disk_gb IS 'Local disk in the price, in GB.';
+COMMENT ON COLUMN main.offers.storage_usd_per_gb_month IS 'Disk in USD per GB and month.';
+COMMENT ON COLUMN main.offers.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
+COMMENT ON COLUMN main.offers.reliability IS 'Share of time that the host was up, as the source says it.';
+COMMENT ON COLUMN main.offers.fx_rate IS 'USD for one unit of native_currency; null for USD.';
+COMMENT ON COLUMN main.offers.fx_date IS 'Day of that rate.';
+COMMENT ON COLUMN main.offers.effective_from IS 'First day of a price announced ahead.';
+COMMENT ON COLUMN main.offers.flag_reason IS 'Why a readable price is in doubt; such offers are not ranked.';
+COMMENT ON COLUMN main.offers.observed_at IS 'When the answer was captured (UTC).';
+COMMENT ON COLUMN main.offers.source_url IS 'Where it was read.';
+COMMENT ON COLUMN main.offers.capture_sha256 IS 'Hash of the archived answer.';

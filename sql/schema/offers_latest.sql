@@ -1,0 +1,90 @@
+CREATE TABLE main.offers_latest (
+    day DATE NOT NULL,
+    source VARCHAR NOT NULL,
+    provider VARCHAR NOT NULL,
+    raw_label VARCHAR NOT NULL,
+    instance_type VARCHAR,
+    gpu_id VARCHAR,
+    match_status VARCHAR NOT NULL,
+    match_rule VARCHAR NOT NULL,
+    candidates VARCHAR,
+    gpu_count DOUBLE NOT NULL,
+    price_kind VARCHAR NOT NULL,
+    term_days INTEGER,
+    region VARCHAR,
+    usd_per_hour DECIMAL(18, 8),
+    usd_per_gpu_hour DECIMAL(18, 8),
+    native_price DECIMAL(18, 8) NOT NULL,
+    native_currency VARCHAR NOT NULL,
+    native_unit VARCHAR NOT NULL,
+    billing_increment_seconds INTEGER,
+    minimum_seconds INTEGER,
+    min_gpu_count INTEGER,
+    available BOOLEAN,
+    tier VARCHAR,
+    interconnect VARCHAR,
+    node_network_gbps DOUBLE,
+    max_nodes INTEGER,
+    vcpus DOUBLE,
+    ram_gib DOUBLE,
+    local_disk_gb DOUBLE,
+    storage_usd_per_gb_month DECIMAL(18, 8),
+    egress_usd_per_gb DECIMAL(18, 8),
+    reliability DOUBLE,
+    fx_rate DECIMAL(18, 8),
+    fx_date DATE,
+    effective_from DATE,
+    flag_reason VARCHAR,
+    observed_at TIMESTAMPTZ NOT NULL,
+    source_url VARCHAR NOT NULL,
+    capture_sha256 VARCHAR NOT NULL,
+    age_days INTEGER NOT NULL,
+    stale BOOLEAN NOT NULL,
+    ranked BOOLEAN NOT NULL,
+    not_ranked_reason VARCHAR
+);
+
+COMMENT ON TABLE main.offers_latest IS 'The offers of each source''s last accepted day, with their age and whether rankings use them.';
+COMMENT ON COLUMN main.offers_latest.day IS 'Day of the capture (UTC).';
+COMMENT ON COLUMN main.offers_latest.source IS 'Key into sources.';
+COMMENT ON COLUMN main.offers_latest.provider IS 'Who rents the machine out.';
+COMMENT ON COLUMN main.offers_latest.raw_label IS 'The GPU or machine in the source''s own words.';
+COMMENT ON COLUMN main.offers_latest.instance_type IS 'The source''s own name of the machine; null where it sells GPUs and not machines.';
+COMMENT ON COLUMN main.offers_latest.gpu_id IS 'Key into gpus; null unless match_status is matched.';
+COMMENT ON COLUMN main.offers_latest.match_status IS 'Whether the label says for sure which GPU it is.';
+COMMENT ON COLUMN main.offers_latest.match_rule IS 'The rule that settled the label.';
+COMMENT ON COLUMN main.offers_latest.candidates IS 'What an ambiguous label could be.';
+COMMENT ON COLUMN main.offers_latest.gpu_count IS 'GPUs of the whole offer; a fraction for a slice.';
+COMMENT ON COLUMN main.offers_latest.price_kind IS 'on_demand, spot, reserved or serverless.';
+COMMENT ON COLUMN main.offers_latest.term_days IS 'Length of a reserved term in days.';
+COMMENT ON COLUMN main.offers_latest.region IS 'Where the machine stands, in the source''s words.';
+COMMENT ON COLUMN main.offers_latest.usd_per_hour IS 'USD per hour of the whole offer, without taxes.';
+COMMENT ON COLUMN main.offers_latest.usd_per_gpu_hour IS 'USD per GPU and hour, without taxes.';
+COMMENT ON COLUMN main.offers_latest.native_price IS 'The price as the source writes it.';
+COMMENT ON COLUMN main.offers_latest.native_currency IS 'Currency of native_price.';
+COMMENT ON COLUMN main.offers_latest.native_unit IS 'What native_price is for.';
+COMMENT ON COLUMN main.offers_latest.billing_increment_seconds IS 'Running time is charged in steps of this many seconds.';
+COMMENT ON COLUMN main.offers_latest.minimum_seconds IS 'Least running time that is charged, in seconds.';
+COMMENT ON COLUMN main.offers_latest.min_gpu_count IS 'Fewest GPUs that can be rented.';
+COMMENT ON COLUMN main.offers_latest.available IS 'Whether it could be rented when it was read.';
+COMMENT ON COLUMN main.offers_latest.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.offers_latest.interconnect IS 'Fabric between machines.';
+COMMENT ON COLUMN main.offers_latest.node_network_gbps IS 'Network of one machine in 10^9 bits per second.';
+COMMENT ON COLUMN main.offers_latest.max_nodes IS 'Most machines that can be rented as one cluster.';
+COMMENT ON COLUMN main.offers_latest.vcpus IS 'Virtual CPUs of the whole offer.';
+COMMENT ON COLUMN main.offers_latest.ram_gib IS 'Host memory of the whole offer in GiB.';
+COMMENT ON COLUMN main.offers_latest.local_disk_gb IS 'Local disk in the price, in GB.';
+COMMENT ON COLUMN main.offers_latest.storage_usd_per_gb_month IS 'Disk in USD per GB and month.';
+COMMENT ON COLUMN main.offers_latest.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
+COMMENT ON COLUMN main.offers_latest.reliability IS 'Share of time that the host was up, as the source says it.';
+COMMENT ON COLUMN main.offers_latest.fx_rate IS 'USD for one unit of native_currency; null for USD.';
+COMMENT ON COLUMN main.offers_latest.fx_date IS 'Day of that rate.';
+COMMENT ON COLUMN main.offers_latest.effective_from IS 'First day of a price announced ahead.';
+COMMENT ON COLUMN main.offers_latest.flag_reason IS 'Why a readable price is in doubt.';
+COMMENT ON COLUMN main.offers_latest.observed_at IS 'When the answer was captured (UTC).';
+COMMENT ON COLUMN main.offers_latest.source_url IS 'Where it was read.';
+COMMENT ON COLUMN main.offers_latest.capture_sha256 IS 'Hash of the archived answer.';
+COMMENT ON COLUMN main.offers_latest.age_days IS 'Days from the capture to the published day.';
+COMMENT ON COLUMN main.offers_latest.stale IS 'Older than the source''s limit.';
+COMMENT ON COLUMN main.offers_latest.ranked IS 'Whether rankings use the offer.';
+COMMENT ON COLUMN main.offers_latest.not_ranked_reason IS 'Why not: gpu_not_settled, gpu_slice, no_exchange_rate, flagged, not_available, not_yet_in_effect or stale.';

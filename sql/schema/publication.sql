@@ -1,0 +1,24 @@
+CREATE TABLE main.publication (
+    as_of_day DATE NOT NULL,
+    as_of_time TIMESTAMPTZ NOT NULL,
+    newest_price_day DATE,
+    oldest_ranked_price_day DATE,
+    sources INTEGER NOT NULL,
+    sources_ranked INTEGER NOT NULL,
+    offers_latest INTEGER NOT NULL,
+    offers_ranked INTEGER NOT NULL,
+    exchange_rate_date DATE,
+    taxes VARCHAR NOT NULL
+);
+
+COMMENT ON TABLE main.publication IS 'One row: what this database was built from and for which day.';
+COMMENT ON COLUMN main.publication.as_of_day IS 'The day that the tables describe. Ages of prices count from here.';
+COMMENT ON COLUMN main.publication.as_of_time IS 'When the database was built (UTC).';
+COMMENT ON COLUMN main.publication.newest_price_day IS 'Day of the newest offer.';
+COMMENT ON COLUMN main.publication.oldest_ranked_price_day IS 'Day of the oldest offer that is still ranked.';
+COMMENT ON COLUMN main.publication.sources IS 'Price sources known.';
+COMMENT ON COLUMN main.publication.sources_ranked IS 'Price sources with at least one ranked offer.';
+COMMENT ON COLUMN main.publication.offers_latest IS 'Offers of each source''s last accepted day.';
+COMMENT ON COLUMN main.publication.offers_ranked IS 'Those of them that rankings may use.';
+COMMENT ON COLUMN main.publication.exchange_rate_date IS 'Day of the newest exchange rate in use.';
+COMMENT ON COLUMN main.publication.taxes IS 'What the prices leave out.';

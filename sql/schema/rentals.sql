@@ -1,0 +1,90 @@
+CREATE TABLE main.rentals (
+    gpu_id VARCHAR NOT NULL,
+    gpu_count INTEGER NOT NULL,
+    node_count INTEGER NOT NULL,
+    gpus_billed INTEGER NOT NULL CHECK (gpus_billed >= gpu_count),
+    price_kind VARCHAR NOT NULL,
+    term_days INTEGER,
+    source VARCHAR NOT NULL,
+    provider VARCHAR NOT NULL,
+    tier VARCHAR,
+    region VARCHAR,
+    instance_type VARCHAR,
+    raw_label VARCHAR NOT NULL,
+    usd_per_hour DECIMAL(18, 8) NOT NULL,
+    host_usd_per_hour DECIMAL(18, 8) NOT NULL,
+    billing_increment_seconds INTEGER NOT NULL,
+    minimum_seconds INTEGER NOT NULL,
+    storage_usd_per_gb_month DECIMAL(18, 8) NOT NULL,
+    egress_usd_per_gb DECIMAL(18, 8) NOT NULL,
+    download_usd_per_gb DECIMAL(18, 8) NOT NULL,
+    local_disk_gb DOUBLE NOT NULL,
+    node_network_gbps DOUBLE,
+    setup_seconds DOUBLE NOT NULL,
+    image_gb DOUBLE NOT NULL,
+    download_gb_per_second DOUBLE NOT NULL,
+    evaluation_share DOUBLE NOT NULL,
+    dataset_bytes_per_token DOUBLE NOT NULL,
+    checkpoints_kept DOUBLE NOT NULL,
+    checkpoint_pause_seconds DOUBLE NOT NULL,
+    checkpoint_gb_per_second DOUBLE NOT NULL,
+    reclaim_hours DOUBLE,
+    reclaim_wait_seconds DOUBLE NOT NULL,
+    hours_per_month DOUBLE NOT NULL,
+    assumptions VARCHAR[] NOT NULL,
+    price_day DATE NOT NULL,
+    price_age_days INTEGER NOT NULL,
+    native_price DECIMAL(18, 8) NOT NULL,
+    native_currency VARCHAR NOT NULL,
+    native_unit VARCHAR NOT NULL,
+    fx_rate DECIMAL(18, 8),
+    fx_date DATE,
+    observed_at TIMESTAMPTZ NOT NULL,
+    source_url VARCHAR NOT NULL,
+    capture_sha256 VARCHAR NOT NULL
+);
+
+COMMENT ON TABLE main.rentals IS 'What can be rented for a number of GPUs: every ranked offer x every number of GPUs that it can serve, as one machine or one cluster, with the charges that apply. Of offers with the same charges only the cheapest stands here, so that jobs are priced against few rows without losing an answer.';
+COMMENT ON COLUMN main.rentals.gpu_id IS 'Key into gpus.';
+COMMENT ON COLUMN main.rentals.gpu_count IS 'GPUs that the job uses.';
+COMMENT ON COLUMN main.rentals.node_count IS 'Machines that it runs on.';
+COMMENT ON COLUMN main.rentals.gpus_billed IS 'GPUs that are paid: idle ones of a machine and those up to a minimum are paid too.';
+COMMENT ON COLUMN main.rentals.price_kind IS 'on_demand, spot, reserved or serverless.';
+COMMENT ON COLUMN main.rentals.term_days IS 'Length of a reserved term in days.';
+COMMENT ON COLUMN main.rentals.source IS 'Key into sources.';
+COMMENT ON COLUMN main.rentals.provider IS 'Who rents the machine out.';
+COMMENT ON COLUMN main.rentals.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.rentals.region IS 'Where the machine stands, in the source''s words.';
+COMMENT ON COLUMN main.rentals.instance_type IS 'The source''s own name of the machine.';
+COMMENT ON COLUMN main.rentals.raw_label IS 'The GPU or machine in the source''s own words.';
+COMMENT ON COLUMN main.rentals.usd_per_hour IS 'USD per hour of all that is rented, without taxes and host charges.';
+COMMENT ON COLUMN main.rentals.host_usd_per_hour IS 'USD per hour for CPU and memory that the price leaves out.';
+COMMENT ON COLUMN main.rentals.billing_increment_seconds IS 'Running time is charged in steps of this many seconds.';
+COMMENT ON COLUMN main.rentals.minimum_seconds IS 'Least running time that is charged, in seconds.';
+COMMENT ON COLUMN main.rentals.storage_usd_per_gb_month IS 'Disk in USD per GB and month.';
+COMMENT ON COLUMN main.rentals.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
+COMMENT ON COLUMN main.rentals.download_usd_per_gb IS 'Data entering the cloud in USD per GB.';
+COMMENT ON COLUMN main.rentals.local_disk_gb IS 'Local disk in the price, in GB; 0 where none is named.';
+COMMENT ON COLUMN main.rentals.node_network_gbps IS 'Network of one machine in 10^9 bits per second.';
+COMMENT ON COLUMN main.rentals.setup_seconds IS 'From renting to a machine that starts to load, without downloads, in seconds.';
+COMMENT ON COLUMN main.rentals.image_gb IS 'Container image or environment to download, in GB.';
+COMMENT ON COLUMN main.rentals.download_gb_per_second IS 'Download speed in 10^9 bytes per second.';
+COMMENT ON COLUMN main.rentals.evaluation_share IS 'Evaluation during and after training, as a share of training time.';
+COMMENT ON COLUMN main.rentals.dataset_bytes_per_token IS 'Size of the data set on disk in bytes per token.';
+COMMENT ON COLUMN main.rentals.checkpoints_kept IS 'Checkpoints that are on disk at once.';
+COMMENT ON COLUMN main.rentals.checkpoint_pause_seconds IS 'Pause of training at each checkpoint besides writing it, in seconds.';
+COMMENT ON COLUMN main.rentals.checkpoint_gb_per_second IS 'Speed of writing and reading a checkpoint in 10^9 bytes per second.';
+COMMENT ON COLUMN main.rentals.reclaim_hours IS 'Mean hours between reclaims of one spot machine; null where nothing is reclaimed.';
+COMMENT ON COLUMN main.rentals.reclaim_wait_seconds IS 'Unpaid wait for the next machine after a reclaim, in seconds.';
+COMMENT ON COLUMN main.rentals.hours_per_month IS 'Hours that a month''s price is divided by.';
+COMMENT ON COLUMN main.rentals.assumptions IS 'Charges that the source does not say, filled from cost_parameters, and the rule by which GPUs are counted.';
+COMMENT ON COLUMN main.rentals.price_day IS 'Day of the capture (UTC).';
+COMMENT ON COLUMN main.rentals.price_age_days IS 'Days from the capture to the published day.';
+COMMENT ON COLUMN main.rentals.native_price IS 'The price as the source writes it.';
+COMMENT ON COLUMN main.rentals.native_currency IS 'Currency of native_price.';
+COMMENT ON COLUMN main.rentals.native_unit IS 'What native_price is for.';
+COMMENT ON COLUMN main.rentals.fx_rate IS 'USD for one unit of native_currency; null for USD.';
+COMMENT ON COLUMN main.rentals.fx_date IS 'Day of that rate.';
+COMMENT ON COLUMN main.rentals.observed_at IS 'When the answer was captured (UTC).';
+COMMENT ON COLUMN main.rentals.source_url IS 'Where it was read.';
+COMMENT ON COLUMN main.rentals.capture_sha256 IS 'Hash of the archived answer.';

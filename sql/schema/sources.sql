@@ -1,0 +1,52 @@
+CREATE TABLE main.sources (
+    source VARCHAR PRIMARY KEY,
+    title VARCHAR NOT NULL,
+    provider VARCHAR NOT NULL,
+    homepage VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL CHECK (kind IN ('prices', 'exchange_rates')),
+    evidence_level VARCHAR NOT NULL,
+    evidence_date DATE NOT NULL,
+    evidence_note VARCHAR NOT NULL,
+    currency VARCHAR NOT NULL,
+    key_variables VARCHAR,
+    disabled VARCHAR,
+    stale_after_days INTEGER NOT NULL,
+    billing_increment_seconds INTEGER,
+    minimum_seconds INTEGER,
+    min_gpu_count INTEGER,
+    charged_while_stopped VARCHAR,
+    storage_usd_per_gb_month DECIMAL(18, 8),
+    egress_usd_per_gb DECIMAL(18, 8),
+    interconnect VARCHAR,
+    node_network_gbps DOUBLE,
+    max_nodes INTEGER,
+    persistent_disk BOOLEAN,
+    local_nvme BOOLEAN,
+    notes VARCHAR
+);
+
+COMMENT ON TABLE main.sources IS 'The price sources: what each is, what its reader rests on, and what holds for all of its offers. Facts from catalog/sources.';
+COMMENT ON COLUMN main.sources.source IS 'Key, for example runpod.';
+COMMENT ON COLUMN main.sources.title IS 'Name as people write it.';
+COMMENT ON COLUMN main.sources.provider IS 'Who rents the GPUs out.';
+COMMENT ON COLUMN main.sources.homepage IS 'Page for people.';
+COMMENT ON COLUMN main.sources.kind IS 'What the source says: prices of GPUs or exchange rates.';
+COMMENT ON COLUMN main.sources.evidence_level IS 'What the reader was checked against: a captured answer, code that others run, documentation, or inference. It never says that the source works today.';
+COMMENT ON COLUMN main.sources.evidence_date IS 'Day of that evidence.';
+COMMENT ON COLUMN main.sources.evidence_note IS 'That evidence in words.';
+COMMENT ON COLUMN main.sources.currency IS 'Currency of its prices.';
+COMMENT ON COLUMN main.sources.key_variables IS 'Environment variables with the keys it needs; null means none.';
+COMMENT ON COLUMN main.sources.disabled IS 'Why the source is not asked; null means it is.';
+COMMENT ON COLUMN main.sources.stale_after_days IS 'Offers older than this leave the rankings.';
+COMMENT ON COLUMN main.sources.billing_increment_seconds IS 'Running time is charged in steps of this many seconds; null means not said.';
+COMMENT ON COLUMN main.sources.minimum_seconds IS 'Least running time that is charged, in seconds; null means not said.';
+COMMENT ON COLUMN main.sources.min_gpu_count IS 'Fewest GPUs that can be rented; null means not said.';
+COMMENT ON COLUMN main.sources.charged_while_stopped IS 'What a stopped machine still costs, in words; null means not said.';
+COMMENT ON COLUMN main.sources.storage_usd_per_gb_month IS 'Price of disk in USD per GB and month; null means not said.';
+COMMENT ON COLUMN main.sources.egress_usd_per_gb IS 'Price of data leaving the cloud in USD per GB; null means not said.';
+COMMENT ON COLUMN main.sources.interconnect IS 'Fabric between machines; null means not said.';
+COMMENT ON COLUMN main.sources.node_network_gbps IS 'Network of one machine in 10^9 bits per second; null means not said.';
+COMMENT ON COLUMN main.sources.max_nodes IS 'Most machines that can be rented as one cluster; null means not said.';
+COMMENT ON COLUMN main.sources.persistent_disk IS 'A disk can outlive its machine; null means not said.';
+COMMENT ON COLUMN main.sources.local_nvme IS 'Machines have a fast local disk in their price; null means not said.';
+COMMENT ON COLUMN main.sources.notes IS 'Remarks.';
