@@ -1,0 +1,167 @@
+"""JarvisLabs' cards, tables and server_meta."""
+
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources import source_config
+from pipeline.sources.base import Listing, SourceChangedError
+from pipeline.sources.jarvislabs import requests
+from tests.sources.helpers import answer, capture, page, read
+
+TABLE = """<table><tr><th>GPU Type</th><th>Generation</th><th>VRAM</th><th>RAM</th><th>vCPUs</th>
+<th>$/hour</th></tr>
+<tr><td>H100 SXM</td><td>Hopper</td><td>80 GB</td><td>200 GB</td><td>16</td><td>$2.70</td></tr>
+<tr><td>A100</td><td>Ampere</td><td>40 GB</td><td>112 GB</td><td>16</td><td>Contact sales</td></tr>
+<tr><td>L4</td><td>Ada</td><td>24 GB</td><td>124 GB</td><td>32</td><td>0.44</td></tr></table>"""
+
+
+def variant(old: str, new: str) -> str:
+    text = page("jarvislabs", "pricing.html")
+    assert old in text
+    return text.replace(old, new)
+
+
+def prices(listings: list[Listing]) -> dict[tuple[str, str], Decimal]:
+    return {(row.raw_label, row.price_kind): row.native_price for row in listings}
+
+
+def test_cards_are_read_and_copies_comparisons_and_storage_are_not() -> None:
+    listings, rejects = read("jarvislabs", answer(page("jarvislabs", "pricing.html")))
+    assert prices(listings) == {
+        ("H200 SXM", "on_demand"): Decimal("3.99"),
+        ("H100 SXM", "on_demand"): Decimal("2.69"),
+        ("RTX Pro 6000", "on_demand"): Decimal("1.89"),
+        ("A100 80GB", "on_demand"): Decimal("1.49"),
+        ("A100 40GB", "on_demand"): Decimal("0.89"),
+        ("L4", "on_demand"): Decimal("0.44"),
+        ("A30", "on_demand"): Decimal("0.41"),
+    }
+    assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+def test_a_card_without_a_price_does_not_take_the_next_one() -> None:
+    listings, rejects = read(
+        "jarvislabs", answer(variant("<span>$2.69</span>", "<span>Contact sales</span>"))
+    )
+    assert ("H100 SXM", "on_demand") not in prices(listings)
+    assert prices(listings)["RTX Pro 6000", "on_demand"] == Decimal("1.89")
+    assert [reject.reason for reject in rejects] == ["not_offered"] * 2
+
+
+def test_a_card_may_name_a_spot_price_too() -> None:
+    text = variant("<span>$0.44</span>", "<span>$0.44</span><small>Spot</small><span>$0.19</span>")
+    listings, _ = read("jarvislabs", answer(text))
+    assert prices(listings)["L4", "on_demand"] == Decimal("0.44")
+    assert prices(listings)["L4", "spot"] == Decimal("0.19")
+
+
+@pytest.mark.parametrize(
+    ("shown", "reason"),
+    [
+        ("$0.44</span><span>$0.30", "unreadable_card"),
+        ("$320.00 / month", "unreadable_price"),
+        ("Reserved $0.30", "unknown_terms"),
+        ("₹36", "unreadable_price"),
+        ("$0.00", "zero_price"),
+    ],
+)
+def test_a_price_that_is_not_clear_is_rejected(shown: str, reason: str) -> None:
+    text = variant('<span>$0.44</span><span class="unit">/hr</span>', f"<span>{shown}</span>")
+    listings, rejects = read("jarvislabs", answer(text))
+    assert "L4" not in {row.raw_label for row in listings}
+    assert sorted(reject.reason for reject in rejects) == sorted(["not_offered", reason])
+
+
+def test_cards_as_running_text() -> None:
+    text = """<p>H100 SXM Hopper · 80 GB $2.69 /hr A100 Ampere · 40 GB $0.89
+    L4 Ada&nbsp;·&nbsp;24&nbsp;GB $0.44/GPU/hr</p>"""
+    listings, rejects = read("jarvislabs", answer(text))
+    assert not rejects
+    assert [(row.raw_label, row.native_price) for row in listings] == [
+        ("H100 SXM", Decimal("2.69")),
+        ("A100", Decimal("0.89")),
+        ("L4", Decimal("0.44")),
+    ]
+    assert listings[2].context == {"vram_gb": Decimal(24)}
+
+
+def test_a_table_is_mapped_by_its_headers() -> None:
+    listings, rejects = read("jarvislabs", answer(TABLE))
+    assert prices(listings) == {
+        ("H100 SXM", "on_demand"): Decimal("2.70"),
+        ("L4", "on_demand"): Decimal("0.44"),
+    }
+    assert (listings[0].context, listings[0].ram_gib, listings[0].vcpus) == (
+        {"vram_gb": Decimal(80)},
+        200,
+        16,
+    )
+    assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+def test_columns_moved_renamed_and_added() -> None:
+    text = """<table><thead><tr><th>Price / hour</th><th>Spot price</th><th>Monthly price</th>
+    <th>GPU</th></tr></thead>
+    <tr><td>$2.70</td><td>$1.18</td><td>$1,940.00</td><td>H100 SXM</td></tr></table>"""
+    listings, rejects = read("jarvislabs", answer(text))
+    assert prices(listings) == {
+        ("H100 SXM", "on_demand"): Decimal("2.70"),
+        ("H100 SXM", "spot"): Decimal("1.18"),
+    }
+    assert [reject.reason for reject in rejects] == ["unknown_terms"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html><body>Just a moment</body></html>",
+        TABLE.replace("$/hour", "Amount"),
+        '{"server_meta": [',
+        '{"server_meta": []}',
+        '{"detail": "Not authenticated"}',
+    ],
+)
+def test_what_shows_no_gpu_is_a_change(body: str) -> None:
+    with pytest.raises(SourceChangedError):
+        read("jarvislabs", answer(body))
+
+
+def test_the_captured_server_meta() -> None:
+    listings, rejects = read("jarvislabs", answer(capture("jarvislabs_server_meta.json")))
+    india, chennai, europe = "india-noida-01", "india-chennai-01", "europe-01"
+    assert [(r.raw_label, r.price_kind, r.region, str(r.native_price)) for r in listings] == [
+        ("L4", "on_demand", india, "0.44"),
+        ("L4", "spot", india, "0.29"),
+        ("L4", "on_demand", india, "0.44"),
+        ("L4", "spot", india, "0.29"),
+        ("A100-80GB", "on_demand", india, "1.49"),
+        ("A100-80GB", "spot", india, "0.89"),
+        ("RTX-PRO6000", "on_demand", chennai, "1.89"),
+        ("RTX-PRO6000", "spot", chennai, "1.19"),
+        ("RTX PRO 6000", "on_demand", india, "1.89"),
+        ("H100", "on_demand", europe, "2.99"),
+        ("H100", "on_demand", "unknown-region", "2.99"),
+    ]
+    assert {row.gpu_count for row in listings} == {1}
+    assert listings[4].context == {"vram_gb": Decimal(80)}
+    assert [reject.reason for reject in rejects] == ["not_offered"] * 3
+
+
+def test_server_meta_bare_and_incomplete() -> None:
+    machines = [
+        {"gpu_type": "L4", "price_per_hour": "0.44", "vram": 24},
+        {"gpu_type": "H100", "price_per_hour": None, "spot_price": 0},
+        {"price_per_hour": 1},
+    ]
+    listings, rejects = read("jarvislabs", answer(machines))
+    assert [(row.raw_label, row.region, row.available) for row in listings] == [("L4", None, None)]
+    assert [reject.reason for reject in rejects] == ["not_offered", "zero_price", "missing_field"]
+
+
+def test_the_key_decides_what_is_asked() -> None:
+    config = source_config("jarvislabs")
+    assert [request.url for request in requests(config, {})] == ["https://jarvislabs.ai/pricing"]
+    (asked,) = requests(config, {"JL_API_KEY": "k"})
+    assert asked.url.endswith("/misc/server_meta")
+    assert asked.headers == {"Authorization": "Bearer k"}
