@@ -1,0 +1,81 @@
+"""Together AI: the GPU Clusters table, per GPU-hour, on demand and by length of commitment.
+
+Two other tables look like it and are not read: a hidden copy of the same section, and Dedicated Inference,
+which prices model endpoints.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from bs4 import Tag
+
+from pipeline.sources import html
+from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.prices import NoPriceError, price_in_cell
+
+SECTION = "gpu-clusters"
+ON_DEMAND_HEADER = r"on[ -]demand|pay as you go"
+TERM = re.compile(r"(\d{1,4})\s?(?:-\s?\d{1,4}|\+)?\s?(day|week|month|year)", re.IGNORECASE)
+DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
+    for answer in answers:
+        table = html.table(html.only(_cluster_tables(answer), "visible GPU cluster table", answer))
+        yield from _rows(table, answer)
+
+
+def _cluster_tables(answer: Answer) -> list[Tag]:
+    """Visible tables between the section's anchor and the next section's."""
+    document = html.page(answer)
+    anchor = html.only(document.select(f"#{SECTION}"), f"section {SECTION!r}", answer)
+    following = anchor.find_next(lambda tag: tag.name == "div" and tag.get("class") == anchor.get("class"))
+    end = set(map(id, following.find_all_next("table"))) if isinstance(following, Tag) else set()
+    return [t for t in anchor.find_all_next("table") if id(t) not in end and not html.is_hidden(t)]
+
+
+def _rows(table: html.Table, answer: Answer) -> Iterator[Listing | Reject]:
+    name_at = html.column(table.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
+    on_demand_at = html.column(table.headers, ON_DEMAND_HEADER, answer)
+    terms = {at: _term_days(header) for at, header in enumerate(table.headers)}
+    priced = [at for at in terms if at == on_demand_at or (terms[at] and at != name_at)]
+    if not table.rows:
+        raise SourceChangedError(f"{answer.url}: the GPU cluster table has no rows")
+    for row in table.rows:
+        texts = [html.text_of(cell) for cell in row]
+        if len(row) != len(table.headers):
+            detail = f"{len(row)} cells under {len(table.headers)} columns"
+            yield Reject(reason="unexpected_cells", detail=detail, raw=texts, answer=answer)
+            continue
+        for at in priced:
+            yield _price(texts, name_at, at, None if at == on_demand_at else terms[at], row, answer)
+
+
+def _term_days(header: str) -> int | None:
+    found = TERM.search(header)
+    return int(found[1]) * DAYS[found[2].lower()] if found else None
+
+
+def _price(
+    texts: list[str], name_at: int, at: int, term_days: int | None, row: list[Tag], answer: Answer
+) -> Listing | Reject:
+    label, kind = texts[name_at], "reserved" if term_days else "on_demand"
+    try:
+        price, currency = price_in_cell(texts[at])
+        if sum(cell is row[at] for cell in row) > 1:
+            raise NoPriceError("spanning_price", f"{texts[at]!r} spans several columns")
+    except NoPriceError as none:
+        detail = f"{label} {kind}{f' {term_days} days' if term_days else ''}: {none}"
+        return Reject(reason=none.reason, detail=detail, raw=texts, answer=answer)
+    return Listing(
+        raw_label=label,
+        gpu_count=1,
+        price_kind="reserved" if term_days else "on_demand",
+        native_price=price,
+        native_currency=currency,
+        native_unit="gpu_hour",
+        answer=answer,
+        term_days=term_days,
+    )
