@@ -1,0 +1,184 @@
+"""CoreWeave: one GPU table per region, made of ``div``s; a price per instance, on demand and spot.
+
+Columns are found by the header row's text. The price for inference on a single GPU is left out: it is no
+machine to train on. Tables without a GPU count column (CPU instances, storage) are not ours.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from bs4 import Tag
+
+from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.html import column, columns, page, text_of
+from pipeline.sources.text import UnreadableError, is_not_offered, money, number, whole_number
+
+_COUNT = r"^gpu count"
+_REGION = re.compile(r"region\s*:?\s*(.+)", re.IGNORECASE)
+_MOBILE_COPY: dict[PriceKind, str] = {
+    "on_demand": ".instance-price .item-value",
+    "spot": ".spot-price .item-value",
+}
+
+
+class _NotAnOfferError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where each value stands among a row's cells."""
+
+    name: int
+    count: int
+    width: int
+    prices: dict[PriceKind, int]
+    vram: int | None
+    vcpus: int | None
+    ram: int | None
+    disk: int | None
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Every on-demand and spot price of every region. Raises SourceChangedError without a GPU table."""
+    for answer in answers:
+        where: _Columns | None = None
+        for table in page(answer).select("div.table-v2"):
+            is_gpu_table = "gpu-pricing" in table.get_attribute_list("class")
+            header = _header(table)
+            if header and (is_gpu_table or columns(header, _COUNT)):
+                where = _columns(header, answer)
+            elif not is_gpu_table:
+                continue
+            if where is None:
+                raise SourceChangedError(f"{answer.url}: the first GPU table has no header row")
+            # A table that repeats no header has the columns of the one before it.
+            yield from _read_table(table, where, answer, config)
+        if where is None:
+            raise SourceChangedError(f"{answer.url}: no table with a GPU count column on the page")
+
+
+def _header(table: Tag) -> list[str]:
+    row = table.select_one(".table-v2-header")
+    return [text_of(cell) for cell in _direct_cells(row)] if row else []
+
+
+def _direct_cells(row: Tag) -> list[Tag]:
+    """The cells of a row's grid itself: the mobile copy repeats them one level deeper."""
+    grid = row.select_one(".table-grid")
+    return [] if grid is None else grid.find_all("div", class_="table-v2-cell", recursive=False)
+
+
+def _columns(header: list[str], answer: Answer) -> _Columns:
+    def optional(pattern: str) -> int | None:
+        found = columns(header, pattern)
+        return found[0] if len(found) == 1 else None
+
+    return _Columns(
+        name=column(header, r"^(?:gpu )?model", answer),
+        count=column(header, _COUNT, answer),
+        width=len(header),
+        prices={
+            "on_demand": column(header, r"^on-demand (?:instance )?price", answer),
+            "spot": column(header, r"^spot (?:instance )?price", answer),
+        },
+        vram=optional(r"^vram"),
+        vcpus=optional(r"^vcpus"),
+        ram=optional(r"^(?:system )?ram"),
+        disk=optional(r"^local storage"),
+    )
+
+
+def _read_table(
+    table: Tag, where: _Columns, answer: Answer, config: SourceConfig
+) -> Iterator[Listing | Reject]:
+    region = _region(table, answer)
+    rows = table.select("[role=listitem]")
+    if not rows:
+        raise SourceChangedError(f"{answer.url}: the GPU table of {region} has no rows")
+    for row in rows:
+        cells = _direct_cells(row)
+        if len(cells) != where.width:
+            raise SourceChangedError(
+                f"{answer.url}: a row of {region} has {len(cells)} cells under {where.width} headers"
+            )
+        for kind in where.prices:
+            try:
+                yield _listing(row, cells, kind, where, region, answer, config)
+            except _NotAnOfferError as problem:
+                raw = [text_of(cell) for cell in cells]
+                detail = f"{raw[where.name]} in {region}, {kind}: {problem}"
+                yield Reject(reason=problem.reason, detail=detail, raw=raw, answer=answer)
+
+
+def _region(table: Tag, answer: Answer) -> str:
+    eyebrow = table.find_previous("strong", class_="eyebrow")
+    said = _REGION.fullmatch(text_of(eyebrow)) if eyebrow else None
+    if said is None:
+        raise SourceChangedError(f"{answer.url}: no region is named above a GPU table")
+    return said[1]
+
+
+def _listing(
+    row: Tag,
+    cells: list[Tag],
+    kind: PriceKind,
+    where: _Columns,
+    region: str,
+    answer: Answer,
+    config: SourceConfig,
+) -> Listing:
+    price = _price(cells[where.prices[kind]], row, kind)
+    try:
+        count = whole_number(text_of(cells[where.count]))
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_count", f"GPU count {error}") from error
+    if count < 1:
+        raise _NotAnOfferError("unreadable_count", f"GPU count {count}")
+
+    def quantity(at: int | None) -> Decimal | None:
+        try:
+            return None if at is None else number(text_of(cells[at]))
+        except UnreadableError:
+            return None
+
+    vram, vcpus, ram, disk_tb = (quantity(at) for at in (where.vram, where.vcpus, where.ram, where.disk))
+    return Listing(
+        raw_label=text_of(cells[where.name]),
+        gpu_count=float(count),
+        price_kind=kind,
+        native_price=price,
+        native_currency=config.currency,
+        native_unit="instance_hour",
+        answer=answer,
+        context={"vram_gb": vram} if vram else {},
+        region=region,
+        vcpus=float(vcpus) if vcpus else None,
+        ram_gib=float(ram) if ram else None,
+        local_disk_gb=float(disk_tb * 1000) if disk_tb else None,
+    )
+
+
+def _price(cell: Tag, row: Tag, kind: PriceKind) -> Decimal:
+    """The price in a cell, which may hold a link beside it; the row's mobile copy must not contradict it."""
+    value = cell.find("div", recursive=False)
+    text = text_of(value) if isinstance(value, Tag) and text_of(value) else text_of(cell)
+    if is_not_offered(text):
+        raise _NotAnOfferError("not_offered", f"no list price: {text!r}")
+    try:
+        price = money(text)
+        copies = [text_of(copy) for copy in row.select(_MOBILE_COPY[kind])]
+        if any(is_not_offered(copy) or money(copy) != price for copy in copies):
+            raise _NotAnOfferError(
+                "contradictory_price", f"{price} in the table, {copies} in its mobile copy"
+            )
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_price", str(error)) from error
+    if price == 0:
+        raise _NotAnOfferError("zero_price", "the price is 0")
+    return price

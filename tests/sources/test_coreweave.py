@@ -1,0 +1,140 @@
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, capture, page, read
+
+H100 = 'data-product="hgx-h100"'
+
+
+@pytest.fixture
+def html():
+    return page("coreweave", "pricing.html")
+
+
+def short(listings):
+    return [
+        (row.raw_label, row.gpu_count, row.price_kind, row.region, str(row.native_price)) for row in listings
+    ]
+
+
+def test_the_capture_of_north_america():
+    listings, rejects = read("coreweave", answer(capture("coreweave_pricing_gpu_section_2026-08-22.html")))
+    assert short(listings) == [
+        ("NVIDIA GB200 NVL72", 4, "on_demand", "NORTH AMERICA", "42.00"),
+        ("NVIDIA HGX B300", 8, "spot", "NORTH AMERICA", "35.84"),
+        ("NVIDIA HGX B200", 8, "on_demand", "NORTH AMERICA", "68.80"),
+        ("NVIDIA HGX B200", 8, "spot", "NORTH AMERICA", "34.11"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", 8, "on_demand", "NORTH AMERICA", "20.00"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", 8, "spot", "NORTH AMERICA", "11.09"),
+        ("NVIDIA HGX H100", 8, "on_demand", "NORTH AMERICA", "49.24"),
+        ("NVIDIA HGX H100", 8, "spot", "NORTH AMERICA", "19.71"),
+    ]
+    assert [r.reason for r in rejects] == ["not_offered"] * 4
+    b200 = listings[2]
+    assert (b200.context["vram_gb"], b200.vcpus, b200.ram_gib, b200.local_disk_gb) == (180, 128, 2048, 61440)
+
+
+def test_both_regions_and_nothing_twice(html):
+    listings, rejects = read("coreweave", answer(html))
+    assert [row.region for row in listings] == ["NORTH AMERICA"] * 14 + ["EUROPE"]
+    assert len(rejects) == 7
+
+
+def test_a_table_without_its_own_header_has_the_columns_of_the_one_before(html):
+    start = html.index('<div class="table-v2-header">', html.index("REGION: EUROPE"))
+    end = html.index('<div class="table-v2-body">', start)
+    listings, _ = read("coreweave", answer(html[:start] + html[end:]))
+    assert short(listings)[-1] == ("NVIDIA HGX H100", 8, "on_demand", "EUROPE", "49.24")
+    assert len(listings) == 15
+
+
+def test_headers_swapped_against_their_cells_are_caught_by_the_mobile_copy(html):
+    swapped = html.replace("On-Demand Price (Per Hour)", "@@").replace(
+        "Spot Price (Per Hour)", "On-Demand Price (Per Hour)"
+    )
+    listings, rejects = read("coreweave", answer(swapped.replace("@@", "Spot Price (Per Hour)")))
+    assert listings == []
+    assert {r.reason for r in rejects} == {"contradictory_price", "not_offered"}
+
+
+def test_a_moved_column_is_followed(html):
+    """Spot before the mobile copy and on-demand behind it, header and cells alike."""
+    row = html[html.index('<div role="listitem"', html.index("NVIDIA L40S") - 400) :]
+    row = row[: row.index("</div></div></div>\n")]
+    moved = (
+        row.replace("$18.00", "@@", 1)
+        .replace("<div>$7.88</div>", "<div>$18.00</div>", 1)
+        .replace("@@", "$7.88", 1)
+    )
+    only = (
+        html[: html.index('<div role="listitem"')]
+        + moved
+        + "</div></div></div></div></div></div></section></body></html>"
+    )
+    only = only.replace("On-Demand Price (Per Hour)", "@@").replace(
+        "Spot Price (Per Hour)", "On-Demand Price (Per Hour)"
+    )
+    listings, _ = read("coreweave", answer(only.replace("@@", "Spot Price (Per Hour)")))
+    assert [(row.price_kind, str(row.native_price)) for row in listings] == [
+        ("on_demand", "18.00"),
+        ("spot", "7.88"),
+    ]
+
+
+@pytest.mark.parametrize("said", ["Contact sales", "N/A", "—", "", "Contact us"])
+def test_a_price_that_is_not_offered_shifts_nothing(html, said):
+    start = html.index(H100)
+    changed = html[:start] + html[start:].replace("$49.24", said, 2)
+    listings, _ = read("coreweave", answer(changed))
+    found = [row for row in short(listings) if row[0] == "NVIDIA HGX H100" and row[3] == "NORTH AMERICA"]
+    assert found == [("NVIDIA HGX H100", 8, "spot", "NORTH AMERICA", "19.71")]
+    assert ("NVIDIA HGX H200", 8, "on_demand", "NORTH AMERICA", "50.44") in short(listings)
+
+
+@pytest.mark.parametrize("said", ["8", "8¹", "8<sup>2</sup>", "8*", "8^1"])
+def test_footnotes_are_no_digits(html, said):
+    changed = html.replace(
+        '<div class="table-v2-cell"><div>8</div></div>', f'<div class="table-v2-cell"><div>{said}</div></div>'
+    )
+    listings, _ = read("coreweave", answer(changed))
+    assert {row.gpu_count for row in listings} == {4, 8}
+
+
+@pytest.mark.parametrize("said", ["eight", "0", "8 to 16"])
+def test_a_count_that_cannot_be_read_is_refused(html, said):
+    changed = html.replace(
+        '<div class="table-v2-cell"><div>8</div></div>', f'<div class="table-v2-cell"><div>{said}</div></div>'
+    )
+    listings, rejects = read("coreweave", answer(changed))
+    assert short(listings) == [("NVIDIA GB200 NVL72", 4, "on_demand", "NORTH AMERICA", "42.00")]
+    assert sum(r.reason == "unreadable_count" for r in rejects) == 14
+
+
+def test_the_mobile_copy_must_agree(html):
+    changed = html.replace('<span class="item-value">$68.80</span>', '<span class="item-value">$86.80</span>')
+    listings, rejects = read("coreweave", answer(changed))
+    assert len(listings) == 14
+    assert [r.reason for r in rejects if r.reason != "not_offered"] == ["contradictory_price"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("GPU Count</div></div>", "Units</div></div>"),
+        ("On-Demand Price (Per Hour)", "Price (Per Hour)"),
+        ("Spot Price (Per Hour)", "Preemptible (Per Hour)"),
+        ("REGION: EUROPE", "Somewhere"),
+        ('class="table-v2 ', 'class="table-v3 '),
+        ("VRAM (GB)</div></div>", 'VRAM (GB)</div></div><div class="table-v2-cell">New</div>'),
+        ('role="listitem"', 'role="row"'),
+    ],
+)
+def test_another_shape_fails_clearly(html, old, new):
+    with pytest.raises(SourceChangedError):
+        read("coreweave", answer(html.replace(old, new)))
+
+
+@pytest.mark.parametrize("body", ["{}", "<html><h1>403 Forbidden</h1></html>"])
+def test_another_page_fails_clearly(body):
+    with pytest.raises(SourceChangedError):
+        read("coreweave", answer(body))
