@@ -8,7 +8,7 @@ DEMO_HOME := data/demo
 .PHONY: demo test lint lock wheel clean
 
 demo: $(READY)
-	$(BIN)/gpufare demo --home $(DEMO_HOME)
+	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
 
 test: lint
 	$(BIN)/python -m pytest -n auto

@@ -19,6 +19,24 @@ from pipeline.errors import GpufareError
 if TYPE_CHECKING:
     from pipeline.offers.build import Rate
 
+COLUMNS_OF_CHEAPEST = (
+    ("rank", "rank"),
+    ("total_usd", "total USD"),
+    ("hours", "hours"),
+    ("gpu", "GPU"),
+    ("gpu_count", "count"),
+    ("provider", "provider"),
+    ("price_kind", "kind"),
+    ("tier", "tier"),
+    ("usd_per_hour", "USD/hour"),
+    ("tokens_per_second", "tokens/s"),
+    ("memory_gib", "GiB/GPU"),
+    ("verdict", "fit"),
+    ("evidence", "evidence"),
+    ("price_day", "price of"),
+)
+"""What a person is shown of ``cheapest_for``; csv and json give every column."""
+
 FORMATS = click.Choice(["table", "csv", "json"])
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 UTC_MOMENT = click.DateTime(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
@@ -68,6 +86,21 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
         click.echo(line)
     if not report.published:
         raise click.ClickException(report.why_not_published())
+
+
+@main.command()
+@click.argument("pages", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def demo(pages: Path) -> None:
+    """Run the whole line on the sample PAGES, served over HTTP on loopback, as of their own day."""
+    from pipeline.demo import run
+
+    run(pages, settings.home(), click.echo)
+    click.echo()
+    click.echo("$ gpufare cheapest --model llama-3.1-8b --method qlora --tokens 100M")
+    main(
+        ["cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M"],
+        standalone_mode=False,
+    )
 
 
 @main.command("read")
@@ -175,6 +208,71 @@ def export(folder: Path, form: Any) -> None:
     click.echo(f"{len(files)} files in {folder}")
 
 
+class _Tokens(click.ParamType[float]):
+    """A number of tokens, plain or with K, M, B or T behind it."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """100M is 100,000,000."""
+        text = str(value).strip().upper().replace(",", "").replace("_", "")
+        scale = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}.get(text[-1:], 1.0)
+        try:
+            amount = float(text.rstrip("KMBT")) * scale
+        except ValueError:
+            self.fail(f"{value!r} is not a number such as 100M", param, ctx)
+        if not 0 < amount < float("inf"):
+            self.fail(f"{value!r} must be above 0", param, ctx)
+        return amount
+
+
+@main.command()
+@click.option("--model", required=True, help="For example llama-3.1-8b.")
+@click.option("--method", required=True, type=click.Choice(["full", "lora", "qlora", "pretrain"]))
+@click.option("--tokens", type=_Tokens(), help="All tokens that pass through the model, e.g. 100M.")
+@click.option("--examples", type=_Tokens(), help="Instead of --tokens: training examples ...")
+@click.option("--tokens-per-example", type=_Tokens(), help="... of this many tokens ...")
+@click.option("--epochs", type=click.FloatRange(min=0, min_open=True), help="... seen this many times.")
+@click.option("--seq-len", type=click.IntRange(min=1), help="Tokens of one packed sequence.")
+@click.option("--lora-rank", type=click.IntRange(min=1))
+@click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences per GPU and step.")
+@click.option("--checkpointing", type=click.Choice(["none", "sac", "full"]))
+@click.option("--stack", help="Training software: hf, liger, foak, torchtune, litgpt, compile, te, mosaic.")
+@click.option(
+    "--kind",
+    "price_kind",
+    type=click.Choice(["on_demand", "spot", "reserved", "serverless", "any"]),
+    default="on_demand",
+    show_default=True,
+)
+@click.option("--gpus", "max_gpus", type=click.IntRange(min=1), help="At most this many GPUs.")
+@click.option("--max-hours", type=click.FloatRange(min=0, min_open=True), help="Finished within.")
+@click.option("--objective", type=click.Choice(["cost", "time"]), default="cost", show_default=True)
+@click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="Prices of that day instead of the newest.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def cheapest(day: datetime | None, limit: int, form: str, **settings_of_job: Any) -> None:
+    """Rank the offers for one training job by dollars per finished job."""
+    from pipeline.cheapest import Job, explained, nothing_fits, prices_of
+    from pipeline.cheapest import cheapest as rank
+
+    job = Job(**settings_of_job)
+    if job.tokens is None and (job.examples is None or job.tokens_per_example is None):
+        raise click.UsageError("give --tokens, or --examples and --tokens-per-example")
+    with prices_of(settings.home(), day.date() if day else None) as connection:
+        result = rank(connection, job)
+        if not result.rows:
+            raise click.ClickException(nothing_fits(job))
+    result = result.first(limit)
+    if form != "table":
+        show(result, form)
+        return
+    show(result.only(COLUMNS_OF_CHEAPEST), form)
+    click.echo()
+    for line in explained(next(result.dicts()), datetime.now(UTC).date()):
+        click.echo(line)
+
+
 def show(result: Any, form: str) -> None:
     """Print a query's result as a table for people, as CSV, or as JSON lines."""
     if form == "json":
@@ -220,9 +318,9 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Decimal):
-        return f"{value.normalize():f}"
+        return f"{value:,.2f}" if value >= 1 else f"{value.normalize():f}"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
     return value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
 
 

@@ -4,6 +4,7 @@ One broken source never stops the rest: whatever happens to it is an outcome row
 stay published with their age.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -16,7 +17,9 @@ from pipeline.capture.fetch import capture_all
 from pipeline.capture.outcome import CaptureOutcome, RequestOutcome
 from pipeline.capture.replay import capture_pages, page_entries
 from pipeline.errors import GpufareError
+from pipeline.offers.acceptance import price_key
 from pipeline.offers.build import Rate
+from pipeline.offers.contract import Offer
 from pipeline.offers.money import ExchangeRates
 from pipeline.offers.records import Outcome, Records
 from pipeline.reading import Captured, record_source
@@ -26,6 +29,8 @@ from pipeline.sources.base import SourceChangedError
 from pipeline.sources.config import SourceConfig, configs
 from pipeline.warehouse.build import BuildError, Report
 from pipeline.warehouse.publish import publish
+
+MAX_SHOWN_CHANGES = 20
 
 ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
@@ -45,7 +50,8 @@ class RefreshReport:
 
     day: date
     outcomes: list[Outcome] = field(default_factory=list)
-    changes: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, list[str]] = field(default_factory=dict)
+    published_day: date | None = None
     published: Report | None = None
     publish_error: str | None = None
 
@@ -53,11 +59,13 @@ class RefreshReport:
         """One line per source and one on what was published."""
         width = max((len(outcome.source) for outcome in self.outcomes), default=0)
         lines = [f"{outcome.source:<{width}}  {_sentence(outcome)}" for outcome in self.outcomes]
-        lines += [f"{source}: {change}" for source, change in self.changes.items()]
+        for source, changes in self.changes.items():
+            lines.append(f"{source}: {len(changes)} changes against what was published of {self.day}")
+            lines += [f"  {change}" for change in changes[:MAX_SHOWN_CHANGES]]
         if self.published:
             lines += [f"warning: {warning}" for warning in self.published.warnings]
             offers = self.published.rows.get("offers_latest", 0)
-            lines.append(f"published {self.day}: {offers} current offers")
+            lines.append(f"published as of {self.published_day}: {offers} current offers")
         return lines
 
     def why_not_published(self) -> str:
@@ -100,13 +108,15 @@ def refresh(
     if pages and pages != ARCHIVE and not _is_url(pages):
         chosen = _with_pages(chosen, Path(pages), named=bool(sources))
     day = day or _day_of(pages, chosen)
+    if pages == ARCHIVE:
+        _refuse_day_without_captures(Archive(home.archive), chosen, day)
     report = RefreshReport(day)
     records = Records(home)
     captured = _capture(home, chosen, day, pages, environment, progress)
     for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
         progress(f"reading {config.name}")
         report.outcomes.append(_record(config, day, captured[config.name], records, report))
-    _publish(home, day, now or datetime.now(UTC), report, progress)
+    _publish(home, records, now or datetime.now(UTC), report, progress)
     return report
 
 
@@ -138,6 +148,13 @@ def _day_of(pages: str | None, chosen: Iterable[SourceConfig]) -> date:
         if moments:
             return max(moments).date()
     return datetime.now(UTC).date()
+
+
+def _refuse_day_without_captures(archive: Archive, chosen: Sequence[SourceConfig], day: date) -> None:
+    days = sorted({each for config in chosen for each in archive.days(config.name)})
+    if day not in days:
+        kept = f"it has captures of {days[0]} to {days[-1]}" if days else "it is empty"
+        raise RefreshError(f"the archive holds no captures of {day}; {kept}")
 
 
 def _capture(
@@ -239,14 +256,35 @@ def _record(
     return outcome
 
 
-def _change(before: Sequence[Any], after: Sequence[Any]) -> str | None:
-    """What a second reading of a day changed against the first, in one line; None when nothing did."""
-    ignored = {"observed_at", "source_url", "capture_sha256"}
-    old = {offer.model_dump_json(exclude=ignored) for offer in before}
-    new = {offer.model_dump_json(exclude=ignored) for offer in after}
-    if old == new:
-        return None
-    return f"read again: {len(new - old)} offers new or changed, {len(old - new)} gone or changed"
+def _change(before: Sequence[Offer], after: Sequence[Offer]) -> list[str]:
+    """What a second reading of a day changed against what was published of it, a line per price."""
+    old, new = _by_key(before), _by_key(after)
+    lines = [f"no longer read: {_priced(offer)}" for key, offer in old.items() if key not in new]
+    lines += [f"newly read: {_priced(offer)}" for key, offer in new.items() if key not in old]
+    for key in old.keys() & new.keys():
+        if _meaning(old[key]) != _meaning(new[key]):
+            lines.append(f"read differently: {_priced(old[key])} -> {_priced(new[key])}")
+    return sorted(lines)
+
+
+def _by_key(offers: Sequence[Offer]) -> dict[tuple[Any, ...], Offer]:
+    """Offers by what tells them apart; asks of a marketplace that look alike are numbered."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    found = {}
+    for offer in sorted(offers, key=lambda offer: offer.native_price):
+        key = price_key(offer)
+        found[*key, counts[key]] = offer
+        counts[key] += 1
+    return found
+
+
+def _meaning(offer: Offer) -> tuple[Any, ...]:
+    return (offer.gpu_id, offer.native_price, offer.usd_per_hour, offer.flag_reason)
+
+
+def _priced(offer: Offer) -> str:
+    price = f"{offer.native_price.normalize():f} {offer.native_currency} per {offer.native_unit}"
+    return f"{offer.raw_label} x{offer.gpu_count:g} {offer.price_kind} {offer.region or ''} {offer.gpu_id}: {price}"
 
 
 def record_rates(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:
@@ -297,10 +335,13 @@ def usd_rates(day: date, records: Records) -> dict[str, Rate]:
     }
 
 
-def _publish(home: Home, day: date, now: datetime, report: RefreshReport, progress: Progress) -> None:
-    if not any(home.offers.glob("*/*.parquet")):
+def _publish(home: Home, records: Records, now: datetime, report: RefreshReport, progress: Progress) -> None:
+    """Publish as of the newest day: a past day that was read again does not turn the clock back."""
+    days = [day for name in configs() for day in records.accepted_days(name)]
+    if not days:
         return
+    report.published_day = max(report.day, *days)
     try:
-        report.published = publish(home, day, now, progress)
+        report.published = publish(home, report.published_day, now, progress)
     except BuildError as error:
         report.publish_error = str(error)

@@ -31,6 +31,19 @@ class Result:
         """The rows as dictionaries."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
+    def first(self, count: int) -> "Result":
+        """The first rows."""
+        return Result(self.columns, self.types, self.rows[:count])
+
+    def only(self, columns: Sequence[tuple[str, str]]) -> "Result":
+        """Some columns, each as (name, heading)."""
+        places = [self.columns.index(name) for name, _ in columns]
+        return Result(
+            tuple(heading for _, heading in columns),
+            tuple(self.types[place] for place in places),
+            [tuple(row[place] for place in places) for row in self.rows],
+        )
+
 
 @contextmanager
 def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
