@@ -283,8 +283,8 @@ def _meaning(offer: Offer) -> tuple[Any, ...]:
 
 
 def _priced(offer: Offer) -> str:
-    price = f"{offer.native_price.normalize():f} {offer.native_currency} per {offer.native_unit}"
-    return f"{offer.raw_label} x{offer.gpu_count:g} {offer.price_kind} {offer.region or ''} {offer.gpu_id}: {price}"
+    what = f"{offer.raw_label} x{offer.gpu_count:g} ({offer.gpu_id}) {offer.price_kind} {offer.region or ''}"
+    return f"{what}: {offer.native_price.normalize():f} {offer.native_currency} per {offer.native_unit}"
 
 
 def record_rates(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:

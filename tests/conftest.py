@@ -1,0 +1,53 @@
+"""Shared by all tests: the sample pages, and one home in which they were refreshed through real HTTP."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from pipeline.capture.replay import serve_pages
+from pipeline.demo import sample_days
+from pipeline.refresh import refresh
+from pipeline.settings import HOME_VARIABLE, Home
+
+PAGES = Path(__file__).parent / "pages"
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test touches the data of whoever runs it."""
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="session")
+def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """The sample pages, captured over HTTP on loopback, read and published once for all workers.
+
+    Read only: a test that writes takes a copy.
+    """
+    shared = tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else None
+    root = (shared or tmp_path_factory.getbasetemp()) / "sample-home"
+    home = Home(root)
+    with FileLock(root.with_suffix(".lock")):
+        if not home.published.exists():
+            with serve_pages(PAGES) as server:
+                report = refresh(home, day=sample_days(PAGES)[0], pages=server.base_url, environment={})
+            assert report.published, report.why_not_published()
+    return home
+
+
+def gpufare(*arguments: str, home: Home | Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a person would, in a process of its own."""
+    root = home.root if isinstance(home, Home) else home
+    environment = os.environ | ({HOME_VARIABLE: str(root)} if root else {})
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline.cli", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )

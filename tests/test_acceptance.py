@@ -1,0 +1,104 @@
+"""Whether a day's reading deserves to be published, and which of its prices are held back."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipeline.offers.acceptance import judge, price_key, quarantine_jumps, unique_prices
+from pipeline.offers.contract import Offer
+from pipeline.sources.config import Evidence, Expectations, SourceConfig
+
+
+def offer(price: str = "2.00", **changes: Any) -> Offer:
+    facts: dict[str, Any] = {
+        "source": "acme",
+        "provider": "Acme",
+        "raw_label": "H100 SXM",
+        "instance_type": None,
+        "gpu_id": "h100-sxm-80gb",
+        "match_status": "matched",
+        "match_rule": "label",
+        "gpu_count": 1,
+        "price_kind": "on_demand",
+        "usd_per_hour": Decimal(price),
+        "usd_per_gpu_hour": Decimal(price),
+        "native_price": Decimal(price),
+        "native_currency": "USD",
+        "native_unit": "gpu_hour",
+        "observed_at": datetime(2026, 8, 22, tzinfo=UTC),
+        "source_url": "https://acme.example/prices",
+        "capture_sha256": "0" * 64,
+    }
+    return Offer(**(facts | changes))
+
+
+def config(**expect: Any) -> SourceConfig:
+    return SourceConfig(
+        name="acme",
+        title="Acme",
+        provider="Acme",
+        homepage="https://acme.example",
+        hosts=("acme.example",),
+        evidence=Evidence(level="inferred", date=date(2026, 8, 22), note="made up"),
+        expect=Expectations(**expect),
+    )
+
+
+def test_a_reading_within_its_bounds_is_accepted() -> None:
+    assert judge([offer()], config(rows_min=1), None).accepted
+
+
+@pytest.mark.parametrize(
+    ("offers", "expect", "last_rows", "why"),
+    [
+        ([], {}, None, "no offers"),
+        ([offer()], {"rows_min": 2}, None, "fewer than the 2 expected"),
+        ([offer()], {"must_have": ("l40s",)}, None, "l40s"),
+        ([offer(raw_label=str(i)) for i in range(4)], {}, 9, "the last accepted reading had 9"),
+        ([offer(), offer(region="eu")], {"fill_min": {"region": 0.9}}, None, "region is filled in 50%"),
+    ],
+)
+def test_a_reading_out_of_bounds_is_refused_with_its_reason(
+    offers: list[Offer], expect: dict[str, Any], last_rows: int | None, why: str
+) -> None:
+    verdict = judge(offers, config(**expect), last_rows)
+    assert not verdict.accepted
+    assert why in (verdict.reason or "")
+
+
+def test_too_many_rows_warn_and_are_accepted() -> None:
+    verdict = judge([offer(), offer("3.00")], config(rows_max=1), None)
+    assert verdict.accepted
+    assert "more than the 1 expected" in verdict.warnings[0]
+
+
+def jumps(now: str, before: str, yesterday: str | None = None, others: int = 3) -> tuple[int, int]:
+    """Kept and held-back offers when one of several prices moves from ``before`` to ``now``."""
+    steady = [offer("1.00", raw_label=f"card {i}") for i in range(others)]
+    previous = unique_prices([*steady, offer(before)])
+    held = {price_key(offer()): Decimal(yesterday)} if yesterday else {}
+    quarantine = quarantine_jumps([*steady, offer(now)], previous, held, config())
+    return len(quarantine.offers), len(quarantine.rejects)
+
+
+def test_a_small_move_passes_and_a_large_one_is_held_back_in_both_directions() -> None:
+    assert jumps("3.10", before="2.00") == (4, 0)
+    assert jumps("20.00", before="2.00") == (3, 1)
+    assert jumps("0.20", before="2.00") == (3, 1)
+
+
+def test_a_large_move_is_believed_when_it_still_stands_at_the_next_reading() -> None:
+    assert jumps("20.00", before="2.00", yesterday="20.10") == (4, 0)
+    assert jumps("20.00", before="2.00", yesterday="12.00") == (3, 1)
+
+
+def test_a_source_whose_prices_jump_all_at_once_was_misread() -> None:
+    before = unique_prices([offer("2.00"), offer("1.00", raw_label="L40S")])
+    now = [offer("20.00"), offer("10.00", raw_label="L40S")]
+    assert "2 of 2 known prices" in (quarantine_jumps(now, before, {}, config()).failure or "")
+
+
+def test_a_key_that_stands_for_several_prices_is_not_compared() -> None:
+    assert unique_prices([offer("1.00"), offer("9.00")]) == {}
