@@ -379,27 +379,29 @@ class Client:
         said = response.headers.get("content-length", "")
         if not truncate and _is_number(said) and int(said) > limit:
             raise _Failure(OutcomeCode.TOO_LARGE, f"it announces {int(said)} bytes, {limit} are allowed")
-        body, arrived = bytearray(), 0
+        arrived = 0
         try:
             decoder = BoundedDecoder(response.headers.get("content-encoding", ""), limit)
+        except DecodeError as error:
+            raise _Failure(OutcomeCode.BAD_ENCODING, str(error)) from None
+        try:
             for chunk in response.iter_raw():
                 arrived += len(chunk)
+                decoder.feed(chunk)
                 if arrived > limit:
                     raise TooMuchError
-                body += decoder.feed(chunk)
             decoder.finish()
-        except TooMuchError:
-            if truncate:
-                return bytes(body)
-            if arrived > limit:
-                raise _Failure(OutcomeCode.TOO_LARGE, f"more than {limit} bytes") from None
-            detail = f"{arrived} bytes unpack to more than {limit}"
-            raise _Failure(OutcomeCode.DECOMPRESSION_BOMB, detail) from None
-        except DecodeError as error:
-            if truncate:
-                return bytes(body)
-            raise _Failure(OutcomeCode.BAD_ENCODING, str(error)) from None
-        return bytes(body)
+        except (TooMuchError, DecodeError) as error:
+            if not truncate:
+                raise self._unpacking_failure(error, arrived, limit) from None
+        return bytes(decoder.body)
+
+    def _unpacking_failure(self, error: Exception, arrived: int, limit: int) -> _Failure:
+        if isinstance(error, DecodeError):
+            return _Failure(OutcomeCode.BAD_ENCODING, str(error))
+        if arrived > limit:
+            return _Failure(OutcomeCode.TOO_LARGE, f"more than {limit} bytes")
+        return _Failure(OutcomeCode.DECOMPRESSION_BOMB, f"{arrived} bytes unpack to more than {limit}")
 
     def _judged(self, answered: _Answered, rules: Rules, *, conditional: bool) -> _Answered:
         """The answer, when it is one that a reader may read. Raises _Failure with it otherwise."""

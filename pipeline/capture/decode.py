@@ -14,13 +14,14 @@ class DecodeError(Exception):
 class BoundedDecoder:
     """Decodes one body of a Content-Encoding (gzip, deflate or none), at most ``limit`` bytes of it.
 
-    Raises TooMuchError as soon as more comes out: a bomb is never unpacked beyond the limit.
+    ``body`` is what has come out. Raises TooMuchError as soon as more would: a bomb is never unpacked beyond
+    the limit, and ``body`` then holds what comes before it.
     """
 
     def __init__(self, encoding: str, limit: int) -> None:
         self._encoding = encoding.strip().lower()
         self._limit = limit
-        self._decoded = 0
+        self.body = bytearray()
         if self._encoding in ("", "identity"):
             self._inflater = None
         elif self._encoding in ("gzip", "x-gzip", "deflate"):
@@ -29,18 +30,17 @@ class BoundedDecoder:
             raise DecodeError(f"Content-Encoding {encoding!r} was not asked for")
         self._begun = False
 
-    def feed(self, data: bytes) -> bytes:
-        """What the next bytes decode to."""
+    def feed(self, data: bytes) -> None:
+        """Decode the next bytes into ``body``."""
         if self._inflater is None:
-            return self._count(data)
-        decoded = bytearray()
+            self._take(data)
+            return
         while data:
-            decoded += self._count(self._inflate(data))
+            self._take(self._inflate(data))
             if self._inflater.eof:
                 data = self._next_member(self._inflater.unused_data)
             else:
                 data = self._inflater.unconsumed_tail
-        return bytes(decoded)
 
     def finish(self) -> None:
         """Raises DecodeError when the compressed body has not come to its end."""
@@ -49,7 +49,7 @@ class BoundedDecoder:
 
     def _inflate(self, data: bytes) -> bytes:
         assert self._inflater is not None  # noqa: S101 - feed() has seen to it
-        room = self._limit - self._decoded + 1
+        room = self._limit - len(self.body) + 1
         try:
             decoded = self._inflater.decompress(data, room)
         except zlib.error as error:
@@ -69,8 +69,8 @@ class BoundedDecoder:
         self._inflater = zlib.decompressobj(wbits=31)
         return rest
 
-    def _count(self, decoded: bytes) -> bytes:
-        self._decoded += len(decoded)
-        if self._decoded > self._limit:
+    def _take(self, decoded: bytes) -> None:
+        room = self._limit - len(self.body)
+        self.body += decoded[:room]
+        if len(decoded) > room:
             raise TooMuchError
-        return decoded

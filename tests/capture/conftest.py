@@ -1,0 +1,93 @@
+"""A misbehaving site, a client that replays against it, and sources made up for one test."""
+
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.client import Client, Limits, ReplayServer
+from pipeline.capture.fetch import capture_source
+from pipeline.capture.outcome import CaptureOutcome
+from pipeline.sources.config import SourceConfig
+
+from .site import Site
+
+DAY = date(2026, 8, 22)
+
+FAST = {"backoff_seconds": 0.01, "backoff_max_seconds": 0.02}
+
+
+def source(name: str = "acme", **facts: Any) -> SourceConfig:
+    """A made-up source that asks https://prices.<name>.example/gpus."""
+    host = f"prices.{name}.example"
+    return SourceConfig.model_validate(
+        {
+            "name": name,
+            "title": name,
+            "provider": name,
+            "homepage": f"https://{host}/",
+            "evidence": {"level": "inferred", "date": "2026-08-22", "note": "made up for a test"},
+            "requests": [{"url": f"https://{host}/gpus"}],
+            "spacing_seconds": 0,
+            **facts,
+        }
+    )
+
+
+def module(**functions: Any) -> ModuleType:
+    """A source's module with the given functions."""
+    made = ModuleType("made_up")
+    made.__dict__.update(functions)
+    return made
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def other_site() -> Iterator[Site]:
+    """Another server on loopback, to which nobody may be led."""
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(tmp_path / "archive")
+
+
+Capturing = Callable[..., CaptureOutcome]
+
+
+@pytest.fixture
+def capture(site: Site, archive: Archive) -> Capturing:
+    """Capture one source from ``site``; keywords other than module and environment are limits."""
+
+    def run(
+        config: SourceConfig,
+        functions: ModuleType | None = None,
+        environment: dict[str, str] | None = None,
+        base_url: str | None = None,
+        **limits: Any,
+    ) -> CaptureOutcome:
+        chosen = Limits(**{**FAST, **limits})
+        with Client(limits=chosen, replay=ReplayServer(base_url or site.base_url)) as client:
+            return capture_source(
+                config,
+                functions or module(),
+                environment=environment or {},
+                day=DAY,
+                archive=archive,
+                client=client,
+            )
+
+    return run

@@ -1,0 +1,344 @@
+"""What a host can do wrong, done to the real client over real connections.
+
+Each fault ends in an outcome that names it, and the source beside it is captured all the same.
+"""
+
+import gzip
+import json
+import socket
+import time
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.client import Client, Limits, ReplayServer
+from pipeline.capture.fetch import capture_all
+from pipeline.capture.outcome import CaptureOutcome
+from pipeline.sources.base import SourceChangedError
+
+from .conftest import DAY, FAST, Capturing, module, source
+from .site import Asked, Reply, Route, Site
+
+ACME = "prices.acme.example"
+PRICES = b'{"h100": 2.99}'
+JSON = {"content-type": "application/json"}
+GOOD = Reply(200, PRICES, JSON)
+MIB = 2**20
+
+
+def says(*replies: Reply) -> Route:
+    left = list(replies)
+    return lambda asked, handler: left.pop(0) if len(left) > 1 else left[0]
+
+
+def drips_body(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
+    while True:
+        handler.wfile.write(b"x")
+        time.sleep(0.02)
+
+
+def drips_headers(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
+    while True:
+        handler.wfile.write(b"x")
+        time.sleep(0.02)
+
+
+def falls_silent(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345")
+    time.sleep(1)
+
+
+def sends_200_mb(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
+    for _ in range(200):
+        handler.wfile.write(b"x" * MIB)
+
+
+def announces_200_mb(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 209715200\r\n\r\n")
+
+
+def breaks_off(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n" + PRICES)
+
+
+def hangs_up(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def talks_nonsense(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"220 smtp.example ESMTP\r\n")
+
+
+# 300 gzip members of 1 MiB of zeros each: 300 KB on the wire, 300 MiB unpacked.
+BOMB = gzip.compress(bytes(MIB)) * 300
+GZIP = {**JSON, "content-encoding": "gzip"}
+
+FAULTS: dict[str, tuple[Route, str, int]] = {
+    # what the host does -> the outcome, and how often it is asked
+    "forbids": (says(Reply(403, b"no")), "http_403", 1),
+    "is gone": (says(Reply(404, b"gone")), "http_404", 1),
+    "wants a payment": (says(Reply(402, b"pay")), "http_4xx", 1),
+    "fails each time": (says(Reply(500, b"oops")), "http_5xx", 3),
+    "is asked too often": (says(Reply(429, b"slow down")), "http_429", 3),
+    "closes for an hour": (says(Reply(429, b"", {"retry-after": "3600"})), "http_429", 1),
+    "answers without a page": (says(Reply(204)), "http_other", 1),
+    "is not modified, unasked": (says(Reply(304)), "http_other", 1),
+    "drips the body": (drips_body, "response_timeout", 1),
+    "drips the headers": (drips_headers, "response_timeout", 1),
+    "falls silent": (falls_silent, "read_timeout", 3),
+    "sends 200 MB": (sends_200_mb, "too_large", 1),
+    "announces 200 MB": (announces_200_mb, "too_large", 1),
+    "sends a gzip bomb": (says(Reply(200, BOMB, GZIP)), "decompression_bomb", 1),
+    "sends damaged gzip": (says(Reply(200, b"\x1f\x8b\x08\x00no", GZIP)), "bad_encoding", 1),
+    "cuts gzip short": (says(Reply(200, gzip.compress(PRICES)[:-9], GZIP)), "bad_encoding", 1),
+    "packs unasked": (says(Reply(200, PRICES, {**JSON, "content-encoding": "br"})), "bad_encoding", 1),
+    "breaks off": (breaks_off, "incomplete_body", 3),
+    "hangs up": (hangs_up, "protocol_error", 3),
+    "talks nonsense": (talks_nonsense, "protocol_error", 3),
+    "sends HTML": (says(Reply(200, b"<html>", {"content-type": "text/html"})), "wrong_content_type", 1),
+    "names no type": (says(Reply(200, PRICES)), "wrong_content_type", 1),
+    "sends nothing": (says(Reply(200, b"", JSON)), "empty_body", 1),
+    "sends packed nothing": (says(Reply(200, gzip.compress(b""), GZIP)), "empty_body", 1),
+    "redirects nowhere": (says(Reply(302)), "redirect_refused", 1),
+    "redirects to another host": (
+        says(Reply(302, b"", {"location": "https://evil.example/"})),
+        "redirect_refused",
+        1,
+    ),
+    "redirects to a file": (says(Reply(302, b"", {"location": "file:///etc/passwd"})), "redirect_refused", 1),
+    "redirects to metadata": (
+        says(Reply(301, b"", {"location": "http://169.254.169.254/latest/"})),
+        "redirect_refused",
+        1,
+    ),
+    "redirects to loopback": (
+        says(Reply(307, b"", {"location": "http://127.0.0.1:1/"})),
+        "redirect_refused",
+        1,
+    ),
+    "redirects to localhost": (
+        says(Reply(307, b"", {"location": "http://localhost/"})),
+        "redirect_refused",
+        1,
+    ),
+    "redirects with a password": (
+        says(Reply(302, b"", {"location": f"https://{ACME}@evil.example/"})),
+        "redirect_refused",
+        1,
+    ),
+    "redirects to another port": (
+        says(Reply(302, b"", {"location": f"https://{ACME}:8443/"})),
+        "redirect_refused",
+        1,
+    ),
+    "redirects in a circle": (says(Reply(302, b"", {"location": "/gpus"})), "too_many_redirects", 6),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_has_its_outcome_and_spares_the_other_source(
+    fault: str, site: Site, archive: Archive
+) -> None:
+    route, expected, times = FAULTS[fault]
+    site.route(ACME, "/gpus", route)
+    site.say("prices.good.example", "/gpus", GOOD)
+    facts = {"max_body_bytes": MIB, "time_limit_seconds": 60}
+    ask = {"url": f"https://{ACME}/gpus", "content_types": ["application/json"]}
+    limits = Limits(**FAST, response_seconds=0.5, read_seconds=0.1)
+
+    with Client(limits=limits, replay=ReplayServer(site.base_url)) as client:
+        outcomes = capture_all(
+            [source("acme", requests=[ask], **facts), source("good")],
+            environment={},
+            day=DAY,
+            archive=archive,
+            client=client,
+            module_of=lambda name: module(),
+        )
+
+    broken, good = outcomes["acme"], outcomes["good"]
+    assert [request.outcome.value for request in broken.requests] == [expected]
+    assert broken.status == "failed"
+    assert broken.error is not None
+    assert broken.error.startswith(f"{expected}: {broken.requests[0].outcome.sentence}")
+    assert len(site.pages_asked(ACME)) == times
+    assert broken.capture is not None
+    assert archive.answers(broken.capture) == []
+    assert good.status == "captured"
+    assert good.capture is not None
+    assert [answer.body for answer in archive.answers(good.capture)] == [PRICES]
+
+
+def test_a_refused_connection(capture: Capturing) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
+        outcome = capture(source(), base_url=f"http://127.0.0.1:{taken.getsockname()[1]}")
+    assert [r.outcome.value for r in outcome.requests] == ["connection_refused"]
+    assert outcome.status == "failed"
+
+
+def test_a_certificate_that_nobody_trusts(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = Path(__file__).parent / "untrusted.pem"
+    secure = Site(certificate)
+    secure.say(ACME, "/gpus", GOOD)
+    try:
+        refused = capture(source(), base_url=secure.base_url)
+        assert [r.outcome.value for r in refused.requests] == ["tls_error"]
+        assert secure.asked == []
+
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))  # the user's own trust, the same server
+        assert capture(source(), base_url=secure.base_url).status == "captured"
+    finally:
+        secure.close()
+
+
+def test_no_tls_where_tls_belongs(capture: Capturing, site: Site) -> None:
+    outcome = capture(source(), base_url=f"https://127.0.0.1:{site.port}")
+    assert [r.outcome.value for r in outcome.requests] == ["tls_error"]
+
+
+def test_twice_500_then_an_answer(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(500), Reply(503), GOOD)
+    outcome = capture(source())
+    assert outcome.status == "captured"
+    assert outcome.requests[0].retries == 2
+    assert len(site.pages_asked()) == 3
+
+
+def test_retry_after_is_waited_for(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(429, b"", {"retry-after": "1"}), GOOD)
+    outcome = capture(source())
+    assert outcome.status == "captured"
+    first, second = (asked.at for asked in site.pages_asked())
+    assert second - first >= 1.0
+
+
+def test_a_wait_beyond_the_time_of_the_source_is_not_begun(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(503, b"", {"retry-after": "Fri, 31 Dec 2100 23:59:59 GMT"}), GOOD)
+    outcome = capture(source())
+    assert [r.outcome.value for r in outcome.requests] == ["http_5xx"]
+    assert "asks to wait" in (outcome.error or "")
+    assert len(site.pages_asked()) == 1
+
+
+def test_the_time_of_a_source_ends_its_visit(capture: Capturing, site: Site) -> None:
+    site.route(ACME, "/gpus", drips_body)
+    config = source(
+        time_limit_seconds=0.3,
+        requests=[{"url": f"https://{ACME}/gpus"}, {"url": f"https://{ACME}/more"}],
+    )
+    outcome = capture(config)
+    assert [r.outcome.value for r in outcome.requests] == ["source_timeout", "source_timeout"]
+    assert [asked.target for asked in site.pages_asked()] == ["/gpus"]
+
+
+def test_a_redirect_to_another_port_of_this_machine_is_not_followed(
+    capture: Capturing, site: Site, other_site: Site
+) -> None:
+    site.say(ACME, "/gpus", Reply(302, b"", {"location": f"{other_site.base_url}/gpus"}))
+    other_site.say(f"127.0.0.1:{other_site.port}", "/gpus", GOOD)
+    outcome = capture(source())
+    assert [r.outcome.value for r in outcome.requests] == ["redirect_refused"]
+    assert str(other_site.port) in (outcome.error or "")
+    assert other_site.asked == []
+
+
+@pytest.mark.parametrize(
+    ("location", "host"),
+    [
+        ("/list", ACME),
+        (f"https://{ACME}/list", ACME),
+        ("https://cdn.acme.example/list", "cdn.acme.example"),
+        ("replay server", "replay server"),
+    ],
+)
+def test_a_redirect_to_where_the_source_may_go_is_followed(
+    capture: Capturing, site: Site, archive: Archive, location: str, host: str
+) -> None:
+    own = f"127.0.0.1:{site.port}"
+    if location == "replay server":
+        location, host = f"http://{own}/list", own
+    site.say(ACME, "/gpus", Reply(302, b"", {"location": location}))
+    site.say(host, "/list", GOOD)
+    outcome = capture(source(hosts=["cdn.acme.example"]))
+    assert outcome.status == "captured"
+    assert outcome.capture is not None
+    (entry,) = archive.entries(outcome.capture)
+    assert entry.url == f"https://{ACME}/gpus"
+    assert (entry.final_url or "").endswith("/list")
+
+
+def test_truncated_json_is_archived_as_it_came(capture: Capturing, site: Site, archive: Archive) -> None:
+    truncated = b'{"gpus": [{"name": "H100", "pri'
+    site.say(ACME, "/gpus", Reply(200, truncated, JSON))
+
+    def next_requests(answer, config):
+        answer.json()
+        return []
+
+    outcome = capture(source(), module(next_requests=next_requests))
+    assert outcome.requests[0].outcome.value == "ok"
+    assert outcome.status == "partial"
+    assert "SourceChangedError" in (outcome.error or "")
+    assert outcome.capture is not None
+    (answer,) = archive.answers(outcome.capture)
+    assert answer.body == truncated
+    with pytest.raises(SourceChangedError):
+        answer.json()
+
+
+def test_an_error_page_is_kept_as_an_excerpt(capture: Capturing, site: Site, archive: Archive) -> None:
+    site.say(ACME, "/gpus", Reply(403, b"challenge " * 100_000, {"content-type": "text/html"}))
+    outcome = capture(source(), error_body_bytes=5_000)
+    assert outcome.requests[0].status_code == 403
+    assert 0 < outcome.requests[0].bytes <= 5_000
+
+
+@pytest.mark.parametrize("broken", ["no module", "requests", "next_requests", "redact"])
+def test_a_source_whose_own_code_breaks_spares_the_others(broken: str, site: Site, archive: Archive) -> None:
+    site.say(ACME, "/gpus", GOOD)
+    site.say("prices.good.example", "/gpus", GOOD)
+
+    def breaks(*_: object) -> None:
+        raise RuntimeError("broken on purpose")
+
+    def module_of(name: str) -> ModuleType:
+        if name == "good":
+            return module()
+        if broken == "no module":
+            raise ModuleNotFoundError("broken on purpose")
+        return module(**{broken: breaks})
+
+    outcomes = all_of(site, archive, module_of)
+    assert outcomes["good"].status == "captured"
+    assert outcomes["acme"].status == ("partial" if broken == "next_requests" else "failed")
+    assert "broken on purpose" in (outcomes["acme"].error or "")
+
+
+def all_of(site: Site, archive: Archive, module_of) -> dict[str, CaptureOutcome]:
+    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        return capture_all(
+            [source("acme"), source("good")],
+            environment={},
+            day=DAY,
+            archive=archive,
+            client=client,
+            module_of=module_of,
+        )
+
+
+def test_the_outcomes_of_a_fault_are_in_the_index(capture: Capturing, site: Site, archive: Archive) -> None:
+    site.say(ACME, "/gpus", Reply(403, b"go away"))
+    outcome = capture(source())
+    assert outcome.capture is not None
+    content = json.loads((outcome.capture.path / "index.json").read_text())
+    assert content["status"] == "failed"
+    assert content["replayed_from"] == site.base_url
+    (entry,) = content["answers"]
+    assert (entry["status"], entry["outcome"], entry["bytes"]) == (403, "http_403", 7)
