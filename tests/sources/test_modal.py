@@ -1,0 +1,84 @@
+"""Modal's line items: a GPU gets the price that follows it, or none."""
+
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, page, read
+
+PAGE = page("modal", "pricing.html")
+H100 = '<p class="x">Nvidia H100</p><p class="price">$0.001097 <span>/ sec</span></p>'
+
+
+def prices(html: str) -> dict[str, Decimal]:
+    listings, _ = read("modal", answer(html))
+    return {listing.raw_label: listing.native_price for listing in listings}
+
+
+def test_scripts_navigation_cpu_and_memory_give_no_offer() -> None:
+    listings, rejects = read("modal", answer(PAGE))
+    assert len(listings) == 10
+    assert [(reject.reason, reject.detail[:12]) for reject in rejects] == [("not_offered", "Nvidia GB300")]
+    h100 = next(row for row in listings if row.raw_label == "Nvidia H100")
+    assert (h100.native_price, h100.native_unit, h100.price_kind) == (
+        Decimal("0.001097"),
+        "gpu_second",
+        "serverless",
+    )
+
+
+def test_missing_price_is_never_the_next_rows_price() -> None:
+    for instead in ("", "<p>Contact sales</p>", "<p>—</p>"):
+        found = prices(PAGE.replace(H100, f'<p class="x">Nvidia H100</p>{instead}'))
+        assert "Nvidia H100" not in found
+        assert found["Nvidia RTX PRO 6000"] == Decimal("0.000842")
+        assert len(found) == 9
+
+
+def test_label_and_price_may_stand_in_one_text() -> None:
+    assert prices("<li>Nvidia H100 $0.001097 / sec</li><li>Nvidia T4 $0.000164 / sec</li>") == {
+        "Nvidia H100": Decimal("0.001097"),
+        "Nvidia T4": Decimal("0.000164"),
+    }
+
+
+def test_last_gpu_without_a_price_does_not_take_the_cpus() -> None:
+    found = prices(PAGE.replace('<p class="price">Contact us</p>', ""))
+    assert "Nvidia GB300" not in found
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("$ 0.001097 / sec", ("0.001097", "gpu_second")),
+        ("$0.001097/second", ("0.001097", "gpu_second")),
+        ("$0.001097 per sec", ("0.001097", "gpu_second")),
+        ("$3.95 / h", ("3.95", "gpu_hour")),
+        ("$3.95<sup>2</sup> / hr", ("3.95", "gpu_hour")),
+    ],
+)
+def test_spellings_of_a_price_and_its_unit(cell: str, expected: tuple[str, str]) -> None:
+    listings, _ = read("modal", answer(PAGE.replace(H100, f"<b>Nvidia H100 SXM5</b><b>{cell}</b>")))
+    (h100,) = (row for row in listings if row.raw_label == "Nvidia H100 SXM5")
+    assert (str(h100.native_price), h100.native_unit) == expected
+
+
+@pytest.mark.parametrize(
+    "cell", ["€0.001 / sec", "$0.001 / core / sec", "$29 / month", "$0.000000 / sec", "0.001 / sec"]
+)
+def test_other_currencies_and_units_are_rejects(cell: str) -> None:
+    listings, rejects = read("modal", answer(PAGE.replace(H100, f"<p>Nvidia H100</p><p>{cell}</p>")))
+    assert len(listings) == 9
+    assert {reject.reason for reject in rejects} - {"not_offered"} in ({"unreadable_price"}, {"zero_price"})
+
+
+def test_second_list_with_other_gpu_prices_fails_the_source() -> None:
+    with pytest.raises(SourceChangedError, match="two prices for Nvidia H100"):
+        read("modal", answer(PAGE.replace("</body>", H100.replace("0.001097", "0.003291") + "</body>")))
+
+
+@pytest.mark.parametrize("body", ["<html></html>", "{}", "<p>Nvidia H100</p>"])
+def test_page_without_prices_fails_the_source(body: str) -> None:
+    with pytest.raises(SourceChangedError):
+        read("modal", answer(body))
