@@ -18,6 +18,7 @@ from typing import Any
 
 from pipeline.capture.index import INDEX_NAME, Entry, PagesError, parse_index, read_answer, sha256_of
 from pipeline.capture.outcome import CaptureStatus
+from pipeline.errors import GpufareError
 from pipeline.sources.base import Answer
 
 JOURNAL_NAME = "journal.jsonl"
@@ -32,7 +33,7 @@ _ENDINGS = {
 }
 
 
-class ArchiveError(Exception):
+class ArchiveError(GpufareError):
     """A capture is damaged or not there: says which file and what is wrong with it."""
 
 

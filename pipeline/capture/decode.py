@@ -1,6 +1,7 @@
 """Undoing an answer's compression piece by piece, never past a limit."""
 
 import zlib
+from typing import Protocol
 
 
 class TooMuchError(Exception):
@@ -11,6 +12,18 @@ class DecodeError(Exception):
     """The compressed bytes are damaged, cut off, or of a kind that was not asked for."""
 
 
+class _Inflater(Protocol):
+    """What zlib.decompressobj gives."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = 0, /) -> bytes: ...
+
+
 class BoundedDecoder:
     """Decodes one body of a Content-Encoding (gzip, deflate or none), at most ``limit`` bytes of it.
 
@@ -19,58 +32,61 @@ class BoundedDecoder:
     """
 
     def __init__(self, encoding: str, limit: int) -> None:
-        self._encoding = encoding.strip().lower()
-        self._limit = limit
-        self.body = bytearray()
-        if self._encoding in ("", "identity"):
-            self._inflater = None
-        elif self._encoding in ("gzip", "x-gzip", "deflate"):
-            self._inflater = zlib.decompressobj(wbits=47)  # gzip or zlib, told apart by the header
-        else:
+        self._encoding = encoding.strip().lower().removeprefix("x-")
+        if self._encoding not in ("", "identity", "gzip", "deflate"):
             raise DecodeError(f"Content-Encoding {encoding!r} was not asked for")
-        self._begun = False
+        self._limit = limit
+        self._head = b""
+        self._padding = False
+        self._inflater: _Inflater | None = None
+        self.body = bytearray()
 
     def feed(self, data: bytes) -> None:
         """Decode the next bytes into ``body``."""
-        if self._inflater is None:
+        if self._encoding in ("", "identity"):
             self._take(data)
             return
-        while data:
-            self._take(self._inflate(data))
-            if self._inflater.eof:
-                data = self._next_member(self._inflater.unused_data)
-            else:
-                data = self._inflater.unconsumed_tail
+        if self._padding:
+            return
+        if self._inflater is None:
+            self._head += data
+            if len(self._head) < 2:
+                return
+            data, self._head = self._head, b""
+            self._inflater = zlib.decompressobj(wbits=_window(self._encoding, data))
+        self._inflate(self._inflater, data)
 
     def finish(self) -> None:
         """Raises DecodeError when the compressed body has not come to its end."""
-        if self._inflater is not None and self._begun and not self._inflater.eof:
+        if self._head or (self._inflater is not None and not self._inflater.eof):
             raise DecodeError("the compressed answer breaks off")
 
-    def _inflate(self, data: bytes) -> bytes:
-        assert self._inflater is not None  # noqa: S101 - feed() has seen to it
-        room = self._limit - len(self.body) + 1
-        try:
-            decoded = self._inflater.decompress(data, room)
-        except zlib.error as error:
-            if self._begun or self._encoding != "deflate":
+    def _inflate(self, inflater: _Inflater, data: bytes) -> None:
+        while data:
+            try:
+                self._take(inflater.decompress(data, self._limit - len(self.body) + 1))
+            except zlib.error as error:
                 raise DecodeError(f"the compressed answer is damaged ({error})") from error
-            # Some servers mean bare deflate without the zlib header of RFC 9110.
-            self._inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-            self._begun = True
-            return self._inflate(data)
-        self._begun = True
-        return decoded
-
-    def _next_member(self, rest: bytes) -> bytes:
-        """A gzip file may be several in a row; anything else behind the end is padding and left out."""
-        if not rest.startswith(b"\x1f\x8b"):
-            return b""
-        self._inflater = zlib.decompressobj(wbits=31)
-        return rest
+            data = inflater.unconsumed_tail
+            if inflater.eof and len(inflater.unused_data) >= 2:
+                # A gzip body may be several in a row; anything else behind the end is padding.
+                self._padding = not inflater.unused_data.startswith(b"\x1f\x8b")
+                if self._padding:
+                    return
+                data = inflater.unused_data
+                inflater = self._inflater = zlib.decompressobj(wbits=31)
 
     def _take(self, decoded: bytes) -> None:
         room = self._limit - len(self.body)
         self.body += decoded[:room]
         if len(decoded) > room:
             raise TooMuchError
+
+
+def _window(encoding: str, head: bytes) -> int:
+    """zlib's wbits. Some servers mean bare deflate, without the header of RFC 1950, which is told by its
+    check: the first two bytes are a multiple of 31."""
+    if encoding == "gzip":
+        return 31
+    has_header = head[0] & 0x0F == 8 and int.from_bytes(head[:2], "big") % 31 == 0
+    return zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS

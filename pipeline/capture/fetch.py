@@ -26,6 +26,7 @@ from pipeline.capture.outcome import (
 )
 from pipeline.capture.robots import RobotsRules, Verdict
 from pipeline.capture.secrets import MissingKeyError, Secrets, WatchedEnvironment
+from pipeline.errors import GpufareError
 from pipeline.sources import source_module
 from pipeline.sources.base import Answer, Request
 from pipeline.sources.config import RequestFacts, SourceConfig
@@ -38,7 +39,7 @@ Progress = Callable[[str, RequestOutcome | CaptureOutcome], None]
 several threads."""
 
 
-class PastDayError(Exception):
+class PastDayError(GpufareError):
     """A live capture was asked for a day other than today."""
 
 

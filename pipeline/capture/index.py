@@ -14,12 +14,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from pipeline.errors import GpufareError
 from pipeline.sources.base import Answer
 
 INDEX_NAME = "index.json"
 
 
-class PagesError(Exception):
+class PagesError(GpufareError):
     """An index or a file it names is missing, damaged or outside its folder: says which and why."""
 
 

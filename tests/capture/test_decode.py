@@ -1,0 +1,72 @@
+"""Unpacking bodies within a limit."""
+
+import gzip
+import zlib
+
+import pytest
+
+from pipeline.capture.decode import BoundedDecoder, DecodeError, TooMuchError
+
+TEXT = b"price,3.49\n" * 100
+
+
+def bare_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("", TEXT),
+        ("identity", TEXT),
+        ("gzip", gzip.compress(TEXT)),
+        ("GZip", gzip.compress(TEXT)),
+        ("x-gzip", gzip.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT[:50]) + gzip.compress(TEXT[50:])),
+        ("gzip", gzip.compress(TEXT) + b"\0\0padding"),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", bare_deflate(TEXT)),
+    ],
+)
+@pytest.mark.parametrize("piece", [1, 7, 100_000])
+def test_what_was_packed_comes_out_whatever_the_pieces(encoding: str, packed: bytes, piece: int) -> None:
+    decoder = BoundedDecoder(encoding, limit=len(TEXT))
+    for start in range(0, len(packed), piece):
+        decoder.feed(packed[start : start + piece])
+    decoder.finish()
+    assert bytes(decoder.body) == TEXT
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip", "deflate"])
+def test_one_byte_over_the_limit_is_too_much(encoding: str) -> None:
+    packed = {"": TEXT, "gzip": gzip.compress(TEXT), "deflate": zlib.compress(TEXT)}[encoding]
+    decoder = BoundedDecoder(encoding, limit=len(TEXT) - 1)
+    with pytest.raises(TooMuchError):
+        decoder.feed(packed)
+    assert bytes(decoder.body) == TEXT[:-1]
+
+
+def test_a_bomb_is_not_unpacked_beyond_the_limit() -> None:
+    decoder = BoundedDecoder("gzip", limit=10_000)
+    with pytest.raises(TooMuchError):
+        decoder.feed(gzip.compress(bytes(2**24)))
+    assert len(decoder.body) == 10_000
+
+
+@pytest.mark.parametrize("packed", [b"not gzip at all", gzip.compress(TEXT)[:10] + b"\xff" * 30])
+def test_damaged_gzip(packed: bytes) -> None:
+    with pytest.raises(DecodeError, match="damaged"):
+        BoundedDecoder("gzip", limit=10_000).feed(packed)
+
+
+def test_gzip_cut_short() -> None:
+    decoder = BoundedDecoder("gzip", limit=10_000)
+    decoder.feed(gzip.compress(TEXT)[:-1])
+    with pytest.raises(DecodeError, match="breaks off"):
+        decoder.finish()
+
+
+def test_a_compression_that_was_not_asked_for() -> None:
+    with pytest.raises(DecodeError, match="br"):
+        BoundedDecoder("br", limit=10)

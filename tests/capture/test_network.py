@@ -1,0 +1,131 @@
+"""Which addresses the client connects to."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.client import Client, Limits, ReplayServer
+from pipeline.capture.fetch import capture_source
+from pipeline.capture.network import is_public_address
+
+from .conftest import FAST, Capturing, module, source
+from .site import Reply, Site
+
+TODAY = datetime.now(UTC).date()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "127.8.8.8",
+        "0.0.0.0",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "100.64.0.1",
+        "169.254.169.254",
+        "192.0.2.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "239.255.255.250",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fc00::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "2002:7f00:1::",
+        "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+        "64:ff9b::a9fe:a9fe",
+        "2001:db8::1",
+    ],
+)
+def test_addresses_that_are_not_the_public_internet(address: str) -> None:
+    assert not is_public_address(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
+)
+def test_public_addresses(address: str) -> None:
+    assert is_public_address(address)
+
+
+def live(archive: Archive, host: str, **limits: float) -> str:
+    """The outcome of asking a host for real, in the mode that asks the providers."""
+    config = source(requests=[{"url": f"https://{host}/gpus", "robots": False}])
+    with Client(limits=Limits(**{**FAST, **limits})) as client:
+        outcome = capture_source(config, module(), environment={}, day=TODAY, archive=archive, client=client)
+    return outcome.requests[0].outcome.value
+
+
+def test_a_name_that_leads_to_this_machine_is_not_connected_to(archive: Archive) -> None:
+    assert live(archive, "localhost") == "address_refused"
+    assert live(archive, "127.0.0.1") == "address_refused"
+
+
+def test_a_name_that_does_not_exist(archive: Archive) -> None:
+    assert live(archive, "no-such-host.invalid") == "dns_error"
+
+
+@pytest.mark.parametrize("url", ["http://prices.acme.example/gpus", "https://prices.acme.example:8443/gpus"])
+def test_live_requests_are_https_on_the_usual_port(archive: Archive, url: str) -> None:
+    with Client(limits=Limits(**FAST)) as client:
+        outcome = capture_source(
+            source(requests=[{"url": url}]),
+            module(),
+            environment={},
+            day=TODAY,
+            archive=archive,
+            client=client,
+        )
+    assert [r.outcome.value for r in outcome.requests] == ["host_refused"]
+
+
+def test_the_replay_switch_opens_one_host_and_port_only(site: Site, other_site: Site) -> None:
+    """Underneath the rules for URLs, the connections of a replay go nowhere else either."""
+    import httpx
+
+    from pipeline.capture.network import AddressRefusedError, GuardedTransport
+
+    site.say(f"127.0.0.1:{site.port}", "/", Reply(200, b"here"))
+    with httpx.Client(transport=GuardedTransport(only=("127.0.0.1", site.port))) as http:
+        assert http.get(f"{site.base_url}/").text == "here"
+        with pytest.raises(AddressRefusedError):
+            http.get(f"{other_site.base_url}/")
+    assert other_site.asked == []
+
+
+@pytest.mark.parametrize(
+    "base_url", ["ftp://127.0.0.1:1", "127.0.0.1:80", "http://127.0.0.1:80/pages", "http://"]
+)
+def test_a_replay_server_is_given_as_host_and_port(base_url: str) -> None:
+    with pytest.raises(ValueError, match="http://host:port"):
+        ReplayServer(base_url)
+
+
+def test_a_proxy_of_the_environment_is_not_used(
+    capture: Capturing, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    site.say("prices.acme.example", "/gpus", Reply(200, b"{}"))
+    assert capture(source()).status == "captured"
+
+
+def test_the_slowest_of_hosts_does_not_hold_the_deadline_up(capture: Capturing, site: Site) -> None:
+    """The deadline holds in the middle of a read that has a longer time of its own."""
+
+    def sleeps(asked, handler):
+        time.sleep(0.6)
+
+    site.route("prices.acme.example", "/gpus", sleeps)
+    outcome = capture(source(time_limit_seconds=0.2), read_seconds=60)
+    assert [r.outcome.value for r in outcome.requests] == ["source_timeout"]
