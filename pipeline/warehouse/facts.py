@@ -13,12 +13,14 @@ from pipeline.sources.config import CatalogError, SourceConfig, configs
 
 
 def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill the catalogue's tables: every catalog/X.csv into main.X, the sources' yaml, the workloads.
+    """Fill the catalogue's tables: catalog/X.csv into main.X where sql/schema has it, the sources, the workloads.
 
     Raises CatalogError naming the file when a column or a value does not fit its table.
     """
+    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     for path in sorted(settings.CATALOG_DIR.glob("*.csv")):
-        _load_csv(connection, path)
+        if path.stem in tables:
+            _load_csv(connection, path)
     insert(connection, "sources", [_source_row(config) for config in configs().values()])
     from pipeline.warehouse.workloads import workloads
 

@@ -25,6 +25,7 @@ CREATE TABLE main.gpus (
     usable_memory_gib DOUBLE,
     has_full_specs BOOLEAN NOT NULL,
     named_without_memory BOOLEAN,
+    gpus_per_board INTEGER,
     derived_from VARCHAR,
     source VARCHAR,
     confidence VARCHAR,
@@ -58,6 +59,7 @@ COMMENT ON COLUMN main.gpus.segment IS 'datacenter, workstation, consumer, legac
 COMMENT ON COLUMN main.gpus.usable_memory_gib IS 'Memory that a program gets, in GiB.';
 COMMENT ON COLUMN main.gpus.has_full_specs IS 'Enough facts to plan for. A card without them is priced but never planned.';
 COMMENT ON COLUMN main.gpus.named_without_memory IS 'The vendor''s name says the memory by itself: a label need not repeat it.';
+COMMENT ON COLUMN main.gpus.gpus_per_board IS 'GPUs that one board carries; specs are per GPU.';
 COMMENT ON COLUMN main.gpus.derived_from IS 'Card whose facts a family id uses: its slowest sibling; null for a card of its own.';
 COMMENT ON COLUMN main.gpus.source IS 'Where the facts are from.';
 COMMENT ON COLUMN main.gpus.confidence IS 'How sure they are.';
