@@ -1,0 +1,200 @@
+"""Salad: interruptible GPUs, from the pricing page's rows or cards or from the API's gpu-classes."""
+
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+from bs4 import BeautifulSoup
+
+from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.cards import cards
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import items_of
+from pipeline.sources.html import Table, column, columns, is_hidden, page, table, text_of
+from pipeline.sources.prices import NoPriceError, price_in_cell, price_of
+
+_GIGABYTES = re.compile(r"(\d{1,3}) ?GB", re.IGNORECASE)
+_VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)
+_NAMED_MEMORY = re.compile(r"\b(?P<name>(?:RTX|GTX)(?: \w+){1,3}) \((?P<vram>\d{1,3}) ?GB\)")
+_HOURLY_PRICE = re.compile(r"\$ ?\d[\d.]* ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
+_ROW = re.compile(r"\b(?P<vram>\d{1,3} ?GB) (?P<ram>\d{1,3} ?GB) (?P<vcpus>\d{1,3} ?vCPUs?)\b", re.IGNORECASE)
+_TWO_PRICES = re.compile(r"(?P<first>\$ ?\d[\d,.]*) (?P<second>\$ ?\d[\d,.]*)|\bcontact\b", re.IGNORECASE)
+_MONTH_TOLERANCE = Decimal("0.01")
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """GPUs by the hour, one listing per priority where the priorities are named.
+
+    Raises SourceChangedError when no GPU is found.
+    """
+    rows = 0
+    for answer in answers:
+        is_json = answer.text().lstrip().startswith(("{", "["))
+        for row in _read_gpu_classes(answer) if is_json else _read_page(answer, config):
+            rows += 1
+            yield row
+    if not rows:
+        raise SourceChangedError(f"{config.name}: no GPU in a table, a card or gpu-classes")
+
+
+def _listing(label: str, price: Decimal, currency: str, answer: Answer, **more: Any) -> Listing:
+    return Listing(
+        raw_label=label,
+        gpu_count=1,
+        price_kind="spot",
+        native_price=price,
+        native_currency=currency,
+        native_unit="gpu_hour",
+        answer=answer,
+        **more,
+    )
+
+
+def _read_gpu_classes(answer: Answer) -> Iterator[Listing | Reject]:
+    for gpu in items_of(answer, "items"):
+        label = gpu.get("name")
+        offered = gpu.get("prices")
+        if not isinstance(label, str) or not isinstance(offered, list):
+            detail = "a GPU class without a name or a list of prices"
+            yield Reject(reason="missing_field", detail=detail, raw=gpu, answer=answer)
+            continue
+        if (count := gpu.get("gpu_count")) not in (None, 1):
+            detail = f"{label}: {count} GPUs, and whether the price is for one or for all is not known"
+            yield Reject(reason="unreadable_count", detail=detail, raw=gpu, answer=answer)
+            continue
+        for entry in offered:
+            yield _read_priority(label, entry, gpu, answer)
+
+
+def _read_priority(label: str, entry: Any, gpu: dict[str, Any], answer: Answer) -> Listing | Reject:
+    entry = entry if isinstance(entry, dict) else {}
+    try:
+        price = price_of(entry.get("price"))
+    except NoPriceError as error:
+        detail = f"{label}, {entry.get('priority')}: {error}"
+        return Reject(reason=error.reason, detail=detail, raw=gpu, answer=answer)
+    return _listing(label, price, "USD", answer, tier=entry.get("priority") or None)
+
+
+def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Tables with headers, or rows that explain themselves, or cards, in this order."""
+    soup = page(answer)
+    pattern = config.settings["headers"]["gpu"]
+    grids = [table(tag) for tag in soup.find_all("table") if not is_hidden(tag)]
+    headed = [grid for grid in grids if columns(grid.headers, pattern)]
+    bare = [raw for grid in grids if not grid.headers for raw in _texts(grid)]
+    if headed:
+        for grid in headed:
+            yield from _read_table(grid, answer, config)
+    elif bare:
+        yield from (_read_bare_row(raw, answer, config) for raw in bare)
+    else:
+        yield from _read_rows_of_text(soup, answer, config)
+        yield from _read_calculator(soup, answer)
+
+
+def _texts(grid: Table) -> list[list[str]]:
+    return [[text_of(cell) for cell in row] for row in grid.rows]
+
+
+def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    patterns = config.settings["headers"]
+    gpu_at = column(grid.headers, patterns["gpu"], answer)
+    prices_at = _price_columns(grid, answer, config)
+    for raw in _texts(grid):
+        if len(raw) != len(grid.headers):
+            detail = f"{len(raw)} cells under {grid.headers}"
+            yield Reject(reason="unreadable_row", detail=detail, raw=raw, answer=answer)
+            continue
+        facts = {
+            "context": _vram(_cell(raw, grid, patterns["vram"])),
+            "ram_gib": _amount(_GIGABYTES, _cell(raw, grid, patterns["ram"])),
+            "vcpus": _amount(_VCPUS, _cell(raw, grid, patterns["vcpus"])),
+        }
+        for at, tier in prices_at.items():
+            yield _read_cell(raw[gpu_at], raw[at], tier, facts, raw, answer)
+
+
+def _price_columns(grid: Table, answer: Answer, config: SourceConfig) -> dict[int, str | None]:
+    """The price columns: one per priority where the headers name priorities, else the one per hour."""
+    named = {
+        at: priority
+        for priority in config.settings["priorities"]
+        for at in columns(grid.headers, rf"\b{priority}\b")
+    }
+    return dict(named) or {column(grid.headers, config.settings["headers"]["hour"], answer): None}
+
+
+def _cell(raw: list[str], grid: Table, pattern: str) -> str:
+    found = columns(grid.headers, pattern)
+    return raw[found[0]] if len(found) == 1 else ""
+
+
+def _read_cell(
+    label: str, cell: str, tier: str | None, facts: dict[str, Any], raw: list[str], answer: Answer
+) -> Listing | Reject:
+    try:
+        price, currency = price_in_cell(cell)
+    except NoPriceError as error:
+        detail = f"{label}, {tier or 'price'}: {error}"
+        return Reject(reason=error.reason, detail=detail, raw=raw, answer=answer)
+    return _listing(label, price, currency, answer, tier=tier, **facts)
+
+
+def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Listing | Reject:
+    """A row without headers: GPU, VRAM, RAM, vCPUs, and two prices of which one is 730 times the other.
+
+    That ratio, not the order, says which price is the hour's.
+    """
+    shape = [_GIGABYTES.fullmatch(text) for text in raw[1:3]]
+    vcpus = _VCPUS.fullmatch(raw[3]) if len(raw) == 6 else None
+    if len(raw) != 6 or vcpus is None or not all(shape):
+        detail = f"not GPU, VRAM, RAM, vCPUs and two prices: {raw}"
+        return Reject(reason="unreadable_row", detail=detail, raw=raw, answer=answer)
+    try:
+        (low, currency), (high, _) = sorted(price_in_cell(text) for text in raw[4:])
+    except NoPriceError as error:
+        return Reject(reason=error.reason, detail=f"{raw[0]}: {error}", raw=raw, answer=answer)
+    hours = Decimal(config.settings["hours_per_month"])
+    if abs(high / (low * hours) - 1) > _MONTH_TOLERANCE:
+        detail = f"{raw[0]}: {low} and {high} are not an hour's and a month's price"
+        return Reject(reason="unreadable_price", detail=detail, raw=raw, answer=answer)
+    facts = {"context": _vram(raw[1]), "ram_gib": _amount(_GIGABYTES, raw[2]), "vcpus": float(vcpus[1])}
+    return _listing(raw[0], low, currency, answer, **facts)
+
+
+def _read_rows_of_text(
+    soup: BeautifulSoup, answer: Answer, config: SourceConfig
+) -> Iterator[Listing | Reject]:
+    """The same six things in blocks instead of cells: ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``."""
+    for _, text in cards(soup, _ROW, _TWO_PRICES):
+        row, found = _ROW.search(text), _TWO_PRICES.search(text)
+        if row is None or found is None:
+            detail = f"not a GPU with two prices: {text[:80]!r}"
+            yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+            continue
+        prices = [found["first"] or found[0], found["second"] or found[0]]
+        raw = [text[: row.start()].strip(), row["vram"], row["ram"], row["vcpus"], *prices]
+        yield _read_bare_row(raw, answer, config)
+
+
+def _read_calculator(soup: BeautifulSoup, answer: Answer) -> Iterator[Listing | Reject]:
+    """The calculator: ``RTX 5090 (32 GB)`` and ``$0.25 per hour`` in one block."""
+    for _, text in cards(soup, _NAMED_MEMORY, _HOURLY_PRICE):
+        gpu, found = _NAMED_MEMORY.search(text), _HOURLY_PRICE.findall(text)
+        if gpu is None or len(found) != 1:
+            detail = f"not one GPU with one price per hour: {text[:80]!r}"
+            yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+            continue
+        yield _read_cell(gpu["name"], found[0], None, {"context": _vram(gpu["vram"] + "GB")}, [text], answer)
+
+
+def _vram(text: str) -> dict[str, float]:
+    amount = _amount(_GIGABYTES, text)
+    return {} if amount is None else {"vram_gb": amount}
+
+
+def _amount(pattern: re.Pattern[str], text: str) -> float | None:
+    found = pattern.fullmatch(text)
+    return float(found[1]) if found else None

@@ -1,0 +1,126 @@
+"""Salad's rows, tables, cards and gpu-classes: every price is interruptible."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipeline.sources.base import Listing, SourceChangedError
+from tests.sources.helpers import answer, page, read
+
+HEADED = """<table><tr><th>GPU</th><th>VRAM</th><th>RAM</th><th>vCPU</th><th>$/hour</th><th>$/month</th></tr>
+<tr><td>RTX 4090</td><td>24GB</td><td>8GB</td><td>4 vCPUs</td><td>$0.160</td><td>$116.80</td></tr></table>"""
+
+
+def prices(listings: list[Listing]) -> dict[tuple[str, str | None], Decimal]:
+    return {(row.raw_label, row.tier): row.native_price for row in listings}
+
+
+def variant(old: str, new: str) -> str:
+    text = page("salad", "pricing.html")
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_the_sample_has_fifteen_gpus_and_one_on_request() -> None:
+    listings, rejects = read("salad", answer(page("salad", "pricing.html")))
+    assert len(listings) == 15
+    assert {row.price_kind for row in listings} == {"spot"}
+    assert prices(listings)["RTX 4090", None] == Decimal("0.250")
+    assert (listings[0].context, listings[0].ram_gib, listings[0].vcpus) == ({"vram_gb": 4}, 8, 4)
+    assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+def test_the_month_is_told_from_the_hour_by_its_size() -> None:
+    text = variant("<td>$0.250</td><td>$182.50</td>", "<td>$182.50</td><td>$0.250</td>")
+    listings, _ = read("salad", answer(text))
+    assert prices(listings)["RTX 4090", None] == Decimal("0.250")
+
+
+@pytest.mark.parametrize(
+    ("shown", "reason"),
+    [
+        ("<td>$0.250</td><td>$0.300</td>", "unreadable_price"),
+        ("<td>$0.250</td><td>$18.25</td>", "unreadable_price"),
+        ("<td>$0.250</td>", "unreadable_row"),
+        ("<td>$0.000</td><td>$0.00</td>", "zero_price"),
+    ],
+)
+def test_prices_that_do_not_fit_are_rejected(shown: str, reason: str) -> None:
+    listings, rejects = read("salad", answer(variant("<td>$0.250</td><td>$182.50</td>", shown)))
+    assert ("RTX 4090", None) not in prices(listings)
+    assert len(listings) == 14
+    assert reason in [reject.reason for reject in rejects]
+
+
+def test_a_table_with_headers() -> None:
+    listings, rejects = read("salad", answer(HEADED))
+    assert not rejects
+    assert prices(listings) == {("RTX 4090", None): Decimal("0.160")}
+    assert listings[0].context == {"vram_gb": 24}
+
+
+def test_columns_moved_and_priorities_named() -> None:
+    text = """<table><thead><tr><th>High</th><th>Batch priority</th><th>Monthly</th><th>GPU</th></tr></thead>
+    <tr><td>$0.30</td><td>$0.16</td><td>$116.80</td><td>RTX 4090</td></tr>
+    <tr><td>N/A</td><td>$0.10</td><td>$73.00</td><td>RTX 3090</td></tr></table>"""
+    listings, rejects = read("salad", answer(text))
+    assert prices(listings) == {
+        ("RTX 4090", "batch"): Decimal("0.16"),
+        ("RTX 4090", "high"): Decimal("0.30"),
+        ("RTX 3090", "batch"): Decimal("0.10"),
+    }
+    assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+def test_rows_in_blocks_and_the_older_calculator() -> None:
+    blocks = """<div><div><b>RTX 5090</b><i>32GB</i><i>8GB</i><i>4 vCPUs</i><i>$0.250</i><i>$182.50</i></div>
+    <div><b>RTX 4090</b><i>24GB</i><i>8GB</i><i>4 vCPUs</i><i>$0.160</i><i>$116.80</i></div></div>"""
+    listings, rejects = read("salad", answer(blocks))
+    assert not rejects
+    assert prices(listings) == {("RTX 5090", None): Decimal("0.250"), ("RTX 4090", None): Decimal("0.160")}
+
+    calculator = """<div><p>RTX 5090 (32 GB)</p><p>$0.25 per hour</p></div>
+    <div><p>RTX 4090 (24 GB)</p><p>$0.16 per hour</p></div>"""
+    listings, rejects = read("salad", answer(calculator))
+    assert not rejects
+    assert prices(listings) == {("RTX 5090", None): Decimal("0.25"), ("RTX 4090", None): Decimal("0.16")}
+    assert listings[0].context == {"vram_gb": 32}
+
+
+def test_gpu_classes_have_a_price_per_priority() -> None:
+    gpu: dict[str, Any] = {
+        "id": "0d2e",
+        "name": "RTX 4090 (24 GB)",
+        "prices": [{"priority": "high", "price": "0.30"}, {"priority": "batch", "price": "0.16"}],
+        "is_high_demand": True,
+    }
+    listings, rejects = read("salad", answer({"items": [gpu]}))
+    assert not rejects
+    assert prices(listings) == {
+        ("RTX 4090 (24 GB)", "high"): Decimal("0.30"),
+        ("RTX 4090 (24 GB)", "batch"): Decimal("0.16"),
+    }
+    broken = [
+        gpu | {"prices": [{"priority": "low", "price": "0"}, {"priority": "medium", "price": None}]},
+        gpu | {"gpu_count": 8},
+        gpu | {"name": None},
+    ]
+    listings, rejects = read("salad", answer(broken))
+    assert not listings
+    assert [r.reason for r in rejects] == ["zero_price", "not_offered", "unreadable_count", "missing_field"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html><body><div id='root'></div></body></html>",
+        HEADED.replace("$/hour", "Amount"),
+        '{"items": [',
+        '{"items": []}',
+        '{"title": "Unauthorized"}',
+    ],
+)
+def test_what_shows_no_gpu_is_a_change(body: str) -> None:
+    with pytest.raises(SourceChangedError):
+        read("salad", answer(body))
