@@ -1,0 +1,361 @@
+"""AWS EC2: on-demand lists per region (JSON), spot prices of all regions (JSON or JSONP) and the bulk CSV.
+
+The kinds of answer are told apart by their content. Only GPU instance types (settings.gpu_instance_types)
+under Linux are read; the GPU itself follows from the instance type. Other instance types, operating systems
+and tenancies are not ours and are skipped.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+from pipeline.sources.base import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.text import UnreadableError, is_not_offered, number
+
+_JSONP = re.compile(rb"\s*(?:/\*.{0,2000}?\*/\s*)?callback\s*\((.*)\)\s*;?\s*", re.DOTALL)
+_LEASE_DAYS = {"1yr": 365, "1 yr": 365, "3yr": 1095, "3 yr": 1095}
+_PLAIN_SOFTWARE = frozenset({"", "NA", "N/A"})
+_CSV_COLUMNS = (
+    "SKU", "OfferTermCode", "TermType", "Unit", "PricePerUnit", "Currency", "EffectiveDate",
+    "LeaseContractLength", "PurchaseOption", "OfferingClass", "Instance Type", "Region Code", "Tenancy",
+    "Operating System", "CapacityStatus", "Pre Installed S/W",
+)  # fmt: skip
+_CSV_MARKET = "MarketOption"
+
+
+class _NotAnOfferError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind.
+
+    On-demand rows of a bulk CSV are left out where the small lists are among the answers: they repeat them.
+    """
+    kinds = [(answer, *_content(answer)) for answer in answers]
+    has_small_lists = any(kind == "on_demand" for _, kind, _ in kinds)
+    rows = 0
+    for answer, kind, content in kinds:
+        if kind == "on_demand":
+            found = _read_on_demand(content, answer, config)
+        elif kind == "spot":
+            found = _read_spot(content, answer, config)
+        else:
+            found = _read_bulk(answer, config, reserved_only=has_small_lists)
+        for row in found:
+            rows += 1
+            yield row
+    if not rows:
+        raise SourceChangedError("no GPU instance type in any answer of AWS")
+
+
+def _content(answer: Answer) -> tuple[str, Any]:
+    """Which kind of answer it is, and its JSON (None for the bulk CSV, which is not held in memory)."""
+    if (
+        answer.body[:2000]
+        .lstrip(b"\xef\xbb\xbf")
+        .startswith((b'"FormatVersion"', b"FormatVersion", b'"SKU"', b"SKU,"))
+    ):
+        return "bulk", None
+    wrapped = _JSONP.fullmatch(answer.body)
+    if wrapped:
+        try:
+            body = json.loads(wrapped[1], parse_float=Decimal)
+        except ValueError as error:
+            raise SourceChangedError(f"{answer.url}: the JSONP answer holds no JSON ({error})") from error
+    else:
+        body = answer.json()
+    if isinstance(body, dict) and isinstance(body.get("regions"), dict):
+        return "on_demand", body["regions"]
+    config = body.get("config") if isinstance(body, dict) else None
+    if isinstance(config, dict) and isinstance(config.get("regions"), list):
+        return "spot", config["regions"]
+    raise SourceChangedError(
+        f"{answer.url}: neither an on-demand list (regions) nor spot prices (config.regions)"
+    )
+
+
+def _is_gpu(instance_type: Any, config: SourceConfig) -> bool:
+    return re.fullmatch(config.settings["gpu_instance_types"], str(instance_type)) is not None
+
+
+def _listing(
+    instance_type: str,
+    kind: PriceKind,
+    price: Decimal,
+    region: str | None,
+    answer: Answer,
+    config: SourceConfig,
+    unit: NativeUnit = "instance_hour",
+    **more: Any,
+) -> Listing:
+    restricted = tuple(config.settings["restricted_region_prefixes"])
+    return Listing(
+        raw_label=instance_type,
+        instance_type=instance_type,
+        label_kind="instance_type",
+        gpu_count=None,
+        price_kind=kind,
+        native_price=price,
+        native_currency=config.currency,
+        native_unit=unit,
+        answer=answer,
+        region=region,
+        flag_reason="restricted_region" if region and region.startswith(restricted) else None,
+        **more,
+    )
+
+
+def _price(value: Any) -> Decimal:
+    if value is None or (isinstance(value, str) and is_not_offered(value)):
+        raise _NotAnOfferError("not_offered", f"no price: {value!r}")
+    try:
+        price = number(value)
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_price", str(error)) from error
+    if price <= 0:
+        raise _NotAnOfferError("zero_price" if price == 0 else "unreadable_price", f"the price is {price}")
+    return price
+
+
+def _reject(problem: _NotAnOfferError, what: str, raw: Any, answer: Answer) -> Reject:
+    return Reject(reason=problem.reason, detail=f"{what}: {problem}", raw=raw, answer=answer)
+
+
+# On-demand lists
+
+
+def _read_on_demand(
+    regions: Mapping[str, Any], answer: Answer, config: SourceConfig
+) -> Iterator[Listing | Reject]:
+    for name, rows in regions.items():
+        if not isinstance(rows, dict) or not all(isinstance(row, dict) for row in rows.values()):
+            raise SourceChangedError(f"{answer.url}: region {name} holds no rows by name")
+        if rows and not any("Instance Type" in row and "price" in row for row in rows.values()):
+            raise SourceChangedError(f"{answer.url}: no row of {name} has an Instance Type and a price")
+        for row in rows.values():
+            if "Instance Type" in row and not _is_gpu(row["Instance Type"], config):
+                continue
+            try:
+                yield _on_demand(row, name, answer, config)
+            except _NotAnOfferError as problem:
+                yield _reject(problem, f"{row.get('Instance Type')} in {name}", row, answer)
+
+
+def _on_demand(row: Mapping[str, Any], region: str, answer: Answer, config: SourceConfig) -> Listing:
+    if "Instance Type" not in row or "price" not in row:
+        raise _NotAnOfferError("missing_field", "a row without an instance type or a price")
+    system = row.get("Operating System") or row.get("plc:OperatingSystem")
+    if system != "Linux" and not (system is None and "/Linux/" in unquote(answer.url)):
+        raise _NotAnOfferError("not_linux", f"the operating system is {system!r}")
+    if str(row.get("Pre Installed S/W", "")) not in _PLAIN_SOFTWARE:
+        raise _NotAnOfferError("software_included", f"with {row['Pre Installed S/W']!r}")
+    location = str(row.get("Location") or region)
+    return _listing(
+        row["Instance Type"],
+        "on_demand",
+        _price(row["price"]),
+        config.settings["regions"].get(location, location),
+        answer,
+        config,
+        vcpus=_leading_number(row.get("vCPU")),
+        ram_gib=_leading_number(row.get("Memory"), "GiB"),
+        local_disk_gb=_disk_gb(row.get("Storage")),
+        node_network_gbps=_leading_number(row.get("Network Performance"), "Gigabit"),
+    )
+
+
+def _leading_number(text: Any, unit: str = "") -> float | None:
+    """The number of ``2048 GiB`` or ``3200 Gigabit``; None for "Up to 20 Gigabit", which promises nothing."""
+    found = re.fullmatch(rf"([\d,]{{1,12}}(?:\.\d{{1,4}})?) ?{unit}", str(text).strip(), re.IGNORECASE)
+    return float(number(found[1])) if found else None
+
+
+def _disk_gb(text: Any) -> float | None:
+    """The instance's own disks, from ``8 x 3840 GB SSD`` or ``1 x 250 GB NVMe SSD``; None for EBS only."""
+    found = re.match(r"(\d{1,3}) x (\d{1,6})\b", str(text))
+    return float(int(found[1]) * int(found[2])) if found else None
+
+
+# Spot prices
+
+
+def _read_spot(regions: Iterable[Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    for region in regions:
+        name = _spot_region(region, answer, config)
+        for size in _sizes(region, answer):
+            if not _is_gpu(size.get("size"), config):
+                continue
+            try:
+                yield _spot(size, name, answer, config)
+            except _NotAnOfferError as problem:
+                yield _reject(problem, f"{size['size']} spot in {name}", size, answer)
+
+
+def _spot_region(region: Any, answer: Answer, config: SourceConfig) -> str:
+    if not isinstance(region, dict) or not isinstance(region.get("region"), str):
+        raise SourceChangedError(f"{answer.url}: a region without a name in config.regions")
+    name = region["region"]
+    return str(config.settings["legacy_spot_regions"].get(name, name))
+
+
+def _sizes(region: Mapping[str, Any], answer: Answer) -> Iterator[Mapping[str, Any]]:
+    try:
+        for family in region["instanceTypes"]:
+            yield from family["sizes"]
+    except (KeyError, TypeError) as error:
+        message = f"{answer.url}: region {region['region']} has no instanceTypes with sizes"
+        raise SourceChangedError(message) from error
+
+
+def _spot(size: Mapping[str, Any], region: str, answer: Answer, config: SourceConfig) -> Listing:
+    columns = size.get("valueColumns")
+    linux = [c for c in columns if isinstance(c, dict) and c.get("name") == "linux"] if columns else []
+    if len(linux) != 1 or not isinstance(linux[0].get("prices"), dict):
+        raise _NotAnOfferError("no_linux_price", "no single Linux column")
+    if config.currency not in linux[0]["prices"]:
+        raise _NotAnOfferError("no_linux_price", f"the Linux column has no price in {config.currency}")
+    return _listing(size["size"], "spot", _price(linux[0]["prices"][config.currency]), region, answer, config)
+
+
+# The bulk list
+
+
+@dataclass(slots=True)
+class _Terms:
+    """The price parts of one offer: an hourly rate, and for some reservations a sum upfront."""
+
+    row: dict[str, str]
+    hourly: list[Decimal] = field(default_factory=list)
+    upfront: list[Decimal] = field(default_factory=list)
+
+
+def _read_bulk(answer: Answer, config: SourceConfig, reserved_only: bool) -> Iterator[Listing | Reject]:
+    offers: dict[tuple[str, str], _Terms] = {}
+    for row in _gpu_csv_rows(answer, config):
+        if reserved_only and row["TermType"] != "Reserved":
+            continue
+        terms = offers.setdefault((row["SKU"], row["OfferTermCode"]), _Terms(row))
+        try:
+            _add_part(row, terms, config)
+        except _NotAnOfferError as problem:
+            yield _reject(problem, f"{row['Instance Type']} in {row['Region Code']}", row, answer)
+    for terms in offers.values():
+        try:
+            yield _bulk_listing(terms, answer, config)
+        except _NotAnOfferError as problem:
+            what = f"{terms.row['Instance Type']} in {terms.row['Region Code']}"
+            yield _reject(problem, what, terms.row, answer)
+
+
+def _gpu_csv_rows(answer: Answer, config: SourceConfig) -> Iterator[dict[str, str]]:
+    """The wanted rows, one at a time: the list has millions, and only GPU rows are ever held."""
+    is_gpu = re.compile(config.settings["gpu_instance_types"])
+    lines = csv.reader(io.TextIOWrapper(io.BytesIO(answer.body), encoding="utf-8-sig", newline=""))
+    try:
+        at = _csv_header(lines, answer)
+        width = max(at.values()) + 1
+        for cells in lines:
+            if len(cells) >= width and is_gpu.fullmatch(cells[at["Instance Type"]]):
+                row = {name: cells[place] for name, place in at.items()}
+                if _is_wanted(row, config):
+                    yield row
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise SourceChangedError(f"{answer.url}: the bulk list is not CSV in UTF-8 ({error})") from error
+
+
+def _csv_header(lines: Iterator[list[str]], answer: Answer) -> dict[str, int]:
+    """Where the columns stand; five lines about the list itself come before the header."""
+    for _, cells in zip(range(10), lines, strict=False):
+        if "SKU" in cells:
+            missing = [name for name in _CSV_COLUMNS if cells.count(name) != 1]
+            if missing:
+                raise SourceChangedError(
+                    f"{answer.url}: the bulk list has no single column {', '.join(missing)}"
+                )
+            known = (*_CSV_COLUMNS, _CSV_MARKET) if _CSV_MARKET in cells else _CSV_COLUMNS
+            return {name: cells.index(name) for name in known}
+    raise SourceChangedError(f"{answer.url}: the bulk list has no header line with SKU")
+
+
+def _is_wanted(row: Mapping[str, str], config: SourceConfig) -> bool:
+    return (
+        row["TermType"] in ("OnDemand", "Reserved")
+        and row["Tenancy"] == "Shared"
+        and row["Operating System"] == "Linux"
+        and row["CapacityStatus"] == "Used"
+        and row["Pre Installed S/W"] in _PLAIN_SOFTWARE
+        and row["Currency"] == config.currency
+        and row.get(_CSV_MARKET, "OnDemand") in ("OnDemand", "")
+    )
+
+
+def _add_part(row: Mapping[str, str], terms: _Terms, config: SourceConfig) -> None:
+    try:
+        price = number(row["PricePerUnit"])
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_price", str(error)) from error
+    if row["Unit"] in ("Hrs", "Hours"):
+        terms.hourly.append(price)
+    elif row["Unit"] == "Quantity":
+        terms.upfront.append(price)
+    else:
+        raise _NotAnOfferError("unknown_unit", f"a price per {row['Unit']!r}")
+
+
+def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listing:
+    row = terms.row
+    if len(terms.hourly) != 1 or len(terms.upfront) > 1:
+        raise _NotAnOfferError(
+            "incomplete_terms",
+            f"{len(terms.hourly)} hourly and {len(terms.upfront)} upfront prices for one offer",
+        )
+    effective = _effective_from(row["EffectiveDate"], answer)
+    if row["TermType"] == "OnDemand":
+        price = _price(terms.hourly[0])
+        return _listing(
+            row["Instance Type"],
+            "on_demand",
+            price,
+            row["Region Code"],
+            answer,
+            config,
+            effective_from=effective,
+        )
+    days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower())
+    if days is None:
+        raise _NotAnOfferError("unreadable_term", f"a lease of {row['LeaseContractLength']!r}")
+    # "All Upfront" has an hourly price of 0, "No Upfront" no upfront part.
+    total = terms.hourly[0] * days * 24 + sum(terms.upfront)
+    unit: NativeUnit = "instance_term" if terms.upfront else "instance_hour"
+    price = _price(total if terms.upfront else terms.hourly[0])
+    return _listing(
+        row["Instance Type"],
+        "reserved",
+        price,
+        row["Region Code"],
+        answer,
+        config,
+        unit,
+        term_days=days,
+        tier=f"{row['OfferingClass']} {row['PurchaseOption']}".strip().lower(),
+        effective_from=effective,
+    )
+
+
+def _effective_from(text: str, answer: Answer) -> date | None:
+    try:
+        day = date.fromisoformat(text[:10])
+    except ValueError:
+        return None
+    return day if day > answer.observed_at.astimezone(UTC).date() else None

@@ -1,0 +1,240 @@
+import csv
+import io
+import tracemalloc
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources import source_config
+from pipeline.sources.aws import read as read_aws
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, capture, page, read
+
+VIRGINIA = "US East (N. Virginia)"
+
+
+def row(**fields):
+    return {"Instance Type": "p5.48xlarge", "price": "55.04", "Operating System": "Linux", **fields}
+
+
+def on_demand(*rows, region=VIRGINIA):
+    return answer({"regions": {region: {str(at): r for at, r in enumerate(rows)}}})
+
+
+def short(listings):
+    return [(r.raw_label, r.price_kind, r.region, str(r.native_price.normalize())) for r in listings]
+
+
+def test_the_capture_of_us_east_1():
+    listings, rejects = read("aws", answer(capture("aws_awsstatic_ondemand_us-east-1_2026-10.json")))
+    assert rejects == []
+    assert {r.instance_type: str(r.native_price) for r in listings} == {
+        "g6e.48xlarge": "30.1311800000",
+        "p4de.24xlarge": "27.4470500000",
+        "p5.48xlarge": "55.0400000000",
+        "g6e.12xlarge": "10.4926400000",
+        "p5en.48xlarge": "63.2960000000",
+        "p6-b300.48xlarge": "142.4160000000",
+        "p4d.24xlarge": "21.9576420000",
+        "g6e.xlarge": "1.8610000000",
+        "p5.4xlarge": "6.8800000000",
+        "p6-b200.48xlarge": "113.9328000000",
+    }
+    assert {(r.region, r.label_kind, r.native_unit, r.gpu_count) for r in listings} == {
+        ("us-east-1", "instance_type", "instance_hour", None)
+    }
+
+
+def test_machines_of_other_kinds_are_skipped():
+    types = (
+        "c7i.large",
+        "trn1.32xlarge",
+        "inf2.xlarge",
+        "f2.48xlarge",
+        "dl1.24xlarge",
+        "vt1.3xlarge",
+        "m5.metal",
+    )
+    listings, rejects = read("aws", on_demand(row(), *(row(**{"Instance Type": t}) for t in types)))
+    assert len(listings) == 1
+    assert rejects == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"Operating System": "Windows"}, "not_linux"),
+        ({"Operating System": "RHEL"}, "not_linux"),
+        ({"Pre Installed S/W": "SQL Std"}, "software_included"),
+        ({"price": "0.0000000000"}, "zero_price"),
+        ({"price": "N/A"}, "not_offered"),
+        ({"price": None}, "not_offered"),
+        ({"price": "55,04 USD"}, "unreadable_price"),
+        ({"price": "-1"}, "unreadable_price"),
+    ],
+)
+def test_what_is_no_plain_linux_price_is_refused(fields, reason):
+    listings, rejects = read("aws", on_demand(row(), row(**fields)))
+    assert len(listings) == 1
+    assert [r.reason for r in rejects] == [reason]
+
+
+def test_numbers_and_texts_and_unknown_regions():
+    listings, _ = read("aws", on_demand(row(price=55.04, Location="Europe (Vienna)", vCPU="192", extra=[1])))
+    assert short(listings) == [("p5.48xlarge", "on_demand", "Europe (Vienna)", "55.04")]
+    assert listings[0].vcpus == 192
+
+
+def test_a_government_region_is_flagged():
+    listings, _ = read("aws", on_demand(row(), region="AWS GovCloud (US-West)"))
+    assert (listings[0].region, listings[0].flag_reason) == ("us-gov-west-1", "restricted_region")
+
+
+def test_the_older_spot_answer_in_its_wrapper():
+    spot = page("aws", "spot.json").replace('"us-east-1"', '"us-east"')
+    plain, _ = read("aws", answer(spot))
+    wrapped, rejects = read("aws", answer(f"/* spot prices */\ncallback({spot});\n"))
+    assert short(wrapped) == short(plain)
+    assert ("p5.48xlarge", "spot", "us-east-1", "15.6472") in short(wrapped)
+    assert [r.reason for r in rejects] == ["not_offered"] * 3
+
+
+def test_windows_only_spot_is_refused():
+    size = {"size": "p5.48xlarge", "valueColumns": [{"name": "mswin", "prices": {"USD": "20"}}]}
+    region = {"region": "us-east-1", "instanceTypes": [{"type": "gpu", "sizes": [size]}]}
+    listings, rejects = read("aws", answer({"config": {"regions": [region]}}))
+    assert listings == []
+    assert [r.reason for r in rejects] == ["no_linux_price"]
+
+
+COLUMNS = [
+    "SKU", "OfferTermCode", "RateCode", "TermType", "PriceDescription", "EffectiveDate", "StartingRange",
+    "EndingRange", "Unit", "PricePerUnit", "Currency", "LeaseContractLength", "PurchaseOption",
+    "OfferingClass", "Location", "Instance Type", "Tenancy", "Operating System", "CapacityStatus",
+    "Pre Installed S/W", "Region Code", "MarketOption", "GPU",
+]  # fmt: skip
+
+
+def bulk(*rows, columns=COLUMNS):
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL)
+    for line in (
+        ["FormatVersion", "v1.0"],
+        ["Disclaimer", "x"],
+        ["Publication Date", "2026"],
+        ["Version", "1"],
+    ):
+        writer.writerow(line)
+    writer.writerow(["OfferCode", "AmazonEC2"])
+    writer.writerow(columns)
+    for fields in rows:
+        writer.writerow([fields.get(name, "") for name in columns])
+    return answer(out.getvalue())
+
+
+def csv_row(**fields):
+    names = {"instance": "Instance Type", "os": "Operating System", "software": "Pre Installed S/W"}
+    usual = {
+        "SKU": "S1", "OfferTermCode": "T1", "TermType": "OnDemand", "EffectiveDate": "2026-08-01",
+        "Unit": "Hrs", "PricePerUnit": "55.0400000000", "Currency": "USD", "Instance Type": "p5.48xlarge",
+        "Tenancy": "Shared", "Operating System": "Linux", "CapacityStatus": "Used",
+        "Pre Installed S/W": "NA", "Region Code": "us-east-1", "MarketOption": "OnDemand", "GPU": "8",
+    }  # fmt: skip
+    return usual | {names.get(name, name): value for name, value in fields.items()}
+
+
+def reserved(code, option, lease="1yr", **fields):
+    return csv_row(
+        TermType="Reserved", OfferTermCode=code, LeaseContractLength=lease, PurchaseOption=option,
+        OfferingClass="standard", **fields,
+    )  # fmt: skip
+
+
+def test_the_bulk_list_adds_up_reservations():
+    listings, rejects = read(
+        "aws",
+        bulk(
+            csv_row(),
+            reserved("R1", "No Upfront", PricePerUnit="35.0"),
+            reserved("R2", "All Upfront", Unit="Quantity", PricePerUnit="300000"),
+            reserved("R2", "All Upfront", PricePerUnit="0.0000000000"),
+            reserved("R3", "Partial Upfront", lease="3yr", PricePerUnit="10.0"),
+            reserved("R3", "Partial Upfront", lease="3yr", Unit="Quantity", PricePerUnit="262800"),
+            csv_row(SKU="S2", os="Windows"),
+            csv_row(SKU="S3", Tenancy="Dedicated"),
+            csv_row(SKU="S4", CapacityStatus="UnusedCapacityReservation"),
+            csv_row(SKU="S5", software="SQL Web"),
+            csv_row(SKU="S6", MarketOption="CapacityBlock"),
+            csv_row(SKU="S7", instance="m5.large"),
+        ),
+    )
+    assert rejects == []
+    assert [(r.price_kind, r.term_days, r.tier, r.native_unit, r.native_price) for r in listings] == [
+        ("on_demand", None, None, "instance_hour", Decimal("55.04")),
+        ("reserved", 365, "standard no upfront", "instance_hour", Decimal(35)),
+        ("reserved", 365, "standard all upfront", "instance_term", Decimal(300000)),
+        ("reserved", 1095, "standard partial upfront", "instance_term", Decimal(262800 + 262800)),
+    ]
+
+
+def test_bulk_columns_may_move_and_a_coming_price_carries_its_day():
+    moved = list(reversed(COLUMNS))
+    moved.remove("MarketOption")
+    listings, _ = read("aws", bulk(csv_row(EffectiveDate="2026-12-01"), columns=moved))
+    assert short(listings) == [("p5.48xlarge", "on_demand", "us-east-1", "55.04")]
+    assert listings[0].effective_from == date(2026, 12, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([reserved("R2", "All Upfront", Unit="Quantity", PricePerUnit="300000")], "incomplete_terms"),
+        ([reserved("R1", "No Upfront", PricePerUnit="0")], "zero_price"),
+        ([reserved("R1", "No Upfront", lease="5yr", PricePerUnit="9")], "unreadable_term"),
+        ([csv_row(), csv_row(PricePerUnit="60")], "incomplete_terms"),
+    ],
+)
+def test_terms_that_do_not_add_up_are_refused(rows, reason):
+    listings, rejects = read("aws", bulk(*rows))
+    assert listings == []
+    assert [r.reason for r in rejects] == [reason]
+
+
+def test_bulk_on_demand_rows_do_not_repeat_the_small_lists():
+    listings, _ = read(
+        "aws", on_demand(row()), bulk(csv_row(), reserved("R1", "No Upfront", PricePerUnit="35"))
+    )
+    assert [r.price_kind for r in listings] == ["on_demand", "reserved"]
+
+
+def test_the_bulk_list_is_read_in_bounded_memory():
+    many = bulk(csv_row(), *(csv_row(instance="m5.large", SKU=f"M{at}") for at in range(30_000)))
+    tracemalloc.start()
+    listings = list(read_aws([many], source_config("aws")))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(listings) == 1
+    assert peak < len(many.body) / 4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>Access Denied</html>",
+        '{"regions": {"US East (N. Virginia)": {"p5',
+        {"regions": {}},
+        {"regions": []},
+        {"regions": {VIRGINIA: {"a": {"Type": "p5.48xlarge", "price": "55"}}}},
+        {"regions": {VIRGINIA: {"a": row(**{"Instance Type": "m5.large"})}}},
+        {"config": {"regions": [{"region": "us-east-1", "types": []}]}},
+        {"config": {"regions": [{"instanceTypes": []}]}},
+        "callback({not json});",
+        '"FormatVersion","v1.0"\n"a","b"\n',
+        '"FormatVersion","v1.0"\n"SKU","OfferTermCode","TermType"\n"x","y","z"\n',
+        "[]",
+    ],
+)
+def test_another_shape_is_a_clear_failure(body):
+    with pytest.raises(SourceChangedError):
+        read("aws", answer(body))
