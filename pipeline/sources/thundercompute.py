@@ -1,0 +1,181 @@
+"""Thunder Compute: GPUs in two modes, from the pricing page's cards or its JSON-LD products."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from bs4 import BeautifulSoup, Tag
+
+from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.cards import cards
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.html import page, text_of
+from pipeline.sources.prices import NoPriceError, price_in_cell, price_of
+
+_MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
+_PRICE = re.compile(
+    r"\bGPU ?/ ?(?:hr|hour)\b[\s():]{0,6}(?P<after>\$ ?\d[\d,.]*)"
+    r"|(?P<before>\$ ?\d[\d,.]*) ?/ ?GPU ?/ ?(?:hr|hour)\b",
+    re.IGNORECASE,
+)
+_END = re.compile(_PRICE.pattern + r"|\bcontact\b", re.IGNORECASE)
+_MODE_ATTRIBUTES = ("id", "aria-label", "aria-labelledby", "data-mode", "data-tier")
+MAX_JSON_LD_DEPTH = 8
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """GPUs by the hour, per mode (``tier``) where the page names the mode.
+
+    What the page shows comes first; JSON-LD is read where there are no cards. Storage, vCPUs and snapshots
+    are not ours and are passed over. Raises SourceChangedError when no GPU is found.
+    """
+    rows = 0
+    for answer in answers:
+        for row in _read_answer(answer, config):
+            rows += 1
+            yield row
+    if not rows:
+        raise SourceChangedError(f"{config.name}: no GPU in a card or in JSON-LD")
+
+
+def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    if answer.text().lstrip().startswith(("{", "[")):
+        yield from _read_products(answer.json(), answer, config)
+        return
+    soup = page(answer)
+    shown = list(_read_cards(soup, answer, config))
+    yield from shown
+    if not shown:
+        for script in soup.find_all("script", type="application/ld+json"):
+            yield from _read_products(_json_ld(script, answer), answer, config)
+
+
+def _listing(
+    label: str, price: Decimal, currency: str, tier: str | None, answer: Answer, **more: Any
+) -> Listing:
+    return Listing(
+        raw_label=label,
+        gpu_count=1,
+        price_kind="on_demand",
+        native_price=price,
+        native_currency=currency,
+        native_unit="gpu_hour",
+        answer=answer,
+        tier=tier,
+        **more,
+    )
+
+
+def _mode(text: str, config: SourceConfig) -> str | None:
+    """The one mode that a text names; None where it names none or both."""
+    found = [
+        mode
+        for mode, words in config.settings["modes"].items()
+        if any(re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) for word in words)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _read_cards(soup: BeautifulSoup, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    for element, text in cards(soup, _MARK, _END):
+        found = _MARK.search(text)
+        label = text[: found.start()].strip() if found else ""
+        if found is None or not label or len(label) > 60 or "$" in label:
+            detail = f"not a GPU's name, its memory and its price: {text[:80]!r}"
+            yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+            continue
+        around = _mode_around(element, config)
+        yield from _read_card(label, text, found, around, answer, config)
+
+
+def _read_card(
+    label: str, text: str, found: re.Match[str], around: str | None, answer: Answer, config: SourceConfig
+) -> Iterator[Listing | Reject]:
+    prices = list(_PRICE.finditer(text, found.end()))
+    if not prices:
+        reason = "not_offered" if "$" not in text else "unreadable_card"
+        yield Reject(reason=reason, detail=f"{label}: no price per GPU-hour", raw=text, answer=answer)
+        return
+    starts = [0, *(price.end() for price in prices)]
+    tiers = [
+        _mode(text[start : price.start()], config) or around
+        for start, price in zip(starts, prices, strict=False)
+    ]
+    if len(set(tiers)) != len(prices):
+        detail = f"{label}: several prices without a name"
+        yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+        return
+    for tier, found_price in zip(tiers, prices, strict=True):
+        try:
+            price, currency = price_in_cell(found_price["after"] or found_price["before"])
+        except NoPriceError as error:
+            yield Reject(reason=error.reason, detail=f"{label}: {error}", raw=text, answer=answer)
+            continue
+        yield _listing(label, price, currency, tier, answer, context={"vram_gb": float(found["vram"])})
+
+
+def _mode_around(element: Tag, config: SourceConfig) -> str | None:
+    """The mode that the elements around a card are named after, or else the last heading that names one."""
+    for part in (element, *element.parents):
+        named = " ".join(str(part.get(name) or "") for name in _MODE_ATTRIBUTES)
+        if mode := _mode(re.sub(r"[-_]", " ", named), config):
+            return mode
+    for heading in element.find_all_previous(["h1", "h2", "h3", "h4"]):
+        if mode := _mode(text_of(heading), config):
+            return mode
+    return None
+
+
+def _json_ld(script: Tag, answer: Answer) -> Any:
+    try:
+        return json.loads(script.get_text(), parse_float=Decimal)
+    except ValueError as error:
+        raise SourceChangedError(f"{answer.url}: its JSON-LD cannot be read ({error})") from error
+
+
+def _read_products(held: Any, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    for product in _products(held):
+        name = str(product.get("name") or "")
+        if any(word in name.casefold() for word in config.settings["extras"]):
+            continue
+        offers = product.get("offers")
+        for offer in offers if isinstance(offers, list) else [offers]:
+            yield _read_offer(name, offer if isinstance(offer, dict) else {}, product, answer, config)
+
+
+def _products(held: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Every Product node, however a page nests them (lists, @graph, itemListElement)."""
+    if depth > MAX_JSON_LD_DEPTH:
+        return
+    if isinstance(held, list):
+        for part in held:
+            yield from _products(part, depth + 1)
+    elif isinstance(held, dict):
+        kinds = held.get("@type")
+        if "Product" in (kinds if isinstance(kinds, list) else [kinds]):
+            yield held
+        for key in ("@graph", "itemListElement", "item", "mainEntity", "hasVariant"):
+            yield from _products(held.get(key), depth + 1)
+
+
+def _read_offer(
+    name: str, offer: Mapping[str, Any], product: dict[str, Any], answer: Answer, config: SourceConfig
+) -> Listing | Reject:
+    terms = offer.get("priceSpecification")
+    terms = terms if isinstance(terms, dict) else {}
+    unit = str(terms.get("unitCode") or terms.get("unitText") or offer.get("unitCode") or "hour").casefold()
+    if not name or "lowPrice" in offer or unit not in config.settings["hour_units"]:
+        detail = f"{name or 'a product without a name'}: not one price per hour (unit {unit!r})"
+        return Reject(reason="unknown_terms", detail=detail, raw=product, answer=answer)
+    currency = offer.get("priceCurrency") or terms.get("priceCurrency")
+    if not isinstance(currency, str):
+        detail = f"{name}: the price names no currency"
+        return Reject(reason="missing_field", detail=detail, raw=product, answer=answer)
+    try:
+        price = price_of(offer.get("price", terms.get("price")))
+    except NoPriceError as error:
+        return Reject(reason=error.reason, detail=f"{name}: {error}", raw=product, answer=answer)
+    tier = _mode(f"{name} {offer.get('name') or ''} {product.get('category') or ''}", config)
+    return _listing(name, price, currency, tier, answer)

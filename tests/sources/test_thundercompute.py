@@ -1,0 +1,135 @@
+"""Thunder Compute's two modes, as cards and as JSON-LD products."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipeline.sources.base import Listing, SourceChangedError
+from tests.sources.helpers import answer, page, read
+
+
+def variant(old: str, new: str) -> str:
+    text = page("thundercompute", "pricing.html")
+    assert old in text
+    return text.replace(old, new)
+
+
+def prices(listings: list[Listing]) -> dict[tuple[str, str | None], Decimal]:
+    return {(row.raw_label, row.tier): row.native_price for row in listings}
+
+
+def product(name: str, price: Any, **offer: Any) -> dict[str, Any]:
+    terms = {"@type": "Offer", "price": price, "priceCurrency": "USD"} | offer
+    return {"@type": "Product", "name": name, "offers": terms}
+
+
+def json_ld(*products: dict[str, Any]) -> str:
+    return f'<html><script type="application/ld+json">{json.dumps(list(products))}</script></html>'
+
+
+def test_the_same_gpu_is_told_apart_by_its_mode() -> None:
+    listings, rejects = read("thundercompute", answer(page("thundercompute", "pricing.html")))
+    assert prices(listings) == {
+        ("RTX A6000", "prototyping"): Decimal("0.35"),
+        ("A100 80GB", "prototyping"): Decimal("0.78"),
+        ("L40", "prototyping"): Decimal("0.89"),
+        ("H100 PCIe", "prototyping"): Decimal("1.38"),
+        ("L40", "production"): Decimal("1.39"),
+        ("A100 80GB NVLink", "production"): Decimal("1.79"),
+        ("H100 PCIe NVLink", "production"): Decimal("2.49"),
+    }
+    assert [reject.reason for reject in rejects] == ["not_offered"]
+    assert listings[0].context == {"vram_gb": 48}
+
+
+def test_a_page_without_modes_has_no_tier() -> None:
+    text = variant("<h2>Prototyping</h2>", "<h2>On demand</h2>").replace("<h2>Production</h2>", "")
+    listings, _ = read("thundercompute", answer(text))
+    assert {row.tier for row in listings} == {None}
+
+
+def test_modes_may_stand_in_tab_panels_or_in_the_card() -> None:
+    text = """<button>Prototyping</button><button>Production</button>
+    <div role="tabpanel" id="panel-production"><div><b>H100 PCIe</b> VRAM 80 GB GPU/hr (*) $3.20</div></div>
+    <div><b>A100</b> VRAM 80 GB <i>Prototyping</i> GPU/hr $1.09 <i>Production</i> $1.89/GPU/hr</div>"""
+    listings, rejects = read("thundercompute", answer(text))
+    assert not rejects
+    assert prices(listings) == {
+        ("H100 PCIe", "production"): Decimal("3.20"),
+        ("A100", "prototyping"): Decimal("1.09"),
+        ("A100", "production"): Decimal("1.89"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("shown", "reason"),
+    [
+        ("<strong>Contact us</strong>", "not_offered"),
+        ("<strong>$0.00</strong>", "zero_price"),
+        ("<strong>$1.38</strong> GPU/hr <strong>$1.50</strong>", "unreadable_card"),
+        ("<strong>1.38</strong>", "not_offered"),
+    ],
+)
+def test_a_card_that_is_not_clear_is_rejected(shown: str, reason: str) -> None:
+    listings, rejects = read("thundercompute", answer(variant("<strong>$1.38</strong>", shown)))
+    assert ("H100 PCIe", "prototyping") not in prices(listings)
+    assert prices(listings)["L40", "production"] == Decimal("1.39")
+    assert reason in [reject.reason for reject in rejects]
+
+
+def test_json_ld_products() -> None:
+    text = json_ld(
+        product("NVIDIA A100 80GB (Prototyping)", "0.90"),
+        product("NVIDIA A100 80GB (Production)", 1.79),
+        product("NVIDIA H100 80GB (PCIe) On-demand", "1.38"),
+        product("Additional storage", "0.03"),
+    )
+    listings, rejects = read("thundercompute", answer(text))
+    assert not rejects
+    assert prices(listings) == {
+        ("NVIDIA A100 80GB (Prototyping)", "prototyping"): Decimal("0.90"),
+        ("NVIDIA A100 80GB (Production)", "production"): Decimal("1.79"),
+        ("NVIDIA H100 80GB (PCIe) On-demand", None): Decimal("1.38"),
+    }
+
+
+def test_json_ld_may_be_nested_or_alone() -> None:
+    graph = {"@graph": [{"@type": "ItemList", "itemListElement": [{"item": product("L40", 0.79)}]}]}
+    listings, _ = read("thundercompute", answer(json_ld(graph)))
+    assert prices(listings) == {("L40", None): Decimal("0.79")}
+    listings, _ = read("thundercompute", answer([product("L40", "0.79", priceCurrency="EUR")]))
+    assert listings[0].native_currency == "EUR"
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        (product("L40", "0"), "zero_price"),
+        (product("L40", None), "not_offered"),
+        (product("L40", "0.79", priceCurrency=None), "missing_field"),
+        (product("L40", "570", priceSpecification={"unitCode": "MON"}), "unknown_terms"),
+        (product("L40", "0.79", lowPrice="0.50"), "unknown_terms"),
+        (product("", "0.79"), "unknown_terms"),
+    ],
+)
+def test_a_product_that_is_not_an_hourly_price_is_rejected(node: dict[str, Any], reason: str) -> None:
+    listings, rejects = read("thundercompute", answer(json_ld(node)))
+    assert not listings
+    assert [reject.reason for reject in rejects] == [reason]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html><body>Just a moment</body></html>",
+        '<script type="application/ld+json">[{"@type": "Product"</script>',
+        '{"pricing": {"a6000": 0.35}}',
+        '[{"@type": "Pro',
+        json_ld({"@type": "WebPage", "name": "Pricing"}),
+    ],
+)
+def test_what_shows_no_gpu_is_a_change(body: str) -> None:
+    with pytest.raises(SourceChangedError):
+        read("thundercompute", answer(body))
