@@ -1,0 +1,144 @@
+"""Vultr: cloud GPU plans, sold in fractions of a card, and bare metal known by its plan id.
+
+Prices are per hour of the whole plan and the same wherever it can be deployed.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import items_of
+from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.text import UnreadableError, number
+
+PRICES: tuple[tuple[str, PriceKind, str], ...] = (
+    ("hourly_cost", "on_demand", "deploy_ondemand"),
+    ("hourly_cost_preemptible", "spot", "deploy_preemptible"),
+)
+"""Price fields of a plan: field, kind, and the field that says whether it can be deployed so."""
+
+MIB_PER_GIB = 1024
+
+
+class _RowError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The next page, where the answer names its cursor."""
+    body = answer.json()
+    meta = body.get("meta") if isinstance(body, dict) else None
+    links = meta.get("links") if isinstance(meta, dict) else None
+    cursor = links.get("next") if isinstance(links, dict) else None
+    if not isinstance(cursor, str) or not cursor:
+        return []
+    parts = urlsplit(answer.url)
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "cursor"]
+    return [Request(urlunsplit(parts._replace(query=urlencode([*query, ("cursor", cursor)]))))]
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """One listing per GPU plan, price kind and location. Plans without a GPU are not read.
+
+    A plan that can be deployed nowhere keeps one listing without region, ``available`` False.
+    """
+    found = False
+    for answer in answers:
+        for plan in items_of(answer, "plans", "plans_metal"):
+            for row in _plan(plan, answer, config):
+                found = True
+                yield row
+    if not found:
+        raise SourceChangedError(f"{answers[0].url if answers else 'vultr'}: no plan with a GPU")
+
+
+def _plan(plan: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    plan_id = plan.get("id")
+    try:
+        if not isinstance(plan_id, str):
+            raise _RowError("incomplete_row", "a plan without id")
+        if plan.get("type") == "vcg" or "gpu_type" in plan:
+            offers = _offers(plan, answer, config, *_cloud_gpu(plan, config))
+        elif "gpu" in plan_id.lower().split("-"):
+            offers = _offers(plan, answer, config, plan_id, None, {})
+        else:
+            return
+    except _RowError as error:
+        yield Reject(reason=error.reason, detail=f"{plan_id}: {error}", raw=plan, answer=answer)
+        return
+    yield from offers
+
+
+def _cloud_gpu(plan: dict[str, Any], config: SourceConfig) -> tuple[str, float, dict[str, float]]:
+    """Label, number of GPUs (a fraction for a slice) and memory per GPU of a cloud GPU plan."""
+    gpu_type = plan.get("gpu_type")
+    if not isinstance(gpu_type, str) or not gpu_type:
+        raise _RowError("incomplete_row", "the plan has no gpu_type")
+    whole = config.settings["vram_gb_per_gpu"].get(gpu_type)
+    if whole is None:
+        raise _RowError(
+            "unknown_gpu_type", f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml"
+        )
+    try:
+        count = number(plan.get("gpu_vram_gb")) / number(whole)
+    except UnreadableError as error:
+        raise _RowError("gpu_count_unknown", f"gpu_vram_gb: {error}") from error
+    if count <= 0 or (count > 1 and count != count.to_integral_value()):
+        raise _RowError(
+            "gpu_count_unknown", f"{plan['gpu_vram_gb']} GB are no number of {whole} GB {gpu_type}"
+        )
+    return gpu_type, float(count), {"vram_gb": float(whole)}
+
+
+def _offers(
+    plan: dict[str, Any],
+    answer: Answer,
+    config: SourceConfig,
+    label: str,
+    gpu_count: float | None,
+    context: dict[str, float],
+) -> Iterator[Listing | Reject]:
+    for name, kind, deployable in PRICES:
+        if kind == "spot" and plan.get(name) is None:
+            continue
+        try:
+            if plan.get(deployable) is False:
+                raise NoPriceError("not_offered", f"{deployable} is false")
+            price = price_of(plan.get(name))
+        except NoPriceError as none:
+            yield Reject(reason=none.reason, detail=f"{plan['id']} {name}: {none}", raw=plan, answer=answer)
+            continue
+        for region, available in _where(plan):
+            yield Listing(
+                raw_label=label,
+                label_kind="gpu_name" if gpu_count else "instance_type",
+                instance_type=plan["id"],
+                gpu_count=gpu_count,
+                price_kind=kind,
+                native_price=price,
+                native_currency=config.currency,
+                native_unit="instance_hour",
+                answer=answer,
+                context=context,
+                region=region,
+                available=available,
+                vcpus=optional_number(plan.get("vcpu_count", plan.get("cpu_threads"))),
+                ram_gib=_times(plan.get("ram"), 1 / MIB_PER_GIB),
+                local_disk_gb=_times(plan.get("disk"), optional_number(plan.get("disk_count")) or 1),
+            )
+
+
+def _where(plan: dict[str, Any]) -> list[tuple[str | None, bool | None]]:
+    locations = plan.get("locations")
+    if not isinstance(locations, list):
+        return [(None, None)]
+    return [(str(region), True) for region in dict.fromkeys(locations)] or [(None, False)]
+
+
+def _times(value: Any, factor: float) -> float | None:
+    amount = optional_number(value)
+    return None if amount is None else amount * factor

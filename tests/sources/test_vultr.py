@@ -1,0 +1,139 @@
+"""Vultr: slices of a card, bare metal known by its id, and pages."""
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources import source_config, source_module
+from pipeline.sources.base import SourceChangedError
+
+from .helpers import answer, capture, page, read
+
+
+def plan(**changes):
+    return {
+        "id": "vcg-a100-12c-120g-80vram",
+        "vcpu_count": 12,
+        "ram": 122880,
+        "disk": 1400,
+        "hourly_cost": 2.397,
+        "type": "vcg",
+        "locations": ["ewr"],
+        "gpu_vram_gb": 80,
+        "gpu_type": "NVIDIA_A100",
+    } | changes
+
+
+def metal(**changes):
+    return {
+        "id": "vbm-112c-2048gb-8-h100-gpu",
+        "hourly_cost": 23.92,
+        "hourly_cost_preemptible": 18.4,
+        "locations": ["sea"],
+    } | changes
+
+
+def test_captured_slices():
+    listings, rejects = read("vultr", answer(capture("vultr_plans_vcg.json")))
+    found = {r.instance_type: (r.gpu_count, r.native_price, r.region) for r in listings}
+    assert found == {
+        "vcg-a100-1c-6g-4vram": (0.05, Decimal("0.123"), "ewr"),
+        "vcg-a100-6c-60g-40vram": (0.5, Decimal("1.397"), "ewr"),
+        "vcg-a100-12c-120g-80vram": (1, Decimal("2.397"), "ewr"),
+    }
+    assert len(listings) == 3
+    assert rejects == []
+
+
+def test_captured_bare_metal():
+    listings, rejects = read("vultr", answer(capture("vultr_plans_metal.json")))
+    found = {(r.raw_label, r.price_kind): (r.native_price, r.region) for r in listings}
+    assert found == {
+        ("vbm-256c-2048gb-8-mi300x-gpu", "on_demand"): (Decimal("17.52"), "ord"),
+        ("vbm-256c-2048gb-8-mi300x-gpu", "spot"): (Decimal("14.72"), "ord"),
+        ("vbm-112c-2048gb-8-h100-gpu", "on_demand"): (Decimal("23.92"), "sea"),
+        ("vbm-112c-2048gb-8-h100-gpu", "spot"): (Decimal("18.4"), "sea"),
+    }
+    assert {(r.label_kind, r.gpu_count) for r in listings} == {("instance_type", None)}
+    assert rejects == []
+
+
+def test_plans_without_gpu_are_not_ours():
+    cpu = {"id": "vc2-1c-1gb", "type": "vc2", "hourly_cost": 0.007, "locations": ["ewr"]}
+    listings, rejects = read("vultr", answer({"plans": [cpu, plan()]}))
+    assert [r.instance_type for r in listings] == ["vcg-a100-12c-120g-80vram"]
+    assert rejects == []
+
+
+def test_bare_lists_of_both_kinds_are_told_apart_by_content():
+    listings, _ = read("vultr", answer([plan()]), answer([metal()]))
+    assert [(r.label_kind, r.price_kind) for r in listings] == [
+        ("gpu_name", "on_demand"),
+        ("instance_type", "on_demand"),
+        ("instance_type", "spot"),
+    ]
+
+
+def test_one_listing_per_location():
+    listings, _ = read("vultr", answer([plan(locations=["ewr", "ord", "ewr"])]))
+    assert [(r.region, r.available) for r in listings] == [("ewr", True), ("ord", True)]
+    listings, _ = read("vultr", answer([plan(locations=[])]))
+    assert [(r.region, r.available) for r in listings] == [(None, False)]
+    bare = plan()
+    del bare["locations"]
+    listings, _ = read("vultr", answer([bare]))
+    assert [(r.region, r.available) for r in listings] == [(None, None)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "offers", "reasons"),
+    [
+        ({"hourly_cost": "2.397", "gpu_vram_gb": "160"}, 1, []),
+        ({"hourly_cost": 0}, 0, ["zero_price"]),
+        ({"hourly_cost": None}, 0, ["not_offered"]),
+        ({"hourly_cost": "free"}, 0, ["unreadable_price"]),
+        ({"hourly_cost_preemptible": 1.2}, 2, []),
+        ({"hourly_cost_preemptible": 0}, 1, ["zero_price"]),
+        ({"hourly_cost_preemptible": 1.2, "deploy_preemptible": False}, 1, ["not_offered"]),
+        ({"hourly_cost_preemptible": 1.2, "deploy_ondemand": False}, 1, ["not_offered"]),
+        ({"gpu_type": "NVIDIA_X9000"}, 0, ["unknown_gpu_type"]),
+        ({"gpu_type": None}, 0, ["incomplete_row"]),
+        ({"gpu_vram_gb": 0}, 0, ["gpu_count_unknown"]),
+        ({"gpu_vram_gb": None}, 0, ["gpu_count_unknown"]),
+        ({"gpu_vram_gb": 120}, 0, ["gpu_count_unknown"]),
+        ({"id": None}, 0, ["incomplete_row"]),
+    ],
+)
+def test_variants_of_a_plan(changes, offers, reasons):
+    listings, rejects = read("vultr", answer({"plans": [plan(**changes)], "extra": 1}))
+    assert len(listings) == offers
+    assert [r.reason for r in rejects] == reasons
+
+
+def test_next_page_keeps_the_query():
+    config, module = source_config("vultr"), source_module("vultr")
+    body = {"plans": [plan()], "meta": {"links": {"next": "bmV4dA==", "prev": ""}}}
+    first = answer(body, url="https://api.vultr.com/v2/plans?type=vcg&per_page=500")
+    (request,) = module.next_requests(first, config)
+    assert request.url == "https://api.vultr.com/v2/plans?type=vcg&per_page=500&cursor=bmV4dA%3D%3D"
+    (again,) = module.next_requests(answer(body, url=request.url), config)
+    assert again.url == request.url
+    assert module.next_requests(answer(page("vultr", "plans_vcg.json")), config) == []
+    assert module.next_requests(answer([plan()]), config) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"plans": []}',
+        json.dumps({"plans": [plan()]})[:-10],
+        '{"error": "Unauthorized", "status": 401}',
+        "<html><body>Just a moment...</body></html>",
+        '{"plans": [1]}',
+        "[]",
+    ],
+)
+def test_another_shape_fails_the_source(body):
+    with pytest.raises(SourceChangedError):
+        read("vultr", answer(body))
