@@ -1,0 +1,150 @@
+"""Azure: items of the Retail Prices API, in pages. The GPU follows from the size (armSkuName).
+
+What an item is for stands in its text fields: Windows in productName, Spot and Low Priority at the end of
+meterName. Sizes that are no GPU sizes (settings.gpu_sizes) are not ours and are skipped.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date
+from decimal import Decimal
+from typing import Any
+
+from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import items_of
+from pipeline.sources.text import UnreadableError, number
+
+_MANDATORY = (
+    "armSkuName",
+    "armRegionName",
+    "retailPrice",
+    "unitOfMeasure",
+    "meterName",
+    "productName",
+    "type",
+)
+
+
+class _NotAnOfferError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The next page, until there is none."""
+    try:
+        body = answer.json()
+    except SourceChangedError:
+        return []
+    link = body.get("NextPageLink") if isinstance(body, dict) else None
+    return [Request(link)] if isinstance(link, str) and link and link != answer.url else []
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Every Linux price of a GPU size. Raises SourceChangedError when no item has the mandatory fields."""
+    gpu_items = 0
+    for answer in answers:
+        items = items_of(answer, "Items")
+        if items and not any(all(name in item for name in _MANDATORY) for item in items):
+            raise SourceChangedError(f"{answer.url}: no item has all of {', '.join(_MANDATORY)}")
+        for item in items:
+            if not re.fullmatch(config.settings["gpu_sizes"], str(item.get("armSkuName", ""))):
+                continue
+            gpu_items += 1
+            try:
+                yield _listing(item, answer, config)
+            except _NotAnOfferError as problem:
+                detail = f"{item['armSkuName']} in {item.get('armRegionName')}: {problem}"
+                yield Reject(reason=problem.reason, detail=detail, raw=item, answer=answer)
+    if not gpu_items:
+        raise SourceChangedError("no item of a GPU size in any answer of Azure")
+
+
+def _listing(item: Mapping[str, Any], answer: Answer, config: SourceConfig) -> Listing:
+    missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
+    if missing:
+        raise _NotAnOfferError("missing_field", f"without {', '.join(missing)}")
+    _refuse_other_products(item)
+    term_days = _term_days(item, config)
+    region = str(item["armRegionName"])
+    restricted = region.startswith(tuple(config.settings["restricted_region_prefixes"]))
+    return Listing(
+        raw_label=item["armSkuName"],
+        instance_type=item["armSkuName"],
+        label_kind="instance_type",
+        gpu_count=None,
+        price_kind="reserved" if term_days else "spot" if _is_spot(item) else "on_demand",
+        native_price=_price(item["retailPrice"]),
+        native_currency=str(item.get("currencyCode") or config.currency),
+        native_unit="instance_term" if term_days else "instance_hour",
+        answer=answer,
+        term_days=term_days,
+        region=region,
+        effective_from=_effective_from(item, answer),
+        flag_reason="restricted_region" if restricted else None,
+    )
+
+
+def _refuse_other_products(item: Mapping[str, Any]) -> None:
+    """Meters that carry the same size but are not a Linux machine that anyone can rent."""
+    product, meter = str(item["productName"]), str(item["meterName"])
+    if item.get("serviceName") not in (None, "Virtual Machines"):
+        raise _NotAnOfferError("other_service", f"of the service {item['serviceName']!r}")
+    if "windows" in product.lower():
+        raise _NotAnOfferError("windows_meter", f"a Windows meter: {product!r}")
+    if "cloudservices" in product.replace(" ", "").lower():
+        raise _NotAnOfferError("cloud_services_meter", f"a meter of Cloud Services: {product!r}")
+    if meter.lower().endswith("low priority"):
+        raise _NotAnOfferError("low_priority", f"Low Priority is for Azure Batch only: {meter!r}")
+    if meter.lower().endswith("expired"):
+        raise _NotAnOfferError("expired_meter", f"an expired meter: {meter!r}")
+    if item["type"] == "DevTestConsumption":
+        raise _NotAnOfferError("dev_test", "only for Dev/Test subscriptions")
+    if item["type"] not in ("Consumption", "Reservation"):
+        raise _NotAnOfferError("unknown_type", f"of type {item['type']!r}")
+    if item["unitOfMeasure"] not in ("1 Hour", "1/Hour"):
+        raise _NotAnOfferError("unknown_unit", f"a price per {item['unitOfMeasure']!r}")
+    if _is_tiered(item):
+        raise _NotAnOfferError("volume_tier", f"only above {item['tierMinimumUnits']} units")
+
+
+def _is_tiered(item: Mapping[str, Any]) -> bool:
+    try:
+        return number(item.get("tierMinimumUnits") or 0) != 0
+    except UnreadableError:
+        return True
+
+
+def _is_spot(item: Mapping[str, Any]) -> bool:
+    return any(str(item.get(name, "")).lower().endswith(" spot") for name in ("meterName", "skuName"))
+
+
+def _term_days(item: Mapping[str, Any], config: SourceConfig) -> int | None:
+    if item["type"] != "Reservation":
+        return None
+    try:
+        return int(config.settings["term_days"][item.get("reservationTerm")])
+    except KeyError:
+        term = item.get("reservationTerm")
+        raise _NotAnOfferError("unreadable_term", f"a reservation for {term!r}") from None
+
+
+def _price(value: Any) -> Decimal:
+    try:
+        price = number(value)
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_price", str(error)) from error
+    if price <= 0:
+        raise _NotAnOfferError("zero_price" if price == 0 else "unreadable_price", f"the price is {price}")
+    return price
+
+
+def _effective_from(item: Mapping[str, Any], answer: Answer) -> date | None:
+    """The day from which the price holds, where it is still to come."""
+    try:
+        day = date.fromisoformat(str(item.get("effectiveStartDate", ""))[:10])
+    except ValueError:
+        return None
+    return day if day > answer.observed_at.astimezone(UTC).date() else None

@@ -1,0 +1,143 @@
+import json
+from collections import Counter
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources import source_config
+from pipeline.sources.azure import next_requests
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, capture, page, read
+
+
+def item(**fields):
+    return {
+        "armSkuName": "Standard_ND96isr_H100_v5",
+        "armRegionName": "eastus",
+        "retailPrice": 98.32,
+        "unitOfMeasure": "1 Hour",
+        "meterName": "ND96isrH100v5",
+        "productName": "Virtual Machines NDsr H100 v5 Series",
+        "type": "Consumption",
+        **fields,
+    }
+
+
+def reservation(**fields):
+    return item(type="Reservation", retailPrice=500000, **fields)
+
+
+def test_the_capture():
+    listings, rejects = read("azure", answer(capture("azure_retail_items_trimmedfields_2026-10.json")))
+    assert Counter(row.price_kind for row in listings) == {"on_demand": 15, "spot": 10}
+    assert Counter(r.reason for r in rejects) == {"windows_meter": 9, "low_priority": 5}
+    found = {(r.instance_type, r.region, r.price_kind): str(r.native_price) for r in listings}
+    assert found["Standard_NC48ads_A100_v4", "eastus", "on_demand"] == "7.346"
+    assert found["Standard_ND96isr_H100_v5", "japaneast", "on_demand"] == "142.564"
+    assert found["Standard_ND96isr_H100_v5", "spaincentral", "spot"] == "23.620397"
+    assert found["Standard_NC24ads_A100_v4", "eastus", "spot"] == "0.67877"
+    assert found["Standard_ND96isr_H200_v5", "uksouth", "spot"] == "106.0"
+    assert ("Standard_NC80adis_H100_v5", "southcentralus", "on_demand") not in found
+    assert [r.region for r in listings if r.flag_reason == "restricted_region"] == ["usgovvirginia"]
+
+
+def test_the_pages_follow_one_another():
+    config = source_config("azure")
+    first, second = (answer(page("azure", name)) for name in ("page_1.json", "page_2.json"))
+    (following,) = next_requests(first, config)
+    assert following.url == json.loads(page("azure", "index.json"))[1]["url"]
+    assert next_requests(second, config) == []
+    assert next_requests(answer("<html>busy</html>"), config) == []
+    assert next_requests(answer([item()]), config) == []
+    listings, _ = read("azure", first, second)
+    assert len(listings) == 24
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"productName": "Virtual Machines NDsr H100 v5 Series Windows"}, "windows_meter"),
+        ({"meterName": "ND96isrH100v5 Low Priority"}, "low_priority"),
+        ({"type": "DevTestConsumption"}, "dev_test"),
+        ({"productName": "NDsr H100 v5 Series Cloud Services"}, "cloud_services_meter"),
+        ({"meterName": "ND96isrH100v5 Expired"}, "expired_meter"),
+        ({"serviceName": "Azure Machine Learning"}, "other_service"),
+        ({"type": "SomethingElse"}, "unknown_type"),
+        ({"unitOfMeasure": "1/Month"}, "unknown_unit"),
+        ({"tierMinimumUnits": 100.0}, "volume_tier"),
+        ({"retailPrice": 0}, "zero_price"),
+        ({"retailPrice": "free"}, "unreadable_price"),
+        ({"retailPrice": -5}, "unreadable_price"),
+        ({"armRegionName": ""}, "missing_field"),
+        ({"meterName": None}, "missing_field"),
+        ({"type": "Reservation", "reservationTerm": "2 Weeks"}, "unreadable_term"),
+        ({"type": "Reservation"}, "unreadable_term"),
+    ],
+)
+def test_what_is_no_price_of_a_linux_machine_is_refused(fields, reason):
+    listings, rejects = read("azure", answer({"Items": [item(), item(**fields)]}))
+    assert len(listings) == 1
+    assert [r.reason for r in rejects] == [reason]
+
+
+def test_a_windows_reservation_or_spot_is_still_windows():
+    windows = {"productName": "Virtual Machines NDsr H100 v5 Series Windows"}
+    _, rejects = read(
+        "azure", answer([item(meterName="ND96isrH100v5 Spot", **windows), reservation(**windows)])
+    )
+    assert {r.reason for r in rejects} == {"windows_meter"}
+
+
+@pytest.mark.parametrize(("term", "days"), [("1 Year", 365), ("3 Years", 1095), ("5 Years", 1825)])
+def test_a_reservation_is_the_total_of_its_term(term, days):
+    (listing,), _ = read("azure", answer([reservation(reservationTerm=term)]))
+    assert (listing.price_kind, listing.native_unit, listing.term_days) == ("reserved", "instance_term", days)
+    assert listing.native_price == Decimal(500000)
+
+
+def test_optional_fields_other_currencies_and_types():
+    listings, _ = read(
+        "azure",
+        answer(
+            [
+                item(retailPrice="98.32", savingsPlan=[{"unitPrice": 60, "term": "1 Year"}]),
+                item(currencyCode="EUR", retailPrice=90),
+                item(skuName="ND96isrH100v5 Spot", retailPrice=20.5),
+                item(effectiveStartDate="2026-12-01T00:00:00Z", armRegionName="westus"),
+            ]
+        ),
+    )
+    assert [(r.price_kind, r.native_currency, str(r.native_price)) for r in listings] == [
+        ("on_demand", "USD", "98.32"),
+        ("on_demand", "EUR", "90"),
+        ("spot", "USD", "20.5"),
+        ("on_demand", "USD", "98.32"),
+    ]
+    assert [r.effective_from for r in listings] == [None, None, None, date(2026, 12, 1)]
+
+
+def test_other_sizes_are_skipped():
+    others = ("Standard_D2s_v5", "Standard_NP10s", "Standard_HB120rs_v3", "", None)
+    listings, rejects = read("azure", answer([item(), *(item(armSkuName=name) for name in others)]))
+    assert (len(listings), rejects) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>The service is unavailable.</html>",
+        '{"Items": [{"armSkuName": "Stan',
+        {"Items": []},
+        {"items": [item()]},
+        {"Items": {"0": item()}},
+        [],
+        [item(armSkuName="Standard_D2s_v5")],
+        [{name: value for name, value in item().items() if name != "retailPrice"}],
+        [{name: value for name, value in item().items() if name != "productName"}],
+        {"error": {"code": "TooManyRequests"}},
+    ],
+)
+def test_another_shape_is_a_clear_failure(body):
+    with pytest.raises(SourceChangedError):
+        read("azure", answer(body))
