@@ -1,0 +1,77 @@
+"""Baseten's instances: the price per minute belongs to the GPU memory before it."""
+
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources.base import SourceChangedError
+from tests.sources.helpers import answer, page, read
+
+PAGE = page("baseten", "pricing.html")
+PRICE = "<span>$0.10833</span>"
+
+
+def test_page_gives_gpus_per_minute_and_no_cpu_and_no_slice() -> None:
+    listings, rejects = read("baseten", answer(PAGE))
+    assert [
+        (row.raw_label, row.native_price, row.native_unit, row.context["vram_gb"]) for row in listings
+    ] == [
+        ("L4", Decimal("0.01414"), "gpu_minute", 24),
+        ("H100", Decimal("0.10833"), "gpu_minute", 80),
+    ]
+    assert (listings[1].vcpus, listings[1].ram_gib) == (26, 234)
+    assert [reject.reason for reject in rejects] == ["gpu_slice", "not_offered"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "<p>H100 80 GiB VRAM $0.10833</p>",
+        "<p>H100</p><p>80 GiB VRAM</p><p>26 vCPUs</p><p>234 GiB RAM</p><p>$0.10833 / min</p>",
+        "<p>H100</p><p>80 GiB VRAM, 26 vCPUs</p><p>$0.10833</p><p>$6.50</p>",
+    ],
+)
+def test_other_layouts_of_a_row(row: str) -> None:
+    listings, rejects = read("baseten", answer(f"{row}<p>T4 16 GiB VRAM</p><p>$0.01052</p>"))
+    assert rejects == []
+    assert [(found.raw_label, found.native_price) for found in listings] == [
+        ("H100", Decimal("0.10833")),
+        ("T4", Decimal("0.01052")),
+    ]
+
+
+def test_price_per_hour_is_kept_as_one() -> None:
+    (listing,), _ = read("baseten", answer("<p>H100</p><p>80 GiB VRAM</p><p>$6.50 / hr</p>"))
+    assert (listing.native_price, listing.native_unit) == (Decimal("6.50"), "gpu_hour")
+
+
+def test_set_of_gpus_is_one_instance_with_the_memory_of_all() -> None:
+    (listing,), _ = read("baseten", answer("<p>2x H100</p><p>160 GiB VRAM</p><p>$0.21666</p>"))
+    assert (listing.gpu_count, listing.native_unit) == (2, "instance_minute")
+    assert listing.context == {"vram_total_gb": 160}
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("", "not_offered"),
+        ("<span>Contact sales</span>", "not_offered"),
+        ("<span>€0.10833</span>", "unreadable_price"),
+        ("<span>$0.10833 / month</span>", "unreadable_price"),
+        ("<span>$0.00000</span>", "zero_price"),
+        ("<span>$0.10833</span><span>$7.77</span>", "unreadable_price"),
+        ("<span>Save 10%</span>", "unreadable_price"),
+    ],
+)
+def test_row_without_one_clear_price_never_takes_the_next_rows(cell: str, reason: str) -> None:
+    listings, rejects = read("baseten", answer(PAGE.replace(PRICE, cell)))
+    assert [row.raw_label for row in listings] == ["L4"]
+    assert [reject.reason for reject in rejects] == ["gpu_slice", reason, "not_offered"]
+
+
+@pytest.mark.parametrize(
+    "body", ["<html></html>", "{}", PAGE.replace("VRAM", "memory"), PAGE + "<p>H100 80 GiB VRAM $0.2</p>"]
+)
+def test_page_of_another_shape_fails_the_source(body: str) -> None:
+    with pytest.raises(SourceChangedError):
+        read("baseten", answer(body))
