@@ -71,6 +71,8 @@ def _card(card: Tag, answer: Answer) -> Iterator[Listing | Reject]:
     for row in rows:
         cells = [html.text_of(cell) for cell in row.select(".page-price_card_row_item_col")]
         raw = {"card": _title(card), "cells": cells}
+        if not cells:
+            continue  # the page's last row is sometimes an empty frame
         if len(cells) != len(headers):
             detail = f"{len(cells)} cells under {len(headers)} headings"
             yield Reject(reason="unexpected_cells", detail=detail, raw=raw, answer=answer)
