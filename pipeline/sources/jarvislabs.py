@@ -25,10 +25,9 @@ _GIGABYTES = re.compile(r"(\d{1,4}(?:\.\d)?) ?G(?:i?B)?", re.IGNORECASE)
 
 def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
     """The API where there is a key for it, else the page."""
-    api = config.settings["api"]
-    key = environment.get(api["key_variable"])
-    if key:
-        return [Request(api["url"], headers={"Authorization": f"Bearer {key}"})]
+    (key,) = config.key_variables
+    if environment.get(key):
+        return [Request(config.settings["api_url"], headers={"Authorization": f"Bearer ${{{key}}}"})]
     return [Request(request.url) for request in config.requests]
 
 

@@ -164,4 +164,4 @@ def test_the_key_decides_what_is_asked() -> None:
     assert [request.url for request in requests(config, {})] == ["https://jarvislabs.ai/pricing"]
     (asked,) = requests(config, {"JL_API_KEY": "k"})
     assert asked.url.endswith("/misc/server_meta")
-    assert asked.headers == {"Authorization": "Bearer k"}
+    assert asked.headers == {"Authorization": "Bearer ${JL_API_KEY}"}

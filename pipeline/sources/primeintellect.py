@@ -1,0 +1,123 @@
+"""Prime Intellect: an aggregator's offers, each with the cloud whose machine it is."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.sources.config import SourceConfig, configs
+from pipeline.sources.envelope import items_of
+from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.text import UnreadableError, whole_number
+
+_SOLD_OUT = frozenset({"unavailable", "out_of_stock", "none"})
+
+
+def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The next page, as long as ``totalCount`` says that there are offers behind this one."""
+    body = answer.json()
+    parts = urlsplit(answer.url)
+    query = dict(parse_qsl(parts.query))
+    if not isinstance(body, dict) or not body.get("items") or "page" not in query:
+        return []
+    try:
+        page, total = whole_number(query["page"]), whole_number(body["totalCount"])
+    except (KeyError, UnreadableError) as error:
+        raise SourceChangedError(f"{answer.url}: the pages cannot be counted ({error})") from error
+    if page * config.settings["page_size"] >= total:
+        return []
+    url = urlunsplit(parts._replace(query=urlencode(query | {"page": str(page + 1)})))
+    return [Request(url, headers=config.requests[0].headers)]
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Every offer with GPUs; machines without (``CPU_NODE``) are passed over.
+
+    Raises SourceChangedError when there is no offer.
+    """
+    rows = 0
+    for answer in answers:
+        for offer in _offers(answer):
+            if offer.get("gpuType") not in config.settings["not_gpus"]:
+                rows += 1
+                yield _read_offer(offer, answer, config)
+    if not rows:
+        raise SourceChangedError(f"{config.name}: no offer with GPUs")
+
+
+def _offers(answer: Answer) -> list[dict[str, Any]]:
+    """The list of offers; the older address answers an object with one list per GPU type."""
+    body = answer.json()
+    if isinstance(body, dict) and body and "items" not in body:
+        lists = list(body.values())
+        if all(isinstance(held, list) for held in lists):
+            offers = [offer for held in lists for offer in held]
+            if all(isinstance(offer, dict) and "gpuType" in offer for offer in offers):
+                return offers
+    return items_of(answer, "items")
+
+
+def _read_offer(offer: dict[str, Any], answer: Answer, config: SourceConfig) -> Listing | Reject:
+    name = f"{offer.get('provider')} {offer.get('cloudId')}"
+    held = offer.get("prices")
+    prices = held if isinstance(held, dict) else {}
+    on_demand = prices.get("onDemand")
+    try:
+        price = price_of(on_demand if on_demand is not None else prices.get("communityPrice"))
+        label, gpu_count = str(offer["gpuType"]), whole_number(offer["gpuCount"])
+    except NoPriceError as error:
+        return Reject(reason=error.reason, detail=f"{name}: {error}", raw=offer, answer=answer)
+    except (KeyError, UnreadableError) as error:
+        detail = f"{name}: no readable GPU type or count ({error})"
+        return Reject(reason="missing_field", detail=detail, raw=offer, answer=answer)
+    return Listing(
+        raw_label=label,
+        instance_type=offer.get("cloudId"),
+        gpu_count=gpu_count,
+        price_kind="spot" if offer.get("isSpot") is True else "on_demand",
+        native_price=price,
+        native_currency=prices.get("currency") or config.currency,
+        native_unit="instance_hour",
+        answer=answer,
+        context={"form_factor": str(offer["socket"])} if offer.get("socket") else {},
+        region=offer.get("region") or offer.get("country") or None,
+        available=_available(offer.get("stockStatus")),
+        tier=_tier(offer.get("security")),
+        upstream_provider=_upstream(offer.get("provider"), config),
+        interconnect=offer.get("interconnectType") or None,
+        node_network_gbps=optional_number(offer.get("interconnect")) or None,
+        vcpus=_default_count(offer.get("vcpu")),
+        ram_gib=_default_count(offer.get("memory")),
+        flag_reason=_doubt(offer),
+    )
+
+
+def _available(stock_status: Any) -> bool | None:
+    return stock_status.casefold() not in _SOLD_OUT if isinstance(stock_status, str) else None
+
+
+def _tier(security: Any) -> str | None:
+    """``secure_cloud`` and ``community_cloud`` as secure and community."""
+    return security.removesuffix("_cloud") if isinstance(security, str) and security else None
+
+
+def _upstream(name: Any, config: SourceConfig) -> str | None:
+    """The cloud whose machine it is, by the name that its own source uses where there is one."""
+    if not isinstance(name, str) or not name:
+        return None
+    source = configs().get(config.settings["upstream_sources"].get(name, ""))
+    return source.provider if source else name
+
+
+def _default_count(part: Any) -> float | None:
+    return optional_number(part.get("defaultCount")) if isinstance(part, dict) else None
+
+
+def _doubt(offer: dict[str, Any]) -> str | None:
+    """Why the price may not be what a machine costs by the hour."""
+    if offer.get("prepaidTime"):
+        return "prepaid_time"
+    parts = [part for part in (offer.get("vcpu"), offer.get("memory")) if isinstance(part, dict)]
+    if any(part.get("pricePerUnit") and part.get("defaultIncludedInPrice") is False for part in parts):
+        return "parts_priced_apart"
+    return None
