@@ -77,6 +77,7 @@ _terms AS (
         )::DECIMAL(18, 8) AS download_usd_per_gb,
         coalesce(local_disk_gb, 0) AS local_disk_gb,
         node_network_gbps,
+        ram_gib * units AS ram_gib,
         p['setup_seconds'] AS setup_seconds,
         p['image_gb'] AS image_gb,
         p['download_gbps'] / 8 AS download_gb_per_second,
@@ -117,7 +118,7 @@ QUALIFY row_number() OVER (
     PARTITION BY
         gpu_id, gpu_count, node_count, price_kind, term_days, source, tier,
         billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb, local_disk_gb,
-        node_network_gbps
+        node_network_gbps, ram_gib
     ORDER BY
         usd_per_hour + host_usd_per_hour, gpus_billed, region NULLS LAST, instance_type NULLS LAST, raw_label,
         observed_at DESC, source_url, capture_sha256, provider, native_price, native_unit

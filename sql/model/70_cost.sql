@@ -6,8 +6,6 @@ WITH _asked AS (
     SELECT s.source, k.price_kind
     FROM main.sources AS s
     CROSS JOIN (SELECT unnest(['on_demand', 'spot', 'reserved', 'serverless']) AS price_kind) AS k
-    UNION ALL
-    SELECT NULL, NULL
 ),
 
 _applying AS (
@@ -27,7 +25,7 @@ SELECT source, price_kind, map_from_entries(list((name, value) ORDER BY name)) A
 FROM _applying
 GROUP BY ALL;
 COMMENT ON MACRO TABLE cost_parameters_by_source IS
-    'The cost parameters that apply to each source and price kind, as a map from name to value: a row for the source counts before one for the price kind, and that before the default. The row without a source holds the defaults.';
+    'The cost parameters that apply to each source and price kind, as a map from name to value: a row for the source counts before one for the price kind, and that before the default.';
 
 CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, reclaim_seconds) AS
     CASE
@@ -70,9 +68,9 @@ _cost_given AS (
 ),
 
 _cost_defaults AS (
-    SELECT parameters AS p
-    FROM cost_parameters_by_source()
-    WHERE source IS NULL
+    SELECT map_from_entries(list((name, value) ORDER BY name)) AS p
+    FROM main.cost_parameters
+    WHERE applies_to = 'default'
 ),
 
 _cost_cases AS (
@@ -147,9 +145,9 @@ _cost_expected AS (
             - _work_seconds
         END AS _interruption_seconds,
         -- To the millisecond first, so that exactly one hour of floating-point sums stays one hour.
-        greatest(
+        CASE WHEN _used_seconds IS NOT NULL THEN greatest(
             ceil(round(_used_seconds, 3) / billing_increment_seconds) * billing_increment_seconds, minimum_seconds
-        ) AS _billed_seconds
+        ) END AS _billed_seconds
     FROM _cost_intervals
 ),
 

@@ -20,10 +20,13 @@ WITH _priced_cases AS (
         r.reclaim_hours, r.reclaim_wait_seconds, r.hours_per_month,
         r.native_price, r.native_currency, r.native_unit, r.fx_rate, r.fx_date,
         r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
-        p.evidence, p.evidence_run, p.assumptions AS plan_assumptions, CASE WHEN p.node_network_gbps IS NOT NULL AND r.node_network_gbps IS NULL
-            THEN list_append(r.assumptions, 'network of ' || p.node_network_gbps || ' Gbit/s per machine')
-            ELSE r.assumptions
-        END AS price_assumptions
+        p.evidence, p.evidence_run, p.assumptions AS plan_assumptions,
+        list_concat(r.assumptions, list_filter([
+            CASE WHEN p.node_network_gbps IS NOT NULL AND r.node_network_gbps IS NULL
+                THEN 'network of ' || p.node_network_gbps || ' Gbit/s per machine' END,
+            CASE WHEN coalesce(p.offload, '') <> '' AND r.ram_gib IS NULL
+                THEN 'host memory of ' || ceil(p.training_state_gib)::BIGINT || ' GiB' END
+        ], lambda text: text IS NOT NULL)) AS price_assumptions
     FROM query_table(jobs) AS j
     JOIN query_table(plans) AS p USING (job)
     JOIN main.rentals AS r
@@ -34,6 +37,8 @@ WITH _priced_cases AS (
     WHERE p.verdict IN ('fits', 'tight')
         AND p.gpu_count <= j.max_gpus
         AND list_contains(j.price_kinds, r.price_kind)
+        -- What is offloaded must find room in the hosts' memory, where the source says how much there is.
+        AND (coalesce(p.offload, '') = '' OR coalesce(r.ram_gib >= p.training_state_gib, true))
 )
 
 SELECT *

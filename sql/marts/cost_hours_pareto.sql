@@ -1,0 +1,45 @@
+-- reads: rentals, gpus, plans, workloads, cost_parameters
+WITH _workload_jobs AS (
+    SELECT
+        workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus,
+        ['on_demand', 'spot', 'reserved', 'serverless'] AS price_kinds
+    FROM main.workloads
+),
+
+_workload_plans AS (
+    SELECT w.workload AS job, p.*
+    FROM main.workloads AS w
+    JOIN main.plans AS p
+        ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
+        AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
+),
+
+_fastest_so_far AS (
+    SELECT
+        *,
+        min(hours) OVER (
+            PARTITION BY job, price_kind
+            ORDER BY total_usd, hours, gpu_count, gpu_id, source, tier NULLS LAST, term_days NULLS LAST
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS best_hours
+    FROM priced_jobs('_workload_jobs', '_workload_plans')
+),
+
+_front AS (
+    SELECT
+        *,
+        row_number() OVER _by_cost AS position,
+        lag(total_usd) OVER _by_cost AS total_usd_before,
+        lag(hours) OVER _by_cost AS hours_before
+    FROM _fastest_so_far
+    WHERE best_hours IS NULL OR hours < best_hours
+    WINDOW _by_cost AS (PARTITION BY job, price_kind ORDER BY total_usd, hours)
+)
+
+SELECT
+    job AS workload, price_kind, position, gpu_id, gpu_count, node_count, gpus_billed, provider, source, tier, term_days,
+    total_usd, hours,
+    (total_usd - total_usd_before) / (hours_before - hours) AS usd_per_hour_saved,
+    verdict, evidence
+FROM _front
+ORDER BY workload, price_kind, position

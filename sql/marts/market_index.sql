@@ -1,0 +1,44 @@
+WITH _days AS (
+    SELECT DISTINCT day FROM main.offers WHERE day <= getvariable('as_of_day')::DATE
+    UNION
+    SELECT getvariable('as_of_day')::DATE
+),
+
+_accepted AS (
+    SELECT DISTINCT source, day FROM main.offers
+),
+
+_in_force AS (
+    SELECT d.day AS index_day, a.source, max(a.day) AS day
+    FROM _days AS d
+    JOIN _accepted AS a ON a.day <= d.day
+    JOIN main.sources AS s ON s.source = a.source AND d.day - a.day <= s.stale_after_days
+    GROUP BY ALL
+),
+
+_providers AS (
+    SELECT
+        f.index_day, o.gpu_id, o.price_kind, o.term_days, o.provider,
+        min(o.usd_per_gpu_hour) AS usd,
+        count(*) AS offers,
+        min(o.day) AS oldest_day
+    FROM _in_force AS f
+    JOIN main.offers AS o ON o.source = f.source AND o.day = f.day
+    WHERE o.match_status = 'matched' AND o.gpu_count = floor(o.gpu_count) AND o.usd_per_gpu_hour IS NOT NULL
+        AND o.flag_reason IS NULL AND coalesce(o.available, true) AND coalesce(o.effective_from <= f.index_day, true)
+    GROUP BY ALL
+)
+
+SELECT
+    index_day AS day, gpu_id, price_kind, term_days,
+    count(*) AS providers,
+    sum(offers) AS offers,
+    min(usd) AS minimum_usd_per_gpu_hour,
+    quantile_cont(usd::DOUBLE, 0.25) AS lower_quartile_usd_per_gpu_hour,
+    quantile_cont(usd::DOUBLE, 0.5) AS median_usd_per_gpu_hour,
+    quantile_cont(usd::DOUBLE, 0.75) AS upper_quartile_usd_per_gpu_hour,
+    max(usd) AS maximum_usd_per_gpu_hour,
+    min(oldest_day) AS oldest_price_day
+FROM _providers
+GROUP BY ALL
+ORDER BY day, gpu_id, price_kind, term_days

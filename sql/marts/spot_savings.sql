@@ -1,0 +1,93 @@
+-- reads: rentals, gpus, plans, workloads, cost_parameters
+WITH _workload_jobs AS (
+    SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus, ['on_demand', 'spot'] AS price_kinds
+    FROM main.workloads
+    WHERE scenario
+),
+
+_workload_plans AS (
+    SELECT w.workload AS job, p.*
+    FROM main.workloads AS w
+    JOIN main.plans AS p
+        ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
+        AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
+    WHERE w.scenario
+),
+
+_costs AS (
+    SELECT *
+    FROM priced_jobs('_workload_jobs', '_workload_plans')
+),
+
+_pairs AS (
+    SELECT
+        s.*,
+        d.tier AS on_demand_tier,
+        d.usd_per_hour AS on_demand_usd_per_hour,
+        d.total_usd AS on_demand_total_usd,
+        d.hours AS on_demand_hours
+    FROM _costs AS s
+    JOIN (
+        SELECT *
+        FROM _costs
+        WHERE price_kind = 'on_demand'
+        QUALIFY row_number() OVER (
+            PARTITION BY job, gpu_id, gpu_count, node_count, source ORDER BY total_usd, tier NULLS LAST
+        ) = 1
+    ) AS d USING (job, gpu_id, gpu_count, node_count, source)
+    WHERE s.price_kind = 'spot'
+),
+
+_budgets AS (
+    SELECT
+        *,
+        (train_hours + evaluation_hours) * 3600 AS work_seconds,
+        checkpoint_pause_seconds + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second AS checkpoint_seconds,
+        setup_hours * 3600 + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second AS restart_seconds,
+        -- What interruptions may cost before on demand is cheaper, as a share of the work.
+        (on_demand_total_usd - (total_usd - interruption_usd)) / (usd_per_hour + host_usd_per_hour) * 3600 AS budget_seconds
+    FROM _pairs
+),
+
+-- Bisection over the logarithm of the time between reclaims, from a minute to 12 years, in 40 halvings.
+_even AS (
+    SELECT
+        *,
+        list_reduce(
+            range(1, 41),
+            lambda reached, halving: reached + CASE
+                WHEN daly_expected_seconds(
+                    work_seconds,
+                    least(daly_interval(checkpoint_seconds, exp(reached + ln(6e6) * 0.5e0 ** halving)), work_seconds),
+                    checkpoint_seconds,
+                    restart_seconds,
+                    exp(reached + ln(6e6) * 0.5e0 ** halving)
+                ) - work_seconds > budget_seconds
+                THEN ln(6e6) * 0.5e0 ** halving
+                ELSE 0e0
+            END,
+            ln(60e0)
+        ) AS ln_reclaim_seconds
+    FROM _budgets
+)
+
+SELECT
+    job AS workload, gpu_id, gpu_count, node_count, source, provider, tier AS spot_tier, on_demand_tier,
+    usd_per_hour AS spot_usd_per_hour,
+    on_demand_usd_per_hour,
+    1 - usd_per_hour / on_demand_usd_per_hour AS price_saving_share,
+    total_usd AS spot_total_usd,
+    on_demand_total_usd,
+    1 - total_usd / on_demand_total_usd AS cost_saving_share,
+    hours AS spot_hours,
+    on_demand_hours,
+    checkpoint_interval_minutes,
+    reclaims,
+    reclaim_hours,
+    CASE
+        WHEN budget_seconds <= 0 THEN NULL
+        WHEN ln_reclaim_seconds = ln(60e0) THEN 0
+        ELSE exp(ln_reclaim_seconds) / 3600 * node_count
+    END AS break_even_reclaim_hours
+FROM _even
+ORDER BY workload, gpu_id, gpu_count, node_count, source, spot_tier

@@ -1,0 +1,44 @@
+CREATE TABLE main.spot_savings (
+    workload VARCHAR NOT NULL,
+    gpu_id VARCHAR NOT NULL,
+    gpu_count INTEGER NOT NULL,
+    node_count INTEGER NOT NULL,
+    source VARCHAR NOT NULL,
+    provider VARCHAR NOT NULL,
+    spot_tier VARCHAR,
+    on_demand_tier VARCHAR,
+    spot_usd_per_hour DECIMAL(18, 8) NOT NULL,
+    on_demand_usd_per_hour DECIMAL(18, 8) NOT NULL,
+    price_saving_share DOUBLE NOT NULL,
+    spot_total_usd DECIMAL(18, 4) NOT NULL,
+    on_demand_total_usd DECIMAL(18, 4) NOT NULL,
+    cost_saving_share DOUBLE NOT NULL,
+    spot_hours DOUBLE NOT NULL,
+    on_demand_hours DOUBLE NOT NULL,
+    checkpoint_interval_minutes DOUBLE NOT NULL,
+    reclaims DOUBLE NOT NULL,
+    reclaim_hours DOUBLE NOT NULL,
+    break_even_reclaim_hours DOUBLE
+);
+
+COMMENT ON TABLE main.spot_savings IS 'For the scenarios: what spot really saves. The spot price of a source against its on-demand price for the same GPU and number, first by the hour, then for the finished job with interruptions.';
+COMMENT ON COLUMN main.spot_savings.workload IS 'Key into workloads.';
+COMMENT ON COLUMN main.spot_savings.gpu_id IS 'Key into gpus.';
+COMMENT ON COLUMN main.spot_savings.gpu_count IS 'GPUs that the job uses.';
+COMMENT ON COLUMN main.spot_savings.node_count IS 'Machines that it runs on.';
+COMMENT ON COLUMN main.spot_savings.source IS 'Key into sources.';
+COMMENT ON COLUMN main.spot_savings.provider IS 'Who rents the machine out.';
+COMMENT ON COLUMN main.spot_savings.spot_tier IS 'Tier of the spot offer.';
+COMMENT ON COLUMN main.spot_savings.on_demand_tier IS 'Tier of the on-demand offer.';
+COMMENT ON COLUMN main.spot_savings.spot_usd_per_hour IS 'Spot price of all that is rented, USD per hour.';
+COMMENT ON COLUMN main.spot_savings.on_demand_usd_per_hour IS 'On-demand price of the same, USD per hour.';
+COMMENT ON COLUMN main.spot_savings.price_saving_share IS 'Saving by the hour, as a share of the on-demand price.';
+COMMENT ON COLUMN main.spot_savings.spot_total_usd IS 'The finished job on spot, interruptions included, in USD.';
+COMMENT ON COLUMN main.spot_savings.on_demand_total_usd IS 'The finished job on demand, in USD.';
+COMMENT ON COLUMN main.spot_savings.cost_saving_share IS 'Saving for the finished job, as a share of the on-demand cost; negative where spot is dearer.';
+COMMENT ON COLUMN main.spot_savings.spot_hours IS 'Hours to the finished job on spot, waits included.';
+COMMENT ON COLUMN main.spot_savings.on_demand_hours IS 'Hours to the finished job on demand.';
+COMMENT ON COLUMN main.spot_savings.checkpoint_interval_minutes IS 'Minutes between checkpoints that lose least.';
+COMMENT ON COLUMN main.spot_savings.reclaims IS 'Expected number of reclaims.';
+COMMENT ON COLUMN main.spot_savings.reclaim_hours IS 'Mean hours between reclaims of one machine that the cost assumes.';
+COMMENT ON COLUMN main.spot_savings.break_even_reclaim_hours IS 'Mean hours between reclaims at which both cost the same: if machines are reclaimed more often, on demand is cheaper. 0 where spot wins even with a reclaim a minute; null where it never wins.';
