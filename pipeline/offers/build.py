@@ -178,18 +178,29 @@ def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: Source
 def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
     """The same machine twice at the same price is one offer; marketplace asks may well look alike."""
     key = tuple(offer.model_dump(exclude={"observed_at", "source_url", "capture_sha256"}).values())
-    if key in seen and not (offer.tier or "").startswith("marketplace"):
+    if key in seen and not _is_marketplace(offer):
         raise _NotAnOfferError("duplicate", f"{offer.raw_label!r} stands twice with the same price")
     seen.add(key)
 
 
+def _is_marketplace(offer: Offer) -> bool:
+    return (offer.tier or "").startswith("marketplace")
+
+
 def _flag_spot_not_below_on_demand(offers: list[Offer]) -> Iterator[Offer]:
-    """A spot price that is not below on-demand for the same machine is a misread column or no spot at all."""
+    """A spot price that is not below on-demand for the same machine is a misread column or no spot at all.
+
+    On a marketplace, alike asks are of different hosts, each with a price of its own.
+    """
 
     def machine(offer: Offer) -> tuple[Any, ...]:
         return (offer.raw_label, offer.instance_type, offer.gpu_count, offer.region, offer.tier)
 
-    on_demand = {machine(offer): offer.native_price for offer in offers if offer.price_kind == "on_demand"}
+    on_demand = {
+        machine(offer): offer.native_price
+        for offer in offers
+        if offer.price_kind == "on_demand" and not _is_marketplace(offer)
+    }
     for offer in offers:
         ceiling = on_demand.get(machine(offer))
         if offer.price_kind == "spot" and ceiling is not None and offer.native_price >= ceiling:
