@@ -275,11 +275,11 @@ class _Visit:
         except MissingKeyError as error:
             self._note(template, OutcomeCode.NEEDS_KEY, f"needs a key: set {error.name}")
             return OutcomeCode.NEEDS_KEY, None
-        facts = _facts_of(template, self._config)
-        rules = self._rules(facts)
-        if (refusal := self._run.client.refusal(request.url, rules)) is not None:
+        if (refusal := self._run.client.refusal(request.url, self._rules(None))) is not None:
             self._note(template, OutcomeCode.HOST_REFUSED, f"{OutcomeCode.HOST_REFUSED.sentence}: {refusal}")
             return OutcomeCode.HOST_REFUSED, None
+        facts = _facts_of(template, self._config)
+        rules = self._rules(facts)
         if facts is None or facts.robots:
             verdict = self._robots_verdict(request, rules)
             if verdict.code is not OutcomeCode.OK:

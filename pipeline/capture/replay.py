@@ -187,6 +187,7 @@ class PagesServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
             wbufsize = -1
 
             def _answer(self) -> None:

@@ -108,6 +108,7 @@ class Site:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def handle(self) -> None:
                 with suppress(OSError):  # a client that turns away in the middle is what is tested

@@ -1,0 +1,178 @@
+"""The archive: each answer on disk at once, nothing overwritten, nothing believed unchecked."""
+
+import gzip
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive, ArchiveError, Capture, CaptureWriter
+from pipeline.capture.index import Entry, sha256_of
+
+DAY = date(2026, 8, 22)
+MOMENT = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)
+JSON = {"content-type": "application/json; charset=utf-8"}
+
+
+def entry(path: str = "/gpus", **facts) -> Entry:
+    defaults = {"outcome": "ok", "headers": JSON, "observed_at": MOMENT}
+    return Entry(url=f"https://a.example{path}", **{**defaults, **facts})
+
+
+def written(archive: Archive, *texts: bytes, status: str = "captured", day: date = DAY) -> Capture:
+    writer = archive.start("acme", day)
+    for number, text in enumerate(texts):
+        writer.add(entry(f"/{number}"), text)
+    return writer.finish(status)
+
+
+def test_where_an_answer_lies(archive: Archive) -> None:
+    capture = written(archive, b'{"a":1}')
+    assert capture.path.parent == archive.root / "acme" / "2026-08-22"
+    assert sorted(path.name for path in capture.path.iterdir()) == ["0001.json.gz", "index.json"]
+    assert gzip.decompress((capture.path / "0001.json.gz").read_bytes()) == b'{"a":1}'
+    content = json.loads((capture.path / "index.json").read_text())
+    assert (content["source"], content["day"], content["status"]) == ("acme", "2026-08-22", "captured")
+    (kept,) = content["answers"]
+    assert kept["method"] == "GET"
+    assert kept["url"] == "https://a.example/0"
+    assert kept["file"] == "0001.json.gz"
+    assert kept["sha256"] == "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
+    assert kept["bytes"] == 7
+    assert kept["observed_at"] == "2026-08-22T06:00:00Z"
+    assert kept["headers"] == {"content-type": "application/json; charset=utf-8"}
+
+
+def test_what_was_written_is_read_back(archive: Archive) -> None:
+    capture = written(archive, b'{"a":1}', "größe\0\xff".encode())
+    first, second = archive.answers(capture)
+    assert (first.url, first.body, first.observed_at, first.status) == (
+        "https://a.example/0",
+        b'{"a":1}',
+        MOMENT,
+        200,
+    )
+    assert first.headers == JSON
+    assert first.sha256 == sha256_of(b'{"a":1}')
+    assert second.body == "größe\0\xff".encode()
+
+
+def test_only_what_a_reader_may_read_is_an_answer(archive: Archive) -> None:
+    writer = archive.start("acme", DAY)
+    writer.add(entry("/blocked", status=403, outcome="http_403"), b"<html>challenge</html>")
+    writer.add(entry("/html", outcome="wrong_content_type"), b"<html>")
+    writer.add(entry("/refused", status=None, outcome="connection_refused"), None)
+    writer.add(entry("/empty", outcome="empty_body"), b"")
+    writer.add(entry("/good"), b"{}")
+    writer.add(entry("/same", outcome="not_modified", not_modified_since="2026-08-21/x"), b"[]")
+    capture = writer.finish("partial")
+    assert [answer.body for answer in archive.answers(capture)] == [b"{}", b"[]"]
+    assert len(archive.entries(capture)) == 6
+    assert archive.entries(capture)[0].bytes == 22
+
+
+def test_an_answer_is_on_disk_before_the_next_is_asked(archive: Archive) -> None:
+    writer = archive.start("acme", DAY)
+    writer.add(entry("/1"), b"one")
+    writer.add(entry("/2"), b"two")
+    # Here the process dies: nothing more is called.
+    (interrupted,) = Archive(archive.root).captures("acme")
+    assert not interrupted.complete
+    assert interrupted.status is None
+    assert [answer.body for answer in archive.answers(interrupted)] == [b"one", b"two"]
+    assert archive.latest_capture("acme") is None
+
+
+def test_a_line_that_was_cut_while_it_was_written_is_left_out(archive: Archive) -> None:
+    writer = archive.start("acme", DAY)
+    writer.add(entry("/1"), b"one")
+    with (writer.path / "journal.jsonl").open("a") as journal:
+        journal.write('{"method": "GET", "url": "https://a.exa')
+    (interrupted,) = archive.captures("acme")
+    assert [answer.body for answer in archive.answers(interrupted)] == [b"one"]
+
+
+def test_a_file_half_written_is_not_taken_for_a_whole_one(archive: Archive) -> None:
+    writer = archive.start("acme", DAY)
+    (writer.path / ".0001.json.gz.writing").write_bytes(b"\x1f\x8b half")
+    writer.add(entry(), b"whole")
+    assert [answer.body for answer in archive.answers(writer.finish("captured"))] == [b"whole"]
+
+
+def test_nothing_is_overwritten(archive: Archive) -> None:
+    first, second = written(archive, b"one"), written(archive, b"two")
+    assert first.path != second.path
+    writer: CaptureWriter = archive.start("acme", DAY)
+    (writer.path / "0001.json.gz").write_bytes(b"in the way")
+    with pytest.raises(ArchiveError, match="never overwritten"):
+        writer.add(entry(), b"three")
+    assert (writer.path / "0001.json.gz").read_bytes() == b"in the way"
+    assert (first.path / "0001.json.gz").stat().st_mode & 0o222 == 0
+
+
+def test_the_newest_whole_capture_is_the_latest(archive: Archive) -> None:
+    assert archive.latest_capture("acme") is None
+    old = written(archive, b"old", day=date(2026, 8, 20))
+    morning = written(archive, b"morning")
+    written(archive, b"noon", status="partial")
+    written(archive, status="failed")
+    archive.start("acme", DAY)  # interrupted
+    assert archive.latest_capture("acme") == morning
+    assert archive.latest_capture("acme", DAY) == morning
+    assert archive.latest_capture("acme", date(2026, 8, 20)) == old
+    assert archive.latest_capture("acme", date(2026, 8, 21)) is None
+    assert archive.latest_capture("nobody") is None
+    assert archive.days("acme") == [date(2026, 8, 20), DAY]
+    assert archive.sources() == ["acme"]
+    assert len(archive.captures("acme")) == 5
+    assert len(archive.captures("acme", DAY)) == 4
+
+
+def test_a_partial_capture_is_better_than_none(archive: Archive) -> None:
+    partial = written(archive, b"some", status="partial")
+    written(archive, status="failed")
+    assert archive.latest_capture("acme", DAY) == partial
+
+
+def test_a_changed_body_is_noticed(archive: Archive) -> None:
+    capture = written(archive, b"h100,2.99")
+    path = capture.path / "0001.json.gz"
+    path.chmod(0o644)
+    path.write_bytes(gzip.compress(b"h100,0.29"))
+    with pytest.raises(ArchiveError, match=r"0001\.json\.gz does not hold what was archived"):
+        archive.answers(capture)
+
+
+@pytest.mark.parametrize("damage", [b"", b"not gzip", gzip.compress(b"h100,2.99")[:-4]])
+def test_a_damaged_body_is_noticed(archive: Archive, damage: bytes) -> None:
+    capture = written(archive, b"h100,2.99")
+    path = capture.path / "0001.json.gz"
+    path.chmod(0o644)
+    path.write_bytes(damage)
+    with pytest.raises(ArchiveError, match=r"0001\.json\.gz"):
+        archive.answers(capture)
+
+
+def test_a_missing_body_is_noticed(archive: Archive) -> None:
+    capture = written(archive, b"h100,2.99")
+    (capture.path / "0001.json.gz").unlink()
+    with pytest.raises(ArchiveError, match="is missing"):
+        archive.answers(capture)
+
+
+def test_a_damaged_index_spoils_its_own_capture_only(archive: Archive) -> None:
+    good, bad = written(archive, b"good"), written(archive, b"bad")
+    index = bad.path / "index.json"
+    index.chmod(0o644)
+    index.write_text("{")
+    assert archive.latest_capture("acme") == good
+    with pytest.raises(ArchiveError, match=r"index\.json"):
+        archive.answers(bad)
+
+
+def test_folders_that_are_no_days_are_passed_over(archive: Archive, tmp_path: Path) -> None:
+    written(archive, b"one")
+    (archive.root / "acme" / "notes").mkdir()
+    (archive.root / "acme" / "2026-08-23").write_text("a file")
+    assert archive.days("acme") == [DAY]

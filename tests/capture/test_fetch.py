@@ -1,0 +1,488 @@
+"""A visit to a source: what is asked, how, how often, and what of it is kept."""
+
+import gzip
+import hashlib
+import json
+import logging
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.client import Client, Limits, ReplayServer
+from pipeline.capture.fetch import PastDayError, capture_all, capture_source
+from pipeline.capture.outcome import CaptureOutcome, OutcomeCode
+from pipeline.sources.base import Request
+
+from .conftest import DAY, FAST, Capturing, module, source
+from .site import Reply, Site
+
+ACME = "prices.acme.example"
+KEY = "k3y-0f-the-test"
+
+
+def codes(outcome: CaptureOutcome) -> list[str]:
+    return [request.outcome.value for request in outcome.requests]
+
+
+def urls(*paths: str) -> list[dict[str, str]]:
+    return [{"url": f"https://{ACME}{path}"} for path in paths]
+
+
+def bodies(archive: Archive, outcome: CaptureOutcome) -> list[bytes]:
+    assert outcome.capture is not None
+    return [answer.body for answer in archive.answers(outcome.capture)]
+
+
+def stored_bytes(archive: Archive) -> bytes:
+    """All that the archive holds, unpacked."""
+    files = [path for path in archive.root.parent.rglob("*") if path.is_file()]
+    return b"\n".join(gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in files)
+
+
+def test_how_the_client_introduces_itself(
+    capture: Capturing, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    capture(source())
+    sent = site.pages_asked()[0].headers
+    assert sent["user-agent"].startswith("gpufare/")
+    assert sent["user-agent"].endswith(" (+https://github.com/gpufare/gpufare)")
+    assert sent["accept-language"].startswith("en-US")
+    assert sent["accept-encoding"] == "gzip, deflate"
+    assert sent["host"] == ACME
+    assert sent["x-gpufare-source"] == "acme"
+
+    monkeypatch.setenv("GPUFARE_CONTACT", "ops@example.org")
+    capture(source())
+    assert site.pages_asked()[1].headers["user-agent"].endswith(" (+ops@example.org)")
+
+
+def test_the_request_arrives_as_the_yaml_has_it(capture: Capturing, site: Site, archive: Archive) -> None:
+    url = f"https://{ACME}/US%20East%20(N.%20Virginia)/index.json?$filter=name%20eq%20'p5'&x=1+2"
+    body = {"query": "{ gpuTypes { id } }", "größe": 1}
+    config = source(
+        requests=[
+            {"url": url, "headers": {"Accept": "application/json"}},
+            {"url": f"https://{ACME}/graphql", "method": "POST", "json_body": body},
+        ]
+    )
+    site.say(ACME, "/US%20East%20(N.%20Virginia)/index.json", Reply(200, b"{}"))
+    site.say(ACME, "/graphql", Reply(200, b"{}"))
+    outcome = capture(config)
+    assert outcome.status == "captured"
+    get, post = site.pages_asked()
+    assert get.target == "/US%20East%20(N.%20Virginia)/index.json?$filter=name%20eq%20'p5'&x=1+2"
+    assert get.headers["accept"] == "application/json"
+    assert post.method == "POST"
+    assert post.headers["content-type"] == "application/json"
+    assert post.body == '{"query":"{ gpuTypes { id } }","größe":1}'.encode()
+    assert outcome.capture is not None
+    first, second = archive.entries(outcome.capture)
+    assert first.url == url
+    assert first.body_sha256 is None
+    assert second.body_sha256 == hashlib.sha256(post.body).hexdigest()
+
+
+def test_a_packed_answer_is_archived_unpacked(capture: Capturing, site: Site, archive: Archive) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip", "set-cookie": "id=1"}
+    site.say(ACME, "/gpus", Reply(200, gzip.compress(b'{"a":1}'), headers))
+    outcome = capture(source())
+    assert bodies(archive, outcome) == [b'{"a":1}']
+    assert outcome.capture is not None
+    (entry,) = archive.entries(outcome.capture)
+    assert entry.file == "0001.json.gz"
+    assert entry.bytes == outcome.requests[0].bytes == 7
+    assert entry.sha256 == outcome.requests[0].sha256 == hashlib.sha256(b'{"a":1}').hexdigest()
+    assert entry.headers["set-cookie"] == "[redacted]"
+
+
+def test_cookies_are_not_carried_along(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/a", Reply(200, b"{}", {"set-cookie": "id=1"}))
+    site.say(ACME, "/b", Reply(200, b"{}"))
+    capture(source(requests=urls("/a", "/b")))
+    assert "cookie" not in site.pages_asked()[1].headers
+
+
+def test_pages_are_followed_in_order_and_once(capture: Capturing, site: Site, archive: Archive) -> None:
+    following = {"/a1": "/a2", "/a2": "/a3", "/a3": "/a1"}  # the last leads back to the first
+
+    def next_requests(answer, config):
+        path = answer.url.removeprefix(f"https://{ACME}")
+        return [Request(f"https://{ACME}{following[path]}")] if path in following else []
+
+    for path in ("/a1", "/a2", "/a3", "/b"):
+        site.say(ACME, path, Reply(200, path.encode()))
+    outcome = capture(source(requests=urls("/a1", "/b")), module(next_requests=next_requests))
+    assert outcome.status == "captured"
+    assert bodies(archive, outcome) == [b"/a1", b"/a2", b"/a3", b"/b"]
+
+
+def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
+    def next_requests(answer, config):
+        number = int(answer.url.partition("=")[2] or 0)
+        return [Request(f"https://{ACME}/gpus?page={number + 1}")]
+
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    outcome = capture(source(settings={"max_requests": 5}), module(next_requests=next_requests))
+    assert codes(outcome) == ["ok"] * 5 + ["request_limit"]
+    assert outcome.status == "partial"
+    assert len(site.pages_asked()) == 5
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "other site",
+        "https://evil.example/x",
+        f"https://{ACME}@evil.example/x",
+        f"https://{ACME}.evil.example/x",
+        "http://[::1",
+        "https://\x00/",
+        "file:///etc/passwd",
+        "",
+    ],
+)
+def test_a_page_that_leads_elsewhere_is_not_asked(
+    capture: Capturing, site: Site, other_site: Site, url: str
+) -> None:
+    target = f"{other_site.base_url}/x" if url == "other site" else url
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    outcome = capture(source(), module(next_requests=lambda answer, config: [Request(target)]))
+    assert codes(outcome) == ["ok", "host_refused"]
+    assert len(site.pages_asked()) == 1
+    assert other_site.asked == []
+
+
+def test_a_host_that_keeps_failing_is_left_alone(capture: Capturing, site: Site) -> None:
+    paths = [f"/{number}" for number in range(6)]
+    for path in paths:
+        site.say(ACME, path, Reply(500))
+    outcome = capture(source(requests=urls(*paths)), retries=0)
+    assert codes(outcome) == ["http_5xx"] * 3 + ["given_up"] * 3
+    assert len(site.pages_asked()) == 3
+
+
+def test_one_missing_page_makes_a_partial_capture(capture: Capturing, site: Site, archive: Archive) -> None:
+    site.say(ACME, "/a", Reply(200, b"{}"))
+    outcome = capture(source(requests=urls("/a", "/gone")))
+    assert outcome.status == "partial"
+    assert codes(outcome) == ["ok", "http_404"]
+    assert bodies(archive, outcome) == [b"{}"]
+    assert (outcome.error or "").startswith("http_404")
+
+
+def test_sources_of_different_hosts_are_asked_at_once(site: Site, archive: Archive) -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    def meets_the_other(asked, handler):
+        both.wait()
+        return Reply(200, b"{}")
+
+    for name in ("acme", "good"):
+        site.route(f"prices.{name}.example", "/gpus", meets_the_other)
+    outcomes = all_of(site, archive, [source("acme"), source("good")])
+    assert [outcome.status for outcome in outcomes.values()] == ["captured", "captured"]
+
+
+def test_a_host_is_asked_one_request_at_a_time(site: Site, archive: Archive) -> None:
+    def slowly(asked, handler):
+        threading.Event().wait(0.02)
+        return Reply(200, b"{}")
+
+    for path in ("/1", "/2", "/3"):
+        site.route(ACME, path, slowly)
+    shared = [source(f"s{number}", requests=urls(f"/{number}"), hosts=[ACME]) for number in (1, 2, 3)]
+    outcomes = all_of(site, archive, shared)
+    assert [outcome.status for outcome in outcomes.values()] == ["captured"] * 3
+    assert site.most_at_once[ACME] == 1
+    assert len([asked for asked in site.asked if asked.target == "/robots.txt"]) == 1
+
+
+def all_of(site: Site, archive: Archive, configs) -> dict[str, CaptureOutcome]:
+    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        return capture_all(
+            configs,
+            environment={},
+            day=DAY,
+            archive=archive,
+            client=client,
+            module_of=lambda name: module(),
+        )
+
+
+def test_progress_is_told_request_by_request(site: Site, archive: Archive) -> None:
+    site.say(ACME, "/a", Reply(200, b"{}"))
+    told = []
+    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        outcome = capture_source(
+            source(requests=urls("/a", "/b")),
+            module(),
+            environment={},
+            day=DAY,
+            archive=archive,
+            client=client,
+            progress=lambda name, event: told.append((name, event)),
+        )
+    assert told == [("acme", outcome.requests[0]), ("acme", outcome.requests[1]), ("acme", outcome)]
+
+
+# --- keys ---------------------------------------------------------------------------------------------
+
+
+def keyed(**facts) -> dict:
+    ask = {
+        "url": f"https://{ACME}/gpus?key=${{ACME_KEY}}",
+        "method": "POST",
+        "headers": {"Authorization": "Bearer ${ACME_KEY}"},
+        "json_body": {"key": "${ACME_KEY}"},
+    }
+    return {"requests": [ask], "key_variables": ["ACME_KEY"], **facts}
+
+
+@pytest.mark.parametrize("environment", [{}, {"ACME_KEY": ""}, {"ACME_KEY": "  "}])
+def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
+    capture: Capturing, site: Site, archive: Archive, environment: dict[str, str]
+) -> None:
+    outcome = capture(source(**keyed()), environment=environment)
+    assert outcome.status == "needs_key"
+    assert "ACME_KEY" in (outcome.error or "")
+    assert site.asked == []
+    assert archive.sources() == []
+
+
+def test_a_module_that_needs_a_key_needs_a_key(capture: Capturing) -> None:
+    def requests(config, environment):
+        return [Request(f"https://{ACME}/gpus", headers={"x-api-key": environment["ACME_KEY"]})]
+
+    outcome = capture(source(key_variables=["ACME_KEY"]), module(requests=requests))
+    assert (outcome.status, outcome.requests) == ("needs_key", ())
+    outcome = capture(source(key_variables=["ACME_KEY"]), module(requests=lambda config, environment: []))
+    assert outcome.status == "needs_key"
+
+
+def test_an_optional_key_does_not_make_a_capture_partial(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/page", Reply(200, b"{}"))
+    outcome = capture(source(requests=[*urls("/page"), *keyed()["requests"]]))
+    assert codes(outcome) == ["ok", "needs_key"]
+    assert outcome.status == "captured"
+
+
+def test_a_key_is_sent_and_stands_nowhere_else(
+    capture: Capturing, site: Site, archive: Archive, caplog: pytest.LogCaptureFixture
+) -> None:
+    echo = json.dumps({"you sent": KEY, "next": f"https://{ACME}/more?key={KEY}"}).encode()
+    headers = {"content-type": "application/json", "x-echo": KEY, "set-cookie": KEY}
+    site.say(ACME, "/gpus", Reply(200, echo, headers))
+    site.say(ACME, "/more", Reply(302, b"", {"location": f"https://evil.example/?key={KEY}"}))
+    config = source(**keyed(hosts=["cdn.acme.example"]))
+
+    def next_requests(answer, config):
+        link = answer.json().get("next")
+        return [Request(link)] if link else []
+
+    with caplog.at_level(logging.DEBUG):
+        outcome = capture(config, module(next_requests=next_requests), {"ACME_KEY": f" {KEY}\n"})
+
+    first, second = site.pages_asked()
+    assert first.target == f"/gpus?key={KEY}"
+    assert first.headers["authorization"] == f"Bearer {KEY}"
+    assert json.loads(first.body) == {"key": KEY}
+    assert second.target == f"/more?key={KEY}"  # the page was read without the key and asked with it
+    assert codes(outcome) == ["ok", "redirect_refused"]
+    assert KEY not in repr(outcome)
+    assert KEY.encode() not in stored_bytes(archive)
+    assert KEY not in caplog.text
+    assert outcome.capture is not None
+    kept, _ = archive.entries(outcome.capture)
+    assert kept.redacted
+    assert kept.url == f"https://{ACME}/gpus?key=${{ACME_KEY}}"
+    assert kept.body_sha256 == hashlib.sha256(b'{"key":"${ACME_KEY}"}').hexdigest()
+
+
+def test_a_key_that_the_module_put_in_itself_is_not_kept_either(
+    capture: Capturing, site: Site, archive: Archive
+) -> None:
+    def requests(config, environment):
+        region = environment.get("ACME_REGION", "us")
+        body = json.dumps({"key": environment["ACME_KEY"], "region": region}).encode()
+        return [Request(f"https://{ACME}/gpus", "POST", {}, body)]
+
+    site.say(ACME, "/gpus", Reply(200, f'{{"region": "eu-west-1", "echo": "{KEY}"}}'.encode()))
+    environment = {"ACME_KEY": KEY, "ACME_REGION": "eu-west-1"}
+    outcome = capture(source(key_variables=["ACME_KEY"]), module(requests=requests), environment)
+    assert KEY.encode() not in stored_bytes(archive)
+    assert bodies(archive, outcome) == [b'{"region": "eu-west-1", "echo": "${ACME_KEY}"}']
+
+
+def test_an_answer_gets_no_variable_that_the_source_does_not_name(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    site.say(ACME, "/x", Reply(200, b"{}"))
+
+    def next_requests(answer, config):
+        return [Request(f"https://{ACME}/x?a=${{HOME_SECRET}}")]
+
+    capture(source(), module(next_requests=next_requests), {"HOME_SECRET": KEY})
+    assert KEY not in site.pages_asked()[1].target
+
+
+def test_headers_with_keys_stay_behind_at_a_redirect_to_another_host(capture: Capturing, site: Site) -> None:
+    config = source(
+        requests=[
+            {
+                "url": f"https://{ACME}/gpus",
+                "headers": {"Authorization": "Bearer ${ACME_KEY}", "Accept": "text/html", "X-Team": "a"},
+            }
+        ],
+        hosts=["cdn.acme.example"],
+        key_variables=["ACME_KEY"],
+    )
+    site.say(ACME, "/gpus", Reply(302, b"", {"location": "/here"}))
+    site.say(ACME, "/here", Reply(302, b"", {"location": "https://cdn.acme.example/there"}))
+    site.say("cdn.acme.example", "/there", Reply(200, b"{}"))
+    assert capture(config, environment={"ACME_KEY": KEY}).status == "captured"
+    first, same_host, other_host = site.pages_asked()
+    assert same_host.headers["authorization"] == first.headers["authorization"] == f"Bearer {KEY}"
+    assert "authorization" not in other_host.headers
+    assert "x-team" not in other_host.headers
+    assert other_host.headers["accept"] == "text/html"
+
+
+def test_a_body_with_a_key_does_not_go_to_another_host(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(307, b"", {"location": "https://cdn.acme.example/there"}))
+    outcome = capture(source(**keyed(hosts=["cdn.acme.example"])), environment={"ACME_KEY": KEY})
+    assert codes(outcome) == ["redirect_refused"]
+    assert site.pages_asked("cdn.acme.example") == []
+
+
+# --- what must not be stored ----------------------------------------------------------------------------
+
+
+def test_what_a_source_redacts_never_reaches_the_disk(
+    capture: Capturing, site: Site, archive: Archive
+) -> None:
+    def redact(body: bytes) -> bytes:
+        content = json.loads(body)
+        del content["ip"]
+        return json.dumps(content).encode()
+
+    site.say(ACME, "/gpus", Reply(200, b'{"price": 1, "ip": "203.0.113.7"}'))
+    outcome = capture(source(), module(redact=redact))
+    assert bodies(archive, outcome) == [b'{"price": 1}']
+    assert outcome.requests[0].sha256 == hashlib.sha256(b'{"price": 1}').hexdigest()
+    assert b"203.0.113.7" not in stored_bytes(archive)
+    assert outcome.capture is not None
+    assert archive.entries(outcome.capture)[0].redacted
+
+    site.say(ACME, "/gpus", Reply(200, b'no json, but "ip": "203.0.113.7"'))
+    outcome = capture(source(), module(redact=redact))
+    assert codes(outcome) == ["redaction_failed"]
+    assert b"203.0.113.7" not in stored_bytes(archive)
+
+    site.say(ACME, "/gpus", Reply(500, b'no json, but "ip": "203.0.113.7"'))
+    outcome = capture(source(), module(redact=redact), retries=0)
+    assert codes(outcome) == ["http_5xx"]
+    assert b"203.0.113.7" not in stored_bytes(archive)
+
+
+# --- conditional requests -------------------------------------------------------------------------------
+
+
+def test_not_modified_lets_the_archived_body_stand_as_todays(
+    capture: Capturing, site: Site, archive: Archive
+) -> None:
+    def answers(asked, handler):
+        if asked.headers.get("if-none-match") == '"v1"':
+            return Reply(304)
+        headers = {
+            "etag": '"v1"',
+            "last-modified": "Fri, 21 Aug 2026 00:00:00 GMT",
+            "content-type": "text/csv",
+        }
+        return Reply(200, b"h100,2.99", headers)
+
+    site.route(ACME, "/gpus", answers)
+    first = capture(source())
+    second = capture(source())
+    third = capture(source())
+    assert [codes(first), codes(second), codes(third)] == [["ok"], ["not_modified"], ["not_modified"]]
+    assert site.pages_asked()[1].headers["if-modified-since"] == "Fri, 21 Aug 2026 00:00:00 GMT"
+    assert second.status == third.status == "captured"
+    assert second.requests[0].status_code == 304
+    assert bodies(archive, third) == [b"h100,2.99"]
+    assert first.capture is not None
+    assert third.capture is not None
+    (before,), (now,) = archive.answers(first.capture), archive.answers(third.capture)
+    assert now.sha256 == before.sha256
+    assert now.headers["content-type"] == "text/csv"
+    assert now.observed_at > before.observed_at
+    (entry,) = archive.entries(third.capture)
+    assert entry.not_modified_since == f"{DAY}/{first.capture.capture_id}"
+
+
+def test_a_damaged_archived_body_is_asked_for_anew(capture: Capturing, site: Site, archive: Archive) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"h100,2.99", {"etag": '"v1"'}))
+    first = capture(source())
+    assert first.capture is not None
+    damaged = first.capture.path / "0001.bin.gz"
+    damaged.chmod(0o644)
+    damaged.write_bytes(gzip.compress(b"h100,0.01"))
+    second = capture(source())
+    assert "if-none-match" not in site.pages_asked()[1].headers
+    assert bodies(archive, second) == [b"h100,2.99"]
+
+
+def test_a_request_with_another_body_is_another_request(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/q", Reply(200, b"{}", {"etag": '"v1"'}))
+    for body in ({"page": 1}, {"page": 2}):
+        capture(source(requests=[{"url": f"https://{ACME}/q", "method": "POST", "json_body": body}]))
+    assert all("if-none-match" not in asked.headers for asked in site.pages_asked())
+
+
+# --- days -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [-1, 1, -400])
+def test_a_live_capture_is_of_today_only(archive: Archive, offset: int) -> None:
+    day = datetime.now(UTC).date() + timedelta(days=offset)
+    with Client() as client:
+        arguments = {"environment": {}, "day": day, "archive": archive, "client": client}
+        with pytest.raises(PastDayError, match=str(day)):
+            capture_source(source(), module(), **arguments)
+        with pytest.raises(PastDayError, match="--pages"):
+            capture_all([source()], **arguments)
+    assert archive.sources() == []
+
+
+def test_a_replay_is_filed_under_the_day_and_time_that_it_stands_for(
+    capture: Capturing, site: Site, archive: Archive
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}", {"x-gpufare-observed-at": "2026-08-22T08:00:00+02:00"}))
+    outcome = capture(source())
+    assert outcome.capture is not None
+    assert outcome.capture.day == DAY
+    (answer,) = archive.answers(outcome.capture)
+    assert answer.observed_at == datetime(2026, 8, 22, 6, tzinfo=UTC)
+
+
+def test_a_disabled_source_is_not_asked(capture: Capturing, site: Site) -> None:
+    outcome = capture(source(disabled="its prices are drawn by a browser"))
+    assert (outcome.status, outcome.error) == ("disabled", "its prices are drawn by a browser")
+    assert site.asked == []
+
+
+def test_every_outcome_has_a_sentence() -> None:
+    assert all(code.sentence for code in OutcomeCode)
+
+
+def test_an_unwritable_archive_fails_the_source_and_says_why(
+    capture: Capturing, site: Site, tmp_path: Path
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("a file where a folder should be")
+    outcomes = all_of(site, Archive(in_the_way), [source()])
+    assert outcomes["acme"].status == "failed"
+    assert "file" in (outcomes["acme"].error or "")

@@ -1,0 +1,114 @@
+"""robots.txt is asked once, honoured, and kept for a day."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.client import Client, Limits, ReplayServer, Rules
+from pipeline.capture.outcome import OutcomeCode
+from pipeline.capture.robots import RobotsRules
+from pipeline.capture.secrets import Secrets, WatchedEnvironment
+
+from .conftest import FAST, Capturing, source
+from .site import Reply, Site
+
+ACME = "prices.acme.example"
+
+
+def codes(outcome) -> list[str]:
+    return [request.outcome.value for request in outcome.requests]
+
+
+def robots(text: str) -> Reply:
+    return Reply(200, text.encode(), {"content-type": "text/plain"})
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (robots("User-agent: *\nDisallow: /gpus"), "robots_disallowed"),
+        (robots("User-agent: *\nDisallow: /\nAllow: /gpus$"), "ok"),
+        (robots("User-agent: gpufare\nDisallow: /\n\nUser-agent: *\nAllow: /"), "robots_disallowed"),
+        (robots("User-agent: otherbot\nDisallow: /"), "ok"),
+        (robots("User-agent: *\nDisallow: /private"), "ok"),
+        (robots(""), "ok"),
+        (robots("<html>not a robots file</html>"), "ok"),
+        (robots("User-agent: *\nDisallow: /gpus\n" + "# filler\n" * 100_000), "robots_disallowed"),
+        (Reply(404), "ok"),
+        (Reply(403), "ok"),
+        (Reply(500), "http_5xx"),
+        (Reply(302, b"", {"location": "https://elsewhere.example/robots.txt"}), "ok"),
+        (Reply(302, b"", {"location": "http://127.0.0.1:1/robots.txt"}), "ok"),
+    ],
+)
+def test_what_robots_txt_says_is_done(capture: Capturing, site: Site, reply: Reply, expected: str) -> None:
+    site.say(ACME, "/robots.txt", reply)
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    outcome = capture(source())
+    assert codes(outcome) == [expected]
+    assert len(site.pages_asked()) == (1 if expected == "ok" else 0)
+
+
+def test_the_reason_names_robots_txt(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/robots.txt", Reply(503))
+    error = capture(source()).error or ""
+    assert error.startswith("http_5xx: robots.txt could not be read")
+    assert "503" in error
+
+
+def test_a_documented_api_is_asked_without_robots_txt(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/robots.txt", robots("User-agent: *\nDisallow: /"))
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    outcome = capture(source(requests=[{"url": f"https://{ACME}/gpus", "robots": False}]))
+    assert codes(outcome) == ["ok"]
+    assert [asked.target for asked in site.asked] == ["/gpus"]
+
+
+def test_asked_once_for_a_host(capture: Capturing, site: Site) -> None:
+    for path in ("/a", "/b"):
+        site.say(ACME, path, Reply(200, b"{}"))
+    capture(source(requests=[{"url": f"https://{ACME}/a"}, {"url": f"https://{ACME}/b"}]))
+    assert [asked.target for asked in site.asked] == ["/robots.txt", "/a", "/b"]
+
+
+def test_kept_for_a_day(site: Site, tmp_path: Path) -> None:
+    site.say(ACME, "/robots.txt", robots("User-agent: *\nDisallow: /secret\nCrawl-delay: 7"))
+
+    def verdicts() -> list[OutcomeCode]:
+        with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+            rules = RobotsRules(client, tmp_path)
+            return [rules.verdict(f"https://{ACME}{path}", RULES).code for path in ("/secret", "/gpus")]
+
+    for _ in range(2):
+        assert verdicts() == [OutcomeCode.ROBOTS_DISALLOWED, OutcomeCode.OK]
+    assert len(site.asked) == 1
+
+    (kept,) = tmp_path.glob("*.json")
+    content = json.loads(kept.read_text())
+    content["fetched_at"] = (datetime.now(UTC) - timedelta(hours=25)).isoformat()
+    kept.write_text(json.dumps(content))
+    verdicts()
+    assert len(site.asked) == 2
+
+    kept.write_text("{damaged")
+    verdicts()
+    assert len(site.asked) == 3
+
+
+def test_the_wish_for_a_pause_is_told(site: Site) -> None:
+    site.say(ACME, "/robots.txt", robots("User-agent: *\nCrawl-delay: 7"))
+    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        verdict = RobotsRules(client, None).verdict(f"https://{ACME}/gpus", RULES)
+    assert verdict.crawl_delay_seconds == 7
+
+
+RULES = Rules(
+    source="acme",
+    allowed_hosts=frozenset({ACME}),
+    secrets=Secrets(WatchedEnvironment({}), frozenset()),
+    deadline=float("inf"),
+    body_bytes=2**19,
+    truncate=True,
+)
