@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -50,7 +51,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     Raises SourceChangedError when no search shows any ask.
     """
-    seen: set[tuple[Any, PriceKind]] = set()
+    seen: dict[tuple[Any, PriceKind], Listing | Reject] = {}
     asks = 0
     for answer in answers:
         rental_type = (_query_of(answer) or {}).get("type")
@@ -59,14 +60,23 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             if ask.get("resource_type", "gpu") != "gpu":
                 continue
             kind = _kind(ask, rental_type)
-            key = (ask.get("id"), kind)
-            if ask.get("id") is not None and key in seen:
-                yield _reject("duplicate_ask", f"ask {ask['id']} was shown by an earlier search", ask, answer)
-                continue
-            seen.add(key)
-            yield _read_ask(ask, kind, answer)
+            key = (ask.get("id", f"unnamed {asks}"), kind)
+            if key in seen:
+                yield _reject("duplicate_ask", f"ask {key[0]} was shown by an earlier search", ask, answer)
+            else:
+                seen[key] = _read_ask(ask, kind, answer)
     if not asks:
         raise SourceChangedError(f"{config.name}: no search shows any ask")
+    for (ask_id, _), row in seen.items():
+        yield _flagged(row, seen.get((ask_id, "on_demand")))
+
+
+def _flagged(row: Listing | Reject, on_demand: Listing | Reject | None) -> Listing | Reject:
+    """A bid that is not below the same ask's fixed price is doubtful: nobody would bid."""
+    if not isinstance(row, Listing) or not isinstance(on_demand, Listing) or row.price_kind != "spot":
+        return row
+    dear = row.native_price >= on_demand.native_price
+    return replace(row, flag_reason="spot_not_below_on_demand") if dear else row
 
 
 def _read_ask(ask: dict[str, Any], kind: PriceKind, answer: Answer) -> Listing | Reject:

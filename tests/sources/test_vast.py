@@ -76,6 +76,16 @@ def test_same_ask_of_two_searches_counts_once_but_two_alike_asks_count_twice() -
     assert [reject.reason for reject in rejects] == ["duplicate_ask"]
 
 
+def test_bid_not_below_the_fixed_price_of_the_same_ask_is_flagged() -> None:
+    dear_bid = asked([ASK | {"min_bid": 4.5}], type="bid")
+    other_ask = asked([ASK | {"id": 2, "min_bid": 4.5}], type="bid")
+    for answers in ((asked([ASK]), dear_bid, other_ask), (other_ask, dear_bid, asked([ASK]))):
+        listings, _ = read("vast", *answers)
+        flags = {row.flag_reason: row.price_kind for row in listings if row.flag_reason}
+        assert flags == {"spot_not_below_on_demand": "spot"}
+        assert len(listings) == 3
+
+
 def test_ask_without_a_price_or_count_is_a_reject_and_optional_fields_may_go() -> None:
     bare = {"gpu_name": "RTX 4090", "num_gpus": "2", "dph_total": "0.70"}
     broken = [
