@@ -37,7 +37,7 @@ def test_both_catalogues():
         "ovh", answer(page("ovh", "catalogue_fr.json")), answer(page("ovh", "catalogue_us.json"))
     )
     found = prices(listings)
-    assert len(listings) == 11
+    assert len(listings) == 23
     assert found["h100-380", "on_demand"] == (Decimal("2.8"), "EUR")
     assert found["h200-1920", "on_demand"] == (Decimal("42"), "EUR")
     assert found["l40s-90", "on_demand"] == (Decimal("1.8"), "USD")
