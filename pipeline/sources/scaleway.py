@@ -1,0 +1,147 @@
+"""Scaleway: server types with a price per instance-hour in EUR, and in a second answer which are available.
+
+Both come as ``servers`` by name and are told apart by what a server holds. The zone stands only in the
+answer's address. Types without a GPU are not ours and are skipped.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.text import UnreadableError, number, whole_number
+
+_ZONE = re.compile(r"/zones/([a-z]{2}-[a-z]{3}-\d{1,2})/")
+_AVAILABLE = {"available": True, "scarce": True, "shortage": False}
+
+
+class _NotAnOfferError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The next page, while the pages so far hold fewer servers than there are (X-Total-Count)."""
+    address = urlsplit(answer.url)
+    asked = parse_qs(address.query)
+    try:
+        page, per_page = int(asked["page"][0]), int(asked["per_page"][0])
+        here = len(_servers(answer))
+    except (KeyError, ValueError, SourceChangedError):
+        return []
+    total = answer.headers.get("x-total-count", "")
+    more = page * per_page < int(total) if total.isdecimal() else here >= per_page
+    if not more or not here:
+        return []
+    query = urlencode({"per_page": per_page, "page": page + 1})
+    return [Request(address._replace(query=query).geturl())]
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Every GPU server type of every zone. Raises SourceChangedError when there is none."""
+    pages = [(answer, _servers(answer)) for answer in answers]
+    availability = {
+        (_zone(answer), name): _AVAILABLE.get(str(server.get("availability")).lower())
+        for answer, servers in pages
+        for name, server in servers.items()
+        if "availability" in server
+    }
+    gpu_servers = 0
+    for answer, servers in pages:
+        for name, server in servers.items():
+            if "gpu" not in server or server["gpu"] in (0, "0", None):
+                continue
+            gpu_servers += 1
+            try:
+                available = availability.get((_zone(answer), name))
+                yield _listing(name, server, available, answer, config)
+            except _NotAnOfferError as problem:
+                detail = f"{name} in {_zone(answer)}: {problem}"
+                yield Reject(reason=problem.reason, detail=detail, raw={name: server}, answer=answer)
+    if not gpu_servers:
+        raise SourceChangedError("no server type with a GPU in any answer of Scaleway")
+
+
+def _servers(answer: Answer) -> dict[str, dict[str, Any]]:
+    body = answer.json()
+    servers = body.get("servers") if isinstance(body, dict) else None
+    if not isinstance(servers, dict) or not all(isinstance(server, dict) for server in servers.values()):
+        raise SourceChangedError(f"{answer.url}: the answer has no servers by name")
+    known = [server for server in servers.values() if "availability" in server or "gpu" in server]
+    if servers and not known:
+        raise SourceChangedError(f"{answer.url}: the servers have neither a GPU count nor an availability")
+    return servers
+
+
+def _zone(answer: Answer) -> str | None:
+    found = _ZONE.search(answer.url)
+    return found[1] if found else None
+
+
+def _listing(
+    name: str, server: Mapping[str, Any], available: bool | None, answer: Answer, config: SourceConfig
+) -> Listing:
+    if server.get("end_of_service"):
+        raise _NotAnOfferError("end_of_service", "cannot be ordered any more")
+    if server.get("mig_profile"):
+        raise _NotAnOfferError(
+            "slice_unknown", f"a slice {server['mig_profile']!r} of a GPU of unknown share"
+        )
+    price = _price(server)
+    gpu_count = _gpu_count(server)
+    info = server.get("gpu_info") or {}
+    gpu_name, memory = info.get("gpu_name"), _quantity(info.get("gpu_memory"), 2**30)
+    network = server.get("network") or {}
+    return Listing(
+        raw_label=str(gpu_name or name),
+        instance_type=name,
+        label_kind="gpu_name" if gpu_name else "instance_type",
+        gpu_count=float(gpu_count),
+        price_kind="on_demand",
+        native_price=price,
+        native_currency=config.currency,
+        native_unit="instance_hour",
+        answer=answer,
+        context={"vram_gb": memory} if memory else {},
+        region=_zone(answer),
+        available=available,
+        vcpus=_quantity(server.get("ncpus"), 1),
+        ram_gib=_quantity(server.get("ram"), 2**30),
+        local_disk_gb=_quantity(server.get("scratch_storage_max_size"), 10**9),
+        node_network_gbps=_quantity(network.get("sum_internal_bandwidth"), 10**9),
+    )
+
+
+def _price(server: Mapping[str, Any]) -> Decimal:
+    if server.get("hourly_price") is None:
+        raise _NotAnOfferError("not_offered", "without an hourly price")
+    try:
+        price = number(server["hourly_price"])
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_price", str(error)) from error
+    if price <= 0:
+        raise _NotAnOfferError("zero_price" if price == 0 else "unreadable_price", f"the price is {price}")
+    return price
+
+
+def _gpu_count(server: Mapping[str, Any]) -> int:
+    try:
+        count = whole_number(server["gpu"])
+    except UnreadableError as error:
+        raise _NotAnOfferError("unreadable_count", f"GPU count {error}") from error
+    if count < 1:
+        raise _NotAnOfferError("unreadable_count", f"GPU count {count}")
+    return count
+
+
+def _quantity(value: Any, unit: int) -> float | None:
+    """A positive amount in units of ``unit``, None where the answer has none."""
+    try:
+        amount = number(value)
+    except UnreadableError:
+        return None
+    return float(amount / unit) if amount > 0 else None

@@ -1,0 +1,128 @@
+from dataclasses import replace
+
+import pytest
+
+from pipeline.sources import source_config
+from pipeline.sources.base import SourceChangedError
+from pipeline.sources.scaleway import next_requests
+from tests.sources.helpers import answer, capture, page, read
+
+ZONE = "https://api.scaleway.com/instance/v1/zones/fr-par-2/products/servers"
+
+
+def server(**fields):
+    info = {"gpu_manufacturer": "NVIDIA", "gpu_name": "H100-SXM", "gpu_memory": 85899345920}
+    return {"gpu": 2, "gpu_info": info, "hourly_price": 6.6198, "end_of_service": False, **fields}
+
+
+def servers(**named):
+    return answer({"servers": {name.replace("_", "-"): fields for name, fields in named.items()}}, url=ZONE)
+
+
+def test_the_capture():
+    listings, rejects = read(
+        "scaleway", answer(capture("scaleway_products_servers_2026-08-22.json"), url=ZONE)
+    )
+    assert rejects == []
+    assert [(row.instance_type, row.raw_label, row.gpu_count, str(row.native_price)) for row in listings] == [
+        ("B300-SXM-2-288G", "B300-SXM", 2, "18.96"),
+        ("B300-SXM-4-288G", "B300-SXM", 4, "34.08"),
+        ("B300-SXM-8-288G", "B300-SXM", 8, "60.0"),
+        ("H100-1-80G", "H100-PCIe", 1, "2.8665"),
+        ("H100-2-80G", "H100-PCIe", 2, "5.733"),
+        ("H100-SXM-2-80G", "H100-SXM", 2, "6.6198"),
+        ("H100-SXM-4-80G", "H100-SXM", 4, "12.771"),
+        ("H100-SXM-8-80G", "H100-SXM", 8, "25.3308"),
+        ("L4-1-24G", "L4", 1, "0.7875"),
+        ("L4-2-24G", "L4", 2, "1.575"),
+        ("L4-4-24G", "L4", 4, "3.15"),
+        ("L4-8-24G", "L4", 8, "6.3"),
+    ]
+    assert {(row.native_currency, row.native_unit, row.region) for row in listings} == {
+        ("EUR", "instance_hour", "fr-par-2")
+    }
+    h100 = listings[7]
+    assert (h100.vcpus, h100.ram_gib, h100.local_disk_gb, h100.context) == (128, 960, 12800, {"vram_gb": 80})
+
+
+def test_availability_belongs_to_its_own_zone():
+    types = answer(page("scaleway", "servers_fr-par-2.json"), url=ZONE)
+    stock = answer(page("scaleway", "availability_fr-par-2.json"), url=f"{ZONE}/availability")
+    listings, _ = read("scaleway", stock, types)
+    found = {row.instance_type: row.available for row in listings}
+    assert (found["H100-SXM-8-80G"], found["H100-2-80G"], found["L4-1-24G"]) == (True, False, True)
+    elsewhere = replace(stock, url=stock.url.replace("fr-par-2", "pl-waw-2"))
+    listings, _ = read("scaleway", elsewhere, types)
+    assert {row.available for row in listings} == {None}
+
+
+def test_an_unknown_availability_says_nothing():
+    stock = answer({"servers": {"A": {"availability": "by arrangement"}}}, url=f"{ZONE}/availability")
+    listings, _ = read("scaleway", servers(A=server()), stock)
+    assert [row.available for row in listings] == [None]
+
+
+def test_from_a_file_alone_the_zone_is_unknown():
+    listings, _ = read("scaleway", answer(page("scaleway", "servers_pl-waw-2.json")))
+    assert {row.region for row in listings} == {None}
+    assert len(listings) == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"end_of_service": True}, "end_of_service"),
+        ({"hourly_price": None}, "not_offered"),
+        ({"hourly_price": 0}, "zero_price"),
+        ({"hourly_price": "€6.62"}, "unreadable_price"),
+        ({"gpu": "many"}, "unreadable_count"),
+        ({"gpu": -1}, "unreadable_count"),
+        ({"mig_profile": "1g.10gb"}, "slice_unknown"),
+    ],
+)
+def test_what_cannot_be_rented_or_read_is_refused(fields, reason):
+    listings, rejects = read("scaleway", servers(A=server(), B=server(**fields)))
+    assert [row.instance_type for row in listings] == ["A"]
+    assert [r.reason for r in rejects] == [reason]
+
+
+def test_optional_fields_may_be_absent():
+    bare = {"gpu": "1", "hourly_price": "0.7875"}
+    listings, _ = read("scaleway", servers(L4_1_24G=bare, other={"gpu": 0}))
+    (row,) = listings
+    assert (row.raw_label, row.label_kind, row.instance_type, row.gpu_count) == (
+        "L4-1-24G",
+        "instance_type",
+        "L4-1-24G",
+        1,
+    )
+    assert (row.vcpus, row.ram_gib, row.context) == (None, None, {})
+
+
+def test_paging():
+    config = source_config("scaleway")
+    first = answer({"servers": {str(at): server() for at in range(100)}}, url=f"{ZONE}?per_page=100&page=1")
+    (following,) = next_requests(first, config)
+    assert following.url == f"{ZONE}?per_page=100&page=2"
+    assert next_requests(replace(first, headers={"x-total-count": "100"}), config) == []
+    assert len(next_requests(replace(first, headers={"x-total-count": "101"}), config)) == 1
+    assert next_requests(answer({"servers": {}}, url=f"{ZONE}?per_page=100&page=2"), config) == []
+    assert next_requests(answer("<html>", url=f"{ZONE}?per_page=100&page=1"), config) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>502 Bad Gateway</html>",
+        '{"servers": {"H100-1-80G": {"ncpus": 24, "ra',
+        {"servers": {}},
+        {"servers": []},
+        {"server_types": {"A": server()}},
+        {"servers": {"A": {"ncpus": 2, "hourly_price": 1}}},
+        {"servers": {"A": {"gpu": 0, "hourly_price": 1}}},
+        {"servers": {"A": {"availability": "available"}}},
+    ],
+)
+def test_another_shape_is_a_clear_failure(body):
+    with pytest.raises(SourceChangedError):
+        read("scaleway", answer(body, url=ZONE))
