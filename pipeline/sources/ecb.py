@@ -1,0 +1,63 @@
+"""The European Central Bank's daily reference rates: not a source of offers, but of dollars per euro."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from pipeline.offers.money import ExchangeRates
+from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.config import SourceConfig
+from pipeline.sources.text import UnreadableError, number
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """Raises SourceChangedError: exchange rates are no offers (``read_rates`` reads them)."""
+    raise SourceChangedError(
+        f"{config.title} holds exchange rates and no offers; to give a rate by hand use --fx EUR=1.17"
+    )
+
+
+def read_rates(answers: Sequence[Answer], config: SourceConfig) -> ExchangeRates:
+    """The latest day's rates among the answers. Raises SourceChangedError when none can be read for sure."""
+    if not answers:
+        raise SourceChangedError("no answer of the ECB to read rates from")
+    return max((_rates(answer, config) for answer in answers), key=lambda rates: rates.date)
+
+
+def _rates(answer: Answer, config: SourceConfig) -> ExchangeRates:
+    tree = _tree(answer)
+    days = [cube for cube in tree.iter("{*}Cube") if cube.get("time") is not None]
+    if not days:
+        raise SourceChangedError(f"{answer.url}: no Cube with a time")
+    # The daily file holds one day, the 90-day file many.
+    latest = max(days, key=lambda cube: cube.get("time", ""))
+    try:
+        day = date.fromisoformat(latest.get("time", ""))
+        found = [
+            (cube.get("currency", ""), number(cube.get("rate")))
+            for cube in latest.iter("{*}Cube")
+            if cube is not latest
+        ]
+    except (ValueError, UnreadableError) as error:
+        raise SourceChangedError(f"{answer.url}: a day or rate cannot be read ({error})") from error
+    rates = dict(found)
+    if len(rates) != len(found) or not all(len(c) == 3 and c.isupper() and r > 0 for c, r in found):
+        raise SourceChangedError(f"{answer.url}: a currency stands twice, has no code or no rate above 0")
+    low, high = (Decimal(bound) for bound in config.settings["usd_per_eur"])
+    if "USD" not in rates or not low <= rates["USD"] <= high:
+        raise SourceChangedError(
+            f"{answer.url}: {rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
+        )
+    return ExchangeRates(date=day, rates=rates)
+
+
+def _tree(answer: Answer) -> Any:
+    # No entities, no network and no huge trees: the file is small and the sender is not trusted.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        return etree.fromstring(answer.body, parser)
+    except etree.XMLSyntaxError as error:
+        raise SourceChangedError(f"{answer.url}: the answer is not XML ({error})") from error
