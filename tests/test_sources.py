@@ -31,7 +31,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def read_sample(name: str) -> Built:
     config = source_config(name)
-    return read_answers(pages_dir_answers(PAGES, name, config), config, RATES)
+    return read_answers(pages_dir_answers(PAGES, config), config, RATES)
 
 
 def as_expected(offer: Offer, columns: list[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from an earlier build, so it can be thrown away at any time.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -121,8 +121,9 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, table: str, folder: Pat
 
 def _in_order(connection: duckdb.DuckDBPyConnection) -> Iterator[Path]:
     """The files of sql/marts so that each comes after the tables it reads."""
+    macros = _macros(connection)
     waiting = {path.stem: path for path in _scripts("marts")}
-    reads = {name: _reads(connection, path) & waiting.keys() - {name} for name, path in waiting.items()}
+    reads = {name: _reads(path, macros) & waiting.keys() - {name} for name, path in waiting.items()}
     while waiting:
         ready = sorted(name for name in waiting if not reads[name] & waiting.keys())
         if not ready:
@@ -131,15 +132,31 @@ def _in_order(connection: duckdb.DuckDBPyConnection) -> Iterator[Path]:
             yield waiting.pop(name)
 
 
-def _reads(connection: duckdb.DuckDBPyConnection, path: Path) -> set[str]:
-    query = path.read_text(encoding="utf-8")
-    try:
-        found = connection.get_table_names(query, qualified=True)
-    except duckdb.Error as error:
-        raise BuildError(f"sql/marts/{path.name}: {error}") from error
-    declared = re.search(r"^-- reads: (.*)$", query, re.MULTILINE)
-    names = set(re.split(r"[,\s]+", declared.group(1).strip())) if declared else set()
-    return names | {name.rpartition(".")[2].strip('"') for name in found}
+def _macros(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """The definitions of our macros by name."""
+    return dict(
+        connection.execute(
+            "SELECT function_name, any_value(macro_definition) FROM duckdb_functions()"
+            " WHERE database_name = current_database() AND NOT internal GROUP BY ALL"
+        ).fetchall()
+    )
+
+
+def _reads(path: Path, macros: Mapping[str, str]) -> set[str]:
+    """The tables that a file reads, also through macros.
+
+    Read from the text, where every table stands in full (``main.offers``): ``get_table_names`` of
+    DuckDB 2.0 refuses queries that join several tables with USING.
+    """
+    text = re.sub(r"--.*", "", path.read_text(encoding="utf-8"))
+    found, open_texts, seen = set(), [text], set()
+    while open_texts:
+        text = open_texts.pop()
+        found |= set(re.findall(r'\bmain\."?(\w+)', text))
+        called = {name for name in re.findall(r'(\w+)"?\(', text) if name in macros} - seen
+        seen |= called
+        open_texts += [macros[name] for name in called]
+    return found
 
 
 def table_lineage() -> list[tuple[str, set[str], str]]:
@@ -147,7 +164,8 @@ def table_lineage() -> list[tuple[str, set[str], str]]:
     with duckdb.connect() as connection:
         for script in (*_scripts("schema"), *_scripts("model")):
             _run(connection, script)
-        reads = {path.stem: _reads(connection, path) for path in _scripts("marts")}
+        macros = _macros(connection)
+        reads = {path.stem: _reads(path, macros) for path in _scripts("marts")}
         tables = connection.execute("SELECT table_name, comment FROM duckdb_tables() ORDER BY 1").fetchall()
     names = {name for name, _ in tables}
     return [(name, reads.get(name, set()) & names - {name}, comment) for name, comment in tables]

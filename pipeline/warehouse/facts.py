@@ -13,7 +13,7 @@ from pipeline.sources.config import CatalogError, SourceConfig, configs
 
 
 def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill the catalogue's tables: catalog/X.csv into main.X where sql/schema has it, the sources, the workloads.
+    """Fill the catalogue's tables: catalog/X.csv into main.X where sql/schema has it, sources, workloads.
 
     Raises CatalogError naming the file when a column or a value does not fit its table.
     """
