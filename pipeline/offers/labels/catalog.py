@@ -1,0 +1,166 @@
+"""The catalogue as the normalizer needs it: cards by model, and the ways a model's name is spelled."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from pipeline import settings
+from pipeline.errors import GpufareError
+
+EXPLICIT_FORMS = frozenset({"Laptop", "SFF", "Server", "MXM"})
+"""Forms that a seller always names where the same model also exists as an ordinary card."""
+
+
+class LabelCatalogError(GpufareError):
+    """A catalogue file that the normalizer reads is wrong: says the file, the row and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One row of catalog/gpus.csv that can be identified. ``memory_gb`` is the nominal size per GPU;
+    a ``generic`` card stands for every form factor of its model and memory."""
+
+    gpu_id: str
+    vendor: str
+    model: str
+    form_factor: str
+    memory_gb: float
+    memory_type: str
+    architecture: str
+    named_without_memory: bool
+    gpus_per_board: int
+    generic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """Something rented that is no GPU: named, so that it is counted apart and never ranked."""
+
+    vendor: str | None
+    model: str | None
+    memory_gb: float | None
+
+
+def rows(name: str) -> Iterator[Mapping[str, str]]:
+    """The rows of catalog/<name>. Raises LabelCatalogError when the file is missing."""
+    path = settings.CATALOG_DIR / name
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+    except FileNotFoundError as error:
+        raise LabelCatalogError(f"{path} is missing: reinstall gpufare or restore the file") from error
+
+
+@cache
+def cards() -> tuple[Card, ...]:
+    """Every GPU of the catalogue; accelerators that are no GPUs are left out."""
+    return tuple(
+        Card(
+            gpu_id=row["gpu_id"],
+            vendor=row["vendor"],
+            model=row["model"],
+            form_factor=row["form_factor"],
+            memory_gb=float(row["memory_gb"]),
+            memory_type=row["memory_type"].lower(),
+            architecture=row["architecture"].split()[0].lower(),
+            named_without_memory=row["named_without_memory"] == "true",
+            gpus_per_board=int(row["gpus_per_board"]),
+            generic=bool(row["derived_from"]),
+        )
+        for row in rows("gpus.csv")
+        if row["segment"] != "accelerator"
+    )
+
+
+@cache
+def cards_of_model() -> Mapping[str, tuple[Card, ...]]:
+    """The cards of each model, without the generic ones."""
+    found: dict[str, list[Card]] = {}
+    for card in cards():
+        if not card.generic:
+            found.setdefault(card.model, []).append(card)
+    return {model: tuple(group) for model, group in found.items()}
+
+
+@cache
+def generic_cards() -> Mapping[tuple[str, float], Card]:
+    """The card that stands for a model and memory whose form factor nothing tells."""
+    return {(card.model, card.memory_gb): card for card in cards() if card.generic}
+
+
+@cache
+def card_by_id() -> Mapping[str, Card]:
+    """Every card by its gpu_id."""
+    return {card.gpu_id: card for card in cards()}
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """What a sequence of words can mean. A weak spelling counts only where no strong one stands: it is
+    also an ordinary word or number ("A2", "4090", "Grace Hopper")."""
+
+    models: tuple[str, ...]
+    weak: bool
+
+
+# Short names that are also words of machine families, regions or versions.
+_WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", "c500", "k10", "r200"})
+
+
+def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The ways to write a model's name, as words, and whether the way is weak."""
+    words = tuple(model.lower().replace("(", "").replace(")", "").replace("-", " ").split())
+    yield words, len(words) == 1 and words[0] in _WEAK_CODES
+    brand, rest = words[0], words[1:]
+    if brand in {"rtx", "gtx"} and rest and rest[0].isdigit() and "ada" not in rest:
+        yield rest, len(rest) == 1 or rest == (rest[0], "d")
+    elif brand in {"rtx", "rx"} and len(rest) > 1:
+        yield rest, False
+    elif brand in {"rtx", "quadro", "arc", "grid"} and len(rest) == 1 and not rest[0].isdigit():
+        yield rest, False
+    elif brand == "radeon" and rest[0] == "pro" and len(rest) == 2 and rest[1] != "vii":
+        yield rest, False
+        yield rest[1:], False
+    elif words[:2] == ("arc", "pro"):
+        yield rest, False
+
+
+def _suffix_orders(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """ "4070 ti super" is also written "4070 super ti", "4070s ti" and "4070 ti s"."""
+    yield words
+    if "super" in words:
+        short = tuple("s" if word == "super" else word for word in words)
+        yield short
+        if words[-2:] == ("ti", "super"):
+            yield (*words[:-2], "super", "ti")
+            yield (*words[:-2], "s", "ti")
+
+
+@cache
+def spellings() -> Mapping[tuple[str, ...], Spelling]:
+    """Every known way to write a model, in lower-case words, with the models it can mean."""
+    found: dict[tuple[str, ...], Spelling] = {}
+    for model in cards_of_model():
+        for words, weak in _model_spellings(model):
+            for ordered in _suffix_orders(words):
+                found.setdefault(ordered, Spelling((model,), weak))
+    for row in rows("gpu_aliases.csv"):
+        models = tuple(row["models"].split("|"))
+        if unknown := [model for model in models if model not in cards_of_model()]:
+            raise LabelCatalogError(f"gpu_aliases.csv, {row['alias']!r}: no card is called {unknown[0]!r}")
+        found[tuple(row["alias"].split())] = Spelling(models, row["strength"] == "weak")
+    return found
+
+
+@cache
+def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
+    """Words that name something other than a GPU."""
+    return {
+        tuple(row["word"].split()): Accelerator(
+            vendor=row["vendor"] or None,
+            model=row["model"] or None,
+            memory_gb=float(row["memory_gb"]) if row["memory_gb"] else None,
+        )
+        for row in rows("other_accelerators.csv")
+    }
