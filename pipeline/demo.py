@@ -1,6 +1,7 @@
 """The demonstration: the live path on sample pages. Only the address that is asked differs."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
@@ -37,5 +38,6 @@ def sample_days(pages: Path) -> tuple[date, date, date]:
     days = {datetime.fromisoformat(entry["observed_at"]).date() for entry in entries}
     if len(days) != 1:
         raise GpufareError(f"{pages}: sample pages must all be of one day, not of {sorted(map(str, days))}")
-    priced = sorted(date.fromisoformat(entry["prices_of"]) for entry in entries if entry.get("prices_of"))
+    told = " ".join(entry.get("prices_of") or "" for entry in entries)
+    priced = sorted(date.fromisoformat(found) for found in re.findall(r"\d{4}-\d\d-\d\d", told))
     return days.pop(), priced[0], priced[-1]

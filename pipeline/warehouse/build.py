@@ -149,7 +149,9 @@ def _reads(path: Path, macros: Mapping[str, str]) -> set[str]:
     DuckDB 2.0 refuses queries that join several tables with USING.
     """
     text = re.sub(r"--.*", "", path.read_text(encoding="utf-8"))
-    found, open_texts, seen = set(), [text], set()
+    found: set[str] = set()
+    seen: set[str] = set()
+    open_texts = [text]
     while open_texts:
         text = open_texts.pop()
         found |= set(re.findall(r'\bmain\."?(\w+)', text))
