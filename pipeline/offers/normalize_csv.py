@@ -1,0 +1,105 @@
+"""``gpufare normalize``: a table of labels in, the same rows with what they are out."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TextIO
+
+from pipeline.errors import GpufareError
+from pipeline.offers.gpu_labels import Identity, LabelKind, identify
+
+ANSWER_COLUMNS = (
+    "status",
+    "gpu_id",
+    "vendor",
+    "model",
+    "form_factor",
+    "memory_gb",
+    "gpu_count",
+    "rule",
+    "sureness",
+    "candidates",
+)
+_KINDS: tuple[LabelKind, ...] = ("gpu_name", "instance_type")
+
+
+class LabelFileError(GpufareError):
+    """The file of labels cannot be read: says which line and what was expected."""
+
+
+def _kind(row: Mapping[str, str], line: int) -> LabelKind:
+    given = (row.get("kind") or "gpu_name").strip()
+    for kind in _KINDS:
+        if given == kind:
+            return kind
+    raise LabelFileError(f"line {line}: kind is {given!r}; write gpu_name or instance_type")
+
+
+def _count(row: Mapping[str, str], line: int) -> float | None:
+    given = (row.get("gpu_count") or "").strip()
+    try:
+        return float(given) if given else None
+    except ValueError as error:
+        raise LabelFileError(f"line {line}: gpu_count is {given!r}, which is no number") from error
+
+
+def _plain_number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _answer(identity: Identity) -> dict[str, str]:
+    return {
+        "status": identity.status,
+        "gpu_id": identity.gpu_id or "",
+        "vendor": identity.vendor or "",
+        "model": identity.model or "",
+        "form_factor": identity.form_factor or "",
+        "memory_gb": _plain_number(identity.memory_gb),
+        "gpu_count": _plain_number(identity.gpu_count),
+        "rule": identity.rule,
+        "sureness": identity.sureness,
+        "candidates": " ".join(identity.candidates) if identity.status == "ambiguous" else "",
+    }
+
+
+def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, str]]:
+    for line, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise LabelFileError(f"{path}, line {line}: the row has not as many cells as the header")
+        try:
+            identity = identify(
+                row["raw_label"],
+                provider=row.get("provider") or "",
+                kind=_kind(row, line),
+                context=row.get("context") or "",
+                gpu_count=_count(row, line),
+            )
+        except LabelFileError as error:
+            raise LabelFileError(f"{path}, {error}") from error
+        yield row | _answer(identity)
+
+
+def normalize_csv(path: Path, out: TextIO) -> int:
+    """Write the rows of ``path`` with the answer columns to ``out``, in their order, and return how many.
+
+    ``raw_label`` is needed; ``provider``, ``kind``, ``context`` and ``gpu_count`` are used where they
+    stand. An input column named like an answer holds the answer. Raises LabelFileError.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            columns = list(reader.fieldnames or [])
+            if "raw_label" not in columns:
+                raise LabelFileError(f"{path}: no column is called raw_label; the header reads {columns}")
+            answers = [name for name in ANSWER_COLUMNS if name not in columns]
+            writer = csv.DictWriter(out, [*columns, *answers], lineterminator="\n")
+            writer.writeheader()
+            count = 0
+            for row in _answers(reader, path):
+                writer.writerow(row)
+                count += 1
+            return count
+    except FileNotFoundError as error:
+        raise LabelFileError(f"{path} does not exist") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise LabelFileError(f"{path} is not a CSV file in UTF-8: {error}") from error
