@@ -10,6 +10,7 @@ from pipeline.sources.html import is_hidden, text_of
 MAX_MARK_DEPTH = 4
 """A mark may be spread over elements this deep."""
 
+_MEMORY_UNIT = re.compile("GB", re.IGNORECASE)
 _UNREAD = ("script", "style", "noscript", "template")
 _LEADING_UNIT = re.compile(r"^(?:/ ?|per )(?:gpu ?[-/]? ?)?(?:hr|hour|h)\b[.,;|]? ?", re.IGNORECASE)
 MAX_CARD_CHARACTERS = 2_000
@@ -19,13 +20,13 @@ MAX_CARD_CHARACTERS = 2_000
 def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[tuple[Tag, str]]:
     """The text of every card and the element that holds it.
 
-    A card is the smallest element with one ``mark`` (what every card has once: ``Hopper · 80 GB``) and at
-    least one ``end`` (a price, or "Contact sales"). Staying inside the element keeps the next card's price
-    out. Where one element holds several cards as running text, that text is cut behind each ``end``. A mark
-    that has no end of its own is yielded as it is, for the reader to reject.
+    A card is the smallest element with one ``mark`` (what every card has once, with a memory in GB in it:
+    ``Hopper · 80 GB``) and at least one ``end`` (a price, or "Contact sales"). Staying inside the element
+    keeps the next card's price out. Where one element holds several cards as running text, that text is cut
+    behind each ``end``. A mark that has no end of its own is yielded as it is, for the reader to reject.
     """
     done: dict[int, Tag] = {}
-    for string in soup.find_all(string=re.compile(r"\S")):
+    for string in soup.find_all(string=_MEMORY_UNIT):
         element = _innermost_with(string.parent, mark)
         if element is None or is_hidden(element):
             continue
@@ -45,10 +46,9 @@ def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
     for _ in range(MAX_MARK_DEPTH):
         if element is None or element.name in _UNREAD:
             return None
-        text = text_of(element)
-        if len(text) > MAX_CARD_CHARACTERS:
+        if _is_long(element):
             return None
-        if mark.search(text):
+        if mark.search(text_of(element)):
             children = element.find_all(True, recursive=False)
             return None if any(mark.search(text_of(child)) for child in children) else element
         element = element.parent
@@ -57,12 +57,21 @@ def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
 
 def _grow(element: Tag, mark: re.Pattern[str], end: re.Pattern[str]) -> Tag:
     """Outwards until the card has its end, but never so far that a second card comes in."""
-    while not end.search(text_of(element)) and element.parent is not None:
-        wider = text_of(element.parent)
-        if len(mark.findall(wider)) > 1 or len(wider) > MAX_CARD_CHARACTERS:
+    while not end.search(text_of(element)) and element.parent is not None and not _is_long(element.parent):
+        if len(mark.findall(text_of(element.parent))) > 1:
             return element
         element = element.parent
     return element
+
+
+def _is_long(element: Tag) -> bool:
+    """Whether the element holds more text than a card; it stops counting there, however big the page is."""
+    counted = 0
+    for string in element.strings:
+        counted += len(string)
+        if counted > MAX_CARD_CHARACTERS:
+            return True
+    return False
 
 
 def _cut(text: str, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[str]:

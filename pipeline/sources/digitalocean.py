@@ -17,6 +17,7 @@ from pipeline.sources.text import UnreadableError, whole_number
 _GPU_COUNT = re.compile(r"\((\d{1,2})x\)", re.IGNORECASE)
 _OTHER_COUNT = re.compile(r"\b\d{1,2} ?x\b|\bx ?\d{1,2}\b|\b\d{1,2} gpus?\b", re.IGNORECASE)
 _KINDS: dict[str, PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
+_PER_DROPLET_HOUR = frozenset({"h", "hr", "hour", "droplet/hour", "droplet/hr"})
 GB_PER_GIB = 1.073741824
 
 
@@ -89,14 +90,23 @@ def _read_table(
                 answer=answer,
             )
             continue
-        yield _read_row(raw[gpu_at], raw[price_at], section, heading, raw, answer)
+        is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
+        units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR
+        yield _read_row(raw[gpu_at], raw[price_at], units, section, heading, raw, answer)
 
 
 def _read_row(
-    label: str, cell: str, section: str | None, heading: str, raw: list[str], answer: Answer
+    label: str,
+    cell: str,
+    units: frozenset[str],
+    section: str | None,
+    heading: str,
+    raw: list[str],
+    answer: Answer,
 ) -> Listing | Reject:
+    """One row. A price per GPU, or without "per hour" in cell or header, is not what this table holds."""
     try:
-        price, currency = price_in_cell(cell)
+        price, currency = price_in_cell(cell, units)
     except NoPriceError as error:
         return Reject(reason=error.reason, detail=f"{label}: {error}", raw=raw, answer=answer)
     if section not in _KINDS:

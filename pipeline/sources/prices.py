@@ -40,6 +40,15 @@ def price_in_cell(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, 
     raise NoPriceError("unreadable_price", "; ".join(refusals))
 
 
+def holds_price(text: str, units: Collection[str] = HOURLY) -> bool:
+    """Does a cell hold a readable price? For columns that a reader does not know but must not lose."""
+    try:
+        price_in_cell(text, units)
+    except NoPriceError:
+        return False
+    return True
+
+
 def optional_number(value: Any) -> float | None:
     """A number that a row may leave out. Unreadable counts as left out: no price depends on it."""
     try:

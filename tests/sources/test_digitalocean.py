@@ -85,9 +85,15 @@ def test_footnotes_and_other_currencies() -> None:
     assert "zero_price" in [row.reason for row in rejects]
 
 
-def test_another_unit_is_not_read_as_hourly() -> None:
-    _, rejects = read("digitalocean", answer(variant(("$4.41 per hour", "$3175.20 per month"))))
+@pytest.mark.parametrize("shown", ["$3175.20 per month", "$35.28/GPU/hour", "$35.28"])
+def test_another_unit_is_not_read_as_a_droplets_hour(shown: str) -> None:
+    _, rejects = read("digitalocean", answer(variant(("$35.28 per hour", shown))))
     assert "unreadable_price" in [row.reason for row in rejects]
+
+
+def test_the_unit_may_stand_in_the_header() -> None:
+    text = variant(("<th>Price</th>", "<th>Price per hour</th>"), ("$35.28 per hour", "$35.28"))
+    assert prices(text)["on_demand", "NVIDIA H100 (8x)"] == Decimal("35.28")
 
 
 def test_an_unclear_gpu_count_is_rejected() -> None:
