@@ -443,7 +443,10 @@ def _with_name_column(
     each other leave it ambiguous."""
     provider, kind, gpu_count = arguments
     for label in facts.labels:
-        other = _identify(label, provider, "gpu_name", replace(facts, labels=()), gpu_count)
+        # A column beside a name that is settled often gives the model alone ("Nvidia A100"): what the
+        # provider usually means by that is no contradiction.
+        usual = "" if identity.status == "matched" else provider
+        other = _identify(label, usual, "gpu_name", replace(facts, labels=()), gpu_count)
         if other.status not in ("matched", "ambiguous"):
             continue
         shared = [card for card in catalog.cards() if card.gpu_id in _shared(identity, other)]
