@@ -62,7 +62,7 @@ class Limits:
 
     connect_seconds: float = 30.0
     read_seconds: float = 30.0
-    response_seconds: float = 300.0
+    response_seconds: float = 60.0
     source_seconds: float = float("inf")
     body_bytes: int = 2**30
     error_body_bytes: int = 64 * 2**10
@@ -72,6 +72,12 @@ class Limits:
     backoff_seconds: float = 1.0
     backoff_max_seconds: float = 30.0
     requests_per_source: int = 1000
+
+
+REPLAY_LIMITS = Limits(
+    connect_seconds=5, read_seconds=10, response_seconds=20, backoff_seconds=0.05, backoff_max_seconds=1
+)
+"""For a replay server, which is near and has nothing to be spared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ class Client:
     """Fetches for all sources of one refresh; may be used by several threads. Close it, or use ``with``."""
 
     def __init__(self, *, limits: Limits | None = None, replay: ReplayServer | None = None) -> None:
-        self.limits = limits or (Limits() if replay is None else Limits(backoff_seconds=0.05))
+        self.limits = limits or (Limits() if replay is None else REPLAY_LIMITS)
         self.replay = replay
         self._http = httpx.Client(
             transport=GuardedTransport(only=replay.endpoint if replay else None),

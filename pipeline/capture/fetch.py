@@ -12,7 +12,7 @@ from threading import Event
 from types import ModuleType
 from urllib.parse import urlsplit
 
-from pipeline.capture.archive import Archive, CaptureWriter
+from pipeline.capture.archive import Archive, Capture, CaptureWriter
 from pipeline.capture.client import Client, Fetched, Rules
 from pipeline.capture.index import Entry, PagesError, read_body, sha256_of
 from pipeline.capture.outcome import (
@@ -198,9 +198,9 @@ class _Visit:
         """Make the visit."""
         try:
             queue = deque(first_requests(self._config, self._module, self._environment))
-        except KeyError as error:
-            return self._without_requests("needs_key", f"needs a key: set {error.args[0]}")
         except Exception as error:  # the source's own code
+            if isinstance(error, KeyError) and error.args[0] in self._environment.read:
+                return self._without_requests("needs_key", f"needs a key: set {error.args[0]}")
             return self._without_requests("failed", self._told("requests", error))
         if not queue:
             return self._without_requests(*self._why_nothing_to_ask())
@@ -286,7 +286,7 @@ class _Visit:
                 self._note(template, verdict.code, verdict.detail)
                 return verdict.code, None
             rules = replace(rules, spacing_seconds=max(rules.spacing_seconds, verdict.crawl_delay_seconds))
-        earlier = self._previous.get(self._key(request))
+        earlier = _earlier(self._previous.get(self._key(request)))
         if earlier is not None:
             rules = replace(rules, validators=earlier.validators)
         fetched = self._run.client.fetch(request, rules)
@@ -403,23 +403,29 @@ class _Earlier:
 
 def _previous_answers(
     archive: Archive, source: str, *, replayed: bool
-) -> dict[tuple[str, str, str | None], _Earlier]:
+) -> dict[tuple[str, str, str | None], tuple[Capture, Entry]]:
     """The answers of the source's last capture that can be asked for conditionally. Those of a replay serve
-    replays only. A damaged one is asked for anew."""
+    replays only."""
     capture = archive.latest_capture(source)
     if capture is None or (capture.replayed_from is not None) != replayed:
         return {}
-    found = {}
-    for entry in archive.entries(capture):
-        if not entry.usable or not {"etag", "last-modified"} & set(entry.headers):
-            continue
-        try:
-            body = read_body(capture.path, entry)
-        except PagesError:
-            continue
-        since = entry.not_modified_since or f"{capture.day}/{capture.capture_id}"
-        found[entry.method, entry.url, entry.body_sha256] = _Earlier(entry, body, since)
-    return found
+    return {
+        (entry.method, entry.url, entry.body_sha256): (capture, entry)
+        for entry in archive.entries(capture)
+        if entry.usable and {"etag", "last-modified"} & set(entry.headers)
+    }
+
+
+def _earlier(found: tuple[Capture, Entry] | None) -> _Earlier | None:
+    """An earlier answer with its body; None when there is none or it is damaged, and so is asked for anew."""
+    if found is None:
+        return None
+    capture, entry = found
+    try:
+        body = read_body(capture.path, entry)
+    except PagesError:
+        return None
+    return _Earlier(entry, body, entry.not_modified_since or f"{capture.day}/{capture.capture_id}")
 
 
 def _identity(request: Request) -> tuple[str, str, bytes | None]:

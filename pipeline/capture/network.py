@@ -97,7 +97,7 @@ class _GuardedBackend(httpcore.NetworkBackend):
             raise AddressRefusedError(f"{host}:{port} is not the replay server")
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host}: {error}") from error
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         if self._only is None and (refused := [each for each in addresses if not is_public_address(each)]):

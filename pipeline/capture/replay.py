@@ -241,7 +241,7 @@ def _find(
         for page in pages
         if page.entry.method == method
         and source in (None, page.source)
-        and urlsplit(page.entry.url).netloc == host
+        and _host_of(page.entry.url) == host
         and _is_target(page.entry.url, target)
     ]
     sent = None if body is None else sha256_of(body)
@@ -249,6 +249,13 @@ def _find(
     if exact:
         return exact[0]
     return at_address[0] if len(at_address) == 1 else None
+
+
+def _host_of(url: str) -> str:
+    """What the Host header of a request for ``url`` says: the port only where it is not the usual one."""
+    parts = urlsplit(url)
+    usual = f":{443 if parts.scheme == 'https' else 80}"
+    return parts.netloc.removesuffix(usual)
 
 
 def _is_target(url: str, target: str) -> bool:

@@ -261,6 +261,8 @@ def test_a_module_that_needs_a_key_needs_a_key(capture: Capturing) -> None:
     assert (outcome.status, outcome.requests) == ("needs_key", ())
     outcome = capture(source(key_variables=["ACME_KEY"]), module(requests=lambda config, environment: []))
     assert outcome.status == "needs_key"
+    outcome = capture(source(), module(requests=lambda config, environment: [{}["gpus"]]))
+    assert outcome.status == "failed"
 
 
 def test_an_optional_key_does_not_make_a_capture_partial(capture: Capturing, site: Site) -> None:

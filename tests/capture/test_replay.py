@@ -157,9 +157,10 @@ def test_the_server_tells_requests_apart(tmp_path: Path) -> None:
         row(file="e", url="https://other.example/gpus"),
         row(file="f", url=f"{GPUS}?key=${{ACME_KEY}}"),
         row(file="g", url=f"{GPUS}/East%20(N)"),
+        row(file="i", url="https://prices.acme.example:443/usual?$skip=1"),
         row(file="h", url=f"{GPUS}/moved", status=302, headers={"location": "/gpus"}),
     ]
-    files = {letter: letter for letter in "abcdefgh"}
+    files = {letter: letter for letter in "abcdefghi"}
     pages = folder(tmp_path, {**files, "index.json": index})
     with serve_pages(pages) as server, httpx.Client(base_url=server.base_url) as http:
 
@@ -178,6 +179,7 @@ def test_the_server_tells_requests_apart(tmp_path: Path) -> None:
         assert said("/gpus?key=a&more=1") == 404
         assert said("/gpus/East%20(N)") == "g"
         assert said("/gpus/moved") == 302
+        assert said("/usual?$skip=1") == "i"
         assert said("/robots.txt") == 404
         assert said("/gpus", host="nobody.example") == 404
         assert said("/gpus", body=b"") == 404
@@ -186,23 +188,26 @@ def test_the_server_tells_requests_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [n for n in configs() if (PAGES / n / "index.json").exists()])
 def test_the_live_path_over_the_sample_pages(name: str, archive: Archive) -> None:
     """Each source's requests, as its yaml and module stand, are answered by its sample page, and what is
-    archived is that page."""
+    archived is that page. A source that can do without its key is asked without."""
     config = configs()[name]
     if config.disabled is not None:
         pytest.skip("disabled: it is not asked")
-    environment = {variable: f"key-for-{variable}" for variable in config.key_variables}
+    keys = {variable: f"key-for-{variable}" for variable in config.key_variables}
     with (
         serve_pages(PAGES) as server,
         Client(limits=Limits(**FAST), replay=ReplayServer(server.base_url)) as client,
     ):
-        outcome = capture_source(
-            config,
-            source_module(name),
-            environment=environment,
-            day=DAY,
-            archive=archive,
-            client=client,
-        )
+        for environment in ({}, keys):
+            outcome = capture_source(
+                config,
+                source_module(name),
+                environment=environment,
+                day=DAY,
+                archive=archive,
+                client=client,
+            )
+            if outcome.status != "needs_key":
+                break
     assert outcome.error is None
     assert outcome.status == "captured"
     assert outcome.capture is not None
