@@ -18,7 +18,8 @@ from urllib.parse import unquote
 
 from pipeline.sources.base import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.text import UnreadableError, is_not_offered, number
+from pipeline.sources.prices import NoPriceError, price_of
+from pipeline.sources.text import UnreadableError, number
 
 _JSONP = re.compile(rb"\s*(?:/\*.{0,2000}?\*/\s*)?callback\s*\((.*)\)\s*;?\s*", re.DOTALL)
 _LEASE_DAYS = {"1yr": 365, "1 yr": 365, "3yr": 1095, "3 yr": 1095}
@@ -29,12 +30,6 @@ _CSV_COLUMNS = (
     "Operating System", "CapacityStatus", "Pre Installed S/W",
 )  # fmt: skip
 _CSV_MARKET = "MarketOption"
-
-
-class _NotAnOfferError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -116,19 +111,7 @@ def _listing(
     )
 
 
-def _price(value: Any) -> Decimal:
-    if value is None or (isinstance(value, str) and is_not_offered(value)):
-        raise _NotAnOfferError("not_offered", f"no price: {value!r}")
-    try:
-        price = number(value)
-    except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_price", str(error)) from error
-    if price <= 0:
-        raise _NotAnOfferError("zero_price" if price == 0 else "unreadable_price", f"the price is {price}")
-    return price
-
-
-def _reject(problem: _NotAnOfferError, what: str, raw: Any, answer: Answer) -> Reject:
+def _reject(problem: NoPriceError, what: str, raw: Any, answer: Answer) -> Reject:
     return Reject(reason=problem.reason, detail=f"{what}: {problem}", raw=raw, answer=answer)
 
 
@@ -148,23 +131,23 @@ def _read_on_demand(
                 continue
             try:
                 yield _on_demand(row, name, answer, config)
-            except _NotAnOfferError as problem:
+            except NoPriceError as problem:
                 yield _reject(problem, f"{row.get('Instance Type')} in {name}", row, answer)
 
 
 def _on_demand(row: Mapping[str, Any], region: str, answer: Answer, config: SourceConfig) -> Listing:
     if "Instance Type" not in row or "price" not in row:
-        raise _NotAnOfferError("missing_field", "a row without an instance type or a price")
+        raise NoPriceError("missing_field", "a row without an instance type or a price")
     system = row.get("Operating System") or row.get("plc:OperatingSystem")
     if system != "Linux" and not (system is None and "/Linux/" in unquote(answer.url)):
-        raise _NotAnOfferError("not_linux", f"the operating system is {system!r}")
+        raise NoPriceError("not_linux", f"the operating system is {system!r}")
     if str(row.get("Pre Installed S/W", "")) not in _PLAIN_SOFTWARE:
-        raise _NotAnOfferError("software_included", f"with {row['Pre Installed S/W']!r}")
+        raise NoPriceError("software_included", f"with {row['Pre Installed S/W']!r}")
     location = str(row.get("Location") or region)
     return _listing(
         row["Instance Type"],
         "on_demand",
-        _price(row["price"]),
+        price_of(row["price"]),
         config.settings["regions"].get(location, location),
         answer,
         config,
@@ -198,7 +181,7 @@ def _read_spot(regions: Iterable[Any], answer: Answer, config: SourceConfig) -> 
                 continue
             try:
                 yield _spot(size, name, answer, config)
-            except _NotAnOfferError as problem:
+            except NoPriceError as problem:
                 yield _reject(problem, f"{size['size']} spot in {name}", size, answer)
 
 
@@ -222,10 +205,12 @@ def _spot(size: Mapping[str, Any], region: str, answer: Answer, config: SourceCo
     columns = size.get("valueColumns")
     linux = [c for c in columns if isinstance(c, dict) and c.get("name") == "linux"] if columns else []
     if len(linux) != 1 or not isinstance(linux[0].get("prices"), dict):
-        raise _NotAnOfferError("no_linux_price", "no single Linux column")
+        raise NoPriceError("no_linux_price", "no single Linux column")
     if config.currency not in linux[0]["prices"]:
-        raise _NotAnOfferError("no_linux_price", f"the Linux column has no price in {config.currency}")
-    return _listing(size["size"], "spot", _price(linux[0]["prices"][config.currency]), region, answer, config)
+        raise NoPriceError("no_linux_price", f"the Linux column has no price in {config.currency}")
+    return _listing(
+        size["size"], "spot", price_of(linux[0]["prices"][config.currency]), region, answer, config
+    )
 
 
 # The bulk list
@@ -248,12 +233,12 @@ def _read_bulk(answer: Answer, config: SourceConfig, reserved_only: bool) -> Ite
         terms = offers.setdefault((row["SKU"], row["OfferTermCode"]), _Terms(row))
         try:
             _add_part(row, terms, config)
-        except _NotAnOfferError as problem:
+        except NoPriceError as problem:
             yield _reject(problem, f"{row['Instance Type']} in {row['Region Code']}", row, answer)
     for terms in offers.values():
         try:
             yield _bulk_listing(terms, answer, config)
-        except _NotAnOfferError as problem:
+        except NoPriceError as problem:
             what = f"{terms.row['Instance Type']} in {terms.row['Region Code']}"
             yield _reject(problem, what, terms.row, answer)
 
@@ -304,25 +289,25 @@ def _add_part(row: Mapping[str, str], terms: _Terms, config: SourceConfig) -> No
     try:
         price = number(row["PricePerUnit"])
     except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_price", str(error)) from error
+        raise NoPriceError("unreadable_price", str(error)) from error
     if row["Unit"] in ("Hrs", "Hours"):
         terms.hourly.append(price)
     elif row["Unit"] == "Quantity":
         terms.upfront.append(price)
     else:
-        raise _NotAnOfferError("unknown_unit", f"a price per {row['Unit']!r}")
+        raise NoPriceError("unknown_unit", f"a price per {row['Unit']!r}")
 
 
 def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listing:
     row = terms.row
     if len(terms.hourly) != 1 or len(terms.upfront) > 1:
-        raise _NotAnOfferError(
+        raise NoPriceError(
             "incomplete_terms",
             f"{len(terms.hourly)} hourly and {len(terms.upfront)} upfront prices for one offer",
         )
     effective = _effective_from(row["EffectiveDate"], answer)
     if row["TermType"] == "OnDemand":
-        price = _price(terms.hourly[0])
+        price = price_of(terms.hourly[0])
         return _listing(
             row["Instance Type"],
             "on_demand",
@@ -334,11 +319,11 @@ def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listin
         )
     days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower())
     if days is None:
-        raise _NotAnOfferError("unreadable_term", f"a lease of {row['LeaseContractLength']!r}")
+        raise NoPriceError("unreadable_term", f"a lease of {row['LeaseContractLength']!r}")
     # "All Upfront" has an hourly price of 0, "No Upfront" no upfront part.
     total = terms.hourly[0] * days * 24 + sum(terms.upfront)
     unit: NativeUnit = "instance_term" if terms.upfront else "instance_hour"
-    price = _price(total if terms.upfront else terms.hourly[0])
+    price = price_of(total if terms.upfront else terms.hourly[0])
     return _listing(
         row["Instance Type"],
         "reserved",

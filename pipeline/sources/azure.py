@@ -7,12 +7,12 @@ meterName. Sizes that are no GPU sizes (settings.gpu_sizes) are not ours and are
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date
-from decimal import Decimal
 from typing import Any
 
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
+from pipeline.sources.prices import NoPriceError, price_of
 from pipeline.sources.text import UnreadableError, number
 
 _MANDATORY = (
@@ -24,12 +24,6 @@ _MANDATORY = (
     "productName",
     "type",
 )
-
-
-class _NotAnOfferError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
@@ -55,7 +49,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             gpu_items += 1
             try:
                 yield _listing(item, answer, config)
-            except _NotAnOfferError as problem:
+            except NoPriceError as problem:
                 detail = f"{item['armSkuName']} in {item.get('armRegionName')}: {problem}"
                 yield Reject(reason=problem.reason, detail=detail, raw=item, answer=answer)
     if not gpu_items:
@@ -65,7 +59,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 def _listing(item: Mapping[str, Any], answer: Answer, config: SourceConfig) -> Listing:
     missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
     if missing:
-        raise _NotAnOfferError("missing_field", f"without {', '.join(missing)}")
+        raise NoPriceError("missing_field", f"without {', '.join(missing)}")
     _refuse_other_products(item)
     term_days = _term_days(item, config)
     region = str(item["armRegionName"])
@@ -76,7 +70,7 @@ def _listing(item: Mapping[str, Any], answer: Answer, config: SourceConfig) -> L
         label_kind="instance_type",
         gpu_count=None,
         price_kind="reserved" if term_days else "spot" if _is_spot(item) else "on_demand",
-        native_price=_price(item["retailPrice"]),
+        native_price=price_of(item["retailPrice"]),
         native_currency=str(item.get("currencyCode") or config.currency),
         native_unit="instance_term" if term_days else "instance_hour",
         answer=answer,
@@ -91,23 +85,23 @@ def _refuse_other_products(item: Mapping[str, Any]) -> None:
     """Meters that carry the same size but are not a Linux machine that anyone can rent."""
     product, meter = str(item["productName"]), str(item["meterName"])
     if item.get("serviceName") not in (None, "Virtual Machines"):
-        raise _NotAnOfferError("other_service", f"of the service {item['serviceName']!r}")
+        raise NoPriceError("other_service", f"of the service {item['serviceName']!r}")
     if "windows" in product.lower():
-        raise _NotAnOfferError("windows_meter", f"a Windows meter: {product!r}")
+        raise NoPriceError("windows_meter", f"a Windows meter: {product!r}")
     if "cloudservices" in product.replace(" ", "").lower():
-        raise _NotAnOfferError("cloud_services_meter", f"a meter of Cloud Services: {product!r}")
+        raise NoPriceError("cloud_services_meter", f"a meter of Cloud Services: {product!r}")
     if meter.lower().endswith("low priority"):
-        raise _NotAnOfferError("low_priority", f"Low Priority is for Azure Batch only: {meter!r}")
+        raise NoPriceError("low_priority", f"Low Priority is for Azure Batch only: {meter!r}")
     if meter.lower().endswith("expired"):
-        raise _NotAnOfferError("expired_meter", f"an expired meter: {meter!r}")
+        raise NoPriceError("expired_meter", f"an expired meter: {meter!r}")
     if item["type"] == "DevTestConsumption":
-        raise _NotAnOfferError("dev_test", "only for Dev/Test subscriptions")
+        raise NoPriceError("dev_test", "only for Dev/Test subscriptions")
     if item["type"] not in ("Consumption", "Reservation"):
-        raise _NotAnOfferError("unknown_type", f"of type {item['type']!r}")
+        raise NoPriceError("unknown_type", f"of type {item['type']!r}")
     if item["unitOfMeasure"] not in ("1 Hour", "1/Hour"):
-        raise _NotAnOfferError("unknown_unit", f"a price per {item['unitOfMeasure']!r}")
+        raise NoPriceError("unknown_unit", f"a price per {item['unitOfMeasure']!r}")
     if _is_tiered(item):
-        raise _NotAnOfferError("volume_tier", f"only above {item['tierMinimumUnits']} units")
+        raise NoPriceError("volume_tier", f"only above {item['tierMinimumUnits']} units")
 
 
 def _is_tiered(item: Mapping[str, Any]) -> bool:
@@ -128,17 +122,7 @@ def _term_days(item: Mapping[str, Any], config: SourceConfig) -> int | None:
         return int(config.settings["term_days"][item.get("reservationTerm")])
     except KeyError:
         term = item.get("reservationTerm")
-        raise _NotAnOfferError("unreadable_term", f"a reservation for {term!r}") from None
-
-
-def _price(value: Any) -> Decimal:
-    try:
-        price = number(value)
-    except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_price", str(error)) from error
-    if price <= 0:
-        raise _NotAnOfferError("zero_price" if price == 0 else "unreadable_price", f"the price is {price}")
-    return price
+        raise NoPriceError("unreadable_term", f"a reservation for {term!r}") from None
 
 
 def _effective_from(item: Mapping[str, Any], answer: Answer) -> date | None:

@@ -14,7 +14,8 @@ from bs4 import Tag
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.html import column, columns, page, text_of
-from pipeline.sources.text import UnreadableError, is_not_offered, money, number, whole_number
+from pipeline.sources.prices import NoPriceError, price_in_cell
+from pipeline.sources.text import UnreadableError, is_not_offered, number, whole_number
 
 _COUNT = r"^gpu count"
 _REGION = re.compile(r"region\s*:?\s*(.+)", re.IGNORECASE)
@@ -22,12 +23,6 @@ _MOBILE_COPY: dict[PriceKind, str] = {
     "on_demand": ".instance-price .item-value",
     "spot": ".spot-price .item-value",
 }
-
-
-class _NotAnOfferError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +105,7 @@ def _read_table(
         for kind in where.prices:
             try:
                 yield _listing(row, cells, kind, where, region, answer, config)
-            except _NotAnOfferError as problem:
+            except NoPriceError as problem:
                 raw = [text_of(cell) for cell in cells]
                 detail = f"{raw[where.name]} in {region}, {kind}: {problem}"
                 yield Reject(reason=problem.reason, detail=detail, raw=raw, answer=answer)
@@ -133,13 +128,13 @@ def _listing(
     answer: Answer,
     config: SourceConfig,
 ) -> Listing:
-    price = _price(cells[where.prices[kind]], row, kind)
+    price, currency = _price(cells[where.prices[kind]], row, kind)
     try:
         count = whole_number(text_of(cells[where.count]))
     except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_count", f"GPU count {error}") from error
+        raise NoPriceError("unreadable_count", f"GPU count {error}") from error
     if count < 1:
-        raise _NotAnOfferError("unreadable_count", f"GPU count {count}")
+        raise NoPriceError("unreadable_count", f"GPU count {count}")
 
     def quantity(at: int | None) -> Decimal | None:
         try:
@@ -153,7 +148,7 @@ def _listing(
         gpu_count=float(count),
         price_kind=kind,
         native_price=price,
-        native_currency=config.currency,
+        native_currency=currency,
         native_unit="instance_hour",
         answer=answer,
         context={"vram_gb": vram} if vram else {},
@@ -164,21 +159,13 @@ def _listing(
     )
 
 
-def _price(cell: Tag, row: Tag, kind: PriceKind) -> Decimal:
+def _price(cell: Tag, row: Tag, kind: PriceKind) -> tuple[Decimal, str]:
     """The price in a cell, which may hold a link beside it; the row's mobile copy must not contradict it."""
     value = cell.find("div", recursive=False)
     text = text_of(value) if isinstance(value, Tag) and text_of(value) else text_of(cell)
-    if is_not_offered(text):
-        raise _NotAnOfferError("not_offered", f"no list price: {text!r}")
-    try:
-        price = money(text)
-        copies = [text_of(copy) for copy in row.select(_MOBILE_COPY[kind])]
-        if any(is_not_offered(copy) or money(copy) != price for copy in copies):
-            raise _NotAnOfferError(
-                "contradictory_price", f"{price} in the table, {copies} in its mobile copy"
-            )
-    except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_price", str(error)) from error
-    if price == 0:
-        raise _NotAnOfferError("zero_price", "the price is 0")
-    return price
+    priced = price_in_cell(text)
+    for copy in row.select(_MOBILE_COPY[kind]):
+        said = text_of(copy)
+        if is_not_offered(said) or price_in_cell(said) != priced:
+            raise NoPriceError("contradictory_price", f"{text!r} in the table, {said!r} in its mobile copy")
+    return priced

@@ -14,7 +14,8 @@ from bs4 import Tag
 from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.html import page, text_of
-from pipeline.sources.text import UnreadableError, is_not_offered, money, number, squeeze, whole_number
+from pipeline.sources.prices import NoPriceError, price_in_cell
+from pipeline.sources.text import UnreadableError, number, squeeze, whole_number
 
 _PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
 _DURATION = r"(?:duration|term|commitment|reservation)\b"
@@ -32,12 +33,6 @@ _BYTES = {"gb": Decimal(10**9), "gib": Decimal(2**30), "tb": Decimal(10**12), "t
 _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
 _EFFECTIVE = re.compile(rf"\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
 _DATE_FORMATS = ("%Y-%m-%d", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y")
-
-
-class _NotAnOfferError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -65,7 +60,7 @@ def _read_row(
     for label in price_labels:
         try:
             yield _listing(row, cells, label, tab if in_instances else None, announced, answer, config)
-        except _NotAnOfferError as problem:
+        except NoPriceError as problem:
             detail = f"{row['data-plan']}: {problem}"
             yield Reject(reason=problem.reason, detail=detail, raw=dict(cells), answer=answer)
 
@@ -108,7 +103,7 @@ def _listing(
     answer: Answer,
     config: SourceConfig,
 ) -> Listing:
-    price = _price(cells[price_label])
+    price, currency = price_in_cell(cells[price_label])
     count = tab if tab is not None else _gpu_count(_named(cells, _GPU_COUNT) or "")
     term_days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
     dates = _effective_dates(price_label, answer) or announced
@@ -118,7 +113,7 @@ def _listing(
         gpu_count=float(count),
         price_kind="reserved" if term_days else "on_demand",
         native_price=price,
-        native_currency=config.currency,
+        native_currency=currency,
         native_unit="gpu_hour",
         answer=answer,
         context={"vram_gb": _vram_gb(vram)} if vram else {},
@@ -135,25 +130,13 @@ def _listing(
     )
 
 
-def _price(text: str) -> Decimal:
-    if is_not_offered(text):
-        raise _NotAnOfferError("not_offered", f"no list price: {text!r}")
-    try:
-        price = money(text)
-    except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_price", str(error)) from error
-    if price == 0:
-        raise _NotAnOfferError("zero_price", "the price is 0")
-    return price
-
-
 def _gpu_count(text: str) -> int:
     try:
         count = whole_number(text.removesuffix("+"))
     except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_count", f"GPU count {error}") from error
+        raise NoPriceError("unreadable_count", f"GPU count {error}") from error
     if count < 1:
-        raise _NotAnOfferError("unreadable_count", f"GPU count {count}")
+        raise NoPriceError("unreadable_count", f"GPU count {count}")
     return count
 
 
@@ -166,7 +149,7 @@ def _term_days(text: str) -> int | None:
         return None
     found = _TERM.match(text)
     if found is None or int(found[1]) < 1:
-        raise _NotAnOfferError("unreadable_term", f"not a duration: {text!r}")
+        raise NoPriceError("unreadable_term", f"not a duration: {text!r}")
     return int(found[1]) * _DAYS[found[2].lower()]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
+from pipeline.sources.prices import NoPriceError, price_of
 from pipeline.sources.text import UnreadableError, number, whole_number
 
 
@@ -40,12 +41,6 @@ _FLAGS = {"secure": "secureCloud", "community": "communityCloud"}
 _IN_STOCK = {"low", "medium", "high"}
 
 
-class _NotAnOfferError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-
-
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     """Ask again with fewer fields when the API refused a field of the full query."""
     try:
@@ -54,7 +49,7 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
         refused = False
     if not refused:
         return []
-    body = json.dumps({"query": config.settings["minimal_query"]}).encode()
+    body = json.dumps({"query": config.settings["minimal_query"]}, separators=(",", ":")).encode()
     headers = {"content-type": "application/json"}
     return [Request(config.requests[0].url, method="POST", headers=headers, body=body)]
 
@@ -105,7 +100,7 @@ def _read_gpu(
             continue
         try:
             yield _listing(gpu, name, price_field, memory, answer, config)
-        except _NotAnOfferError as problem:
+        except NoPriceError as problem:
             raw = {"id": gpu["id"], name: gpu[name], **{flag: gpu.get(flag) for flag in _FLAGS.values()}}
             yield Reject(reason=problem.reason, detail=f"{gpu['id']}: {problem}", raw=raw, answer=answer)
 
@@ -147,19 +142,12 @@ def _price(gpu: dict[str, Any], name: str, price_field: _PriceField, config: Sou
     """The price, if the GPU is offered in that tier. Without the tier's flag the placeholder is refused."""
     offered = gpu.get(_FLAGS[price_field.tier])
     if offered is False:
-        raise _NotAnOfferError("not_offered", f"not offered in the {price_field.tier} cloud ({name})")
-    if gpu[name] is None:
-        raise _NotAnOfferError("not_offered", f"{name} is empty")
-    try:
-        price = number(gpu[name])
-    except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_price", f"{name}: {error}") from error
-    if price == 0:
-        raise _NotAnOfferError("not_offered", f"{name} is 0")
-    if price < 0:
-        raise _NotAnOfferError("unreadable_price", f"{name} is below 0")
+        raise NoPriceError("not_offered", f"not offered in the {price_field.tier} cloud ({name})")
+    if gpu[name] in (0, "0"):
+        raise NoPriceError("not_offered", f"{name} is 0")
+    price = price_of(gpu[name])
     if offered is not True and price == Decimal(config.settings["placeholder_price"]):
-        raise _NotAnOfferError(
+        raise NoPriceError(
             "placeholder_suspected",
             f"{name} is exactly {price}, which RunPod also shows for tiers not offered",
         )
@@ -170,7 +158,7 @@ def _smallest_cluster(gpu: dict[str, Any], config: SourceConfig) -> int:
     try:
         return whole_number(gpu.get("maxGpuCount")) * int(config.settings["cluster_min_pods"])
     except UnreadableError as error:
-        raise _NotAnOfferError("gpu_count_unknown", "a cluster price without maxGpuCount") from error
+        raise NoPriceError("gpu_count_unknown", "a cluster price without maxGpuCount") from error
 
 
 def _slice(gpu: dict[str, Any], memory: dict[str, Any]) -> Decimal:
@@ -181,9 +169,9 @@ def _slice(gpu: dict[str, Any], memory: dict[str, Any]) -> Decimal:
     try:
         share = number(gpu.get("memoryInGb")) / number(memory.get(card))
     except (UnreadableError, ArithmeticError) as error:
-        raise _NotAnOfferError("slice_unknown", f"nothing says what part of a {card} this is") from error
+        raise NoPriceError("slice_unknown", f"nothing says what part of a {card} this is") from error
     if not 0 < share < 1:
-        raise _NotAnOfferError("slice_unknown", f"{share} of a {card} is not a slice")
+        raise NoPriceError("slice_unknown", f"{share} of a {card} is not a slice")
     return share
 
 

@@ -6,22 +6,16 @@ answer's address. Types without a GPU are not ours and are skipped.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
+from pipeline.sources.prices import NoPriceError, price_of
 from pipeline.sources.text import UnreadableError, number, whole_number
 
 _ZONE = re.compile(r"/zones/([a-z]{2}-[a-z]{3}-\d{1,2})/")
 _AVAILABLE = {"available": True, "scarce": True, "shortage": False}
-
-
-class _NotAnOfferError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
@@ -59,7 +53,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             try:
                 available = availability.get((_zone(answer), name))
                 yield _listing(name, server, available, answer, config)
-            except _NotAnOfferError as problem:
+            except NoPriceError as problem:
                 detail = f"{name} in {_zone(answer)}: {problem}"
                 yield Reject(reason=problem.reason, detail=detail, raw={name: server}, answer=answer)
     if not gpu_servers:
@@ -86,12 +80,10 @@ def _listing(
     name: str, server: Mapping[str, Any], available: bool | None, answer: Answer, config: SourceConfig
 ) -> Listing:
     if server.get("end_of_service"):
-        raise _NotAnOfferError("end_of_service", "cannot be ordered any more")
+        raise NoPriceError("end_of_service", "cannot be ordered any more")
     if server.get("mig_profile"):
-        raise _NotAnOfferError(
-            "slice_unknown", f"a slice {server['mig_profile']!r} of a GPU of unknown share"
-        )
-    price = _price(server)
+        raise NoPriceError("slice_unknown", f"a slice {server['mig_profile']!r} of a GPU of unknown share")
+    price = price_of(server.get("hourly_price"))
     gpu_count = _gpu_count(server)
     info = server.get("gpu_info") or {}
     gpu_name, memory = info.get("gpu_name"), _quantity(info.get("gpu_memory"), 2**30)
@@ -116,25 +108,13 @@ def _listing(
     )
 
 
-def _price(server: Mapping[str, Any]) -> Decimal:
-    if server.get("hourly_price") is None:
-        raise _NotAnOfferError("not_offered", "without an hourly price")
-    try:
-        price = number(server["hourly_price"])
-    except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_price", str(error)) from error
-    if price <= 0:
-        raise _NotAnOfferError("zero_price" if price == 0 else "unreadable_price", f"the price is {price}")
-    return price
-
-
 def _gpu_count(server: Mapping[str, Any]) -> int:
     try:
         count = whole_number(server["gpu"])
     except UnreadableError as error:
-        raise _NotAnOfferError("unreadable_count", f"GPU count {error}") from error
+        raise NoPriceError("unreadable_count", f"GPU count {error}") from error
     if count < 1:
-        raise _NotAnOfferError("unreadable_count", f"GPU count {count}")
+        raise NoPriceError("unreadable_count", f"GPU count {count}")
     return count
 
 

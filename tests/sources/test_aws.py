@@ -71,7 +71,7 @@ def test_machines_of_other_kinds_are_skipped():
         ({"price": "N/A"}, "not_offered"),
         ({"price": None}, "not_offered"),
         ({"price": "55,04 USD"}, "unreadable_price"),
-        ({"price": "-1"}, "unreadable_price"),
+        ({"price": "-1"}, "zero_price"),
     ],
 )
 def test_what_is_no_plain_linux_price_is_refused(fields, reason):

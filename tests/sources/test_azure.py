@@ -68,7 +68,7 @@ def test_the_pages_follow_one_another():
         ({"tierMinimumUnits": 100.0}, "volume_tier"),
         ({"retailPrice": 0}, "zero_price"),
         ({"retailPrice": "free"}, "unreadable_price"),
-        ({"retailPrice": -5}, "unreadable_price"),
+        ({"retailPrice": -5}, "zero_price"),
         ({"armRegionName": ""}, "missing_field"),
         ({"meterName": None}, "missing_field"),
         ({"type": "Reservation", "reservationTerm": "2 Weeks"}, "unreadable_term"),

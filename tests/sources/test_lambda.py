@@ -79,7 +79,6 @@ def test_a_row_without_a_price_shifts_nothing(html, said):
     ("said", "reason"),
     [
         ("$0.00", "zero_price"),
-        ("€2.29", "unreadable_price"),
         ("$2.29 /mo", "unreadable_price"),
         ("$2.29 $2.49", "unreadable_price"),
     ],
@@ -89,6 +88,12 @@ def test_what_is_not_dollars_per_hour_is_refused(html, said, reason):
     listings, rejects = read("lambda", answer(html.replace(row, row.replace("$2.29", said))))
     assert len(listings) == 27
     assert rejects[-1].reason == reason
+
+
+def test_a_page_in_euros_stays_in_euros(html):
+    listings, _ = read("lambda", answer(html.replace("$", "€")))
+    assert {row.native_currency for row in listings} == {"EUR"}
+    assert len(listings) == 28
 
 
 def test_rates_announced_for_later_carry_their_day(html):
