@@ -12,7 +12,7 @@ from bs4 import Tag
 from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import NoPriceError, price_in_cell
+from pipeline.sources.prices import NoPriceError, holds_price, price_in_cell
 
 SECTION = r"^GPU instances? pricing$"
 HEADINGS = ("h1", "h2", "h3")
@@ -86,6 +86,9 @@ def _row(row: Tag, kinds: list[PriceKind | None], answer: Answer) -> Iterator[Li
         return
     for kind, cell in zip(kinds, cells, strict=True):
         if kind is None:
+            if holds_price(cell):
+                detail = f"{label}: {cell!r} stands in a column that is not known"
+                yield Reject(reason="unknown_price_kind", detail=detail, raw=raw, answer=answer)
             continue
         try:
             price, currency = price_in_cell(cell)

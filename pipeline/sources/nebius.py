@@ -12,18 +12,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from html import unescape
+from itertools import islice
 from typing import Any
 
 from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell
+from pipeline.sources.prices import NoPriceError, holds_price, optional_number, price_in_cell
 from pipeline.sources.text import is_floor, squeeze
 
 BLOCK_TYPE = "highlight-table-block"
 GPU_HOUR = r"GPU[ -]?(?:hour|hr)"
 DATE_FORMATS = ("%B %d, %Y", "%B %d %Y", "%b %d, %Y", "%d %B %Y", "%Y-%m-%d")
 MAX_BLOCK_CHARACTERS = 300_000
+MAX_BLOCKS = 200
 
 _EMBEDDED = re.compile(rf'\{{(\\{{0,7}})"type\1":\1"{BLOCK_TYPE}\1"')
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -81,6 +83,9 @@ def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str
     label_at = html.column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
     vcpus_at, ram_at = html.columns(headers, r"^v?CPUs?$"), html.columns(headers, r"^(?:RAM|memory)\b")
     price_columns = _price_columns(headers, block.title, answer)
+    known = {label_at, *vcpus_at, *ram_at, *(price.at for price in price_columns)}
+    if any(holds_price(row[at]) for row in rows for at in range(len(row)) if at not in known):
+        raise SourceChangedError(f"{answer.url}: a column with prices is not known: {headers}")
     for row in rows:
         if len(row) != len(headers):
             raise SourceChangedError(
@@ -238,8 +243,8 @@ def _grid(rows: list[list[str]]) -> list[list[str]]:
 
 def _embedded_blocks(text: str, answer: Answer) -> list[_Block]:
     """Blocks inside script strings, at whatever depth of escaping they stand."""
-    blocks = []
-    for found in _EMBEDDED.finditer(text):
+    blocks: list[_Block] = []
+    for found in islice(_EMBEDDED.finditer(text), MAX_BLOCKS):
         chunk = text[found.start() : found.start() + MAX_BLOCK_CHARACTERS]
         while chunk.startswith("{\\"):
             chunk = _ESCAPE.sub(lambda e: _unescaped(e[1]), chunk)

@@ -28,6 +28,7 @@ _DASHES = re.compile(r"[‐-―−]")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?"
 _FLOOR = r"(?:(?:starting\s)?(?:from|at)|as low as)"
+_MAX_EXPONENT = 18
 _SIGNS = {"USD": r"(?:US\s?)?\$", "EUR": "€", "GBP": "£"}
 
 
@@ -75,7 +76,7 @@ def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> 
             if spelled not in units:
                 raise UnreadableError(f"{cell!r} is a price per {spelled!r}")
             return number(re.sub(r"\s", "", found["number"]))
-    raise UnreadableError(f"{cell!r} is not one {currency} price")
+    raise UnreadableError(f"{cell[:80]!r} is not one {currency} price")
 
 
 def number(value: Any) -> Decimal:
@@ -86,14 +87,18 @@ def number(value: Any) -> Decimal:
     if isinstance(value, bool) or value is None:
         raise UnreadableError(f"{value!r} is not a number")
     if isinstance(value, int | Decimal):
-        return Decimal(value)
+        amount = Decimal(value)
+        # A JSON number such as 1e999999999 is one Decimal away from filling the memory as an int.
+        if not amount.is_finite() or (amount and abs(amount.adjusted()) > _MAX_EXPONENT):
+            raise UnreadableError("a number of that size is no price, count or memory")
+        return amount
     if isinstance(value, float):
         return number(repr(value))
     if isinstance(value, str):
         cell = squeeze(value)
         if re.fullmatch(rf"-?{_NUMBER}(?:[eE][+-]?\d{{1,3}})?", cell):
             try:
-                return Decimal(cell.replace(",", ""))
+                return number(Decimal(cell.replace(",", "")))
             except InvalidOperation as error:
                 raise UnreadableError(f"{cell!r} is not a number") from error
     raise UnreadableError(f"{value!r} is not a number")

@@ -12,7 +12,7 @@ from bs4 import Tag
 from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import NoPriceError, price_in_cell
+from pipeline.sources.prices import NoPriceError, holds_price, price_in_cell
 
 SECTION = "gpu-clusters"
 ON_DEMAND_HEADER = r"on[ -]demand|pay as you go"
@@ -49,6 +49,10 @@ def _rows(table: html.Table, answer: Answer) -> Iterator[Listing | Reject]:
             detail = f"{len(row)} cells under {len(table.headers)} columns"
             yield Reject(reason="unexpected_cells", detail=detail, raw=texts, answer=answer)
             continue
+        for at, text in enumerate(texts):
+            if at != name_at and at not in priced and holds_price(text):
+                detail = f"{text!r} stands in the column {table.headers[at]!r}, which is not known"
+                yield Reject(reason="unknown_price_kind", detail=detail, raw=texts, answer=answer)
         for at in priced:
             yield _price(texts, name_at, at, None if at == on_demand_at else terms[at], row, answer)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
@@ -52,6 +52,17 @@ class _RowError(Exception):
         self.reason = reason
 
 
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """What an instance type says of its GPUs; without a description its own name is the label."""
+
+    label: str
+    label_kind: Literal["gpu_name", "instance_type"]
+    instance_type: str
+    gpu_count: int | None
+    currency: str
+
+
 @dataclass(slots=True)
 class _Answers:
     """The answers by what they hold."""
@@ -71,8 +82,8 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     rows: list[Listing | Reject] = []
     for answer, types in sorted_answers.types:
         for item in types:
-            rows += _instance_type(item, answer, sorted_answers.free_at)
-    by_api = {_machine(row): row.native_price for row in rows if isinstance(row, Listing)}
+            rows += _instance_type(item, answer, config, sorted_answers.free_at)
+    by_api = {_price_key(row): row.native_price for row in rows if isinstance(row, Listing)}
     for answer, offers in sorted_answers.offers:
         for offer in offers:
             rows += [_unless_by_api(row, by_api) for row in _page_offer(offer, answer)]
@@ -134,16 +145,20 @@ def _locations_by_type(items: list[dict[str, Any]], answer: Answer) -> dict[str,
 
 
 def _instance_type(
-    item: dict[str, Any], answer: Answer, free_at: Mapping[PriceKind, Mapping[str, list[str]]]
+    item: dict[str, Any],
+    answer: Answer,
+    config: SourceConfig,
+    free_at: Mapping[PriceKind, Mapping[str, list[str]]],
 ) -> Iterator[Listing | Reject]:
     try:
-        count = _gpus_of(item)
-        if count == 0:
-            return
-        label, instance_type, currency = _said(item, count)
+        machine = _machine_of(item, config)
     except _RowError as error:
         yield Reject(reason=error.reason, detail=str(error), raw=item, answer=answer)
         return
+    if machine is None:
+        return
+    if "price_per_hour" not in item:
+        raise SourceChangedError(f"{answer.url}: {machine.instance_type} has no price_per_hour")
     on_demand = None
     for name, kind, tier, expected in API_PRICES:
         try:
@@ -151,20 +166,23 @@ def _instance_type(
         except NoPriceError as none:
             if expected:
                 reason = "not_offered" if none.reason == "zero_price" and kind == "spot" else none.reason
-                yield Reject(reason=reason, detail=f"{instance_type} {name}: {none}", raw=item, answer=answer)
+                yield Reject(
+                    reason=reason, detail=f"{machine.instance_type} {name}: {none}", raw=item, answer=answer
+                )
             continue
         if kind == "on_demand":
             on_demand = price
         # The two kinds can be free in different places, so they are compared here and not by region.
         doubtful = kind == "spot" and on_demand is not None and price >= on_demand
-        for region, available in _where(instance_type, free_at.get(kind)):
+        for region, available in _where(machine.instance_type, free_at.get(kind)):
             yield Listing(
-                raw_label=label,
-                instance_type=instance_type,
-                gpu_count=count,
+                raw_label=machine.label,
+                label_kind=machine.label_kind,
+                instance_type=machine.instance_type,
+                gpu_count=machine.gpu_count,
                 price_kind=kind,
                 native_price=price,
-                native_currency=currency,
+                native_currency=machine.currency,
                 native_unit="instance_hour",
                 answer=answer,
                 context=_memory_context(item),
@@ -178,23 +196,30 @@ def _instance_type(
             )
 
 
-def _gpus_of(item: dict[str, Any]) -> int:
+def _machine_of(item: dict[str, Any], config: SourceConfig) -> _Machine | None:
+    """The machine of an instance type, None for a CPU machine."""
+    instance_type, currency = item.get("instance_type"), item.get("currency", config.currency)
+    if not isinstance(instance_type, str) or not isinstance(currency, str):
+        raise _RowError("incomplete_row", "instance_type or currency is missing")
+    count = _gpus_of(item)
+    if count == 0 or (count is None and instance_type.startswith("CPU.")):
+        return None
+    label = squeeze(str(_inside(item, "gpu", "description") or ""))
+    if not label:
+        return _Machine(instance_type, "instance_type", instance_type, count, currency.upper())
+    counted = LABEL.fullmatch(label)
+    if counted and count is not None and int(counted[1]) != count:
+        raise _RowError("gpu_count_contradicted", f"{label!r} with number_of_gpus {count}")
+    return _Machine(label, "gpu_name", instance_type, count, currency.upper())
+
+
+def _gpus_of(item: dict[str, Any]) -> int | None:
+    if item.get("gpu") is None:
+        return None
     try:
         return whole_number(_inside(item, "gpu", "number_of_gpus"))
     except UnreadableError as error:
         raise _RowError("gpu_count_unknown", f"gpu.number_of_gpus: {error}") from error
-
-
-def _said(item: dict[str, Any], count: int) -> tuple[str, str, str]:
-    """Label, instance type and currency of a GPU machine; all three must be there."""
-    label = squeeze(str(_inside(item, "gpu", "description") or ""))
-    instance_type, currency = item.get("instance_type"), item.get("currency")
-    counted = LABEL.fullmatch(label)
-    if not label or not isinstance(instance_type, str) or not isinstance(currency, str):
-        raise _RowError("incomplete_row", "gpu.description, instance_type or currency is missing")
-    if counted and int(counted[1]) != count:
-        raise _RowError("gpu_count_contradicted", f"{label!r} with number_of_gpus {count}")
-    return label, instance_type, currency.upper()
 
 
 def _inside(item: dict[str, Any], group: str, name: str) -> Any:
@@ -263,14 +288,14 @@ def _page_price(offer: dict[str, Any]) -> tuple[Decimal, str]:
     return prices.pop(), currencies.pop()
 
 
-def _machine(row: Listing) -> tuple[Any, ...]:
+def _price_key(row: Listing) -> tuple[Any, ...]:
     return (row.raw_label, row.price_kind, row.tier)
 
 
 def _unless_by_api(row: Listing | Reject, by_api: Mapping[tuple[Any, ...], Decimal]) -> Listing | Reject:
-    if isinstance(row, Reject) or _machine(row) not in by_api:
+    if isinstance(row, Reject) or _price_key(row) not in by_api:
         return row
-    listed = by_api[_machine(row)]
+    listed = by_api[_price_key(row)]
     raw = {"label": row.raw_label, "kind": row.price_kind, "price": str(row.native_price)}
     if listed == row.native_price:
         return Reject(reason="duplicate", detail="the API lists the same machine", raw=raw, answer=row.answer)

@@ -102,6 +102,8 @@ def _offers(
     gpu_count: float | None,
     context: dict[str, float],
 ) -> Iterator[Listing | Reject]:
+    if "hourly_cost" not in plan:
+        raise SourceChangedError(f"{answer.url}: the plan {plan['id']} has no hourly_cost")
     for name, kind, deployable in PRICES:
         if kind == "spot" and plan.get(name) is None:
             continue

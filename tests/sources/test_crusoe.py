@@ -77,6 +77,16 @@ def test_an_unknown_column_is_left_alone():
     }
 
 
+def test_a_price_in_an_unknown_column_is_a_reject():
+    wider = section(
+        ("GPU model", "On-demand", "Interruptible"),
+        row("NVIDIA H100", "80GB", "HGX", "<p>$3.90/GPU-hr</p>", "<p>$1.95/GPU-hr</p>"),
+    )
+    listings, rejects = read("crusoe", answer(wider))
+    assert [r.native_price for r in listings] == [Decimal("3.90")]
+    assert [r.reason for r in rejects] == ["unknown_price_kind"]
+
+
 def test_a_row_with_a_cell_too_few_is_a_reject():
     short = section(HEADERS, row("NVIDIA H100", "80GB", "HGX", "<p>$3.90/GPU-hr</p>"))
     listings, rejects = read("crusoe", answer(short))

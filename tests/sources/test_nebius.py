@@ -128,6 +128,7 @@ def test_euros_stay_euros_and_what_is_unreadable_is_a_reject():
         json.dumps(block([["Item", "Price per hour"], ["NVIDIA HGX H100", "$3.85"]])),
         json.dumps(block([["Item", "GPU-hour (Effective soon)"], ["NVIDIA HGX H100", "$3.85"]])),
         json.dumps(block([["Item", "Preemptible, GPU-hour", "GPU-hour"], ["NVIDIA HGX H100", "$1", "$2"]])),
+        json.dumps(block([["Item", "Preemptible, GPU-hour", "Rate"], ["NVIDIA HGX H100", "$1", "$2"]])),
         json.dumps(block([["Product", "On-demand, GPU-hour"], ["NVIDIA HGX H100", "$3.85"]])),
         json.dumps(block([["Item", "vCPUs", "On-demand, GPU-hour"], ["NVIDIA HGX H100", "$3.85"]])),
         "",

@@ -120,8 +120,8 @@ def test_spot_availability_is_known_by_its_url():
         ({"price_per_hour": "26,00"}, 1, ["unreadable_price"]),
         ({"currency": None}, 0, ["incomplete_row"]),
         ({"gpu": {"description": "4x H100 SXM5 80GB", "number_of_gpus": 8}}, 0, ["gpu_count_contradicted"]),
-        ({"gpu": {"description": "", "number_of_gpus": 8}}, 0, ["incomplete_row"]),
-        ({"gpu": None}, 0, ["gpu_count_unknown"]),
+        ({"gpu": {"description": "8x H100 SXM5 80GB"}}, 0, ["gpu_count_unknown"]),
+        ({"instance_type": None}, 0, ["incomplete_row"]),
         ({"serverless_price": "26.00", "serverless_spot_price": "0", "new_field": [1]}, 3, []),
     ],
 )
@@ -129,6 +129,21 @@ def test_variants_of_an_instance_type(changes, offers, reasons):
     listings, rejects = read("verda", answer([instance_type(**changes)]))
     assert len(listings) == offers
     assert [r.reason for r in rejects] == reasons
+
+
+@pytest.mark.parametrize(("gpu", "gpu_count"), [({"description": "", "number_of_gpus": 8}, 8), (None, None)])
+def test_without_a_description_the_instance_type_is_the_label(gpu, gpu_count):
+    trimmed = {
+        name: value
+        for name, value in instance_type(gpu=gpu).items()
+        if name not in ("currency", "gpu_memory")
+    }
+    cpu = {"instance_type": "CPU.4V.16G", "price_per_hour": "0.0279"}
+    listings, rejects = read("verda", answer([trimmed, cpu]))
+    assert {(r.raw_label, r.label_kind, r.gpu_count, r.native_currency) for r in listings} == {
+        ("8H100.80S.176V", "instance_type", gpu_count, "USD")
+    }
+    assert rejects == []
 
 
 def test_euros_and_a_spot_price_above_on_demand():
@@ -168,6 +183,7 @@ def test_doubtful_offers_of_the_page_are_rejects(bad, reason):
         jsonld(offer(name=" spot")),
         json.dumps([instance_type(gpu={"description": "", "number_of_gpus": 0})]),
         json.dumps([instance_type()])[:100],
+        json.dumps([{"instance_type": "1V100.6V", "hourly": "0.17", "spot_price": "0.05"}]),
         '{"code": "unauthorized", "message": "Unauthorized"}',
         "[]",
     ],

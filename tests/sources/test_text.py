@@ -1,0 +1,167 @@
+"""Numbers and money as pages write them: read exactly, or not at all."""
+
+from decimal import Decimal
+
+import pytest
+
+from pipeline.sources.text import (
+    UnreadableError,
+    is_floor,
+    is_not_offered,
+    money,
+    number,
+    squeeze,
+    whole_number,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$3.49", "3.49"),
+        ("$ 3.49 /hr", "3.49"),
+        ("\u00a0$1.40", "1.40"),
+        ("from $1.55", "1.55"),
+        ("Starting at $1.55", "1.55"),
+        ("$2 .0000/ 1 hour", "2.0000"),
+        ("$88.490000119 / 1 hour", "88.490000119"),
+        ("$3.90/GPU-hr", "3.90"),
+        ("$3.90/GPU/hr*", "3.90"),
+        ("$4.00 per hour", "4.00"),
+        ("$1,940.00", "1940.00"),
+        ("US$3", "3"),
+        ("3.00 USD", "3.00"),
+        ("$0.74**", "0.74"),
+        ("$3.99¹", "3.99"),
+        ("$3.99^1", "3.99"),
+        ("＄3.99", "3.99"),
+        ("\u200b$3.99\ufeff", "3.99"),
+    ],
+)
+def test_money_in_dollars(text, expected):
+    assert money(text) == Decimal(expected)
+
+
+@pytest.mark.parametrize("text", ["€2.52", "2.52 €", "€ 2.52 / h", "EUR 2.52", "2.52 EUR"])
+def test_money_in_euros(text):
+    assert money(text, "EUR") == Decimal("2.52")
+    with pytest.raises(UnreadableError):
+        money(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "3.49",
+        "$",
+        "$3.49/month",
+        "$3.49 per vCPU-hour",
+        "$3.49 12",
+        "$3 - $4",
+        "$3.9.9",
+        "$-3",
+        "$1,94",
+        "$1.94.2026",
+        "€2.52",
+        "about $3",
+        "$3 or $4",
+        "Contact sales",
+        "$" + "9" * 100_000,
+        "$" + "1," * 50_000,
+    ],
+)
+def test_what_is_not_one_price_is_not_read(text):
+    with pytest.raises(UnreadableError):
+        money(text)
+
+
+def test_units_are_chosen_by_the_reader():
+    assert money("$0.0011 / sec", units={"sec"}) == Decimal("0.0011")
+    with pytest.raises(UnreadableError, match="sec"):
+        money("$0.0011 / sec")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "-",
+        "—",
+        "––",
+        "N/A",
+        "Contact sales",
+        "[Contact us](#form)",
+        "Sold out",
+        "Get in touch",
+        "null",
+    ],
+)
+def test_marks_of_absence(text):
+    assert is_not_offered(text)
+
+
+@pytest.mark.parametrize("text", ["$3.49", "0", "from $1.55", "4^1", "High"])
+def test_what_is_there_is_not_absent(text):
+    assert not is_not_offered(text)
+
+
+def test_floors():
+    assert is_floor("from $1.55")
+    assert is_floor("As low as $1.55")
+    assert not is_floor("$1.55")
+
+
+def test_squeezing_drops_footnotes_before_digits_are_folded():
+    assert squeeze(" NVIDIA\u00a0 HGX\n H100¹ ") == "NVIDIA HGX H100"
+    assert squeeze("4^1") == "4"
+    assert squeeze("Free^*^") == "Free"
+    assert squeeze("H100 –\u00ad SXM") == "H100 - SXM"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (3, "3"),
+        (Decimal("2.5"), "2.5"),
+        (0.1, "0.1"),
+        ("26.00", "26.00"),
+        ("1,940.5", "1940.5"),
+        ("0E-9", "0"),
+        (0, "0"),
+    ],
+)
+def test_numbers(value, expected):
+    assert number(value) == Decimal(expected)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        [],
+        {},
+        "",
+        "2,5",
+        "1.2.3",
+        "NaN",
+        float("nan"),
+        float("inf"),
+        Decimal("NaN"),
+        Decimal("1e999"),
+        "1e99",
+    ],
+)
+def test_what_is_no_number(value):
+    with pytest.raises(UnreadableError):
+        number(value)
+
+
+def test_whole_numbers():
+    assert whole_number("8") == 8
+    assert whole_number(Decimal("8.0")) == 8
+    for value in ("0.5", 2.5, Decimal("1e999999")):
+        with pytest.raises(UnreadableError):
+            whole_number(value)
