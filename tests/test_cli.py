@@ -1,0 +1,154 @@
+"""The command line as a person uses it: answers, and one clear line where something is wrong."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.settings import Home
+from tests.conftest import PAGES, gpufare
+
+RUNPOD_PAGE = PAGES / "runpod" / "gpu_types.json"
+QLORA = ("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M")
+
+
+def test_read_gives_offers_on_stdout_and_rejects_on_stderr() -> None:
+    answer = gpufare("read", "runpod", str(RUNPOD_PAGE), "--observed-at", "2026-08-22")
+    assert answer.returncode == 0
+    offers = [json.loads(line) for line in answer.stdout.splitlines()]
+    rejects = [json.loads(line) for line in answer.stderr.splitlines()]
+    assert {offer["source"] for offer in offers} == {"runpod"}
+    assert {offer["observed_at"] for offer in offers} == {"2026-08-22T00:00:00Z"}
+    assert {"reason", "raw"} <= rejects[0].keys()
+
+
+def test_read_converts_a_foreign_price_only_with_a_rate(tmp_path: Path) -> None:
+    page = tmp_path / "servers.json"
+    server = {
+        "ncpus": 24,
+        "ram": 257698037760,
+        "gpu": 1,
+        "gpu_info": {"gpu_manufacturer": "NVIDIA", "gpu_name": "H100-PCIe", "gpu_memory": 85899345920},
+        "hourly_price": 3.0,
+        "end_of_service": False,
+    }
+    page.write_text(json.dumps({"servers": {"H100-1-80G": server}}))
+    without = json.loads(gpufare("read", "scaleway", str(page)).stdout)
+    assert (without["usd_per_hour"], without["native_price"], without["fx_rate"]) == (None, 3.0, None)
+    rated = json.loads(gpufare("read", "scaleway", str(page), "--fx", "EUR=1.2").stdout)
+    assert (rated["usd_per_hour"], rated["fx_rate"]) == (3.6, 1.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("read", "runpod", "no-such-file.json"), "no-such-file.json"),
+        (("read", "no-such-source", str(RUNPOD_PAGE)), "no source 'no-such-source'"),
+        (("read", "runpod", "{not_json}"), "not JSON"),
+        (("read", "runpod", "{empty}"), "not JSON"),
+        (("read", "lambda", "{empty}"), "no pricing row"),
+        (("sql", "SELECT 1"), "run `gpufare refresh` first"),
+        (("refresh", "--day", "2020-01-01"), "2020-01-01"),
+        (("refresh", "--day", "2020-01-01", "--pages", "archive"), "no captures of 2020-01-01"),
+        (("refresh", "--pages", "no-such-folder"), "no such folder"),
+        (("refresh", "--source", "no-such-source"), "no source 'no-such-source'"),
+        (("normalize", "no-such-file.csv"), "no-such-file.csv"),
+        (("estimate", "no-such-file.csv"), "no-such-file.csv"),
+    ],
+)
+def test_a_bad_input_gives_one_clear_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    (tmp_path / "not.json").write_text("{ this is no JSON")
+    (tmp_path / "empty").write_text("")
+    places = {"{not_json}": str(tmp_path / "not.json"), "{empty}": str(tmp_path / "empty")}
+    answer = gpufare(*(places.get(word, word) for word in arguments), home=tmp_path / "home")
+    assert answer.returncode != 0
+    assert "Traceback" not in answer.stderr
+    assert says in answer.stderr
+    told = [line for line in answer.stderr.splitlines() if line.startswith("Error:")]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sql", "SELECT * FROM no_such_table"), "no_such_table"),
+        (("sql", "DROP TABLE offers"), "read-only"),
+        (("sql", "FROM read_csv('/etc/passwd')"), "disabled"),
+        ((*QLORA[:2], "no-such-model", *QLORA[3:]), "no model 'no-such-model'"),
+        ((*QLORA, "--day", "2020-01-01"), "no prices were captured on 2020-01-01"),
+        ((*QLORA, "--max-hours", "0.01"), "no on_demand offer"),
+        (QLORA[:5], "--tokens"),
+    ],
+)
+def test_a_bad_question_gives_one_clear_line(
+    sample_home: Home, arguments: tuple[str, ...], says: str
+) -> None:
+    answer = gpufare(*arguments, home=sample_home)
+    assert answer.returncode != 0
+    assert "Traceback" not in answer.stderr
+    assert says in answer.stderr
+
+
+def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home) -> None:
+    answer = gpufare(*QLORA, home=sample_home)
+    assert answer.returncode == 0, answer.stderr
+    table, _, explanation = answer.stdout.strip().partition("\n\n")
+    assert table.splitlines()[0].split()[:3] == ["rank", "total", "USD"]
+    what, why, trust = explanation.splitlines()
+    assert "for the finished job" in what
+    assert "GiB per GPU" in why
+    assert "Price seen" in trust
+    assert "CAREFUL: the price is" in trust  # the sample pages are of the past
+
+
+def test_cheapest_as_csv_and_json_holds_every_column(sample_home: Home) -> None:
+    rows = list(csv.DictReader(io.StringIO(gpufare(*QLORA, "--format", "csv", home=sample_home).stdout)))
+    lines = gpufare(*QLORA, "--format", "json", home=sample_home).stdout.splitlines()
+    first = json.loads(lines[0])
+    assert list(rows[0]) == list(first)
+    costs = [float(row["total_usd"]) for row in rows]
+    assert costs == sorted(costs)
+    terms = ("compute_usd", "interruption_usd", "storage_usd", "egress_usd")
+    assert float(first["total_usd"]) == pytest.approx(sum(float(first[term]) for term in terms), abs=1e-9)
+
+
+def test_gpus_and_time_are_respected(sample_home: Home) -> None:
+    asked = (*QLORA, "--objective", "time", "--gpus", "2", "--format", "json", "--limit", "50")
+    rows = [json.loads(line) for line in gpufare(*asked, home=sample_home).stdout.splitlines()]
+    assert {row["gpu_count"] for row in rows} <= {1, 2}
+    hours = [row["hours"] for row in rows]
+    assert hours == sorted(hours)
+
+
+def test_sql_answers_in_three_formats(sample_home: Home) -> None:
+    query = "SELECT 1 AS one, NULL AS nothing, '=1+1' AS formula"
+    assert "one" in gpufare("sql", query, home=sample_home).stdout
+    assert (
+        gpufare("sql", query, "--format", "csv", home=sample_home).stdout == "one,nothing,formula\n1,,'=1+1\n"
+    )
+    answer = json.loads(gpufare("sql", query, "--format", "json", home=sample_home).stdout)
+    assert answer == {"one": 1, "nothing": None, "formula": "=1+1"}
+
+
+def test_sources_shows_each_source_with_its_evidence(sample_home: Home) -> None:
+    answer = gpufare("sources", "--format", "csv", home=sample_home)
+    rows = {row["source"]: row for row in csv.DictReader(io.StringIO(answer.stdout))}
+    assert len(rows) >= 29
+    assert rows["runpod"]["last_accepted"] == "2026-08-22"
+    assert rows["runpod"]["evidence"].startswith("captured 2026-")
+    assert rows["tensordock"]["state"] == "needs a key"
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_export_writes_every_table_with_its_descriptor(sample_home: Home, tmp_path: Path, form: str) -> None:
+    answer = gpufare("export", str(tmp_path / "out"), "--format", form, home=sample_home)
+    assert answer.returncode == 0, answer.stderr
+    package = json.loads((tmp_path / "out" / "datapackage.json").read_text())
+    files = {resource["path"] for resource in package["resources"]}
+    assert files == {path.name for path in (tmp_path / "out").iterdir()} - {"datapackage.json"}
+    assert f"cheapest_gpu_per_workload.{form}" in files
+    for resource in package["resources"]:
+        assert resource["description"]
+        assert all(field["description"] for field in resource["schema"]["fields"]), resource["name"]

@@ -1,0 +1,223 @@
+"""The daily job end to end over real HTTP: what is published, what a broken source does, what is kept."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.replay import serve_pages
+from pipeline.offers.records import Records
+from pipeline.refresh import RefreshError, RefreshReport, refresh
+from pipeline.settings import Home
+from pipeline.warehouse.query import ask, reader
+from tests.conftest import PAGES
+
+DAY = date(2026, 8, 22)
+FEW = ("runpod", "lambda", "coreweave", "crusoe", "ecb", "scaleway")
+
+
+@pytest.fixture
+def home(tmp_path: Path, sample_home: Home) -> Home:
+    """An empty home that need not compute the plans again."""
+    shutil.copytree(sample_home.cache, tmp_path / "home" / "cache")
+    return Home(tmp_path / "home")
+
+
+@contextmanager
+def edited_pages(folder: Path, sources: tuple[str, ...] = FEW) -> Iterator[Path]:
+    """A copy of some sample pages, for a test to change."""
+    pages = folder / "pages"
+    for source in sources:
+        shutil.copytree(PAGES / source, pages / source)
+    yield pages
+    shutil.rmtree(pages)
+
+
+def run(home: Home, pages: Path, day: date = DAY, **options: object) -> RefreshReport:
+    with serve_pages(pages) as server:
+        return refresh(home, day=day, pages=server.base_url, environment={}, **options)  # type: ignore[arg-type]
+
+
+def offers(home: Home, query: str = "true") -> list[dict[str, object]]:
+    with reader(home.published) as connection:
+        return list(ask(connection, f"FROM main.offers_latest WHERE {query}").dicts())
+
+
+def test_every_source_without_a_key_is_accepted_and_ranked(sample_home: Home) -> None:
+    with reader(sample_home.published) as connection:
+        states = dict(ask(connection, "SELECT source, state FROM main.source_health").rows)
+        ranked = ask(connection, "SELECT count(*) FROM main.cheapest_gpu_per_workload").rows[0][0]
+    needs_key = {name for name, state in states.items() if state == "needs_key"}
+    assert needs_key == {"tensordock", "primeintellect"}
+    assert {state for name, state in states.items() if name not in needs_key} == {"current"}
+    assert ranked > 1000
+
+
+def test_a_broken_source_stops_neither_the_others_nor_the_publishing(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path) as pages:
+        (pages / "lambda" / "pricing.html").write_text("<html><body>We moved.</body></html>")
+        report = run(home, pages, sources=FEW)
+    outcomes = {outcome.source: outcome for outcome in report.outcomes}
+    assert report.published
+    assert not outcomes["lambda"].accepted
+    assert "no pricing row" in (outcomes["lambda"].error or "")
+    assert {row["source"] for row in offers(home)} == set(FEW) - {"lambda", "ecb"}
+
+
+def test_the_last_good_offers_stay_with_their_age_and_drop_out_after_the_limit(
+    home: Home, tmp_path: Path
+) -> None:
+    with edited_pages(tmp_path) as pages:
+        run(home, pages, sources=FEW)
+        (pages / "lambda" / "pricing.html").write_text("<html><body>We moved.</body></html>")
+        run(home, pages, day=DAY + timedelta(days=3), sources=FEW)
+        aged = offers(home, "source = 'lambda'")
+        run(home, pages, day=DAY + timedelta(days=9), sources=FEW)
+        stale = offers(home, "source = 'lambda'")
+    assert {row["age_days"] for row in aged} == {3}
+    assert any(row["ranked"] for row in aged)
+    assert {row["not_ranked_reason"] for row in stale if row["match_status"] == "matched"} == {"stale"}
+
+
+def test_nothing_accepted_publishes_nothing_and_says_why(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path, ("lambda",)) as pages:
+        (pages / "lambda" / "pricing.html").write_text("<html></html>")
+        report = run(home, pages, sources=("lambda",))
+    assert report.published is None
+    assert "no pricing row" in report.why_not_published()
+    assert not home.published.exists()
+
+
+def test_a_live_refresh_refuses_a_past_day(home: Home) -> None:
+    with pytest.raises(Exception, match="never filed under another day"):
+        refresh(home, day=DAY, environment={})
+
+
+def test_a_day_is_read_again_from_the_archive_and_the_difference_is_told(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path) as pages:
+        run(home, pages, sources=FEW)
+    records = Records(home)
+    published = records.offers("crusoe", DAY)
+    misread = [
+        published[0].model_copy(update={"native_price": published[0].native_price * 2}),
+        *published[1:],
+    ]
+    records.write_accepted(DAY, "crusoe", misread)
+    report = refresh(home, day=DAY, pages="archive", sources=FEW, environment={})
+    assert list(report.changes) == ["crusoe"]
+    (change,) = report.changes["crusoe"]
+    assert change.startswith("read differently")
+    assert records.offers("crusoe", DAY) == published
+
+
+def test_a_day_without_captures_cannot_be_read_again(home: Home) -> None:
+    with pytest.raises(RefreshError, match="no captures of 2026-08-22"):
+        refresh(home, day=DAY, pages="archive", environment={})
+
+
+def test_a_past_day_read_again_does_not_turn_the_publication_back(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path) as pages:
+        run(home, pages, sources=FEW)
+        run(home, pages, day=DAY + timedelta(days=1), sources=FEW)
+    report = refresh(home, day=DAY, pages="archive", sources=FEW, environment={})
+    assert report.published_day == DAY + timedelta(days=1)
+
+
+def test_pages_from_a_folder_belong_to_the_day_on_which_they_were_observed(
+    home: Home, tmp_path: Path
+) -> None:
+    with edited_pages(tmp_path, ("crusoe",)) as pages:
+        report = refresh(home, pages=str(pages), environment={})
+    assert report.day == DAY
+    assert len(Archive(home.archive).captures("crusoe", DAY)) == 1
+
+
+def test_a_refresh_of_the_same_day_again_gives_the_same_answers(home: Home, tmp_path: Path) -> None:
+    def ranking() -> list[tuple[object, ...]]:
+        with reader(home.published) as connection:
+            columns = "* EXCLUDE (observed_at, capture_sha256)"
+            return ask(connection, f"SELECT {columns} FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows
+
+    with edited_pages(tmp_path) as pages:
+        run(home, pages, sources=FEW)
+        first = ranking()
+        run(home, pages, sources=FEW)
+    assert first == ranking()
+    assert len(first) > 100
+
+
+def test_an_open_reader_and_new_readers_see_whole_files_during_refreshes(home: Home, tmp_path: Path) -> None:
+    """A second process asks all the time while the file is swapped: no error, no half state."""
+    with edited_pages(tmp_path) as pages:
+        run(home, pages, sources=FEW)
+        stop = tmp_path / "stop"
+        asking = subprocess.Popen(
+            [sys.executable, "-c", _ASK_UNTIL_STOPPED, str(home.published), str(stop)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for step in range(1, 4):
+            run(home, pages, day=DAY + timedelta(days=step), sources=FEW)
+        time.sleep(0.2)
+        stop.touch()
+        told, _ = asking.communicate(timeout=60)
+    seen = json.loads(told)
+    assert seen["errors"] == []
+    assert seen["answers"] > 3
+    assert seen["open_reader_days"] == [str(DAY)]
+    assert set(seen["days"]) <= {str(DAY + timedelta(days=step)) for step in range(4)}
+    assert len(seen["days"]) > 1
+
+
+_ASK_UNTIL_STOPPED = """
+import json, sys, time
+from pathlib import Path
+from pipeline.warehouse.query import ask, reader
+published, stop = map(Path, sys.argv[1:])
+whole = "SELECT as_of_day::VARCHAR, (SELECT count(*) FROM main.cheapest_gpu_per_workload) > 0 FROM main.publication"
+errors, days, answers, kept = [], set(), 0, set()
+with reader(published) as open_one:
+    while not stop.exists() or answers == 0:
+        try:
+            kept.add(ask(open_one, whole).rows[0][0])
+            with reader(published) as fresh:
+                day, ranked = ask(fresh, whole).rows[0]
+            days.add(day)
+            answers += 1
+            if not ranked:
+                errors.append(f"half a file of {day}")
+        except Exception as error:
+            errors.append(repr(error))
+        time.sleep(0.01)
+print(json.dumps({"errors": errors, "days": sorted(days), "answers": answers, "open_reader_days": sorted(kept)}))
+"""
+
+
+def test_a_crash_while_building_leaves_the_old_file_and_is_swept_away(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path) as pages:
+        run(home, pages, sources=FEW)
+        before = home.published.read_bytes()
+        leftover = home.published.parent / ".building-1.duckdb"
+        leftover.write_bytes(b"half a file")
+        (home.rankings / f"{DAY}.parquet").write_bytes(b"not parquet")
+        report = run(home, pages, day=DAY + timedelta(days=1), sources=FEW)
+    assert report.published is None
+    assert "nothing was published" in report.why_not_published()
+    assert home.published.read_bytes() == before
+    assert not leftover.exists()
+
+
+def test_the_moment_of_building_is_given_not_taken(home: Home, tmp_path: Path) -> None:
+    moment = datetime(2026, 8, 22, 7, 0, tzinfo=UTC)
+    with edited_pages(tmp_path, ("crusoe",)) as pages:
+        run(home, pages, sources=("crusoe",), now=moment)
+    with reader(home.published) as connection:
+        assert ask(connection, "SELECT as_of_time FROM main.publication").rows == [(moment,)]
