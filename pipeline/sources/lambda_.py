@@ -1,20 +1,23 @@
-"""Lambda: the pricing page's two kinds of tables, told apart by their columns.
+"""Lambda: the pricing page's two kinds of tables, and with a key the API's instance types.
 
 *1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab 8x, 4x, 2x or
-1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax.
+1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax. The API
+gives the instances once more, in cents per instance-hour and with their availability: where it answered, the
+page's instances are left out. Its instance types without a GPU are not ours and are skipped.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 from bs4 import Tag
 
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.html import page, text_of
-from pipeline.sources.prices import NoPriceError, price_in_cell
+from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell, price_of
 from pipeline.sources.text import UnreadableError, number, squeeze, whole_number
 
 _PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
@@ -31,20 +34,82 @@ _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _SIZE = re.compile(r"([\d,]{1,12}(?:\.\d{1,6})?)\s?(GB|GiB|TB|TiB)\b", re.IGNORECASE)
 _BYTES = {"gb": Decimal(10**9), "gib": Decimal(2**30), "tb": Decimal(10**12), "tib": Decimal(2**40)}
 _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
-_EFFECTIVE = re.compile(rf"\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
+_EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
 _DATE_FORMATS = ("%Y-%m-%d", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y")
 
 
+def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
+    """The page, and with a key the API's instance types."""
+    wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
+    (key,) = config.key_variables
+    if environment.get(key):
+        wanted.append(Request(config.settings["api_url"], headers={"authorization": f"Bearer ${{{key}}}"}))
+    return wanted
+
+
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """Every price of both kinds of tables. Raises SourceChangedError when rows or columns are not known."""
+    """Every price of the page and of the API. Raises SourceChangedError for rows or columns not known."""
+    from_api = [answer for answer in answers if answer.body.lstrip()[:1] == b"{"]
     for answer in answers:
-        tree = page(answer)
-        rows = tree.select("tr[data-plan]")
-        if not rows:
-            raise SourceChangedError(f"{answer.url}: no pricing row (tr with data-plan) on the page")
-        announced = _effective_dates(text_of(tree), answer)
-        for row in rows:
-            yield from _read_row(row, announced, answer, config)
+        if answer in from_api:
+            yield from _read_api(answer, config)
+            continue
+        for row in _read_page(answer, config):
+            if not (from_api and isinstance(row, Listing) and row.tier is None):
+                yield row
+
+
+def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    data = answer.json().get("data")
+    types = list(data.values()) if isinstance(data, dict) else []
+    if not types or not all(isinstance(t, dict) and isinstance(t.get("instance_type"), dict) for t in types):
+        raise SourceChangedError(f"{answer.url}: data holds no instance types by name")
+    for offered in types:
+        instance = offered["instance_type"]
+        specs = instance.get("specs")
+        if isinstance(specs, dict) and specs.get("gpus") == 0:
+            continue
+        try:
+            yield _api_listing(offered, answer, config)
+        except NoPriceError as problem:
+            detail = f"{instance.get('name')}: {problem}"
+            yield Reject(reason=problem.reason, detail=detail, raw=offered, answer=answer)
+
+
+def _api_listing(offered: Mapping[str, Any], answer: Answer, config: SourceConfig) -> Listing:
+    instance = offered["instance_type"]
+    specs = instance.get("specs")
+    if not instance.get("name") or not isinstance(specs, dict) or "gpus" not in specs:
+        raise NoPriceError("missing_field", "without a name or specs.gpus")
+    regions = offered.get("regions_with_capacity_available")
+    storage_gib = optional_number(specs.get("storage_gib"))
+    described = instance.get("gpu_description")
+    return Listing(
+        raw_label=str(instance["name"]),
+        instance_type=str(instance["name"]),
+        label_kind="instance_type",
+        gpu_count=optional_number(specs["gpus"]),
+        price_kind="on_demand",
+        native_price=price_of(instance.get("price_cents_per_hour")) / 100,
+        native_currency=config.currency,
+        native_unit="instance_hour",
+        answer=answer,
+        context={"gpu_name": str(described)} if described else {},
+        available=bool(regions) if isinstance(regions, list) else None,
+        vcpus=optional_number(specs.get("vcpus")),
+        ram_gib=optional_number(specs.get("memory_gib")),
+        local_disk_gb=storage_gib * 2**30 / 10**9 if storage_gib else None,
+    )
+
+
+def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    tree = page(answer)
+    rows = tree.select("tr[data-plan]")
+    if not rows:
+        raise SourceChangedError(f"{answer.url}: no pricing row (tr with data-plan) on the page")
+    announced = _effective_dates(text_of(tree), answer)
+    for row in rows:
+        yield from _read_row(row, announced, answer, config)
 
 
 def _read_row(

@@ -2,7 +2,9 @@ from datetime import date
 
 import pytest
 
+from pipeline.sources import source_config
 from pipeline.sources.base import SourceChangedError
+from pipeline.sources.lambda_ import requests
 from tests.sources.helpers import answer, capture, page, read
 
 
@@ -139,7 +141,44 @@ def test_unknown_columns_and_tabs_fail_clearly(html, old, new):
         read("lambda", answer(html.replace(old, new)))
 
 
-@pytest.mark.parametrize("body", ["{}", "", "<html><body>Just a moment...</body></html>"])
+def api(**types):
+    return answer(
+        {"data": {name: {"instance_type": {"name": name, **fields}} for name, fields in types.items()}}
+    )
+
+
+def test_the_api_gives_whole_instances_in_cents():
+    eight = {
+        "gpu_description": "H100 (80 GB SXM5)",
+        "price_cents_per_hour": 3192,
+        "specs": {"vcpus": 208, "memory_gib": 1800, "storage_gib": 22528, "gpus": 8},
+    }
+    cpu = {"price_cents_per_hour": 20, "specs": {"vcpus": 4, "gpus": 0}}
+    free = {"price_cents_per_hour": 0, "specs": {"gpus": 1}}
+    listings, rejects = read("lambda", api(gpu_8x_h100_sxm5=eight, cpu_4x_general=cpu, gpu_1x_a10=free))
+    (row,) = listings
+    assert (row.instance_type, row.gpu_count, row.native_unit) == ("gpu_8x_h100_sxm5", 8, "instance_hour")
+    assert (str(row.native_price), row.ram_gib, row.available) == ("31.92", 1800, None)
+    assert [r.reason for r in rejects] == ["zero_price"]
+
+
+def test_where_the_api_answered_the_page_gives_its_clusters_only(html):
+    one = {"price_cents_per_hour": 229, "specs": {"gpus": 1}}
+    listings, _ = read("lambda", answer(html), api(gpu_1x_gh200=one))
+    assert [row.tier for row in listings] == ["cluster"] * 6 + [None]
+
+
+def test_the_api_is_asked_with_a_key_only():
+    config = source_config("lambda")
+    assert len(requests(config, {})) == 1
+    asked = requests(config, {"LAMBDA_API_KEY": "secret-of-the-test"})[1]
+    assert asked.headers == {"authorization": "Bearer ${LAMBDA_API_KEY}"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["{}", '{"error": {"code": "global/invalid-api-key"}}', "", "<html><body>Just a moment...</body></html>"],
+)
 def test_another_page_fails_clearly(body):
     with pytest.raises(SourceChangedError):
         read("lambda", answer(body))
