@@ -4,11 +4,11 @@ create or replace macro constants() as table
 from (
     pivot main.model_constants on name in (
         'gemm_efficiency', 'gemm_ratio_at_one_watt', 'gemm_ratio_watt_exponent', 'attention_efficiency',
-        'fp8_gain', 'emulated_bf16_rate', 'weight_reads', 'traffic_eager', 'traffic_fused', 'traffic_compiled', 'traffic_engine',
+        'fp8_gain', 'fp8_gain_compiled', 'emulated_bf16_rate', 'weight_reads', 'traffic_eager', 'traffic_fused', 'traffic_compiled', 'traffic_engine', 'traffic_mosaic', 'attention_exponent', 'fp4_gain', 'expert_exchange',
         'traffic_quadratic_attention', 'traffic_logits', 'traffic_logits_fixed', 'dequantization_nf4', 'dequantization_gptq',
-        'host_seconds_eager', 'host_seconds_fused', 'host_seconds_compiled', 'host_seconds_engine', 'host_adapter_factor', 'host_overlap',
+        'host_seconds_eager', 'host_seconds_fused', 'host_seconds_compiled', 'host_seconds_engine', 'host_seconds_mosaic', 'host_adapter_factor', 'host_overlap',
         'host_step_seconds', 'adapter_traffic', 'optimizer_traffic', 'recompute_selective', 'link_efficiency', 'staged_link_efficiency',
-        'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds', 'offload_efficiency', 'bubble_share', 'moe_efficiency',
+        'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds', 'offload_efficiency', 'bubble_share', 'expert_half_width',
         'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine', 'stored_selective', 'stored_eager_scores',
         'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual', 'working_quantized',
         'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan', 'logits_fp32std',

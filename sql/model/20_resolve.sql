@@ -47,7 +47,7 @@ _known as (
             case when coalesce(method, 'lora') in ('lora', 'qlora') and nullif(lora_targets, '') is null then 'lora_targets: all linear layers' end,
             case when training_precision is null then 'training_precision: bf16 (amp for pretrain)' end,
             case when optimizer is null then 'optimizer: adamw' end,
-            case when sharding is null and coalesce(gpu_count::double, 1) > 1 then 'sharding: fsdp for full and pretrain, ddp for adapters' end,
+            case when sharding is null and coalesce(gpu_count::double, 1) > 1 then 'sharding: zero1 on stack te, else fsdp for full and pretrain, ddp for adapters' end,
             case when micro_batch is null then 'micro_batch: 1' end,
             case when seq_len is null then 'seq_len: 2048' end,
             case when grad_accum is null then 'grad_accum: 1' end,
@@ -59,7 +59,6 @@ _known as (
 ),
 _filled as (
     select k.* replace (
-            case when k.method = 'pretrain' then 'full' else k.method end as method,
             coalesce(k.node_count, ceil(k.gpu_count / g.max_gpus_per_node)) as node_count,
             coalesce(k.node_network_gbps, case when g.year >= 2022 then 3200e0 else 1600e0 end) as node_network_gbps,
             case when k.method = 'qlora' then coalesce(nullif(k.quantization, 'none'), 'nf4') else coalesce(k.quantization, 'none') end as quantization,
@@ -71,8 +70,11 @@ _filled as (
             coalesce(k.weight_bytes, case when k.training_precision = 'fp32' then 4e0 else 2e0 end) as weight_bytes,
             coalesce(k.fp8, 0e0) as fp8,
             coalesce(k.optimizer, 'adamw') as optimizer,
-            coalesce(k.sharding, case when k.gpu_count = 1 then 'none' when k.method in ('full', 'pretrain') then 'fsdp' else 'ddp' end) as sharding,
-            coalesce(k.tensor_parallel, 1e0) as tensor_parallel, coalesce(k.pipeline_parallel, 1e0) as pipeline_parallel,
+            coalesce(k.sharding, case when k.gpu_count = 1 then 'none' when k.stack = 'te' then 'zero1' when k.method in ('full', 'pretrain') then 'fsdp' else 'ddp' end) as sharding,
+            -- Megatron-style engines split a model that does not fit by tensors: the least power of two that holds 16-bit weights.
+            coalesce(k.tensor_parallel, case when k.stack = 'te' and k.sharding is null and k.gpu_count > 1
+                then least(8e0, k.gpu_count, pow(2, greatest(0, ceil(log2(m.params_total * case when k.method in ('full', 'pretrain') then 6e0 else 2e0 end
+                    / (0.8e0 * 1073741824e0 * g.usable_memory_gib)))))) else 1e0 end) as tensor_parallel, coalesce(k.pipeline_parallel, 1e0) as pipeline_parallel,
             coalesce(k.micro_batch, 1e0) as micro_batch, coalesce(k.seq_len, 2048e0) as seq_len, coalesce(k.grad_accum, 1e0) as grad_accum,
             coalesce(k.checkpointing, 'full') as checkpointing, coalesce(k.flash_attention, 1e0) as flash_attention,
             coalesce(k.loss_kernel, case k.stack when 'foak' then 'fused' when 'liger' then 'liger' when 'litgpt' then 'litgpt'
@@ -90,7 +92,7 @@ _filled as (
 ),
 _numbers as (
     select f.*, c.* exclude (fit),
-        f.method = 'full' as is_full,
+        f.method in ('full', 'pretrain') as is_full,
         f.method = 'qlora' as is_quantized,
         f.sharding in ('fsdp', 'zero3') as shards_weights,
         f.sharding in ('fsdp', 'zero3', 'zero2') as shards_gradients,
@@ -99,15 +101,15 @@ _numbers as (
         f.params_total - f.params_linear::double as params_unquantized,
         f.params_active - (f.params_total - f.params_linear)::double as linear_active,
         -- The residual stream is fp32 under autocast, and where k-bit training upcasts the norms.
-        case when f.training_precision = 'amp' or f.training_precision = 'fp32' or f.kbit_upcast = 1
+        case when f.training_precision in ('amp', 'fp32') or f.kbit_upcast = 1
             or (f.sharding in ('fsdp', 'zero3') and f.stack in ('hf', 'foak', 'liger') and f.method in ('lora', 'qlora'))
             then 1e0 else 0e0 end as fp32_residual,
         case f.checkpointing when 'full' then 1e0 when 'sac' then c.recompute_selective else 0e0 end as recompute,
-        case when f.method = 'full' then 0e0 else f.lora_rank * f.layers * list_sum(list_transform(string_split(f.lora_targets, '+'),
+        case when f.method in ('full', 'pretrain') then 0e0 else f.lora_rank * f.layers * list_sum(list_transform(string_split(f.lora_targets, '+'),
             lambda t: adapter_width(t, f.hidden, f.query_width, f.key_value_width, f.intermediate, f.experts)))::double end as adapter_params,
         case f.quantization when 'nf4' then 0.5625e0 when 'nf4dq' then 0.516e0 when 'gptq' then 0.5195e0 when 'int8' then 1.0e0 else 2e0 end as quantized_bytes,
         case when f.gated_mlp = 1 then 4e0 else 2e0 end as mlp_tensors,
-        case when f.training_precision in ('amp', 'fp32') then 4e0 else f.weight_bytes end as full_weight_bytes,
+        case when f.training_precision in ('amp', 'fp32', 'fp16') then 4e0 else f.weight_bytes end as full_weight_bytes,
         f.optimizer like '%8bit%' as is_8bit_optimizer,
         f.optimizer like '%inbwd%' as is_optimizer_in_backward,
         f.optimizer like 'paged%' as is_paged_optimizer

@@ -11,7 +11,9 @@ select s.*,
         when training_precision = 'deepspeed_bf16' then 12e0
         when is_full then 2e0 * full_weight_bytes
         else 2e0 * adapter_bytes end * case when is_paged_optimizer then paged_resident else 1e0 end as optimizer_bytes,
-    case when optimizer = 'adamw' then foreach_copy * case when is_full then full_weight_bytes else adapter_bytes end else 0e0 end as step_copy_bytes,
+    -- foreach AdamW holds one more copy of what it updates; ZeRO's mixed precision also an fp32 copy of the gradients.
+    case when optimizer = 'adamw' then foreach_copy * case when not is_full then adapter_bytes when training_precision = 'deepspeed_bf16' then 4e0 else full_weight_bytes end else 0e0 end
+        + case when is_full and training_precision = 'deepspeed_bf16' then 4e0 else 0e0 end as step_copy_bytes,
     layers * hidden * case when fp32_residual = 1 then 4e0 else 2e0 end as checkpoint_bytes_per_token,
     layers * layer_bytes_per_token
         * case when stack = 'compile' then stored_compiled when stack in ('te', 'mosaic') then stored_engine else 1e0 end

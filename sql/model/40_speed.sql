@@ -7,9 +7,9 @@ with _rates as (
         coalesce(gemm_bf16_measured_tflops, case when bf16_dense_tflops is null then gemm_fp16_measured_tflops end, coalesce(bf16_dense_tflops, fp16_dense_tflops)
             * least(1.05e0, gemm_ratio_at_one_watt * pow(tdp_w / coalesce(bf16_dense_tflops, fp16_dense_tflops), gemm_ratio_watt_exponent))) * 1e12 as gemm_flops,
         case when checkpointing = 'none' then 0e0 else recompute end as recompute_passes,
-        case when stack in ('te', 'mosaic') then traffic_engine when stack in ('compile') then traffic_compiled
+        case when stack = 'te' then traffic_engine when stack = 'mosaic' then traffic_mosaic when stack in ('compile') then traffic_compiled
             when stack in ('foak', 'liger') then traffic_fused else traffic_eager end as layer_traffic,
-        case when stack in ('te', 'mosaic') then host_seconds_engine when stack in ('compile') then host_seconds_compiled
+        case when stack = 'te' then host_seconds_engine when stack = 'mosaic' then host_seconds_mosaic when stack in ('compile') then host_seconds_compiled
             when stack in ('foak', 'liger') then host_seconds_fused else host_seconds_eager end as host_seconds_per_layer,
         case when peer_to_peer and nvlink_gb_s is not null then nvlink_gb_s / 2 * 1e9 * link_efficiency
             when peer_to_peer then 4e9 * pow(2, pcie_gen - 1) * link_efficiency
@@ -20,18 +20,18 @@ with _rates as (
 _efficiency as (
     select *,
         gemm_flops * gemm_efficiency * case when bf16_dense_tflops is null and training_precision <> 'fp16' then emulated_bf16_rate else 1e0 end as matmul_flops_per_second,
-        case when fp8 = 1 and fp8_dense_tflops is not null then 1 + (fp8_dense_tflops / coalesce(bf16_dense_tflops, fp16_dense_tflops) - 1) * fp8_gain else 1e0 end as fp8_speedup
+        case when fp8 >= 1 and fp8_dense_tflops is not null then case when fp8 = 2 then fp4_gain else 1e0 end * (1 + (fp8_dense_tflops / coalesce(bf16_dense_tflops, fp16_dense_tflops) - 1) * case when stack = 'te' then fp8_gain else fp8_gain_compiled end) else 1e0 end as fp8_speedup
     from _rates
 )
 select *,
     -- Forward and input gradients always; weight gradients only where weights train.
     (2e0 * linear_active * (case when is_full then 3e0 else 2e0 end + recompute_passes) / fp8_speedup + 2e0 * adapter_params / experts * (3e0 + recompute_passes))
-        / (matmul_flops_per_second * case when experts > 1 then moe_efficiency else 1e0 end) as matmul_seconds_per_token,
-    2e0 * params_linear * (case when is_full then 3e0 else 2e0 end + recompute_passes) * weight_reads / memory_bytes_per_second as weight_read_seconds,
+        / (matmul_flops_per_second * case when experts > 1 then intermediate / (intermediate + expert_half_width) else 1e0 end) as matmul_seconds_per_token,
+    2e0 * case when stack = 'te' then linear_active else params_linear end * (case when is_full then 3e0 else 2e0 end + recompute_passes) * weight_reads / memory_bytes_per_second as weight_read_seconds,
     2e0 * vocab * hidden * case when is_full then 3e0 else 2e0 end / matmul_flops_per_second
         + vocab * traffic_logits * (traffic_logits_fixed + case loss_kernel when 'hf' then logits_hf when 'fused' then logits_fused when 'chunked' then logits_chunked when 'liger' then logits_liger
         when 'litgpt' then logits_litgpt when 'titan' then logits_titan when 'fp32std' then logits_fp32std else logits_hf end) / memory_bytes_per_second as logits_seconds_per_token,
-    2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention) / (matmul_flops_per_second * attention_efficiency)
+    2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention) / (matmul_flops_per_second * attention_efficiency * pow(gemm_flops / 271e12, attention_exponent))
         + (1 - flash_attention) * heads * seq_len * layers * traffic_quadratic_attention * (3e0 + recompute_passes) / memory_bytes_per_second as attention_seconds_per_token,
     layers * layer_bytes_per_token * (layer_traffic + case when is_full then 0e0 else adapter_traffic end) * (3e0 + recompute_passes) / memory_bytes_per_second as elementwise_seconds_per_token,
     case when is_quantized then params_linear * (quantized_bytes + 2e0) * (2e0 + recompute_passes)
@@ -42,7 +42,9 @@ select *,
         * case when is_full then 3e0 * full_weight_bytes + case when is_8bit_optimizer then 4e0 else 4e0 * full_weight_bytes end else 28e0 end
         * optimizer_traffic / memory_bytes_per_second as optimizer_seconds_unsharded,
     case when is_quantized then params_linear * quantized_bytes + params_unquantized * 2e0 else params_total * 2e0 end as gathered_bytes,
-    case when is_full then params_total * 2e0 else adapter_params * adapter_bytes end as reduced_bytes
+    -- Tokens travel to their experts and back, forward and backward, where a Megatron engine spreads the experts.
+    case when experts > 1 and stack = 'te' then 8e0 * layers * hidden * experts_active * expert_exchange else 0e0 end as exchanged_bytes_per_token,
+    case when is_full then case when stack = 'te' then params_active else params_total end * 2e0 else adapter_params * adapter_bytes end as reduced_bytes
 from _efficiency;
 comment on macro table speed_coefficients is
     'Seconds per token and per micro-step of each part of a training step on one GPU, before micro-batch, sharding and links are applied. FLOPs: Kaplan et al. 2020 (arXiv 2001.08361), Dao 2023 (arXiv 2307.08691) for attention; rates from gpus.csv; constants fitted.';
@@ -64,7 +66,8 @@ with _compute as (
         (case when shards_weights then 2e0 * gathered_bytes + reduced_bytes
             when sharding = 'none' then 0e0
             else 2e0 * reduced_bytes / grad_accum end) / model_parallel as collective_bytes,
-        case when tensor_parallel > 1 then 8e0 * layers / pipeline_parallel * hidden * 2e0 * micro_step_tokens * (tensor_parallel - 1) / tensor_parallel / link_bytes_per_second else 0e0 end as tensor_parallel_seconds
+        case when tensor_parallel > 1 then 8e0 * layers / pipeline_parallel * hidden * 2e0 * micro_step_tokens * (tensor_parallel - 1) / tensor_parallel / link_bytes_per_second else 0e0 end
+            + exchanged_bytes_per_token * micro_step_tokens / model_parallel / link_bytes_per_second as tensor_parallel_seconds
     from query_table(scaled)
 ),
 _communication as (

@@ -1,11 +1,23 @@
 -- What users call: any relation with the columns of catalog/measured_runs.csv.
 
-create or replace macro memory_of(jobs) as table
+create or replace macro memory_terms_of(jobs) as table
 with _settings as (select * from settings_of(jobs)),
 _coefficients as (select * from memory_coefficients('_settings')),
-_scaled as (select * from scale_of('_coefficients')),
-_terms as (select * from memory_terms('_scaled'))
-select job, run_id, fit, model, gpu, memory_metric,
+_scaled as (select * from scale_of('_coefficients'))
+select * from memory_terms('_scaled');
+comment on macro table memory_terms_of is 'Every quantity behind memory_of, in bytes, without band and evidence: what the calibration fits.';
+
+create or replace macro speed_terms_of(jobs) as table
+with _settings as (select * from settings_of(jobs)),
+_coefficients as (select * from speed_coefficients('_settings')),
+_scaled as (select * from scale_of('_coefficients'))
+select * from speed_terms('_scaled');
+comment on macro table speed_terms_of is 'Every quantity behind speed_of, in seconds, without band and evidence: what the calibration fits.';
+
+create or replace macro memory_of(jobs) as table
+with _terms as (select * from memory_terms_of(jobs)),
+_evidence as (select * from evidence_of('_terms'))
+select t.job, t.run_id, t.fit, t.model, t.gpu, t.memory_metric,
     on_gpu * weight_bytes_held / 1073741824e0 as weights_gib,
     adapter_bytes_held / 1073741824e0 as adapter_gib,
     on_gpu * gradient_bytes_held / 1073741824e0 as gradients_gib,
@@ -17,17 +29,30 @@ select job, run_id, fit, model, gpu, memory_metric,
     (root_bytes + units_bytes) / 1073741824e0 as fsdp_units_gib,
     reserved_gib - allocated_gib as fragmentation_gib,
     process_gib as overhead_gib,
-    allocated_gib, reserved_gib, peak_phase, memory_gib, needed_gib, usable_memory_gib,
-    needed_gib <= usable_memory_gib as fits, assumptions
-from _terms;
+    allocated_gib, reserved_gib, peak_phase,
+    memory_gib, memory_gib * b.low_ratio as memory_gib_low, memory_gib * b.high_ratio as memory_gib_high,
+    needed_gib, usable_memory_gib, needed_gib <= usable_memory_gib as fits,
+    e.evidence, e.evidence_run, assumptions
+from _terms t
+join _evidence e on e.fit = t.fit and e.gpu = t.gpu and e.method = t.method and e.params = t.params_total and e.gpu_count = t.gpu_count
+join main.model_bands b on b.quantity = 'memory' and b.method = t.method and b.gpu_class = e.class and b.evidence = e.evidence;
+comment on macro table memory_of is
+    'Peak memory per GPU of each run, GiB: its terms, allocated, reserved and in the row''s memory_metric (alloc, reserved, smi), the p10 to p90 band, and whether it fits usable memory.';
 
 create or replace macro speed_of(jobs) as table
-with _settings as (select * from settings_of(jobs)),
-_coefficients as (select * from speed_coefficients('_settings')),
-_scaled as (select * from scale_of('_coefficients')),
-_terms as (select * from speed_terms('_scaled'))
-select job, run_id, fit, model, gpu,
+with _terms as (select * from speed_terms_of(jobs)),
+_evidence as (select * from evidence_of('_terms'))
+select t.job, t.run_id, t.fit, t.model, t.gpu,
     matmul_seconds, attention_seconds, traffic_seconds, logits_seconds, dequantize_seconds as dequantization_seconds,
     host_exposed_seconds as host_seconds, communication_seconds, offload_seconds, optimizer_seconds, host_per_step_seconds as overhead_seconds,
-    step_seconds, tokens_per_second_per_gpu, bottleneck, assumptions
-from _terms;
+    step_seconds, tokens_per_second_per_gpu,
+    tokens_per_second_per_gpu * b.low_ratio as tokens_per_second_per_gpu_low, tokens_per_second_per_gpu * b.high_ratio as tokens_per_second_per_gpu_high,
+    bottleneck,
+    -- Model FLOPs utilization: 6 x the active linear parameters per token (4 with frozen weights), over the dense 16-bit peak.
+    tokens_per_second_per_gpu * 2e0 * linear_active * (case when is_full then 3e0 else 2e0 end) / (coalesce(bf16_dense_tflops, fp16_dense_tflops) * 1e12) as mfu,
+    e.evidence, e.evidence_run, assumptions
+from _terms t
+join _evidence e on e.fit = t.fit and e.gpu = t.gpu and e.method = t.method and e.params = t.params_total and e.gpu_count = t.gpu_count
+join main.model_bands b on b.quantity = 'speed' and b.method = t.method and b.gpu_class = e.class and b.evidence = e.evidence;
+comment on macro table speed_of is
+    'Tokens per second per GPU of each run (packed sequences), the seconds of one micro-step term by term, the p10 to p90 band and the bottleneck.';

@@ -125,7 +125,7 @@ _best as (
         }, score) as plan
     from _scored group by job, gpu, gpu_count, node_count
 ),
-_needs as (select gpu_id as gpu, plan.method as method, plan.params_total as params_total, gpu_count from _best),
+_needs as (select plan.fit as fit, gpu_id as gpu, plan.method as method, plan.params_total as params_total, gpu_count from _best),
 _evidence as (select * from evidence_of('_needs'))
 select job, plan.model as model, plan.method as method, plan.seq_len as seq_len, plan.lora_rank as lora_rank, plan.lora_targets as lora_targets,
     gpu_id, _best.gpu_count as gpu_count, node_count, plan.node_network_gbps as node_network_gbps,
@@ -148,7 +148,7 @@ select job, plan.model as model, plan.method as method, plan.seq_len as seq_len,
     plan.offload_seconds as offload_seconds, plan.optimizer_seconds as optimizer_seconds, plan.overhead_seconds as overhead_seconds, plan.micro_step_seconds as micro_step_seconds,
     plan.training_state_gib as training_state_gib, plan.result_gib as result_gib, plan.model_download_gib as model_download_gib
 from _best
-join _evidence e on e.gpu = _best.gpu_id and e.method = plan.method and e.params = plan.params_total and e.gpu_count = _best.gpu_count
+join _evidence e on e.fit = plan.fit and e.gpu = _best.gpu_id and e.method = plan.method and e.params = plan.params_total and e.gpu_count = _best.gpu_count
 join main.model_bands bm on bm.quantity = 'memory' and bm.method = plan.method and bm.gpu_class = e.class and bm.evidence = e.evidence
 join main.model_bands bs on bs.quantity = 'speed' and bs.method = plan.method and bs.gpu_class = e.class and bs.evidence = e.evidence;
 comment on macro table plans_for is
