@@ -116,11 +116,6 @@ def _listing(
     price = _price(gpu, name, price_field, config)
     smallest_cluster = _smallest_cluster(gpu, config) if price_field.cluster else None
     slice_of_card = _slice(gpu, memory)
-    context: dict[str, str | float | Decimal] = {}
-    if gpu.get("displayName"):
-        context["gpu_name"] = str(gpu["displayName"])
-    if gpu.get("memoryInGb"):
-        context["vram_gb"] = number(gpu["memoryInGb"]) / slice_of_card
     secure_on_demand = name == "securePrice"
     return Listing(
         raw_label=gpu["id"],
@@ -130,7 +125,7 @@ def _listing(
         native_currency=config.currency,
         native_unit="gpu_hour" if slice_of_card == 1 else "instance_hour",
         answer=answer,
-        context=context,
+        context={"vram_gb": _memory_gb(gpu) / slice_of_card} if _memory_gb(gpu) else {},
         term_days=price_field.term_days,
         tier="cluster" if price_field.cluster else price_field.tier,
         min_gpu_count=smallest_cluster,
@@ -173,6 +168,14 @@ def _slice(gpu: dict[str, Any], memory: dict[str, Any]) -> Decimal:
     if not 0 < share < 1:
         raise NoPriceError("slice_unknown", f"{share} of a {card} is not a slice")
     return share
+
+
+def _memory_gb(gpu: dict[str, Any]) -> Decimal:
+    """Of the GPU or slice itself; 0 where the answer does not say it."""
+    try:
+        return number(gpu.get("memoryInGb"))
+    except UnreadableError:
+        return Decimal(0)
 
 
 def _in_stock(gpu: dict[str, Any]) -> bool | None:
