@@ -23,6 +23,7 @@ MODES: dict[str, tuple[PriceKind, int | None, NativeUnit]] = {
     "consumption": ("on_demand", None, "instance_hour"),
     "monthly.postpaid": ("reserved", 30, "instance_month"),
 }
+SECONDS_PER_HOUR = 3600
 SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 
@@ -89,6 +90,7 @@ def _listing(addon: dict[str, Any], currency: str | None, answer: Answer) -> Lis
         native_currency=_currency(pricing, currency),
         native_unit=unit,
         answer=answer,
+        billing_increment_seconds=SECONDS_PER_HOUR if pricing.get("intervalUnit") == "hour" else None,
         context={"vram_gb": per_gpu} if per_gpu else {},
         region=zone,
         available=False if coming else None,

@@ -56,6 +56,15 @@ def test_monthly_prices_are_a_month_of_commitment():
     )
 
 
+def test_the_hour_that_is_charged_is_what_the_catalogue_says():
+    (listing,), _ = read("ovh", answer(catalogue(addon())))
+    assert listing.billing_increment_seconds == 3600
+    silent = addon()
+    silent["pricings"][0]["intervalUnit"] = "none"
+    (listing,), _ = read("ovh", answer(catalogue(silent)))
+    assert listing.billing_increment_seconds is None
+
+
 def test_a_plan_that_is_coming_soon_is_flagged():
     soon = addon()
     soon["blobs"]["tags"] = ["coming_soon"]
