@@ -162,11 +162,21 @@ def _by_memory(cards: list[Card], evidence: _Evidence) -> _ByMemory:
     if unsupported and not (evidence.is_instance and rule):
         return _ByMemory(cards, "memory_contradicts", contradicted=True)
     if not rule:
-        for size in (*reading.sizes, *((facts.loose_gb,) if facts.loose_gb else ())):
-            exact = [card for card in cards if card.memory_gb == size]
-            if exact:
-                return _ByMemory(exact, "bare_size")
+        return _by_bare_size(cards, evidence)
     return _ByMemory(cards, rule)
+
+
+def _by_bare_size(cards: list[Card], evidence: _Evidence) -> _ByMemory:
+    """A number without a unit after the model ("a100-80") is a memory only where a data-centre model comes
+    in several sizes, none of them usual: elsewhere it may as well count CPUs."""
+    if any(card.named_without_memory for card in cards) or not all(card.form_factor for card in cards):
+        return _ByMemory(cards, "")
+    loose = evidence.facts.loose_gb
+    for size in (*evidence.reading.sizes, *((loose,) if loose else ())):
+        exact = [card for card in cards if card.memory_gb == size]
+        if exact:
+            return _ByMemory(exact, "bare_size")
+    return _ByMemory(cards, "")
 
 
 def _share_of(cards: Sequence[Card], size: float, evidence: _Evidence) -> list[Card]:
@@ -194,41 +204,43 @@ def _by_slice(cards: list[Card], reading: Reading) -> list[Card]:
     return kept
 
 
+@dataclass(frozen=True, slots=True)
+class _Habit:
+    """A row of catalog/provider_gpus.csv: a provider's open name is this card. ``called`` is empty, or the
+    form factor that the label says, or the gpu_id that the label would otherwise be."""
+
+    called: str
+    gpu_id: str
+
+
 @cache
-def _provider_rows(provider: str, resold: bool = False) -> tuple[tuple[str, frozenset[str], str], ...]:
-    """What a provider's bare names mean: model, the gpu_ids it is chosen among, and the one it is. Where a
-    reseller writes the name, only what the provider offers counts, not how it names things."""
+def _habits(provider: str, resold: bool) -> tuple[_Habit, ...]:
+    """What a provider's names mean. Where a reseller writes the name, only what the provider offers counts,
+    not how it names things."""
     return tuple(
-        (row["model"], frozenset(row["among"].split("|")) if row["among"] else frozenset(), row["gpu_id"])
+        _Habit(row["called"], row["gpu_id"])
         for row in catalog.rows("provider_gpus.csv")
         if provider in row["provider"].split("|") and not (resold and row["basis"] == "naming")
     )
 
 
-def _by_provider(cards: list[Card], provider: str) -> list[Card]:
-    """What is left open is settled where it is known what this provider rents under that name."""
-    ids = {card.gpu_id for card in cards}
-    for model, among, gpu_id in _provider_rows(provider.rstrip("_"), provider.endswith("_")):
-        if model not in {card.model for card in cards}:
+def _by_provider(cards: list[Card], habits: Sequence[_Habit]) -> list[Card]:
+    """What a label leaves open, settled where it is known what this provider rents under that name: its
+    first habit that is still possible."""
+    for habit in habits:
+        if habit.called and any(card.form_factor != habit.called for card in cards):
             continue
-        if gpu_id in ids and (not among or among & ids):
-            return [catalog.card_by_id()[gpu_id]]
-        generic = catalog.card_by_id()[gpu_id]
-        if generic.generic and not among:
-            kept = [c for c in cards if (c.model, c.memory_gb) == (generic.model, generic.memory_gb)]
-            if kept:
-                return kept
+        meant = catalog.card_by_id()[habit.gpu_id]
+        kind = (meant.model, meant.memory_gb)
+        kept = [c for c in cards if (meant.generic and (c.model, c.memory_gb) == kind) or c.gpu_id == meant.gpu_id]
+        if kept:
+            return kept
     return cards
 
 
-def _renamed_by_provider(cards: list[Card], provider: str) -> list[Card]:
-    """A provider that sells one card under another's name, e.g. an SXM card as "NVLink"."""
-    names = {
-        other: gpu_id
-        for _, among, gpu_id in _provider_rows(provider.rstrip("_"), provider.endswith("_"))
-        for other in among
-        if len(among) == 1 and other != gpu_id
-    }
+def _renamed(cards: list[Card], habits: Sequence[_Habit]) -> list[Card]:
+    """A provider that sells one card under another's name, e.g. an SXM board as "NVLink"."""
+    names = {habit.called: habit.gpu_id for habit in habits}
     if not any(card.gpu_id in names for card in cards):
         return cards
     return [catalog.card_by_id()[names.get(card.gpu_id, card.gpu_id)] for card in cards]
@@ -295,7 +307,7 @@ def _fraction(card: Card, evidence: _Evidence) -> float | None:
     return count if count is not None and count < 1 else None
 
 
-def _choose(cards: list[Card], evidence: _Evidence, provider: str) -> Identity:
+def _choose(cards: list[Card], evidence: _Evidence, habits: Sequence[_Habit]) -> Identity:
     reading, facts = evidence.reading, evidence.facts
     everything = cards
     steps = ["label"]
@@ -316,7 +328,7 @@ def _choose(cards: list[Card], evidence: _Evidence, provider: str) -> Identity:
     cards = _by_slice(cards, reading)
     if not cards:
         return _open(everything, "slice_fits_no_card", evidence)
-    renamed = _renamed_by_provider(cards, provider) if provider else cards
+    renamed = _renamed(cards, habits)
     if renamed is not cards:
         cards = renamed
         steps.append("provider")
@@ -327,13 +339,13 @@ def _choose(cards: list[Card], evidence: _Evidence, provider: str) -> Identity:
     cards = by_memory.cards
     if by_memory.rule:
         steps.append(by_memory.rule)
-    return _settle(cards, steps, evidence, provider)
+    return _settle(cards, steps, evidence, habits)
 
 
-def _settle(cards: list[Card], steps: list[str], evidence: _Evidence, provider: str) -> Identity:
+def _settle(cards: list[Card], steps: list[str], evidence: _Evidence, habits: Sequence[_Habit]) -> Identity:
     sureness: Sureness = "certain"
-    if len(cards) > 1 and provider:
-        settled = _by_provider(cards, provider)
+    if len(cards) > 1:
+        settled = _by_provider(cards, habits)
         if settled is not cards:
             cards = settled
             steps.append("provider")
@@ -384,18 +396,30 @@ def _known_providers() -> frozenset[str]:
 
 
 def _upstream(raw_label: str) -> str | None:
-    """Aggregators put the cloud that they resell before a double underscore: "hyperstack__8xH100_80GB"."""
-    name, mark, _ = raw_label.partition("__")
+    """Aggregators put the cloud that they resell before an underscore: "hyperstack__8xH100_80GB"."""
+    name, mark, _ = raw_label.partition("_")
     name = _clean_provider(name)
-    return f"{name}_" if mark and name in _known_providers() else None
+    return name if mark and name in _known_providers() else None
+
+
+def _machine_in(raw_label: str, provider: str) -> instances.Instance | None:
+    """A machine name, or the one that stands among other words: "A100 40GB (a2-highgpu-1g)"."""
+    machine = instances.find(raw_label, provider)
+    if machine is not None or " " not in raw_label:
+        return machine
+    for chunk in raw_label.replace("(", " ").replace(")", " ").split():
+        if not chunk.isalnum() and (found := instances.find(chunk, provider)):
+            return found
+    return None
 
 
 @lru_cache(maxsize=200_000)
 def _identify(
     raw_label: str, provider: str, kind: LabelKind, facts: Facts, given_count: float | None
 ) -> Identity:
-    provider = _upstream(raw_label) or _clean_provider(provider)
-    machine = instances.find(raw_label, provider)
+    provider = _clean_provider(provider)
+    upstream = _upstream(raw_label)
+    machine = _machine_in(raw_label, provider)
     reading = read_label(machine.label if machine else raw_label)
     named_count = machine.gpu_count if machine else None
     share = fraction_in(raw_label) if machine is None else None
@@ -417,7 +441,10 @@ def _identify(
         return _without_model(raw_label, reading, facts, evidence, provider, prefix)
     if reading.conflict:
         return _open(cards, f"{prefix}several_models", evidence)
-    identity = _choose(cards, evidence, provider)
+    habits = _habits(provider, False)
+    if upstream is not None and upstream != provider:
+        habits = _habits(upstream, True) + habits
+    identity = _choose(cards, evidence, habits)
     if contradicts and identity.status == "matched":
         identity = _open([catalog.card_by_id()[identity.gpu_id or ""]], "count_contradicts", evidence)
     return replace(identity, rule=prefix + identity.rule) if prefix else identity
