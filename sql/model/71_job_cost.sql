@@ -34,7 +34,7 @@ WITH _priced_cases AS (
         -- A plan over several machines holds where their network is at least the one it was made for.
         AND coalesce(r.node_network_gbps, p.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
     JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
-    WHERE p.verdict IN ('fits', 'tight')
+    WHERE p.verdict IN ('fits', 'tight') AND p.tokens_per_second > 0
         AND p.gpu_count <= j.max_gpus
         AND list_contains(j.price_kinds, r.price_kind)
         -- What is offloaded must find room in the hosts' memory, where the source says how much there is.

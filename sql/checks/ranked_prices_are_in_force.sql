@@ -1,0 +1,10 @@
+-- fail: a price that is stale, flagged, not available, a slice or of an unsettled GPU can be rented
+SELECT r.source, r.raw_label, r.gpu_id, r.price_day
+FROM main.rentals AS r
+LEFT JOIN main.sources AS s USING (source)
+WHERE s.source IS NULL OR r.price_age_days > s.stale_after_days OR r.price_age_days < 0
+    OR NOT EXISTS (
+        FROM main.offers_latest AS o
+        WHERE o.ranked AND o.source = r.source AND o.gpu_id = r.gpu_id AND o.raw_label = r.raw_label
+            AND o.flag_reason IS NULL AND o.gpu_count = floor(o.gpu_count)
+    )

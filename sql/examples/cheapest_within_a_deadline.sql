@@ -1,0 +1,12 @@
+-- Two jobs at once: the cheapest of any price kind that finishes within a day, and the fastest on at most two GPUs.
+WITH my_jobs AS (
+    SELECT 'overnight' AS job, 'qwen2.5-14b' AS model, 'qlora' AS method, 200e6 AS tokens, 4096 AS seq_len,
+        24 AS max_hours, 'any' AS price_kind, 8 AS max_gpus, 'cost' AS objective
+    UNION ALL
+    SELECT 'two GPUs', 'mistral-7b-v0.3', 'full', 50e6, 2048, NULL, 'on_demand', 2, 'time'
+)
+
+SELECT job, rank, gpu, gpu_count, provider, price_kind, total_usd, hours, verdict, assumptions
+FROM cheapest_for('my_jobs')
+WHERE rank <= 3
+ORDER BY job, rank

@@ -1,0 +1,150 @@
+"""A small database from CSV files: schema, macros and marts as they are, the facts from a folder."""
+
+import csv
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipeline import settings
+
+BASE = Path(__file__).parent / "cases" / "_base"
+
+AS_OF_DAY = "2026-08-22"
+
+MARTS = (
+    "offers_latest",
+    "publication",
+    "rentals",
+    "cheapest_gpu_per_workload",
+    "cost_hours_pareto",
+    "why_not",
+    "vram_requirements",
+    "gpu_compare",
+    "price_history",
+    "price_changes",
+    "market_index",
+    "spot_savings",
+    "reserved_break_even",
+    "scaling",
+    "source_health",
+    "unmatched_labels",
+)
+
+# What a case need not repeat in each row; a column that it has counts instead.
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "offers": {
+        "day": AS_OF_DAY,
+        "match_status": "matched",
+        "match_rule": "exact",
+        "price_kind": "on_demand",
+        "native_currency": "USD",
+        "native_unit": "instance_hour",
+        "source_url": "https://prices.example",
+        "capture_sha256": "00",
+    },
+    "plans": {
+        "model": "m",
+        "method": "lora",
+        "seq_len": 2048,
+        "lora_rank": 16,
+        "verdict": "fits",
+        "micro_batch": 1,
+        "checkpointing": "full",
+        "sharding": "none",
+        "quantization": "none",
+        "stack": "hf",
+        "offload": "",
+        "memory_gib": 40,
+        "memory_gib_low": 36,
+        "memory_gib_high": 44,
+        "usable_memory_gib": 79,
+        "memory_margin_gib": 39,
+        "bottleneck": "matrix products",
+        "training_state_gib": 0,
+        "result_gib": 0,
+        "model_download_gib": 0,
+        "evidence": "interpolated",
+    },
+    "sources": {
+        "kind": "prices",
+        "homepage": "https://prices.example",
+        "evidence_level": "captured",
+        "evidence_date": AS_OF_DAY,
+        "evidence_note": "a case",
+        "currency": "USD",
+        "stale_after_days": 7,
+    },
+    "cost_parameters": {"unit": "-", "source": "a case"},
+    "workloads": {},
+    "gpus": {},
+    "models": {},
+    "capture_outcomes": {},
+}
+
+
+def _rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    own = folder / f"{table}.csv"
+    path = own if own.exists() else BASE / f"{table}.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{k: v or None for k, v in row.items()} for row in csv.DictReader(file)]
+
+
+def _completed(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    full = {**DEFAULTS[table], **{k: v for k, v in row.items() if v is not None}}
+    if table == "offers":
+        full.setdefault("provider", full["source"].title())
+        full.setdefault("raw_label", full.get("gpu_id", "?"))
+        full.setdefault("observed_at", f"{full['day']} 06:00:00+00")
+        full.setdefault("native_price", full.get("usd_per_hour"))
+        if full.get("usd_per_hour"):
+            full.setdefault("usd_per_gpu_hour", Decimal(full["usd_per_hour"]) / Decimal(full["gpu_count"]))
+    if table == "plans" and "tokens_per_second" in full:
+        full.setdefault("tokens_per_second_low", full["tokens_per_second"])
+        full.setdefault("tokens_per_second_high", full["tokens_per_second"])
+    if table == "sources":
+        full.setdefault("title", full["source"].title())
+        full.setdefault("provider", full["source"].title())
+    return full
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        full = _completed(table, row)
+        names = ", ".join(full)
+        marks = ", ".join("?" for _ in full)
+        connection.execute(f"INSERT INTO main.{table} ({names}) VALUES ({marks})", list(full.values()))
+
+
+def with_macros() -> duckdb.DuckDBPyConnection:
+    """An empty database in memory with every table and macro of sql/."""
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    for room in ("schema", "model"):
+        for script in sorted((settings.SQL_DIR / room).glob("*.sql")):
+            connection.execute(script.read_text(encoding="utf-8"))
+    return connection
+
+
+def from_folder(folder: Path) -> duckdb.DuckDBPyConnection:
+    """The database of a case, its marts filled as of AS_OF_DAY. The plans are the case's own."""
+    connection = with_macros()
+    offers = _rows(folder, "offers")
+    named = {row["source"] for row in _rows(folder, "sources")}
+    _insert(connection, "sources", _rows(folder, "sources"))
+    _insert(connection, "sources", [{"source": s} for s in sorted({o["source"] for o in offers} - named)])
+    for table in ("gpus", "models", "workloads", "plans", "cost_parameters", "capture_outcomes"):
+        _insert(connection, table, _rows(folder, table))
+    _insert(connection, "offers", offers)
+    connection.execute(f"SET VARIABLE as_of_day = DATE '{AS_OF_DAY}'")
+    connection.execute(f"SET VARIABLE as_of_time = TIMESTAMPTZ '{AS_OF_DAY} 07:00:00+00'")
+    for mart in MARTS:
+        query = (settings.SQL_DIR / "marts" / f"{mart}.sql").read_text(encoding="utf-8")
+        connection.execute(f"INSERT INTO main.{mart} BY NAME {query}")
+    return connection

@@ -1,0 +1,57 @@
+"""Worked examples: CSV rows in, rows worked out by hand out. Each case says the arithmetic in its README."""
+
+import csv
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.marts.database import from_folder
+
+CASES = Path(__file__).parent / "cases"
+
+
+def _cases() -> list[Any]:
+    folders = sorted(path for path in CASES.iterdir() if path.is_dir() and path.name != "_base")
+    return [pytest.param(folder, id=folder.name) for folder in folders]
+
+
+def _as_typed(actual: Any, places: int) -> str:
+    """The value with as many decimals as the person typed in that column."""
+    if actual is None:
+        return ""
+    if isinstance(actual, bool):
+        return str(actual).lower()
+    if isinstance(actual, int | float | Decimal):
+        return str(
+            Decimal(repr(actual) if isinstance(actual, float) else actual).quantize(
+                Decimal(1).scaleb(-places), ROUND_HALF_UP
+            )
+        )
+    return str(actual)
+
+
+@pytest.mark.parametrize("folder", _cases())
+def test_rows_are_the_ones_worked_out_by_hand(folder: Path) -> None:
+    connection = from_folder(folder)
+    expected_files = sorted(folder.glob("expected_*.csv"))
+    assert expected_files, f"{folder.name} expects nothing"
+    for path in expected_files:
+        table = path.stem.removeprefix("expected_")
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            expected = [list(row.values()) for row in reader]
+            columns = list(reader.fieldnames or [])
+        names = ", ".join(columns)
+        rows = connection.execute(f"SELECT {names} FROM main.{table} ORDER BY {names}").fetchall()
+        assert len(rows) == len(expected), f"{table}: {rows}"
+        places = [
+            max(len(text.partition(".")[2]) for text in column) for column in zip(*expected, strict=True)
+        ]
+        actual = [[_as_typed(value, typed) for value, typed in zip(row, places, strict=True)] for row in rows]
+        assert sorted(actual) == sorted(expected), table
+
+
+def test_every_case_says_what_it_shows() -> None:
+    assert all((folder.values[0] / "README.md").exists() for folder in _cases())
