@@ -86,7 +86,7 @@ def sha256_of(body: bytes) -> str:
 def parse_index(path: Path) -> tuple[Mapping[str, Any], list[Entry]]:
     """What index.json says of itself ({} for a bare list), and its entries. Raises PagesError."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
         about = content if isinstance(content, dict) else {}
         rows = content["answers"] if isinstance(content, dict) else content
         if not isinstance(rows, list):

@@ -4,6 +4,8 @@ import gzip
 import zlib
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.capture.decode import BoundedDecoder, DecodeError, TooMuchError
 
@@ -70,3 +72,25 @@ def test_gzip_cut_short() -> None:
 def test_a_compression_that_was_not_asked_for() -> None:
     with pytest.raises(DecodeError, match="br"):
         BoundedDecoder("br", limit=10)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    encoding=st.sampled_from(["", "gzip", "deflate"]),
+    pieces=st.lists(
+        st.one_of(
+            st.binary(max_size=60),
+            st.binary(max_size=200).map(gzip.compress),
+            st.just(gzip.compress(bytes(5000))),
+        )
+    ),
+)
+def test_whatever_arrives_no_more_than_the_limit_comes_out(encoding: str, pieces: list[bytes]) -> None:
+    decoder = BoundedDecoder(encoding, limit=1000)
+    try:
+        for piece in pieces:
+            decoder.feed(piece)
+        decoder.finish()
+    except (DecodeError, TooMuchError):
+        pass
+    assert len(decoder.body) <= 1000

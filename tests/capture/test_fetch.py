@@ -138,6 +138,7 @@ def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
         "other site",
         "https://evil.example/x",
         f"https://{ACME}@evil.example/x",
+        f"https://user:password@{ACME}/x",
         f"https://{ACME}.evil.example/x",
         "http://[::1",
         "https://\x00/",
