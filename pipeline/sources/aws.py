@@ -193,17 +193,20 @@ def _spot_region(region: Any, answer: Answer, config: SourceConfig) -> str:
 
 
 def _sizes(region: Mapping[str, Any], answer: Answer) -> Iterator[Mapping[str, Any]]:
-    try:
-        for family in region["instanceTypes"]:
-            yield from family["sizes"]
-    except (KeyError, TypeError) as error:
-        message = f"{answer.url}: region {region['region']} has no instanceTypes with sizes"
-        raise SourceChangedError(message) from error
+    families = region.get("instanceTypes")
+    for family in families if isinstance(families, list) else [None]:
+        sizes = family.get("sizes") if isinstance(family, dict) else None
+        if not isinstance(sizes, list) or not all(isinstance(size, dict) for size in sizes):
+            raise SourceChangedError(
+                f"{answer.url}: {region['region']} has no list of instanceTypes with sizes"
+            )
+        yield from sizes
 
 
 def _spot(size: Mapping[str, Any], region: str, answer: Answer, config: SourceConfig) -> Listing:
     columns = size.get("valueColumns")
-    linux = [c for c in columns if isinstance(c, dict) and c.get("name") == "linux"] if columns else []
+    columns = columns if isinstance(columns, list) else []
+    linux = [c for c in columns if isinstance(c, dict) and c.get("name") == "linux"]
     if len(linux) != 1 or not isinstance(linux[0].get("prices"), dict):
         raise NoPriceError("no_linux_price", "no single Linux column")
     if config.currency not in linux[0]["prices"]:

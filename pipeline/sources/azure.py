@@ -118,11 +118,10 @@ def _is_spot(item: Mapping[str, Any]) -> bool:
 def _term_days(item: Mapping[str, Any], config: SourceConfig) -> int | None:
     if item["type"] != "Reservation":
         return None
-    try:
-        return int(config.settings["term_days"][item.get("reservationTerm")])
-    except KeyError:
-        term = item.get("reservationTerm")
-        raise NoPriceError("unreadable_term", f"a reservation for {term!r}") from None
+    days = config.settings["term_days"].get(str(item.get("reservationTerm")))
+    if days is None:
+        raise NoPriceError("unreadable_term", f"a reservation for {item.get('reservationTerm')!r}")
+    return int(days)
 
 
 def _effective_from(item: Mapping[str, Any], answer: Answer) -> date | None:

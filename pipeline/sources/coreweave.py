@@ -17,7 +17,7 @@ from pipeline.sources.html import column, columns, page, text_of
 from pipeline.sources.prices import NoPriceError, price_in_cell
 from pipeline.sources.text import UnreadableError, is_not_offered, number, whole_number
 
-_COUNT = r"^gpu count"
+_COUNT = r"^(?:gpu count|(?:number|#) of gpus|gpus$)"
 _REGION = re.compile(r"region\s*:?\s*(.+)", re.IGNORECASE)
 _MOBILE_COPY: dict[PriceKind, str] = {
     "on_demand": ".instance-price .item-value",
@@ -79,8 +79,8 @@ def _columns(header: list[str], answer: Answer) -> _Columns:
         count=column(header, _COUNT, answer),
         width=len(header),
         prices={
-            "on_demand": column(header, r"^on-demand (?:instance )?price", answer),
-            "spot": column(header, r"^spot (?:instance )?price", answer),
+            "on_demand": column(header, r"^on[- ]?demand\b.*\bprice", answer),
+            "spot": column(header, r"^spot\b.*\bprice", answer),
         },
         vram=optional(r"^vram"),
         vcpus=optional(r"^vcpus"),

@@ -82,11 +82,15 @@ def _gpu_types(answer: Answer) -> list[dict[str, Any]] | None:
     gpus = held.get("gpuTypes") if isinstance(held, dict) else None
     if gpus is None and "errors" in body:
         return None
-    if not isinstance(gpus, list) or not gpus or not all(isinstance(g, dict) and g.get("id") for g in gpus):
+    if not isinstance(gpus, list) or not gpus or not all(map(_has_id, gpus)):
         raise SourceChangedError(f"{answer.url}: data.gpuTypes is not a list of GPU types with ids")
     if not any(name in gpu for gpu in gpus for name in _PRICE_FIELDS):
         raise SourceChangedError(f"{answer.url}: no GPU type has any of the price fields")
     return gpus
+
+
+def _has_id(gpu: Any) -> bool:
+    return isinstance(gpu, dict) and isinstance(gpu.get("id"), str) and bool(gpu["id"])
 
 
 def _read_gpu(

@@ -85,9 +85,9 @@ def _listing(
         raise NoPriceError("slice_unknown", f"a slice {server['mig_profile']!r} of a GPU of unknown share")
     price = price_of(server.get("hourly_price"))
     gpu_count = _gpu_count(server)
-    info = server.get("gpu_info") or {}
+    info = _part(server, "gpu_info")
     gpu_name, memory = info.get("gpu_name"), _quantity(info.get("gpu_memory"), 2**30)
-    network = server.get("network") or {}
+    network = _part(server, "network")
     return Listing(
         raw_label=str(gpu_name or name),
         instance_type=name,
@@ -106,6 +106,11 @@ def _listing(
         local_disk_gb=_quantity(server.get("scratch_storage_max_size"), 10**9),
         node_network_gbps=_quantity(network.get("sum_internal_bandwidth"), 10**9),
     )
+
+
+def _part(server: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = server.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _gpu_count(server: Mapping[str, Any]) -> int:
