@@ -182,7 +182,8 @@ import json, sys, time
 from pathlib import Path
 from pipeline.warehouse.query import ask, reader
 published, stop = map(Path, sys.argv[1:])
-whole = "SELECT as_of_day::VARCHAR, (SELECT count(*) FROM main.cheapest_gpu_per_workload) > 0 FROM main.publication"
+ranked = "(SELECT count(*) FROM main.cheapest_gpu_per_workload) > 0"
+whole = f"SELECT as_of_day::VARCHAR, {ranked} FROM main.publication"
 errors, days, answers, kept = [], set(), 0, set()
 with reader(published) as open_one:
     while not stop.exists() or answers == 0:
@@ -197,7 +198,8 @@ with reader(published) as open_one:
         except Exception as error:
             errors.append(repr(error))
         time.sleep(0.01)
-print(json.dumps({"errors": errors, "days": sorted(days), "answers": answers, "open_reader_days": sorted(kept)}))
+told = {"errors": errors, "days": sorted(days), "answers": answers, "open_reader_days": sorted(kept)}
+print(json.dumps(told))
 """
 
 

@@ -92,7 +92,8 @@ def _offers_asset(config: SourceConfig) -> dg.AssetsDefinition:
         ),
         check_specs=[dg.AssetCheckSpec(EXPECTATIONS, asset=offers_key(config.name))],
     )
-    def offers(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
+    # With a check, dagster reads this annotation and does not know a parametrized one.
+    def offers(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult:  # type: ignore[type-arg]
         day = date.fromisoformat(context.partition_key)
         outcome = _read(config, day, home)
         if not outcome.accepted:
