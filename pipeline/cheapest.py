@@ -109,14 +109,16 @@ def explained(row: Mapping[str, Any], today: date) -> list[str]:
     """The first answer in three lines: what, why, and how far to trust it."""
     tier = f", {row['tier']}" if row["tier"] else ""
     money = f"${row['total_usd']:,.2f} (${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f})"
+    idle = f" ({row['gpus_billed']} are paid)" if row["gpus_billed"] > row["gpu_count"] else ""
+    kind = row["price_kind"].replace("_", "-")
     what = (
-        f"{row['gpu_count']} x {row['gpu']} at {row['provider']} ({row['price_kind']}{tier}): {money} "
-        f"for the finished job, {row['hours']:,.1f} hours at ${row['usd_per_hour']:,.2f} per hour."
+        f"{row['gpu_count']} x {row['gpu']}{idle} at {row['provider']} ({kind}{tier}): {money} for the "
+        f"finished job, {row['hours']:,.1f} hours at ${row['usd_per_hour'].normalize():,f} per hour."
     )
     why = (
         f"It needs {row['memory_gib']:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU with micro-batch "
         f"{row['micro_batch']} and checkpointing {row['checkpointing']}, and trains "
-        f"{row['tokens_per_second']:,.0f} tokens/s ({row['bottleneck']} takes most of the time)."
+        f"{row['tokens_per_second']:,.0f} tokens/s; most of the time goes to {row['bottleneck']}."
     )
     return [what, why, _trust(row, today)]
 
@@ -130,6 +132,7 @@ def _trust(row: Mapping[str, Any], today: date) -> str:
         cautions.append("the fit is tight")
     if row["evidence"] == "extrapolated":
         cautions.append("the evidence is thin: no published run is close")
-    evidence = f"closest published run {row['evidence_run']}" if row["evidence_run"] else row["evidence"]
-    seen = f"Price seen {row['price_day']} at {row['source_url']}; speed {row['evidence']}, {evidence}."
+    nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""
+    address = row["source_url"].partition("?")[0]
+    seen = f"Price seen {row['price_day']} at {address}; speed {row['evidence']}{nearest}."
     return seen + (f" CAREFUL: {'; '.join(cautions)}." if cautions else "")

@@ -65,7 +65,9 @@ def price_key(offer: Offer) -> tuple[Any, ...]:
         offer.term_days,
         offer.region,
         offer.tier,
+        offer.native_currency,
         offer.native_unit,
+        offer.effective_from,
     )
 
 

@@ -75,7 +75,7 @@ class Answer:
         """The body as JSON, numbers with a point as Decimal. Raises SourceChangedError when it is not."""
         try:
             return json.loads(self.text(), parse_float=Decimal, parse_constant=_refuse_constant)
-        except ValueError as error:
+        except (ValueError, ArithmeticError, RecursionError) as error:
             raise SourceChangedError(f"{self.url}: the answer is not JSON ({error})") from error
 
 
