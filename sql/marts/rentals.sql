@@ -23,7 +23,8 @@ _offers AS (
 _hosts AS (
     SELECT
         *,
-        CASE WHEN by_the_gpu THEN least(p['gpus_per_host'], card_gpus_per_host) ELSE offer_gpus END::INTEGER
+        -- An offer of more GPUs than one machine holds is a cluster.
+        least(CASE WHEN by_the_gpu THEN p['gpus_per_host'] ELSE offer_gpus END, card_gpus_per_host)::INTEGER
             AS gpus_per_host
     FROM _offers
 ),
@@ -36,16 +37,18 @@ _served AS (
     FROM _hosts AS h
     JOIN _counts AS c
         ON c.gpu_count <= h.gpus_per_host
-        OR (c.gpu_count % h.gpus_per_host = 0 AND h.gpus_per_host > 1 AND h.has_fabric
-            AND c.gpu_count // h.gpus_per_host <= coalesce(h.max_nodes, c.gpu_count))
+        OR (c.gpu_count % h.gpus_per_host = 0 AND h.gpus_per_host > 1 AND (
+            c.gpu_count <= h.offer_gpus
+            OR (h.has_fabric AND c.gpu_count // h.gpus_per_host <= coalesce(h.max_nodes, c.gpu_count))
+        ))
 ),
 
 _billed AS (
     SELECT
         *,
-        -- Whole units of the offer: GPUs where it is sold by the GPU, machines where not.
+        -- Whole units of the offer: GPUs where it is sold by the GPU, machines or clusters where not.
         greatest(
-            CASE WHEN by_the_gpu THEN gpu_count ELSE node_count END,
+            CASE WHEN by_the_gpu THEN gpu_count ELSE ceil(gpu_count / offer_gpus) END,
             ceil(coalesce(min_gpu_count, 1) / offer_gpus)
         )::INTEGER AS units
     FROM _served
