@@ -63,6 +63,8 @@ class GuardedTransport(httpx.HTTPTransport):
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
             max_connections=None,
+            # A replay server may serve one connection at a time: none is kept from it.
+            max_keepalive_connections=None if only is None else 0,
             keepalive_expiry=15.0,
             network_backend=_GuardedBackend(only),
         )

@@ -1,13 +1,15 @@
 """Which addresses the client connects to."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.client import Client, Limits, ReplayServer
-from pipeline.capture.fetch import capture_source
+from pipeline.capture.fetch import capture_all, capture_source
 from pipeline.capture.network import is_public_address
 
 from .conftest import FAST, Capturing, module, source
@@ -129,3 +131,35 @@ def test_the_slowest_of_hosts_does_not_hold_the_deadline_up(capture: Capturing, 
     site.route("prices.acme.example", "/gpus", sleeps)
     outcome = capture(source(time_limit_seconds=0.2), read_seconds=60)
     assert [r.outcome.value for r in outcome.requests] == ["source_timeout"]
+
+
+def test_a_replay_server_that_serves_one_connection_at_a_time(archive: Archive) -> None:
+    class OneAtATime(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), OneAtATime)
+    Thread(target=server.serve_forever, daemon=True).start()
+    base_url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        with Client(limits=Limits(**FAST, read_seconds=5), replay=ReplayServer(base_url)) as client:
+            outcomes = capture_all(
+                [source(f"s{number}") for number in range(10)],
+                environment={},
+                day=date(2026, 8, 22),
+                archive=archive,
+                client=client,
+                module_of=lambda name: module(),
+            )
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert [outcome.status for outcome in outcomes.values()] == ["captured"] * 10
