@@ -12,6 +12,49 @@ from dataclasses import dataclass, field
 Row = Mapping[str, str]
 Settings = dict[str, str | float | None]
 
+# The settings of a run, as memory_of and speed_of take them.
+SETTING_TYPES = {
+    "run_id": "VARCHAR",
+    "model": "VARCHAR",
+    "gpu": "VARCHAR",
+    "gpu_count": "DOUBLE",
+    "node_count": "DOUBLE",
+    "node_network_gbps": "DOUBLE",
+    "method": "VARCHAR",
+    "quantization": "VARCHAR",
+    "kbit_upcast": "DOUBLE",
+    "lora_rank": "DOUBLE",
+    "lora_targets": "VARCHAR",
+    "adapter_bytes": "DOUBLE",
+    "training_precision": "VARCHAR",
+    "weight_bytes": "DOUBLE",
+    "fp8": "DOUBLE",
+    "optimizer": "VARCHAR",
+    "sharding": "VARCHAR",
+    "tensor_parallel": "DOUBLE",
+    "pipeline_parallel": "DOUBLE",
+    "micro_batch": "DOUBLE",
+    "seq_len": "DOUBLE",
+    "grad_accum": "DOUBLE",
+    "checkpointing": "VARCHAR",
+    "flash_attention": "DOUBLE",
+    "stack": "VARCHAR",
+    "loss_kernel": "VARCHAR",
+    "offload": "VARCHAR",
+    "memory_metric": "VARCHAR",
+}
+_ALLOWED = {
+    "method": {"full", "lora", "qlora", "pretrain"},
+    "quantization": {"none", "nf4", "nf4dq", "gptq", "int8"},
+    "training_precision": {"bf16", "amp", "deepspeed_bf16", "fp32", "fp16"},
+    "sharding": {"none", "ddp", "zero1", "zero2", "zero3", "fsdp"},
+    "checkpointing": {"none", "full", "sac"},
+    "stack": {"hf", "foak", "liger", "litgpt", "torchtune", "compile", "te", "mosaic"},
+    "offload": {"act", "cpu", "cpu+act"},
+    "memory_metric": {"alloc", "reserved", "smi"},
+}
+_MAY_BE_ZERO = {"kbit_upcast", "lora_rank", "fp8", "flash_attention"}
+
 PUBLISHED_COLUMNS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
 
 
@@ -28,13 +71,24 @@ class Architecture:
     experts: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Parameters of a model that the catalogue lacks, in 10^9: all, and those active per token."""
+
+    params_b: float
+    active_b: float
+
+
 @dataclass(slots=True)
 class ReadRow:
-    """Settings in the model's layout, and what had to be assumed to get there."""
+    """Settings in the model's layout, and what had to be assumed to get there.
+
+    ``scaled_to`` is set where the model is not in the catalogue and ``settings['model']`` is its likeness.
+    """
 
     settings: Settings
     assumptions: list[str] = field(default_factory=list)
-    extrapolated_from: str | None = None
+    scaled_to: Size | None = None
 
 
 def is_published_layout(columns: list[str]) -> bool:
@@ -90,11 +144,13 @@ def _aliases(model: str) -> set[str]:
     return {model, model.replace("-", ""), re.sub(r"-\d+(\.\d+)?b(-.*)?$", "", model)}
 
 
-def find_model(name: str, params_b: float | None, known: Mapping[str, Architecture]) -> tuple[str, str | None]:
-    """Return (model id, assumption or None) for a model named in free text.
+def find_model(
+    name: str, params_b: float | None, known: Mapping[str, Architecture]
+) -> tuple[str, float | None]:
+    """Return (model id, None) for a model named in free text, or (its likeness, its size in 10^9 parameters).
 
-    An unknown model is read as the known dense model nearest in size, and the assumption says so: the caller
-    scales it. Raises LayoutError where neither the name nor a size is given.
+    The likeness is the known dense model nearest in size. Raises LayoutError where neither the name nor a
+    size is given.
     """
     wanted = _canonical(name)
     if wanted in known:
@@ -122,7 +178,7 @@ def find_model(name: str, params_b: float | None, known: Mapping[str, Architectu
         (a for a in known.values() if a.experts == 1),
         key=lambda a: (abs(math.log(a.params_total / (params_b * 1e9))), a.model),
     )
-    return nearest.model, f"model: '{name}' is not in the catalogue, shaped like {nearest.model} scaled to {params_b:g}B"
+    return nearest.model, params_b
 
 
 def _parallelism(text: str, notes: str) -> dict[str, float]:
@@ -217,8 +273,47 @@ def _precision(text: str, method: str, settings: Settings) -> None:
         settings["training_precision"] = "fp16"
 
 
+def _set_model(read: ReadRow, name: str, row: Row, known: Mapping[str, Architecture]) -> None:
+    model, size = find_model(name, _number(row, "params_b"), known)
+    read.settings["model"] = model
+    if size is not None:
+        read.scaled_to = Size(size, min(size, _number(row, "active_params_b") or size))
+        read.assumptions.append(f"model: '{name}' is not in the catalogue, shaped like {model} scaled to {size:g}B")
+
+
+def _setting(row: Row, column: str) -> str | float | None:
+    text = (row.get(column) or "").strip()
+    if not text:
+        return None
+    if SETTING_TYPES[column] == "VARCHAR":
+        if text not in _ALLOWED.get(column, {text}):
+            raise LayoutError(f"{column}: '{text}' is not one of {', '.join(sorted(_ALLOWED[column]))}")
+        return text
+    if column in _MAY_BE_ZERO and text in ("0", "0.0"):
+        return 0.0
+    return _number(row, column)
+
+
+def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, "ReadRow"], str]) -> ReadRow:
+    """Read one row of the layout of catalog/measured_runs.csv; missing settings stay open for the macros.
+
+    Raises LayoutError where model, GPU or method are missing or a value cannot be meant.
+    """
+    read = ReadRow({column: _setting(row, column) for column in SETTING_TYPES if column not in ("model", "gpu")})
+    if read.settings["method"] is None:
+        raise LayoutError("method is missing: full, lora, qlora or pretrain")
+    for name in ("model", "gpu"):
+        if not (row.get(name) or "").strip():
+            raise LayoutError(f"{name} is missing")
+    _set_model(read, (row.get("model") or "").strip(), row, known)
+    read.settings["gpu"] = gpu_of((row.get("gpu") or "").strip(), read)
+    if read.settings["sharding"] == "none" and (read.settings["gpu_count"] or 1) == 1:
+        read.settings["node_count"] = read.settings["node_count"] or 1.0
+    return read
+
+
 def read_published(
-    row: Row, known: Mapping[str, Architecture], identify_gpu: Callable[[str], str]
+    row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, "ReadRow"], str]
 ) -> ReadRow:
     """Read one row of the published compilation as settings of a run.
 
@@ -229,14 +324,10 @@ def read_published(
         raise LayoutError(f"method '{method}' is not one of full, lora, qlora, pretrain")
     source, framework = row.get("source") or "", row.get("framework") or ""
     text, notes = row.get("parallelism") or "", row.get("notes") or ""
-    params_b = _number(row, "params_b")
-    model, assumed = find_model(row.get("model") or "", params_b, known)
-    read = ReadRow({"run_id": row.get("id"), "model": model, "method": method})
+    read = ReadRow({"run_id": row.get("id"), "method": method})
     settings = read.settings
-    if assumed:
-        read.assumptions.append(assumed)
-        read.extrapolated_from = model
-    settings["gpu"] = identify_gpu(row.get("gpu") or "")
+    _set_model(read, row.get("model") or "", row, known)
+    settings["gpu"] = gpu_of(row.get("gpu") or "", read)
     gpus = _number(row, "gpu_count")
     if gpus is None:
         read.assumptions.append("gpu_count: 1")

@@ -10,10 +10,10 @@ from (
         'host_step_seconds', 'adapter_traffic', 'optimizer_traffic', 'recompute_selective', 'link_efficiency', 'staged_link_efficiency',
         'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds', 'offload_efficiency', 'bubble_share', 'expert_half_width',
         'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine', 'stored_selective', 'stored_eager_scores',
-        'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual', 'working_quantized',
+        'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual', 'working_quantized', 'working_sharded_adapter',
         'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan', 'logits_fp32std',
         'fsdp_layers', 'foreach_copy', 'activation_offload_left', 'paged_resident',
-        'allocated_base_gib', 'reserved_ratio', 'context_gib', 'context_multi_gpu_gib', 'fit_reserved_ratio', 'fit_margin_gib', 'fit_safety_ratio'
+        'allocated_base_gib', 'reserved_ratio', 'reserved_transient', 'reserved_sharded', 'context_gib', 'context_multi_gpu_gib', 'fit_reserved_ratio', 'fit_margin_gib', 'fit_safety_ratio'
     ) using max(value) group by fit
 );
 comment on macro table constants is

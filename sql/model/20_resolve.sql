@@ -100,10 +100,14 @@ _numbers as (
         f.experts_active * f.intermediate::double as active_intermediate,
         f.params_total - f.params_linear::double as params_unquantized,
         f.params_active - (f.params_total - f.params_linear)::double as linear_active,
-        -- The residual stream is fp32 under autocast, and where k-bit training upcasts the norms.
-        case when f.training_precision in ('amp', 'fp32') or f.kbit_upcast = 1
-            or (f.sharding in ('fsdp', 'zero3') and f.stack in ('hf', 'foak', 'liger') and f.method in ('lora', 'qlora'))
+        -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and where k-bit training upcasts
+        -- the norms; FSDP's own mixed precision keeps it in 16 bits.
+        case when f.training_precision = 'fp32'
+            or (f.stack in ('hf', 'foak', 'liger') and f.sharding not in ('fsdp', 'zero3')
+                and (f.kbit_upcast = 1 or (f.method in ('full', 'pretrain') and f.training_precision = 'amp')))
             then 1e0 else 0e0 end as fp32_residual,
+        -- Sharded adapters train in fp32 under accelerate: a layer recomputes in mixed widths.
+        f.stack in ('hf', 'foak', 'liger') and f.sharding in ('fsdp', 'zero3') and f.method in ('lora', 'qlora') as widens_working_set,
         case f.checkpointing when 'full' then 1e0 when 'sac' then c.recompute_selective else 0e0 end as recompute,
         case when f.method in ('full', 'pretrain') then 0e0 else f.lora_rank * f.layers * list_sum(list_transform(string_split(f.lora_targets, '+'),
             lambda t: adapter_width(t, f.hidden, f.query_width, f.key_value_width, f.intermediate, f.experts)))::double end as adapter_params,

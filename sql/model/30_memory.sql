@@ -11,8 +11,9 @@ select s.*,
         when training_precision = 'deepspeed_bf16' then 12e0
         when is_full then 2e0 * full_weight_bytes
         else 2e0 * adapter_bytes end * case when is_paged_optimizer then paged_resident else 1e0 end as optimizer_bytes,
-    -- foreach AdamW holds one more copy of what it updates; ZeRO's mixed precision also an fp32 copy of the gradients.
-    case when optimizer = 'adamw' then foreach_copy * case when not is_full then adapter_bytes when training_precision = 'deepspeed_bf16' then 4e0 else full_weight_bytes end else 0e0 end
+    -- foreach AdamW, the Trainer's long-time default, holds one more copy of what it updates (torchtune, torchtitan and Megatron
+    -- fuse the step); ZeRO's mixed precision also an fp32 copy of the gradients.
+    case when optimizer = 'adamw' and stack in ('hf', 'foak', 'liger', 'litgpt') then foreach_copy * case when not is_full then adapter_bytes when training_precision = 'deepspeed_bf16' then 4e0 else full_weight_bytes end else 0e0 end
         + case when is_full and training_precision = 'deepspeed_bf16' then 4e0 else 0e0 end as step_copy_bytes,
     layers * hidden * case when fp32_residual = 1 then 4e0 else 2e0 end as checkpoint_bytes_per_token,
     layers * layer_bytes_per_token
@@ -20,6 +21,7 @@ select s.*,
         * case when is_full then stored_full when is_quantized then stored_quantized else stored_adapter end as stored_bytes_per_token,
     layers * heads * seq_len * (1 - flash_attention) * stored_eager_scores as stored_score_bytes_per_token,
     layer_bytes_per_token * case when stack in ('hf', 'litgpt') then working_eager when stack in ('compile', 'torchtune', 'te', 'mosaic') then working_compiled else working_fused end
+            * case when widens_working_set then working_sharded_adapter else 1e0 end
         + case when fp32_residual = 1 then working_fp32_residual * 2e0 * 8e0 * hidden else 0e0 end
         + heads * seq_len * (1 - flash_attention) * working_eager_scores as working_bytes_per_token,
     case when is_quantized then working_quantized * 2e0 * hidden * intermediate else 0e0 end as dequantized_bytes,
@@ -72,7 +74,9 @@ _peak as (
 )
 select *,
     peak_bytes / 1073741824e0 + allocated_base_gib as allocated_gib,
-    allocated_gib * reserved_ratio as reserved_gib,
+    -- The caching allocator keeps more than is in use, above all after large transient tensors; short of memory it gives back.
+    least(greatest(usable_memory_gib - process_gib, allocated_gib), allocated_gib * reserved_ratio
+        + (reserved_transient * (logits_bytes + working_bytes) + reserved_sharded * (root_bytes + units_bytes + case when data_parallel > 1 then stored_bytes else 0e0 end)) / 1073741824e0) as reserved_gib,
     case when peak_bytes = loss_phase_bytes then 'loss' when peak_bytes = backward_start_bytes then 'start of backward'
         when peak_bytes = backward_end_bytes then 'end of backward' else 'optimizer step' end as peak_phase,
     case memory_metric when 'alloc' then allocated_gib when 'reserved' then reserved_gib else reserved_gib + process_gib end as memory_gib,
