@@ -1,0 +1,262 @@
+"""The published rankings, recomputed from offers_latest, plans and cost_parameters without any of the SQL.
+
+The rules stand here a second time, in Python: which offers can be rented for a number of GPUs, what is
+billed, what interruptions cost, what is ranked where. Both must agree to the cent, rank by rank.
+"""
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+from pipeline.settings import Home
+from pipeline.warehouse.query import reader
+
+Row = Mapping[str, Any]
+
+GB_PER_GIB = 1.073741824
+COUNTS = (1, 2, 4, 8)
+PICKS = 60
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The published tables that a total rests on."""
+
+    offers: list[Row]
+    plans: dict[tuple[Any, ...], list[Row]]
+    gpus: dict[str, Row]
+    workloads: list[Row]
+    parameters: dict[tuple[str, str], float]
+
+    def parameter(self, name: str, offer: Row) -> float:
+        for case in (f"source:{offer['source']}", f"price_kind:{offer['price_kind']}", "default"):
+            if (name, case) in self.parameters:
+                return self.parameters[name, case]
+        raise KeyError(name)
+
+    def said(self, offer: Row, column: str) -> float:
+        """What the offer says, or the parameter of the same name."""
+        value = offer[column]
+        return float(value) if value is not None else self.parameter(column, offer)
+
+
+def table(connection: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
+    found = connection.execute(f"SELECT * FROM main.{name}")
+    columns = [column[0] for column in found.description]
+    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+
+
+@pytest.fixture(scope="module")
+def published(sample_home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
+    with reader(sample_home.published) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def facts(published: duckdb.DuckDBPyConnection) -> Facts:
+    plans = defaultdict(list)
+    for plan in table(published, "plans"):
+        if plan["verdict"] in ("fits", "tight") and plan["gpu_count"] <= max(COUNTS):
+            plans[plan["model"], plan["method"], plan["seq_len"], plan["lora_rank"]].append(plan)
+    return Facts(
+        offers=[offer for offer in table(published, "offers_latest") if rankable(offer)],
+        plans=plans,
+        gpus={gpu["gpu_id"]: gpu for gpu in table(published, "gpus")},
+        workloads=table(published, "workloads"),
+        parameters={
+            (row["name"], row["applies_to"]): row["value"] for row in table(published, "cost_parameters")
+        },
+    )
+
+
+def rankable(offer: Row) -> bool:
+    return (
+        offer["match_status"] == "matched"
+        and offer["gpu_count"] == int(offer["gpu_count"])
+        and offer["usd_per_hour"] is not None
+        and offer["flag_reason"] is None
+        and offer["available"] is not False
+        and (
+            offer["effective_from"] is None
+            or (offer["effective_from"] - offer["day"]).days <= offer["age_days"]
+        )
+        and not offer["stale"]
+    )
+
+
+def machines(facts: Facts, offer: Row, gpus: int, nodes: int) -> int | None:
+    """How many of the offer a job on so many GPUs and machines rents; None when it cannot."""
+    card = facts.gpus[offer["gpu_id"]]
+    in_offer = int(offer["gpu_count"])
+    sold_by_the_gpu = (
+        offer["native_unit"].startswith("gpu_")
+        and in_offer == 1
+        and offer["instance_type"] is None
+        and not (offer["tier"] or "").startswith("marketplace")
+    )
+    per_host = int(
+        min(
+            facts.parameter("gpus_per_host", offer) if sold_by_the_gpu else in_offer,
+            card["max_gpus_per_node"] or 1,
+        )
+    )
+    if gpus > per_host:
+        joined = gpus % per_host == 0 and per_host > 1
+        fabric = offer["interconnect"] is not None or offer["node_network_gbps"] is not None
+        reach = gpus <= in_offer or (fabric and gpus // per_host <= (offer["max_nodes"] or gpus))
+        if not (joined and reach):
+            return None
+    if nodes != max(1, gpus // per_host):
+        return None
+    wanted = gpus if sold_by_the_gpu else math.ceil(gpus / in_offer)
+    return max(wanted, math.ceil((offer["min_gpu_count"] or 1) / in_offer))
+
+
+def cents(amount: float) -> Decimal:
+    """Rounded as the tables round: to a hundredth of a cent."""
+    return Decimal(repr(amount)).quantize(Decimal("0.0001"), ROUND_HALF_UP)
+
+
+def priced(facts: Facts, workload: Row, plan: Row, offer: Row) -> tuple[Decimal, float] | None:
+    """Dollars and hours of the finished job; None when the offer cannot serve the plan."""
+    units = machines(facts, offer, plan["gpu_count"], plan["node_count"])
+    network = plan["node_network_gbps"]
+    if units is None or (network and offer["node_network_gbps"] and offer["node_network_gbps"] < network):
+        return None
+    if plan["offload"] and offer["ram_gib"] and offer["ram_gib"] * units < plan["training_state_gib"]:
+        return None
+
+    def p(name: str) -> float:
+        return facts.parameter(name, offer)
+
+    host = p("host_cores_per_gpu") * p("host_usd_per_core_hour") + p("host_ram_gib_per_gpu") * p(
+        "host_usd_per_gib_hour"
+    )
+    host_usd = Decimal(repr(host * units * offer["gpu_count"])).quantize(Decimal("1e-8"), ROUND_HALF_UP)
+    rate = float(offer["usd_per_hour"] * units + host_usd)
+
+    state_gb, result_gb, model_gb = (
+        plan[column] * GB_PER_GIB for column in ("training_state_gib", "result_gib", "model_download_gib")
+    )
+    data_gb = workload["tokens"] / (workload["epochs"] or 1) * p("dataset_bytes_per_token") / 1e9
+    inbound_gb = p("image_gb") + data_gb + model_gb
+    setup = p("setup_seconds") + inbound_gb / (p("download_gbps") / 8)
+    train = workload["tokens"] / plan["tokens_per_second"]
+    work = train * (1 + p("evaluation_share"))
+    spot = offer["price_kind"] == "spot"
+    lost, reclaims = interruptions(p, plan, work, setup, state_gb) if spot else (0.0, 0.0)
+
+    step = facts.said(offer, "billing_increment_seconds")
+    billed = max(math.ceil(round(setup + work, 3) / step) * step, facts.said(offer, "minimum_seconds"))
+    hours = (setup + work + lost + reclaims * p("reclaim_wait_seconds")) / 3600
+
+    disk_gb = inbound_gb + p("checkpoints_kept") * state_gb + result_gb
+    if (offer["local_disk_gb"] or 0) >= disk_gb:
+        disk_gb = p("checkpoints_kept") * state_gb + result_gb if spot else 0.0
+    egress = facts.said(offer, "egress_usd_per_gb")
+    ingress = p("download_usd_per_gb") + p("download_per_egress_price") * egress
+    total = (
+        cents(billed / 3600 * rate)
+        + cents(lost / 3600 * rate)
+        + cents(disk_gb * facts.said(offer, "storage_usd_per_gb_month") * hours / p("hours_per_month"))
+        + cents(result_gb * egress + inbound_gb * (1 + reclaims) * ingress)
+    )
+    return total, hours
+
+
+def interruptions(p: Any, plan: Row, work: float, setup: float, state_gb: float) -> tuple[float, float]:
+    """Paid seconds lost to checkpoints and reclaims, and the number of reclaims (Daly 2006)."""
+    move = state_gb / (p("checkpoint_gbps") / 8)
+    write, restart = p("checkpoint_pause_seconds") + move, setup + move
+    between = p("reclaim_hours") * 3600 / plan["node_count"]
+    share = write / (2 * between)
+    best = math.sqrt(2 * write * between) * (1 + math.sqrt(share) / 3 + share / 9) - write
+    interval = min(between if share >= 1 else best, work)
+    paid = (
+        between * math.exp(restart / between) * (math.exp((interval + write) / between) - 1) * work / interval
+    )
+    return paid - work, paid / between
+
+
+def ranking(facts: Facts, workload: Row, price_kind: str) -> list[tuple[Decimal, float, int, str, str]]:
+    """(dollars, hours, count, GPU, source) of the best offer per GPU, count, source, tier and term."""
+    best: dict[tuple[Any, ...], tuple[Decimal, float]] = {}
+    key = (workload["model"], workload["method"], workload["seq_len"], workload["lora_rank"])
+    offers = defaultdict(list)
+    for offer in facts.offers:
+        if offer["price_kind"] == price_kind:
+            offers[offer["gpu_id"]].append(offer)
+    for plan in facts.plans[key]:
+        for offer in offers[plan["gpu_id"]]:
+            answer = priced(facts, workload, plan, offer)
+            way = (
+                offer["gpu_id"],
+                plan["gpu_count"],
+                plan["node_count"],
+                offer["source"],
+                offer["tier"],
+                offer["term_days"],
+            )
+            if answer is not None and (way not in best or answer < best[way]):
+                best[way] = answer
+    return sorted((usd, hours, way[1], way[0], way[3]) for way, (usd, hours) in best.items())
+
+
+def test_random_rankings_agree_to_the_cent(facts: Facts, published: duckdb.DuckDBPyConnection) -> None:
+    picks = random.Random(20260822)
+    compared = 0
+    for _ in range(PICKS):
+        workload = picks.choice(facts.workloads)
+        price_kind = picks.choice(["on_demand", "on_demand", "spot", "reserved", "serverless"])
+        expected = ranking(facts, workload, price_kind)[:20]
+        actual = published.execute(
+            """SELECT total_usd, hours, gpu_count, gpu_id, source FROM main.cheapest_gpu_per_workload
+                WHERE workload = ? AND price_kind = ? AND objective = 'cost'
+                  AND day = (SELECT as_of_day FROM main.publication) ORDER BY rank""",
+            [workload["workload"], price_kind],
+        ).fetchall()
+        where = (workload["workload"], price_kind)
+        assert len(actual) == len(expected), where
+        for shown, own in zip(actual, expected, strict=True):
+            assert abs(shown[0] - own[0]) <= Decimal("0.005"), (where, shown, own)
+            assert shown[1] == pytest.approx(own[1], rel=1e-9), (where, shown, own)
+        assert [shown[2:] for shown in actual] == [own[2:] for own in expected], where
+        compared += len(actual)
+    assert compared > 300
+
+
+def test_fastest_is_the_fastest_of_all(facts: Facts, published: duckdb.DuckDBPyConnection) -> None:
+    for workload in random.Random(7).sample(facts.workloads, 10):
+        expected = min((hours for _, hours, *_ in ranking(facts, workload, "on_demand")), default=None)
+        actual = published.execute(
+            """SELECT hours FROM main.cheapest_gpu_per_workload
+                WHERE workload = ? AND price_kind = 'on_demand' AND objective = 'time' AND rank = 1
+                  AND day = (SELECT as_of_day FROM main.publication)""",
+            [workload["workload"]],
+        ).fetchone()
+        assert (actual[0] if actual else None) == pytest.approx(expected, rel=1e-9)
+
+
+def test_pareto_front_is_what_nothing_beats(facts: Facts, published: duckdb.DuckDBPyConnection) -> None:
+    for workload in random.Random(8).sample(facts.workloads, 10):
+        ways = [(usd, hours) for usd, hours, *_ in ranking(facts, workload, "on_demand")]
+        front = pl.DataFrame(ways, schema={"usd": pl.Decimal(18, 4), "hours": pl.Float64}, orient="row")
+        front = front.sort("usd", "hours").with_columns(best=pl.col("hours").cum_min().shift(1))
+        front = front.filter(pl.col("best").is_null() | (pl.col("hours") < pl.col("best")))
+        actual = published.execute(
+            """SELECT total_usd, hours FROM main.cost_hours_pareto
+                WHERE workload = ? AND price_kind = 'on_demand' ORDER BY position""",
+            [workload["workload"]],
+        ).fetchall()
+        assert len(actual) == front.height
+        for shown, own in zip(actual, front.iter_rows(), strict=True):
+            assert abs(shown[0] - own[0]) <= Decimal("0.005")
+            assert shown[1] == pytest.approx(own[1], rel=1e-9)
