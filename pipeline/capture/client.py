@@ -291,7 +291,7 @@ class Client:
             answered = self._exchange(url, method, headers, content, rules, deadline)
             if answered.status not in _REDIRECTS:
                 return self._judged(answered, rules, conditional=bool(rules.validators))
-            target = self._redirect_target(answered, rules, headers, content)
+            target = self._redirect_target(answered, rules, content)
             if answered.status == 303 or (answered.status in (301, 302) and method == "POST"):
                 method, content = "GET", None
                 headers.pop("content-type", None)
@@ -320,9 +320,7 @@ class Client:
             return f"{url} is not on the usual port"
         return None
 
-    def _redirect_target(
-        self, answered: _Answered, rules: Rules, headers: Mapping[str, str], content: bytes | None
-    ) -> httpx.URL:
+    def _redirect_target(self, answered: _Answered, rules: Rules, content: bytes | None) -> httpx.URL:
         location = answered.headers.get("location", "")
         if not location:
             raise _Failure(OutcomeCode.REDIRECT_REFUSED, f"{answered.url} does not say where to", answered)
