@@ -1,3 +1,4 @@
+-- reads: cost_parameters
 WITH _last AS (
     SELECT source, max(day) AS day
     FROM main.offers
@@ -8,14 +9,23 @@ WITH _last AS (
 _aged AS (
     SELECT
         o.*,
+        s.provider AS source_provider,
+        p.parameters AS p,
         getvariable('as_of_day')::DATE - o.day AS age_days,
         getvariable('as_of_day')::DATE - o.day > s.stale_after_days AS stale
     FROM main.offers AS o
     SEMI JOIN _last USING (source, day)
     JOIN main.sources AS s USING (source)
+    JOIN cost_parameters_by_source() AS p USING (source, price_kind)
 ),
 
-_judged AS (
+_read_directly AS (
+    SELECT DISTINCT provider
+    FROM _aged
+    WHERE provider = source_provider AND NOT stale
+),
+
+_alone AS (
     SELECT
         *,
         CASE
@@ -26,9 +36,56 @@ _judged AS (
             WHEN NOT coalesce(available, true) THEN 'not_available'
             WHEN effective_from > getvariable('as_of_day')::DATE THEN 'not_yet_in_effect'
             WHEN stale THEN 'stale'
-        END AS not_ranked_reason
+            WHEN provider <> source_provider AND provider IN (FROM _read_directly) THEN 'listed_by_its_provider'
+        END AS own_reason
     FROM _aged
+),
+
+-- What each source asks for a GPU: its median, so that a source with many offers counts no more than one with few.
+_asked AS (
+    SELECT source, gpu_id, price_kind, median(usd_per_gpu_hour::DOUBLE) AS usd_per_gpu_hour
+    FROM _alone
+    WHERE coalesce(own_reason, 'not_available') = 'not_available'
+    GROUP BY ALL
+),
+
+_elsewhere AS (
+    SELECT a.source, a.gpu_id, a.price_kind, count(*) AS sources, median(b.usd_per_gpu_hour) AS usd_per_gpu_hour
+    FROM _asked AS a
+    JOIN _asked AS b ON b.gpu_id = a.gpu_id AND b.price_kind = a.price_kind AND b.source <> a.source
+    GROUP BY ALL
+),
+
+_compared AS (
+    SELECT
+        a.*,
+        CASE WHEN e.sources >= p['market_least_sources'] THEN
+            greatest(a.usd_per_gpu_hour / e.usd_per_gpu_hour, e.usd_per_gpu_hour / a.usd_per_gpu_hour)
+                > p['market_far_factor']
+        END AS far
+    FROM _alone AS a
+    LEFT JOIN _elsewhere AS e
+        ON e.source = a.source AND e.gpu_id = a.gpu_id AND e.price_kind = a.price_kind AND a.own_reason IS NULL
+),
+
+-- A source most of whose prices are far off was misread: what cannot be compared is then not believed either.
+_misread AS (
+    SELECT source
+    FROM _compared
+    GROUP BY source
+    HAVING count(far) > 1 AND count(*) FILTER (far) > count(far) * any_value(p['market_misread_share'])
+),
+
+_judged AS (
+    SELECT
+        *,
+        CASE
+            WHEN own_reason IS NOT NULL THEN own_reason
+            WHEN far THEN 'far_from_market'
+            WHEN source IN (FROM _misread) THEN 'source_far_from_market'
+        END AS not_ranked_reason
+    FROM _compared
 )
 
-SELECT *, not_ranked_reason IS NULL AS ranked
+SELECT * EXCLUDE (source_provider, p, own_reason, far), not_ranked_reason IS NULL AS ranked
 FROM _judged

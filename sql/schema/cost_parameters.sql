@@ -7,7 +7,7 @@ CREATE TABLE main.cost_parameters (
     note VARCHAR
 );
 
-COMMENT ON TABLE main.cost_parameters IS 'Every number of the cost formulas that is neither an offer nor a plan. The most specific row counts: source before price kind before default.';
+COMMENT ON TABLE main.cost_parameters IS 'Every number of the cost formulas, and of the comparison of prices with the market, that is neither an offer nor a plan. The most specific row counts: source before price kind before default.';
 COMMENT ON COLUMN main.cost_parameters.name IS 'The parameter.';
 COMMENT ON COLUMN main.cost_parameters.value IS 'Its value in the unit beside it.';
 COMMENT ON COLUMN main.cost_parameters.unit IS 'The unit.';

@@ -87,4 +87,4 @@ COMMENT ON COLUMN main.offers_latest.capture_sha256 IS 'Hash of the archived ans
 COMMENT ON COLUMN main.offers_latest.age_days IS 'Days from the capture to the published day.';
 COMMENT ON COLUMN main.offers_latest.stale IS 'Older than the source''s limit.';
 COMMENT ON COLUMN main.offers_latest.ranked IS 'Whether rankings use the offer.';
-COMMENT ON COLUMN main.offers_latest.not_ranked_reason IS 'Why not: gpu_not_settled, gpu_slice, no_exchange_rate, flagged, not_available, not_yet_in_effect or stale.';
+COMMENT ON COLUMN main.offers_latest.not_ranked_reason IS 'Why not: gpu_not_settled, gpu_slice, no_exchange_rate, flagged, not_available, not_yet_in_effect, stale, listed_by_its_provider (an aggregator''s listing of a provider that is also read directly), far_from_market (more than market_far_factor times above or below the median over at least market_least_sources other sources, each by its own median, for the same GPU and price kind) or source_far_from_market (more than market_misread_share of the source''s comparable prices are). The three numbers stand in cost_parameters.';
