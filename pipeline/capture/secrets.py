@@ -1,5 +1,7 @@
 """Keys from the environment: put into requests late, kept out of everything that is written or shown."""
 
+import html
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
@@ -25,6 +27,13 @@ _SENSITIVE_HEADERS = frozenset(
 _SHORTEST_SECRET = 6  # shorter values would be found everywhere; they are no keys
 
 _SOUNDS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+
+
+def _spellings(value: str) -> tuple[str, ...]:
+    """How a value may stand in an address, a JSON text or a page."""
+    in_json = json.dumps(value)[1:-1]
+    in_address = (quote(value), quote(value, safe=""), quote_plus(value))
+    return (value, *in_address, in_json, in_json.replace("/", "\\/"), html.escape(value))
 
 
 class MissingKeyError(Exception):
@@ -105,7 +114,7 @@ class Secrets:
             (spelling, f"${{{name}}}")
             for name, value in values.items()
             if len(value) >= _SHORTEST_SECRET
-            for spelling in (value, quote(value), quote(value, safe=""), quote_plus(value))
+            for spelling in _spellings(value)
         }
         return sorted(pairs, key=lambda pair: -len(pair[0]))
 

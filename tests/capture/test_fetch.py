@@ -20,7 +20,16 @@ from .conftest import DAY, FAST, Capturing, module, source
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
-KEY = "k3y-0f-the-test"
+KEY = "k3y/0f+the test&"
+IN_A_URL = "k3y%2F0f%2Bthe%20test%26"
+SPELLINGS = (
+    KEY,
+    IN_A_URL,
+    "k3y/0f%2Bthe%20test%26",
+    "k3y%2F0f%2Bthe+test%26",
+    "k3y\\/0f+the test&",
+    "k3y/0f+the test&amp;",
+)
 
 
 def codes(outcome: CaptureOutcome) -> list[str]:
@@ -276,10 +285,11 @@ def test_an_optional_key_does_not_make_a_capture_partial(capture: Capturing, sit
 def test_a_key_is_sent_and_stands_nowhere_else(
     capture: Capturing, site: Site, archive: Archive, caplog: pytest.LogCaptureFixture
 ) -> None:
-    echo = json.dumps({"you sent": KEY, "next": f"https://{ACME}/more?key={KEY}"}).encode()
+    sent = ", ".join(f'"{spelling}"' for spelling in SPELLINGS)
+    echo = f'{{"you sent": [{sent}], "next": "https://{ACME}/more?key={IN_A_URL}"}}'.encode()
     headers = {"content-type": "application/json", "x-echo": KEY, "set-cookie": KEY}
     site.say(ACME, "/gpus", Reply(200, echo, headers))
-    site.say(ACME, "/more", Reply(302, b"", {"location": f"https://evil.example/?key={KEY}"}))
+    site.say(ACME, "/more", Reply(302, b"", {"location": f"https://evil.example/?key={SPELLINGS[3]}"}))
     config = source(**keyed(hosts=["cdn.acme.example"]))
 
     def next_requests(answer, config):
@@ -290,14 +300,15 @@ def test_a_key_is_sent_and_stands_nowhere_else(
         outcome = capture(config, module(next_requests=next_requests), {"ACME_KEY": f" {KEY}\n"})
 
     first, second = site.pages_asked()
-    assert first.target == f"/gpus?key={KEY}"
+    assert first.target == f"/gpus?key={IN_A_URL}"
     assert first.headers["authorization"] == f"Bearer {KEY}"
     assert json.loads(first.body) == {"key": KEY}
-    assert second.target == f"/more?key={KEY}"  # the page was read without the key and asked with it
+    assert second.target == f"/more?key={IN_A_URL}"  # the page was read without the key and asked with it
     assert codes(outcome) == ["ok", "redirect_refused"]
-    assert KEY not in repr(outcome)
-    assert KEY.encode() not in stored_bytes(archive)
-    assert KEY not in caplog.text
+    for spelling in SPELLINGS:
+        assert spelling not in repr(outcome)
+        assert spelling.encode() not in stored_bytes(archive)
+        assert spelling not in caplog.text
     assert outcome.capture is not None
     kept, _ = archive.entries(outcome.capture)
     assert kept.redacted
@@ -328,7 +339,7 @@ def test_an_answer_gets_no_variable_that_the_source_does_not_name(capture: Captu
         return [Request(f"https://{ACME}/x?a=${{HOME_SECRET}}")]
 
     capture(source(), module(next_requests=next_requests), {"HOME_SECRET": KEY})
-    assert KEY not in site.pages_asked()[1].target
+    assert not any(spelling in site.pages_asked()[1].target for spelling in SPELLINGS)
 
 
 def test_headers_with_keys_stay_behind_at_a_redirect_to_another_host(capture: Capturing, site: Site) -> None:
