@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 
 from pipeline.offers.labels.lexer import FORMS, MIB_PER_GIB
 
@@ -15,11 +16,12 @@ _FORM_NAMES = frozenset({"socket", "form", "formfactor", "interface", "interconn
 _LABEL_NAMES = frozenset({"name", "model", "type", "accelerator", "gpu", "label", "description", "id"})
 _SMALLEST_IN_MIB = 1000
 _BYTES_PER_GIB = 1 << 30
+_REMEMBERED = 50_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """What the other columns say. Memories in GB (GiB where the unit is MiB): ``memory_gb`` per GPU,
+    """What the other columns say (one object per different set of columns). Memories in GB (GiB where the unit is MiB): ``memory_gb`` per GPU,
     ``total_gb`` of all GPUs, ``loose_gb`` from a column that may be the host's."""
 
     memory_gb: float | None = None
@@ -68,9 +70,15 @@ def _is_gpu_memory(words: set[str]) -> bool:
 
 def facts(context: Mapping[str, str | float | Decimal] | str) -> Facts:
     """The facts in a seller's other columns: a mapping, or text of the form "key=value; key=value"."""
-    if not context:
+    if isinstance(context, str):
+        return _facts(tuple(_pairs(context)))
+    return _facts(tuple((name, str(value)) for name, value in context.items()))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _facts(pairs: tuple[tuple[str, str], ...]) -> Facts:
+    if not pairs:
         return NO_FACTS
-    pairs = list(_pairs(context)) if isinstance(context, str) else [(k, str(v)) for k, v in context.items()]
     memory = total = loose = count = None
     forms: set[str] = set()
     labels: list[str] = []

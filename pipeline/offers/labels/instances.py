@@ -13,8 +13,8 @@ from functools import cache
 
 from pipeline.offers.labels import catalog
 
-_SEPARATORS = re.compile(r"[\s_\-/]+")
-_MAX_REMEMBERED = 200_000
+_TO_SPACES = bytes.maketrans(b"_-/\t", b"    ")
+_PREFIXES = ("ml.", "db.", "standard-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +76,35 @@ def _family(row: Mapping[str, str]) -> _Family:
 
 
 class _Index:
-    """All families behind one alternation, so that a name that is in none is found out at once."""
+    """Families behind one alternation per first character, so that a name of none is found out at once."""
 
     def __init__(self, families: list[_Family]) -> None:
         self._families = families
-        self._any = re.compile("|".join(f"(?:{_anonymous(f.pattern.pattern)})" for f in families))
-        self._known: dict[str, Instance | None] = {}
+        self._by_first: dict[str, tuple[re.Pattern[str], list[_Family]]] = {}
+
+    def _starting_with(self, first: str) -> tuple[re.Pattern[str], list[_Family]]:
+        if first not in self._by_first:
+            families = [f for f in self._families if _first_literal(f.pattern.pattern) in (None, first)]
+            alternatives = "|".join(f"(?:{_anonymous(family.pattern.pattern)})" for family in families)
+            self._by_first[first] = re.compile(alternatives), families
+        return self._by_first[first]
 
     def find(self, name: str) -> Instance | None:
-        try:
-            return self._known[name]
-        except KeyError:
-            pass
-        if len(self._known) > _MAX_REMEMBERED:
-            self._known.clear()
-        found = None
-        if self._any.fullmatch(name):
-            for family in self._families:
-                match = family.pattern.fullmatch(name)
-                if match:
-                    found = family.read(match)
-                    break
-        self._known[name] = found
-        return found
+        """The family of a name in canonical form."""
+        any_family, families = self._starting_with(name[:1])
+        if not any_family.fullmatch(name):
+            return None
+        for family in families:
+            match = family.pattern.fullmatch(name)
+            if match:
+                return family.read(match)
+        return None
+
+
+def _first_literal(pattern: str) -> str | None:
+    """The character that every name of a pattern begins with, where the pattern simply begins with it."""
+    simple = pattern[0].isalnum() and (len(pattern) == 1 or pattern[1] not in "?*{|")
+    return pattern[0] if simple else None
 
 
 def _anonymous(pattern: str) -> str:
@@ -106,13 +112,26 @@ def _anonymous(pattern: str) -> str:
 
 
 @cache
+def _families() -> tuple[_Family, ...]:
+    return tuple(_family(row) for row in catalog.rows("instance_types.csv"))
+
+
+@cache
 def _index(provider: str) -> _Index:
     """The families of one provider and those that hold everywhere."""
-    rows = [_family(row) for row in catalog.rows("instance_types.csv")]
-    own = [family for family in rows if provider and family.provider == provider]
-    return _Index(own + [family for family in rows if not family.provider])
+    own = [family for family in _families() if provider and family.provider == provider]
+    if provider and not own:
+        return _index("")
+    return _Index(own + [family for family in _families() if not family.provider])
 
 
 def find(name: str, provider: str) -> Instance | None:
-    """The machine family that a name belongs to, or None."""
-    return _index(provider).find(_SEPARATORS.sub("-", name.strip().lower()))
+    """The machine family that a name belongs to, or None. SageMaker's "ml." and Azure's "Standard_" are no
+    part of a family's name."""
+    text = name.lower().encode("utf-8").translate(_TO_SPACES).decode("utf-8")
+    canonical = "-".join(text.split())
+    for prefix in _PREFIXES:
+        if canonical.startswith(prefix):
+            short = _index(provider).find(canonical[len(prefix) :])
+            return short or _index(provider).find(canonical)
+    return _index(provider).find(canonical)

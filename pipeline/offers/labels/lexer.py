@@ -79,20 +79,28 @@ _GLUED_SIZE = re.compile(r"(16|32|40|80|94|96|141|192)$")
 _UNITS = {"gib", "gb", "gbs", "gi", "g", "mib", "mb", "mi"}
 
 _TRADEMARK = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
-_SEPARATORS = str.maketrans({char: " " for char in "_-/,()|:;[]{}*#\"'!?@&~=`+–—•·\t\n\r\u00a0"} | {"×": "x"})
+_SEPARATORS = b"_-/,()|:;[]{}*#\"'!?@&~=`+\t\n\r"
+_TO_SPACES = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
+_OTHER_SEPARATORS = str.maketrans(dict.fromkeys("–—•·\u00a0", " ") | {"×": "x"})
 _DOT = re.compile(r"(?<![a-z\d.])(\d+\.\d+gi?b?)\b|\.")
 _MIG = re.compile(r"\b(\d)g[.\- ](\d+)gb\b")
 
 
-def plain(label: str) -> str:
-    """The label in lower case, without trademark signs, its separators turned into spaces."""
-    if not label.isascii() or "(" in label:
-        label = unicodedata.normalize("NFKC", _TRADEMARK.sub(" ", label)).replace("×", "x")
+def words_of(label: str) -> list[str]:
+    """The words of a label in lower case, without trademark signs; separators are dropped."""
+    if not label.isascii():
+        text = _TRADEMARK.sub(" ", label).replace("×", "x")
+        label = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
     text = label.lower()
-    if "g." in text or "mig" in text:
+    if "(" in text and ("(r)" in text or "(tm)" in text):
+        text = _TRADEMARK.sub(" ", text)
+    if "mig" in text or "g." in text:
         text = _MIG.sub(r" \1g\2gb ", text)
-    text = text.translate(_SEPARATORS)
-    return _DOT.sub(lambda match: match[1] or " ", text) if "." in text else text
+    # A table of bytes translates ASCII ten times faster than one of characters.
+    text = text.encode("utf-8").translate(_TO_SPACES).decode("utf-8")
+    if "." in text:
+        text = _DOT.sub(lambda match: match[1] or " ", text)
+    return text.split()
 
 
 @cache
@@ -222,9 +230,3 @@ class _Words(dict[str, tuple[Piece, ...]]):
 
 
 WORDS = _Words()
-
-
-def forget() -> None:
-    """Drop what was remembered (for benchmarks and tests that change the catalogue)."""
-    WORDS.clear()
-    _known_words.cache_clear()

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from pipeline.offers.labels import catalog
 from pipeline.offers.labels.catalog import Accelerator
-from pipeline.offers.labels.lexer import WORDS, Kind, Piece, plain
+from pipeline.offers.labels.lexer import WORDS, Kind, Piece, words_of
 
 _MAX_REMEMBERED = 200_000
 _UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
 _HOST_MEMORY = frozenset({"ram", "ddr4", "ddr5", "ssd", "nvme", "disk", "storage", "hdd"})
-_FRACTION = re.compile(r"(?<![\d.])1/([2-9]|1[0-6])(?!\d)")
+_HOST_UNITS = frozenset({"vcpu", "vcpus", "core", "cores", "threads", "ocpu", "ocpus", "tb", "tib", "w", "year", "years"})
+_KEPT = frozenset({"gpu", "gpus", "mig"}) | _HOST_MEMORY | _HOST_UNITS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,11 +30,10 @@ class Reading:
     beside: tuple[float, ...] = ()
     elsewhere: tuple[float, ...] = ()
     sizes: tuple[float, ...] = ()
-    counts: frozenset[int] = frozenset()
+    counts: frozenset[float] = frozenset()
     slice_gb: float | None = None
     slices: int = 0
     says_mig: bool = False
-    fraction: float | None = None
     conflict: bool = False
     accelerator: Accelerator | None = None
 
@@ -45,7 +45,7 @@ class _Found:
     families: list[tuple[int, int, catalog.Spelling]] = field(default_factory=list)
     memories: list[tuple[int, float]] = field(default_factory=list)
     numbers: list[tuple[int, float]] = field(default_factory=list)
-    counts: set[int] = field(default_factory=set)
+    counts: set[float] = field(default_factory=set)
     forms: set[str] = field(default_factory=set)
     memory_types: set[str] = field(default_factory=set)
     architectures: set[str] = field(default_factory=set)
@@ -98,14 +98,13 @@ def _take_number(found: _Found, pieces: Sequence[Piece], at: int) -> int:
     piece, after = pieces[at], _neighbour(pieces, at + 1)
     if after in _UNITS:
         size = piece.value / 1024 if after.startswith("m") else piece.value
-        if _neighbour(pieces, at + 2) not in _HOST_MEMORY:
-            found.memories.append((at, size))
+        found.memories.append((at, size))
         return at + 2
     if after == "x" and piece.value <= 128 and at + 2 < len(pieces):
-        found.counts.add(int(piece.value))
+        found.counts.add(piece.value)
         return at + 2
     if after in {"gpu", "gpus"} and piece.value <= 128:
-        found.counts.add(int(piece.value))
+        found.counts.add(piece.value)
         return at + 2
     found.numbers.append((at, piece.value))
     return at + 1
@@ -126,8 +125,10 @@ def _take(found: _Found, pieces: Sequence[Piece], at: int) -> int:
         return _take_number(found, pieces, at)
     if kind is Kind.WORD:
         if piece.text == "x" and at and at + 1 < len(pieces) and pieces[at + 1].kind is Kind.NUMBER:
-            found.counts.add(int(pieces[at + 1].value))
+            found.counts.add(pieces[at + 1].value)
             return at + 2
+        if piece.text == "s" and found.families and "PRO" in found.families[-1][2].models[0]:
+            found.forms.add("Server")  # Vast.ai: "RTX PRO 6000 S" beside "RTX PRO 6000 WS"
         found.accelerator = found.accelerator or _accelerator(pieces, at)
         return at + 1
     if kind is Kind.ARCHITECTURE:
@@ -147,12 +148,12 @@ def _take_transparent(found: _Found, pieces: Sequence[Piece], start: int, end: i
         elif piece.kind is Kind.MEMORY_TYPE:
             found.memory_types.add(piece.text)
         elif piece.kind is Kind.COUNT:
-            found.counts.add(int(piece.value))
+            found.counts.add(piece.value)
         elif piece.kind is Kind.ARCHITECTURE:
             found.architectures.add(piece.text)
         elif piece.kind is Kind.SLICE:
             found.slice_gb, found.slices = piece.value, piece.slices
-        elif piece.kind is Kind.MEMORY and _neighbour(pieces, at + 1) not in _HOST_MEMORY:
+        elif piece.kind is Kind.MEMORY:
             found.memories.append((at, piece.value))
 
 
@@ -183,7 +184,8 @@ def _read(pieces: Sequence[Piece]) -> Reading:
     if not conflict and len(families) > 1:
         shared = set.intersection(*(set(spelling.models) for _, _, spelling in families))
         models = tuple(model for model in models if model in shared)
-    beside, elsewhere = [], []
+    beside: list[float] = []
+    elsewhere: list[float] = []
     for place, size in found.memories:
         near = any(_is_beside(pieces, place, start, end) for start, end, _ in families)
         (beside if near else elsewhere).append(size)
@@ -206,31 +208,65 @@ def _read(pieces: Sequence[Piece]) -> Reading:
     )
 
 
-class _Sentences(dict[tuple[str, ...], Reading]):
-    """Sequences of words met before."""
+class _Tokens(dict[str, str]):
+    """What a word is in a sentence: itself, nothing when it is filler, "?" when it is not known, "#8" when it
+    is a count."""
 
-    def __missing__(self, words: tuple[str, ...]) -> Reading:
+    def __missing__(self, word: str) -> str:
         if len(self) > _MAX_REMEMBERED:
             self.clear()
-        self[words] = reading = _read([piece for word in words for piece in WORDS[word]])
+        pieces = WORDS[word]
+        kinds = {piece.kind for piece in pieces}
+        token = word
+        if kinds == {Kind.COUNT} and len(pieces) == 1:
+            token = f"#{pieces[0].value:g}"
+        elif word not in _KEPT:
+            token = "" if kinds == {Kind.NOISE} else "?" if kinds == {Kind.UNKNOWN} else word
+        self[word] = token
+        return token
+
+
+# What a sentence says of the host, not of the GPU: "64 vcpu", "512 gb ram", "2 tb nvme".
+_OF_THE_HOST = re.compile(
+    rf"(?<![^ ])(?:\d+ (?:{'|'.join(sorted(_HOST_UNITS))})"
+    rf"|\d+(?:\.\d+)? ?(?:{'|'.join(sorted(_UNITS, key=len, reverse=True))}) (?:{'|'.join(sorted(_HOST_MEMORY))}))(?![^ ])"
+)
+_COUNTS = re.compile(r"#(\d+)")
+_UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
+
+
+Counts = frozenset[float]
+
+
+class _Readings(dict[str, Reading]):
+    """Readings by the tokens that matter, counts left out."""
+
+    def __missing__(self, tokens: str) -> Reading:
+        if len(self) > _MAX_REMEMBERED:
+            self.clear()
+        self[tokens] = reading = _read([piece for token in tokens.split() for piece in WORDS[token]])
         return reading
 
 
-_SENTENCES = _Sentences()
-_NOTHING = Reading()
+_TOKENS = _Tokens()
+_READINGS = _Readings()
 
 
-def read_label(label: str) -> Reading:
-    """What a label says. The same words in another case or with other separators read the same."""
-    return _SENTENCES[tuple(plain(label).split())]
-
-
-def fraction_in(label: str) -> float | None:
-    """A share of a GPU written as "1/8", or None."""
-    match = _FRACTION.search(label) if "/" in label else None
-    return 1 / int(match[1]) if match else None
+def read_label(label: str) -> tuple[Reading, Counts]:
+    """What a label says, and the GPU counts in it. The same words in another case or with other separators
+    read the same; what was read before is remembered by its words."""
+    sentence = " ".join(filter(None, map(_TOKENS.__getitem__, words_of(label))))
+    sentence = _OF_THE_HOST.sub("", sentence)
+    if "?" in sentence:
+        sentence = _UNKNOWN_RUN.sub("?", sentence.strip("? "))
+    if "#" not in sentence:
+        reading = _READINGS[sentence]
+        return reading, reading.counts
+    reading = _READINGS[_COUNTS.sub("", sentence)]
+    return reading, reading.counts | {float(count) for count in _COUNTS.findall(sentence)}
 
 
 def forget() -> None:
     """Drop what was remembered."""
-    _SENTENCES.clear()
+    _TOKENS.clear()
+    _READINGS.clear()
