@@ -48,6 +48,7 @@ def connect(file: Path) -> duckdb.DuckDBPyConnection:
         config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     )
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")
     connection.execute(f"ATTACH '{_quoted(file)}' AS gpufare (STORAGE_VERSION '{STORAGE_VERSION}')")
     connection.execute("USE gpufare")
     return connection

@@ -59,6 +59,7 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
         config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     ) as connection:
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET enable_progress_bar = false")
         file = str(published).replace("'", "''")
         connection.execute(f"ATTACH '{file}' AS gpufare (READ_ONLY)")
         connection.execute("USE gpufare")
