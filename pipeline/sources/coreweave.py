@@ -1,7 +1,8 @@
 """CoreWeave: one GPU table per region, made of ``div``s; a price per instance, on demand and spot.
 
-Columns are found by the header row's text. The price for inference on a single GPU is left out: it is no
-machine to train on. Tables without a GPU count column (CPU instances, storage) are not ours.
+Columns are found by the header row's text, as the regions have not the same ones. The price for inference on
+a single GPU is left out: it is no machine to train on. Tables whose header names no GPU (CPU instances, which
+have the GPU tables' classes too, and storage) are not ours.
 """
 
 import re
@@ -14,10 +15,11 @@ from bs4 import Tag
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.html import column, columns, page, text_of
-from pipeline.sources.prices import NoPriceError, price_in_cell
+from pipeline.sources.prices import NoPriceError, holds_price, price_in_cell
 from pipeline.sources.text import UnreadableError, is_not_offered, number, whole_number
 
 _COUNT = r"^(?:gpu count|(?:number|#) of gpus|gpus$)"
+_KNOWN = r"(?:gpu|gpus|model|vram|vcpus|system|ram|local|on[- ]?demand|spot|inference|number|#)\b"
 _REGION = re.compile(r"region\s*:?\s*(.+)", re.IGNORECASE)
 _MOBILE_COPY: dict[PriceKind, str] = {
     "on_demand": ".instance-price .item-value",
@@ -37,6 +39,7 @@ class _Columns:
     vcpus: int | None
     ram: int | None
     disk: int | None
+    unknown: list[int]
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -44,18 +47,17 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     for answer in answers:
         where: _Columns | None = None
         for table in page(answer).select("div.table-v2"):
-            is_gpu_table = "gpu-pricing" in table.get_attribute_list("class")
             header = _header(table)
-            if header and (is_gpu_table or columns(header, _COUNT)):
+            if columns(header, r"\bGPUs?\b"):
                 where = _columns(header, answer)
-            elif not is_gpu_table:
+            elif header or "gpu-pricing" not in table.get_attribute_list("class"):
                 continue
             if where is None:
                 raise SourceChangedError(f"{answer.url}: the first GPU table has no header row")
             # A table that repeats no header has the columns of the one before it.
             yield from _read_table(table, where, answer, config)
         if where is None:
-            raise SourceChangedError(f"{answer.url}: no table with a GPU count column on the page")
+            raise SourceChangedError(f"{answer.url}: no table of GPUs on the page")
 
 
 def _header(table: Tag) -> list[str]:
@@ -74,14 +76,16 @@ def _columns(header: list[str], answer: Answer) -> _Columns:
         found = columns(header, pattern)
         return found[0] if len(found) == 1 else None
 
+    # A region may have no spot; a spot column of another name is a column of prices that is not known.
+    prices: dict[PriceKind, int] = {"on_demand": column(header, r"^on[- ]?demand\b", answer)}
+    if (spot_at := optional(r"^spot\b")) is not None:
+        prices["spot"] = spot_at
     return _Columns(
         name=column(header, r"^(?:gpu )?model", answer),
         count=column(header, _COUNT, answer),
         width=len(header),
-        prices={
-            "on_demand": column(header, r"^on[- ]?demand\b.*\bprice", answer),
-            "spot": column(header, r"^spot\b.*\bprice", answer),
-        },
+        prices=prices,
+        unknown=[at for at in range(len(header)) if not re.match(_KNOWN, header[at], re.IGNORECASE)],
         vram=optional(r"^vram"),
         vcpus=optional(r"^vcpus"),
         ram=optional(r"^(?:system )?ram"),
@@ -92,16 +96,25 @@ def _columns(header: list[str], answer: Answer) -> _Columns:
 def _read_table(
     table: Tag, where: _Columns, answer: Answer, config: SourceConfig
 ) -> Iterator[Listing | Reject]:
-    region = _region(table, answer)
+    region = _region(table)
     rows = table.select("[role=listitem]")
     if not rows:
         raise SourceChangedError(f"{answer.url}: the GPU table of {region} has no rows")
+    if not any(len(_direct_cells(row)) == where.width for row in rows):
+        raise SourceChangedError(
+            f"{answer.url}: no row of {region} has the {where.width} cells of its header"
+        )
     for row in rows:
         cells = _direct_cells(row)
         if len(cells) != where.width:
-            raise SourceChangedError(
-                f"{answer.url}: a row of {region} has {len(cells)} cells under {where.width} headers"
-            )
+            detail = f"a row of {region} has {len(cells)} cells under {where.width} headers"
+            yield Reject(reason="unexpected_cells", detail=detail, raw=text_of(row), answer=answer)
+            continue
+        for at in where.unknown:
+            if holds_price(text_of(cells[at])):
+                detail = f"{text_of(cells[where.name])}: a price in a column that is not known"
+                raw = [text_of(cell) for cell in cells]
+                yield Reject(reason="unknown_price_kind", detail=detail, raw=raw, answer=answer)
         for kind in where.prices:
             try:
                 yield _listing(row, cells, kind, where, region, answer, config)
@@ -111,12 +124,11 @@ def _read_table(
                 yield Reject(reason=problem.reason, detail=detail, raw=raw, answer=answer)
 
 
-def _region(table: Tag, answer: Answer) -> str:
+def _region(table: Tag) -> str | None:
+    """What the line above the table names ("REGION: EUROPE"), if it names a region."""
     eyebrow = table.find_previous("strong", class_="eyebrow")
     said = _REGION.fullmatch(text_of(eyebrow)) if eyebrow else None
-    if said is None:
-        raise SourceChangedError(f"{answer.url}: no region is named above a GPU table")
-    return said[1]
+    return said[1] if said else None
 
 
 def _listing(
@@ -124,7 +136,7 @@ def _listing(
     cells: list[Tag],
     kind: PriceKind,
     where: _Columns,
-    region: str,
+    region: str | None,
     answer: Answer,
     config: SourceConfig,
 ) -> Listing:

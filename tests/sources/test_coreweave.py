@@ -122,8 +122,6 @@ def test_the_mobile_copy_must_agree(html):
     [
         ("GPU Count</div></div>", "Units</div></div>"),
         ("On-Demand Price (Per Hour)", "Price (Per Hour)"),
-        ("Spot Price (Per Hour)", "Preemptible (Per Hour)"),
-        ("REGION: EUROPE", "Somewhere"),
         ('class="table-v2 ', 'class="table-v3 '),
         ("VRAM (GB)</div></div>", 'VRAM (GB)</div></div><div class="table-v2-cell">New</div>'),
         ('role="listitem"', 'role="row"'),
@@ -138,3 +136,57 @@ def test_another_shape_fails_clearly(html, old, new):
 def test_another_page_fails_clearly(body):
     with pytest.raises(SourceChangedError):
         read("coreweave", answer(body))
+
+
+CPU_TABLE = """<h2>On-demand CPU instances</h2><h5><strong class="eyebrow">REGION: NORTH AMERICA</strong></h5>
+<div class="table-v2 gpu-pricing"><div class="table-v2-header"><div class="table-grid">
+<div class="table-v2-cell"><div>CPU Model</div></div><div class="table-v2-cell"><div>CPU Type</div></div>
+<div class="table-v2-cell"><div>vCPUs</div></div>
+<div class="table-v2-cell"><div>On-Demand Price (Per Hour)</div></div></div></div>
+<div role="listitem" class="table-row-v2"><div class="table-grid">
+<div class="table-v2-cell"><h3>AMD Turin</h3></div><div class="table-v2-cell"><div>High Core</div></div>
+<div class="table-v2-cell"><div>384</div></div><div class="table-v2-cell"><div>$7.54</div></div>
+</div></div></div>"""
+
+
+def test_cpu_tables_have_the_gpu_tables_classes_and_are_passed_over(html):
+    listings, rejects = read("coreweave", answer(html.replace("</body>", CPU_TABLE + "</body>")))
+    assert (len(listings), len(rejects)) == (15, 7)
+
+
+def table_of(headers, *rows, eyebrow="REGION: EUROPE"):
+    def grid(cells):
+        inner = "".join(f'<div class="table-v2-cell">{cell}</div>' for cell in cells)
+        return f'<div class="table-grid">{inner}</div>'
+
+    items = "".join(f'<div role="listitem">{grid(row)}</div>' for row in rows)
+    return (
+        f'<strong class="eyebrow">{eyebrow}</strong><div class="table-v2 gpu-pricing">'
+        f'<div class="table-v2-header">{grid(headers)}</div>{items}</div>'
+    )
+
+
+def test_a_region_without_spot_or_with_a_column_of_prices_that_is_not_known():
+    without = table_of(["GPU Model", "GPU Count", "On-Demand Price"], ["NVIDIA HGX H100", "8", "$50.00"])
+    listings, rejects = read("coreweave", answer(without))
+    assert short(listings) == [("NVIDIA HGX H100", 8, "on_demand", "EUROPE", "50.00")]
+    assert rejects == []
+    renamed = table_of(
+        ["GPU Model", "GPU Count", "On-Demand Price", "Preemptible Price"],
+        ["NVIDIA HGX H100", "8", "$50.00", "$20.00"],
+    )
+    listings, rejects = read("coreweave", answer(renamed))
+    assert short(listings) == [("NVIDIA HGX H100", 8, "on_demand", "EUROPE", "50.00")]
+    assert [r.reason for r in rejects] == ["unknown_price_kind"]
+
+
+def test_one_odd_row_does_not_take_the_others_along():
+    odd = table_of(
+        ["GPU Model", "GPU Count", "On-Demand Price"],
+        ["NVIDIA HGX H200", "$52.00"],
+        ["NVIDIA HGX H100", "8", "$50.00"],
+        eyebrow="New",
+    )
+    listings, rejects = read("coreweave", answer(odd))
+    assert short(listings) == [("NVIDIA HGX H100", 8, "on_demand", None, "50.00")]
+    assert [r.reason for r in rejects] == ["unexpected_cells"]
