@@ -81,7 +81,7 @@ def _why_nothing(captured: Captured) -> str:
 
 def _judged(built: Built, config: SourceConfig, day: date, records: Records) -> tuple[Built, Verdict]:
     last = records.last_accepted(config.name, before=day)
-    verdict = judge(built.offers, config, len(last[1]) if last else None)
+    verdict = judge(built.offers, config, len(last[1]) if last else None, built.rejects)
     if not verdict.accepted or last is None:
         return built, verdict
     last_day, last_offers = last

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.offers.acceptance import judge, price_key, quarantine_jumps, unique_prices
-from pipeline.offers.contract import Offer
+from pipeline.offers.contract import Offer, RejectedRow
 from pipeline.sources.config import Evidence, Expectations, SourceConfig
 
 
@@ -102,3 +102,18 @@ def test_a_source_whose_prices_jump_all_at_once_was_misread() -> None:
 
 def test_a_key_that_stands_for_several_prices_is_not_compared() -> None:
     assert unique_prices([offer("1.00"), offer("9.00")]) == {}
+
+
+def outside_bounds(count: int) -> list[RejectedRow]:
+    facts = {
+        name: getattr(offer(), name) for name in ("source", "observed_at", "source_url", "capture_sha256")
+    }
+    return [RejectedRow(**facts, reason="price_out_of_bounds", detail="", raw={}) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("outside", "accepted"), [(1, True), (2, True), (3, False)])
+def test_a_source_with_many_prices_out_of_bounds_was_misread(outside: int, accepted: bool) -> None:
+    offers = [offer(raw_label=str(i)) for i in range(9)]
+    verdict = judge(offers, config(), None, outside_bounds(outside))
+    assert verdict.accepted is accepted
+    assert accepted or "3 of 12 prices are not between" in (verdict.reason or "")

@@ -19,6 +19,9 @@ COLLAPSE_SHARE = 0.5
 SOURCE_JUMP_SHARE = 0.5
 """When more than this share of a source's known prices jump at once, its page was misread: it fails."""
 
+OUT_OF_BOUNDS_SHARE = 0.2
+"""More than one price, and more than this share, outside the yaml's bounds: a unit or a column was misread."""
+
 SAME_PRICE_TOLERANCE = Decimal("0.05")
 
 
@@ -31,9 +34,22 @@ class Verdict:
     warnings: tuple[str, ...] = ()
 
 
-def judge(offers: Sequence[Offer], config: SourceConfig, last_accepted_rows: int | None) -> Verdict:
+def judge(
+    offers: Sequence[Offer],
+    config: SourceConfig,
+    last_accepted_rows: int | None,
+    rejects: Sequence[RejectedRow] = (),
+) -> Verdict:
     """Hold a reading against the expectations of the source's yaml and its own last accepted size."""
     expect = config.expect
+    outside = sum(reject.reason == "price_out_of_bounds" for reject in rejects)
+    if outside > 1 and outside > OUT_OF_BOUNDS_SHARE * (len(offers) + outside):
+        low, high = expect.usd_per_gpu_hour
+        return Verdict(
+            False,
+            f"{outside} of {len(offers) + outside} prices are not between the {low} and {high} USD per "
+            "GPU-hour that this source is expected to ask",
+        )
     if not offers:
         return Verdict(False, "no offers were read")
     if len(offers) < expect.rows_min:

@@ -60,20 +60,20 @@ _compared AS (
     SELECT
         a.*,
         CASE WHEN e.sources >= p['market_least_sources'] THEN
-            greatest(a.usd_per_gpu_hour / e.usd_per_gpu_hour, e.usd_per_gpu_hour / a.usd_per_gpu_hour)
-                > p['market_far_factor']
+            a.usd_per_gpu_hour > p['market_above_factor'] * e.usd_per_gpu_hour
+            OR a.usd_per_gpu_hour * p['market_below_factor'] < e.usd_per_gpu_hour
         END AS far
     FROM _alone AS a
     LEFT JOIN _elsewhere AS e
         ON e.source = a.source AND e.gpu_id = a.gpu_id AND e.price_kind = a.price_kind AND a.own_reason IS NULL
 ),
 
--- A source most of whose prices are far off was misread: what cannot be compared is then not believed either.
+-- A source with many prices far off was misread: what cannot be compared is then not believed either.
 _misread AS (
     SELECT source
     FROM _compared
     GROUP BY source
-    HAVING count(far) > 1 AND count(*) FILTER (far) > count(far) * any_value(p['market_misread_share'])
+    HAVING count(*) FILTER (far) > greatest(1, count(far) * any_value(p['market_misread_share']))
 ),
 
 _judged AS (
