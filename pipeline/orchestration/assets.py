@@ -151,9 +151,12 @@ def _records_behind(table: str) -> list[dg.AssetKey]:
     return [offers_key(c.name) for c in configs().values() if c.kind == kind and c.disabled is None]
 
 
+lineage = table_lineage()
+
+
 @dg.multi_asset(
     name="publish",
-    specs=[_table_spec(*row) for row in table_lineage()],
+    specs=[_table_spec(*row) for row in lineage],
     check_specs=[dg.AssetCheckSpec(SQL_CHECKS, asset=table_key("cheapest_gpu_per_workload"))],
     pool=WRITER_POOL,
 )
@@ -173,8 +176,7 @@ def published_tables(
         severity=dg.AssetCheckSeverity.WARN,
         description="; ".join(report.warnings) or "no check of sql/checks found anything",
     )
-    for key in sorted(context.op_execution_context.selected_asset_keys):
+    for table, _, _ in lineage:
+        key = table_key(table)
         checks = [checked] if key == checked.asset_key else []
-        yield dg.MaterializeResult(
-            asset_key=key, metadata={"rows": report.rows.get(key.path[-1], 0)}, check_results=checks
-        )
+        yield dg.MaterializeResult(asset_key=key, metadata={"rows": report.rows[table]}, check_results=checks)

@@ -6,9 +6,10 @@ from an earlier build, so it can be thrown away at any time.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import duckdb
@@ -62,7 +63,10 @@ def build(file: Path, home: Home, day: date, now: datetime, progress: Progress =
     report = Report()
     with connect(file) as connection:
         prepare(connection)
-        _load_records(connection, home, day)
+        try:
+            _load_records(connection, home, day)
+        except duckdb.Error as error:
+            raise BuildError(f"the record under {home.root} cannot be loaded: {error}") from error
         connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
         connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
         for table in _in_order(connection):
@@ -120,17 +124,20 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, table: str, folder: Pat
     )
 
 
-def _in_order(connection: duckdb.DuckDBPyConnection) -> Iterator[Path]:
+def _in_order(connection: duckdb.DuckDBPyConnection) -> list[Path]:
     """The files of sql/marts so that each comes after the tables it reads."""
     macros = _macros(connection)
-    waiting = {path.stem: path for path in _scripts("marts")}
-    reads = {name: _reads(path, macros) & waiting.keys() - {name} for name, path in waiting.items()}
-    while waiting:
-        ready = sorted(name for name in waiting if not reads[name] & waiting.keys())
-        if not ready:
-            raise BuildError(f"sql/marts: these tables read each other in a circle: {', '.join(waiting)}")
-        for name in ready:
-            yield waiting.pop(name)
+    files = {path.stem: path for path in _scripts("marts")}
+    return [files[name] for name in _sorted({name: _reads(path, macros) for name, path in files.items()})]
+
+
+def _sorted(reads: Mapping[str, set[str]]) -> list[str]:
+    """Tables in an order in which each comes after those it reads; names that are no key are left out."""
+    within = {name: sorted(read & reads.keys() - {name}) for name, read in sorted(reads.items())}
+    try:
+        return list(TopologicalSorter(within).static_order())
+    except CycleError as error:
+        raise BuildError(f"sql/marts: tables read each other in a circle: {error.args[1]}") from error
 
 
 def _macros(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -163,15 +170,16 @@ def _reads(path: Path, macros: Mapping[str, str]) -> set[str]:
 
 
 def table_lineage() -> list[tuple[str, set[str], str]]:
-    """Each published table, the tables that it reads (as DuckDB's own parser sees them), and its comment."""
+    """Each published table after those it reads: its name, the tables that it reads, its comment."""
     with duckdb.connect() as connection:
         for script in (*_scripts("schema"), *_scripts("model")):
             _run(connection, script)
         macros = _macros(connection)
-        reads = {path.stem: _reads(path, macros) for path in _scripts("marts")}
-        tables = connection.execute("SELECT table_name, comment FROM duckdb_tables() ORDER BY 1").fetchall()
-    names = {name for name, _ in tables}
-    return [(name, reads.get(name, set()) & names - {name}, comment) for name, comment in tables]
+        found = connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall()
+    comments: dict[str, str] = dict(found)
+    reads = {path.stem: _reads(path, macros) for path in _scripts("marts")}
+    known = {name: reads.get(name, set()) & comments.keys() - {name} for name in comments}
+    return [(name, known[name], comments[name]) for name in _sorted(known)]
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, path: Path, home: Home) -> None:
