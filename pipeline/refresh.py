@@ -35,8 +35,6 @@ MAX_SHOWN_CHANGES = 20
 ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
 
-REPLAY_LIMITS = Limits(backoff_seconds=0.05, backoff_max_seconds=1.0)
-
 Progress = Callable[[str], None]
 
 
@@ -97,12 +95,13 @@ def refresh(
     environment: Mapping[str, str],
     progress: Progress = lambda text: None,
     now: datetime | None = None,
+    limits: Limits | None = None,
 ) -> RefreshReport:
     """Capture and read the chosen sources (all of them by default) and publish.
 
     ``pages`` is None for the providers themselves, a folder of saved answers, the URL of a replay server,
-    or "archive". Raises GpufareError when the job cannot begin; what goes wrong in one source is in the
-    report, and so is a failed build.
+    or "archive". ``limits`` bounds every answer; None takes the client's own. Raises GpufareError when the
+    job cannot begin; what goes wrong in one source is in the report, and so is a failed build.
     """
     chosen = [source_config(name) for name in sources] or list(configs().values())
     if pages and pages != ARCHIVE and not _is_url(pages):
@@ -112,7 +111,7 @@ def refresh(
         _refuse_day_without_captures(Archive(home.archive), chosen, day)
     report = RefreshReport(day)
     records = Records(home)
-    captured = _capture(home, chosen, day, pages, environment, progress)
+    captured = _capture(home, chosen, day, pages, environment, progress, limits)
     for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
         progress(f"reading {config.name}")
         report.outcomes.append(_record(config, day, captured[config.name], records, report))
@@ -164,6 +163,7 @@ def _capture(
     pages: str | None,
     environment: Mapping[str, str],
     progress: Progress,
+    limits: Limits | None,
 ) -> dict[str, Captured]:
     archive = Archive(home.archive)
     if pages == ARCHIVE:
@@ -172,7 +172,7 @@ def _capture(
         outcomes = {c.name: capture_pages(Path(pages), c, day=day, archive=archive) for c in chosen}
     else:
         outcomes = capture_live(
-            chosen, day, archive, environment, replay_url=pages, progress=_shown(progress)
+            chosen, day, archive, environment, replay_url=pages, progress=_shown(progress), limits=limits
         )
     return {name: captured_of(outcome, archive) for name, outcome in outcomes.items()}
 
@@ -185,13 +185,13 @@ def capture_live(
     *,
     replay_url: str | None = None,
     progress: Callable[[str, RequestOutcome | CaptureOutcome], None] | None = None,
+    limits: Limits | None = None,
 ) -> dict[str, CaptureOutcome]:
     """Ask the providers, or one replay server in their place. Raises PastDayError for a day not today."""
     try:
         replay = ReplayServer(replay_url) if replay_url else None
     except ValueError as error:
         raise RefreshError(f"--pages {replay_url}: {error}") from error
-    limits = REPLAY_LIMITS if replay else None
     with Client(limits=limits, replay=replay) as client:
         return capture_all(
             chosen, environment=environment, day=day, archive=archive, client=client, progress=progress

@@ -20,7 +20,7 @@ SOURCE_JUMP_SHARE = 0.5
 """When more than this share of a source's known prices jump at once, its page was misread: it fails."""
 
 OUT_OF_BOUNDS_SHARE = 0.2
-"""More than one price, and more than this share, outside the yaml's bounds: a unit or a column was misread."""
+"""More than one price and more than this share out of the yaml's bounds: a unit or a column was misread."""
 
 SAME_PRICE_TOLERANCE = Decimal("0.05")
 
