@@ -1,5 +1,5 @@
--- Why does no RTX 4090 stand in the ranking for some jobs?
-SELECT model, method, seq_len, reason, least_memory_gib, usable_memory_gib, detail
+-- Which cards stand in no ranking for full fine-tuning of an 8B model, and why?
+SELECT gpu_id, reason, fits_from_gpus, least_memory_gib, usable_memory_gib, detail
 FROM why_not
-WHERE gpu_id = 'rtx-4090'
-ORDER BY model, method, seq_len
+WHERE model = 'llama-3.1-8b' AND method = 'full' AND seq_len = 2048
+ORDER BY reason, gpu_id

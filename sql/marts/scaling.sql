@@ -12,6 +12,7 @@ _workload_plans AS (
         ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
         AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
     WHERE w.scenario AND p.node_count = 1 AND p.gpu_count <= 8 AND p.verdict IN ('fits', 'tight')
+        AND p.tokens_per_second > 0
 ),
 
 _plans_only AS (

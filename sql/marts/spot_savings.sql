@@ -77,6 +77,7 @@ SELECT
     on_demand_usd_per_hour,
     1 - usd_per_hour / on_demand_usd_per_hour AS price_saving_share,
     total_usd AS spot_total_usd,
+    interruption_usd,
     on_demand_total_usd,
     1 - total_usd / on_demand_total_usd AS cost_saving_share,
     hours AS spot_hours,

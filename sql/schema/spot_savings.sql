@@ -11,6 +11,7 @@ CREATE TABLE main.spot_savings (
     on_demand_usd_per_hour DECIMAL(18, 8) NOT NULL,
     price_saving_share DOUBLE NOT NULL,
     spot_total_usd DECIMAL(18, 4) NOT NULL,
+    interruption_usd DECIMAL(18, 4) NOT NULL,
     on_demand_total_usd DECIMAL(18, 4) NOT NULL,
     cost_saving_share DOUBLE NOT NULL,
     spot_hours DOUBLE NOT NULL,
@@ -34,6 +35,7 @@ COMMENT ON COLUMN main.spot_savings.spot_usd_per_hour IS 'Spot price of all that
 COMMENT ON COLUMN main.spot_savings.on_demand_usd_per_hour IS 'On-demand price of the same, USD per hour.';
 COMMENT ON COLUMN main.spot_savings.price_saving_share IS 'Saving by the hour, as a share of the on-demand price.';
 COMMENT ON COLUMN main.spot_savings.spot_total_usd IS 'The finished job on spot, interruptions included, in USD.';
+COMMENT ON COLUMN main.spot_savings.interruption_usd IS 'What interruptions cost of that, in USD.';
 COMMENT ON COLUMN main.spot_savings.on_demand_total_usd IS 'The finished job on demand, in USD.';
 COMMENT ON COLUMN main.spot_savings.cost_saving_share IS 'Saving for the finished job, as a share of the on-demand cost; negative where spot is dearer.';
 COMMENT ON COLUMN main.spot_savings.spot_hours IS 'Hours to the finished job on spot, waits included.';

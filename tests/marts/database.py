@@ -1,8 +1,12 @@
 """A small database from CSV files: schema, macros and marts as they are, the facts from a folder."""
 
+import atexit
 import csv
+import shutil
+import tempfile
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -120,21 +124,35 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[s
         connection.execute(f"INSERT INTO main.{table} ({names}) VALUES ({marks})", list(full.values()))
 
 
-def with_macros() -> duckdb.DuckDBPyConnection:
-    """An empty database in memory with every table and macro of sql/."""
+def _connect(file: Path) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
-        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+        file, config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     )
     connection.execute("SET TimeZone = 'UTC'")
-    for room in ("schema", "model"):
-        for script in sorted((settings.SQL_DIR / room).glob("*.sql")):
-            connection.execute(script.read_text(encoding="utf-8"))
     return connection
 
 
-def from_folder(folder: Path) -> duckdb.DuckDBPyConnection:
+@cache
+def _empty() -> Path:
+    """A file with every table and macro of sql/ and no rows, made once."""
+    folder = tempfile.mkdtemp(prefix="gpufare-empty-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file = Path(folder) / "empty.duckdb"
+    with _connect(file) as connection:
+        for room in ("schema", "model"):
+            for script in sorted((settings.SQL_DIR / room).glob("*.sql")):
+                connection.execute(script.read_text(encoding="utf-8"))
+    return file
+
+
+def with_macros(folder: Path) -> duckdb.DuckDBPyConnection:
+    """A database in a folder with every table and macro of sql/ and no rows."""
+    return _connect(Path(shutil.copy(_empty(), folder / "case.duckdb")))
+
+
+def from_folder(folder: Path, workplace: Path) -> duckdb.DuckDBPyConnection:
     """The database of a case, its marts filled as of AS_OF_DAY. The plans are the case's own."""
-    connection = with_macros()
+    connection = with_macros(workplace)
     offers = _rows(folder, "offers")
     named = {row["source"] for row in _rows(folder, "sources")}
     _insert(connection, "sources", _rows(folder, "sources"))

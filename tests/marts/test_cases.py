@@ -33,8 +33,8 @@ def _as_typed(actual: Any, places: int) -> str:
 
 
 @pytest.mark.parametrize("folder", _cases())
-def test_rows_are_the_ones_worked_out_by_hand(folder: Path) -> None:
-    connection = from_folder(folder)
+def test_rows_are_the_ones_worked_out_by_hand(folder: Path, tmp_path: Path) -> None:
+    connection = from_folder(folder, tmp_path)
     expected_files = sorted(folder.glob("expected_*.csv"))
     assert expected_files, f"{folder.name} expects nothing"
     for path in expected_files:

@@ -9,6 +9,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -67,7 +68,7 @@ def facts(published: duckdb.DuckDBPyConnection) -> Facts:
         if plan["verdict"] in ("fits", "tight") and plan["gpu_count"] <= max(COUNTS):
             plans[plan["model"], plan["method"], plan["seq_len"], plan["lora_rank"]].append(plan)
     return Facts(
-        offers=[offer for offer in table(published, "offers_latest") if rankable(offer)],
+        offers=[offer for offer in table(published, "offers_latest") if offer["ranked"]],
         plans=plans,
         gpus={gpu["gpu_id"]: gpu for gpu in table(published, "gpus")},
         workloads=table(published, "workloads"),
@@ -77,19 +78,17 @@ def facts(published: duckdb.DuckDBPyConnection) -> Facts:
     )
 
 
-def rankable(offer: Row) -> bool:
-    return (
-        offer["match_status"] == "matched"
-        and offer["gpu_count"] == int(offer["gpu_count"])
-        and offer["usd_per_hour"] is not None
-        and offer["flag_reason"] is None
-        and offer["available"] is not False
-        and (
-            offer["effective_from"] is None
-            or (offer["effective_from"] - offer["day"]).days <= offer["age_days"]
-        )
-        and not offer["stale"]
-    )
+def test_ranked_offers_are_in_force(facts: Facts) -> None:
+    assert facts.offers
+    for offer in facts.offers:
+        as_of_day = offer["day"] + timedelta(days=offer["age_days"])
+        assert offer["match_status"] == "matched"
+        assert offer["gpu_count"] == int(offer["gpu_count"])
+        assert offer["usd_per_hour"] > 0
+        assert offer["flag_reason"] is None
+        assert offer["available"] is not False
+        assert offer["effective_from"] is None or offer["effective_from"] <= as_of_day
+        assert not offer["stale"]
 
 
 def machines(facts: Facts, offer: Row, gpus: int, nodes: int) -> int | None:

@@ -1,0 +1,185 @@
+"""What people ask at a SQL prompt: the examples, the macros, and the traps they must not fall into."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipeline import settings
+from pipeline.settings import Home
+from pipeline.warehouse.query import reader
+
+EXAMPLES = sorted((settings.SQL_DIR / "examples").glob("*.sql"))
+
+
+@pytest.fixture(scope="module")
+def published(sample_home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
+    with reader(sample_home.published) as connection:
+        yield connection
+
+
+def tables_of(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    rows = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() ORDER BY 1"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def rows_of(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    found = connection.execute(query)
+    columns = [column[0] for column in found.description]
+    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_says_what_it_answers_and_answers_it(
+    example: Path, published: duckdb.DuckDBPyConnection
+) -> None:
+    text = example.read_text(encoding="utf-8")
+    assert text.startswith("-- ")
+    assert text.partition("\n")[0].endswith(("?", "."))
+    rows = published.execute(text).fetchall()
+    changes_need_two_days = example.stem == "price_changes"
+    assert rows or changes_need_two_days
+
+
+def test_every_table_and_macro_has_an_example(published: duckdb.DuckDBPyConnection) -> None:
+    shown = "\n".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
+    words = set(re.findall(r"\w+", shown))
+    asked = {"cheapest_for", "cost_of", "fits", "compare_gpus"}
+    missing = (set(tables_of(published)) | asked) - words
+    assert not missing, f"sql/examples shows nothing of {sorted(missing)}"
+
+
+def test_a_cte_named_like_any_published_table_is_not_captured(published: duckdb.DuckDBPyConnection) -> None:
+    job = "SELECT 'llama-3.2-1b' AS model, 'lora' AS method, 1e7 AS tokens"
+    plain = published.execute(f"WITH asked AS ({job}) FROM cheapest_for('asked')").fetchall()
+    assert plain
+    names = tables_of(published)
+    assert {"gpus", "plans", "rentals", "publication"} <= set(names)
+    shadows = ", ".join(f"{name} AS ({job})" for name in names)
+    for asked in ("offers", "gpus", "plans"):
+        assert published.execute(f"WITH {shadows} FROM cheapest_for('{asked}')").fetchall() == plain
+
+
+def test_cheapest_for_a_workload_is_the_published_ranking(published: duckdb.DuckDBPyConnection) -> None:
+    three = "('llama-3.1-8b-lora-100m', 'llama-2-13b-full-1b', 'pretrain-1b-20b-tokens')"
+    columns = "rank, gpu_id, gpu_count, source, total_usd, total_usd_low, total_usd_high, hours"
+    asked = published.execute(
+        f"""WITH asked AS (
+                SELECT workload AS job, model, method, tokens, seq_len, lora_rank, 'spot' AS price_kind
+                  FROM workloads WHERE workload IN {three}
+            )
+            SELECT job AS workload, {columns} FROM cheapest_for('asked')
+             WHERE rank <= 20 ORDER BY workload, rank"""
+    ).fetchall()
+    ranked = published.execute(
+        f"""SELECT workload, {columns} FROM cheapest_gpu_per_workload
+             WHERE workload IN {three} AND price_kind = 'spot' AND objective = 'cost'
+               AND day = (SELECT as_of_day FROM publication)
+             ORDER BY workload, rank"""
+    ).fetchall()
+    assert len(asked) > 30
+    assert asked == ranked
+
+
+def test_defaults_and_ignored_columns_are_named(published: duckdb.DuckDBPyConnection) -> None:
+    row = rows_of(
+        published,
+        """WITH asked AS (SELECT 'llama-3.1-8b' AS model, 1e7 AS tokens, 4096 AS sequence, 8 AS lora_rnk)
+           FROM cheapest_for('asked') WHERE rank = 1""",
+    )[0]
+    for said in (
+        "method lora",
+        "sequences of 2048",
+        "lora_rank 16",
+        "ignored columns: sequence, lora_rnk",
+    ):
+        assert said in row["assumptions"]
+
+
+def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBPyConnection) -> None:
+    counted = rows_of(
+        published,
+        """WITH asked AS (
+               SELECT 'llama-3.1-8b' AS model, 1000 AS examples, 500 AS tokens_per_example, 3 AS epochs
+           )
+           FROM cheapest_for('asked') WHERE rank = 1""",
+    )[0]
+    assert counted["tokens"] == 1_500_000
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        ("'no-such-model' AS model, 1e6 AS tokens", "no model no-such-model"),
+        ("1e6 AS tokens", "name a model"),
+        ("'llama-3.1-8b' AS model", "give tokens"),
+        ("'llama-3.1-8b' AS model, -1 AS tokens", "above 0"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'dora' AS method", "none of full, lora, qlora, pretrain"),
+        (
+            "'llama-3.1-8b' AS model, 1e6 AS tokens, 'on-demand' AS price_kind",
+            "price_kind on-demand is none of",
+        ),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'speed' AS objective", "neither cost nor time"),
+    ],
+)
+def test_a_wrong_job_is_refused_by_name(published: duckdb.DuckDBPyConnection, job: str, told: str) -> None:
+    with pytest.raises(duckdb.Error, match=told):
+        published.execute(
+            f"WITH asked AS (SELECT 'mine' AS job, {job}) FROM cheapest_for('asked')"
+        ).fetchall()
+
+
+def test_limits_and_kinds_hold(published: duckdb.DuckDBPyConnection) -> None:
+    query = """WITH asked AS (
+                   SELECT 'llama-3.1-8b' AS model, 'qlora' AS method, 1e9 AS tokens, {} )
+               FROM cheapest_for('asked')"""
+    small = rows_of(published, query.format("2 AS max_gpus, 30 AS max_hours, 'time' AS objective"))
+    assert small
+    assert max(row["gpu_count"] for row in small) <= 2
+    assert max(row["hours"] for row in small) <= 30
+    assert [row["hours"] for row in small] == sorted(row["hours"] for row in small)
+    assert {row["price_kind"] for row in small} == {"on_demand"}
+    any_kind = rows_of(published, query.format("'any' AS price_kind"))
+    assert {row["price_kind"] for row in any_kind} == {"on_demand", "spot", "serverless"}
+    two = rows_of(published, query.format("'reserved, spot' AS price_kind"))
+    assert {row["price_kind"] for row in two} == {"reserved", "spot"}
+
+
+def test_fits_says_yes_and_no(published: duckdb.DuckDBPyConnection) -> None:
+    (large,) = rows_of(published, "FROM fits('llama-2-70b', 'lora', 'rtx-4090')")
+    assert large["verdict"] == "does_not_fit"
+    assert "GiB" in large["why_not"]
+    (small,) = rows_of(published, "FROM fits('llama-3.2-1b', 'qlora', 'h100-sxm-80gb')")
+    assert small["verdict"] == "fits"
+    with pytest.raises(duckdb.Error, match="No GPU rtx-9999"):
+        published.execute("FROM fits('llama-2-70b', 'lora', 'rtx-9999')").fetchall()
+
+
+def test_compare_gpus_shows_both(published: duckdb.DuckDBPyConnection) -> None:
+    facts = {row["fact"]: row for row in rows_of(published, "FROM compare_gpus('l40s', 'rtx-4090')")}
+    assert float(facts["memory_gb"]["one_value"]) == 48
+    assert float(facts["memory_gb"]["other_value"]) == 24
+    assert all(row["meaning"] for row in facts.values())
+    with pytest.raises(duckdb.Error, match="No GPU l40x"):
+        published.execute("FROM compare_gpus('l40x', 'rtx-4090')").fetchall()
+
+
+def test_every_table_column_and_macro_is_described(published: duckdb.DuckDBPyConnection) -> None:
+    bare = published.execute(
+        """WITH described AS (
+               SELECT table_name || '.' || column_name AS name, comment, database_name FROM duckdb_columns()
+               UNION ALL
+               SELECT table_name, comment, database_name FROM duckdb_tables()
+               UNION ALL
+               SELECT function_name, comment, database_name FROM duckdb_functions()
+                WHERE function_type LIKE '%macro'
+           )
+           SELECT name FROM described
+            WHERE database_name = current_database() AND coalesce(comment, '') = ''"""
+    ).fetchall()
+    assert not bare
