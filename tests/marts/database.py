@@ -14,7 +14,9 @@ import duckdb
 
 from pipeline import settings
 
-BASE = Path(__file__).parent / "cases" / "_base"
+CASES = Path(__file__).parent / "cases"
+
+BASE = CASES / "_base"
 
 AS_OF_DAY = "2026-08-22"
 

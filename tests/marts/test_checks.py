@@ -1,0 +1,58 @@
+"""Each check of sql/checks finds what it is for: it is silent on good rows and speaks on a bad one."""
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pipeline import settings
+from tests.marts.database import CASES, from_folder
+
+CHECKS = {path.stem: path for path in sorted((settings.SQL_DIR / "checks").glob("*.sql"))}
+
+# For each check a statement that breaks what it watches over.
+BREAKAGES = {
+    "cost_parameters_are_complete": "DELETE FROM main.cost_parameters WHERE name = 'image_gb'; "
+    "INSERT INTO main.cost_parameters VALUES ('image_gb', 1, 'GB', 'source:a', 'a test', NULL)",
+    "cost_parameters_name_known_sources": "UPDATE main.cost_parameters SET applies_to = 'source:nobody'",
+    "every_workload_has_an_answer": "DELETE FROM main.cheapest_gpu_per_workload",
+    "labels_are_understood": "UPDATE main.source_health SET label_coverage = 0.5",
+    "machines_hold_their_gpus": "UPDATE main.offers_latest SET gpu_count = 12",
+    "matched_offers_name_a_known_gpu": "UPDATE main.offers SET gpu_id = 'h100-nobody'",
+    "offers_have_a_source": "UPDATE main.offers SET source = 'nobody'",
+    "paid_machines_are_whole_offers": "UPDATE main.rentals SET usd_per_hour = usd_per_hour / 8",
+    "plans_are_unique": "INSERT INTO main.plans FROM main.plans LIMIT 1",
+    "plans_that_do_not_fit_say_why": "UPDATE main.plans SET verdict = 'does_not_fit', why_not = NULL",
+    "plans_that_fit_are_whole": "UPDATE main.plans SET tokens_per_second = NULL",
+    "price_per_gpu_is_the_whole_price_shared": "UPDATE main.offers SET usd_per_gpu_hour = usd_per_hour / 8",
+    "prices_do_not_jump": "UPDATE main.price_changes SET change_share = 9",
+    "ranked_prices_are_in_force": "UPDATE main.rentals SET price_age_days = 30",
+    "ranks_count_up": "UPDATE main.cheapest_gpu_per_workload SET rank = rank + 1",
+    "sources_are_not_stale": "UPDATE main.source_health SET state = 'stale'",
+    "totals_are_the_sum_of_their_parts": "UPDATE main.cheapest_gpu_per_workload SET egress_usd = 99",
+    "workloads_can_be_planned": "UPDATE main.workloads SET model = 'nobody'",
+}
+
+
+@pytest.fixture
+def sound(tmp_path: Path) -> duckdb.DuckDBPyConnection:
+    """A database in which nothing is wrong, with a price change on the published day."""
+    connection = from_folder(CASES / "prices_over_days", tmp_path)
+    connection.execute("UPDATE main.plans SET result_gib = 1, why_not = NULL")
+    return connection
+
+
+@pytest.mark.parametrize("check", sorted(BREAKAGES))
+def test_check_is_silent_until_something_breaks(check: str, sound: duckdb.DuckDBPyConnection) -> None:
+    query = CHECKS[check].read_text(encoding="utf-8")
+    assert re.match(r"-- (fail|warn): [a-z]", query)
+    assert sound.execute(query).fetchall() == []
+    sound.execute(BREAKAGES[check])
+    assert sound.execute(query).fetchall() != []
+
+
+def test_every_check_is_tried() -> None:
+    """Checks of the model and of claims are tried where these are tested."""
+    others = {name for name in CHECKS if name.startswith(("model_", "claim"))}
+    assert BREAKAGES.keys() == CHECKS.keys() - others
