@@ -170,9 +170,38 @@ def normalize(file: Path) -> None:
 @click.argument("file", type=EXISTING_FILE)
 def estimate(file: Path) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
-    from pipeline.model.estimate import estimate_csv
+    import csv
 
-    estimate_csv(file, sys.stdout)
+    from pipeline.model.estimate import OUTPUT_COLUMNS, estimate_file
+
+    writer = csv.DictWriter(sys.stdout, OUTPUT_COLUMNS, lineterminator="\n")
+    rows = estimate_file(file)
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+@main.command()
+@click.option("--check", is_flag=True, help="Write nothing; fail when the reviewed files would change.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write to instead of the catalogue.",
+)
+def calibrate(check: bool, output: Path | None) -> None:
+    """Fit the model's constants and bands on the measured runs."""
+    import yaml
+
+    from pipeline.model.calibrate import calibrate as fit
+    from pipeline.model.reproduce import changed_files
+
+    today = datetime.now(UTC).date()
+    if check:
+        changed = changed_files(today)
+        if changed:
+            raise click.ClickException(f"a calibration would change {', '.join(changed)}")
+        click.echo("the reviewed files are what the calibration gives")
+        return
+    click.echo(yaml.safe_dump(fit(today, output), sort_keys=False))
 
 
 @main.command()
