@@ -1,6 +1,7 @@
 """The catalogue as the normalizer needs it: cards by model, and the ways a model's name is spelled."""
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -104,25 +105,29 @@ class Spelling:
     weak: bool
 
 
+# Brands that a name is understood without, so that they may be missing or stand anywhere.
+BRANDS = frozenset({"nvidia", "nvda", "amd", "intel", "geforce", "tesla", "radeon", "instinct"})
+
+_OPTIONAL = frozenset({"rtx", "quadro", "arc", "grid"})
+
 # Short names that are also words of machine families, regions or versions.
 _WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", "c500", "k10", "r200"})
 
 
 def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
     """The ways to write a model's name, as words, and whether the way is weak."""
-    words = tuple(model.lower().replace("(", "").replace(")", "").replace("-", " ").split())
+    words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in BRANDS)
     yield words, len(words) == 1 and words[0] in _WEAK_CODES
+    if model.endswith(")"):
+        yield words[:-1], False  # "Titan X" without "(Pascal)"
     brand, rest = words[0], words[1:]
+    if words[:2] == ("quadro", "rtx"):
+        yield ("q", *rest), False  # Vast.ai's "Q RTX 8000"
     if brand in {"rtx", "gtx"} and rest and rest[0].isdigit() and "ada" not in rest:
         yield rest, len(rest) == 1 or rest == (rest[0], "d")
-    elif brand in {"rtx", "rx"} and len(rest) > 1:
+    elif (brand in {"rtx", "rx"} and len(rest) > 1) or (brand in _OPTIONAL and rest and not rest[0].isdigit()):
         yield rest, False
-    elif brand in {"rtx", "quadro", "arc", "grid"} and len(rest) == 1 and not rest[0].isdigit():
-        yield rest, False
-    elif brand == "radeon" and rest[0] == "pro" and len(rest) == 2 and rest[1] != "vii":
-        yield rest, False
-        yield rest[1:], False
-    elif words[:2] == ("arc", "pro"):
+    elif brand == "pro" and len(rest) == 1 and rest[0] != "vii":
         yield rest, False
 
 

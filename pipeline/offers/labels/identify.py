@@ -20,6 +20,7 @@ LabelKind = Literal["gpu_name", "instance_type"]
 
 _REMEMBERED = 200_000
 _SAME_COUNT = 0.15
+_NAME_AMONG_WORDS = re.compile(r"(?<![^ (])[A-Za-z]\w*[._-]\w[\w.-]*(?![^ ),])")
 _FRACTION = re.compile(r"(?<![\d.])1/([2-9]|1[0-6])(?!\d)")
 
 
@@ -93,10 +94,11 @@ def _habits(raw_label: str, provider: str) -> tuple[Habit, ...]:
 def _machine_in(raw_label: str, provider: str) -> instances.Instance | None:
     """A machine name, or the one that stands among other words: "A100 40GB (a2-highgpu-1g)"."""
     machine = instances.find(raw_label, provider)
-    if machine is not None or " " not in raw_label or not ("." in raw_label or "-" in raw_label):
+    if machine is not None or " " not in raw_label:
         return machine
-    for chunk in raw_label.replace("(", " ").replace(")", " ").split():
-        if len(chunk) > 3 and not chunk.isalnum() and (found := instances.find(chunk, provider)):
+    for name in _NAME_AMONG_WORDS.findall(raw_label):
+        found = instances.find(name, provider)
+        if found is not None:
             return found
     return None
 

@@ -130,8 +130,8 @@ def find(name: str, provider: str) -> Instance | None:
     part of a family's name."""
     text = name.lower().encode("utf-8").translate(_TO_SPACES).decode("utf-8")
     canonical = "-".join(text.split())
-    for prefix in _PREFIXES:
-        if canonical.startswith(prefix):
-            short = _index(provider).find(canonical[len(prefix) :])
-            return short or _index(provider).find(canonical)
+    if canonical.startswith(_PREFIXES):
+        short = _index(provider).find(canonical[len(next(filter(canonical.startswith, _PREFIXES))) :])
+        if short is not None:
+            return short
     return _index(provider).find(canonical)

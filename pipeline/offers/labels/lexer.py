@@ -83,6 +83,7 @@ _SEPARATORS = b"_-/,()|:;[]{}*#\"'!?@&~=`+\t\n\r"
 _TO_SPACES = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
 _OTHER_SEPARATORS = str.maketrans(dict.fromkeys("–—•·\u00a0", " ") | {"×": "x"})
 _DOT = re.compile(r"(?<![a-z\d.])(\d+\.\d+gi?b?)\b|\.")
+_MAX_Q = re.compile(r"\bmax[- ]?q\b")
 _MIG = re.compile(r"\b(\d)g[.\- ](\d+)gb\b")
 
 
@@ -94,6 +95,8 @@ def words_of(label: str) -> list[str]:
     text = label.lower()
     if "(" in text and ("(r)" in text or "(tm)" in text):
         text = _TRADEMARK.sub(" ", text)
+    if "max" in text:
+        text = _MAX_Q.sub("maxq", text)
     if "mig" in text or "g." in text:
         text = _MIG.sub(r" \1g\2gb ", text)
     # A table of bytes translates ASCII ten times faster than one of characters.

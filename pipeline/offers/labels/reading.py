@@ -15,7 +15,7 @@ _MAX_REMEMBERED = 200_000
 _UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
 _HOST_MEMORY = frozenset({"ram", "ddr4", "ddr5", "ssd", "nvme", "disk", "storage", "hdd"})
 _HOST_UNITS = frozenset({"vcpu", "vcpus", "core", "cores", "threads", "ocpu", "ocpus", "tb", "tib", "w", "year", "years"})
-_KEPT = frozenset({"gpu", "gpus", "mig"}) | _HOST_MEMORY | _HOST_UNITS
+_KEPT = frozenset({"gpu", "gpus", "mig"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,7 +210,7 @@ def _read(pieces: Sequence[Piece]) -> Reading:
 
 class _Tokens(dict[str, str]):
     """What a word is in a sentence: itself, nothing when it is filler, "?" when it is not known, "#8" when it
-    is a count."""
+    is a count, "~ram" when it tells that what stands before it is the host's."""
 
     def __missing__(self, word: str) -> str:
         if len(self) > _MAX_REMEMBERED:
@@ -220,6 +220,8 @@ class _Tokens(dict[str, str]):
         token = word
         if kinds == {Kind.COUNT} and len(pieces) == 1:
             token = f"#{pieces[0].value:g}"
+        elif word in _HOST_UNITS or word in _HOST_MEMORY:
+            token = f"~{word}"
         elif word not in _KEPT:
             token = "" if kinds == {Kind.NOISE} else "?" if kinds == {Kind.UNKNOWN} else word
         self[word] = token
@@ -227,9 +229,11 @@ class _Tokens(dict[str, str]):
 
 
 # What a sentence says of the host, not of the GPU: "64 vcpu", "512 gb ram", "2 tb nvme".
+_UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _OF_THE_HOST = re.compile(
-    rf"(?<![^ ])(?:\d+ (?:{'|'.join(sorted(_HOST_UNITS))})"
-    rf"|\d+(?:\.\d+)? ?(?:{'|'.join(sorted(_UNITS, key=len, reverse=True))}) (?:{'|'.join(sorted(_HOST_MEMORY))}))(?![^ ])"
+    rf"(?<![^ ])(?:\d+ ~(?:{'|'.join(sorted(_HOST_UNITS))})"
+    rf"|\d+(?:\.\d+)? ?(?:{_UNIT}) ~(?:{'|'.join(sorted(_HOST_MEMORY))})"
+    r"|~\w+)(?![^ ])"
 )
 _COUNTS = re.compile(r"#(\d+)")
 _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
@@ -256,7 +260,8 @@ def read_label(label: str) -> tuple[Reading, Counts]:
     """What a label says, and the GPU counts in it. The same words in another case or with other separators
     read the same; what was read before is remembered by its words."""
     sentence = " ".join(filter(None, map(_TOKENS.__getitem__, words_of(label))))
-    sentence = _OF_THE_HOST.sub("", sentence)
+    if "~" in sentence:
+        sentence = _OF_THE_HOST.sub("", sentence)
     if "?" in sentence:
         sentence = _UNKNOWN_RUN.sub("?", sentence.strip("? "))
     if "#" not in sentence:
