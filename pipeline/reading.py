@@ -16,9 +16,6 @@ from pipeline.sources import source_module
 from pipeline.sources.base import Answer, SourceChangedError
 from pipeline.sources.config import SourceConfig
 
-UNREADABLE = (SourceChangedError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
-"""What a reader may raise on an answer that is not in its shape. Anything else is a defect of ours."""
-
 
 @dataclass(frozen=True, slots=True)
 class Captured:
@@ -39,13 +36,14 @@ def read_answers(
 ) -> Built:
     """One source's answers as offers and rejects.
 
-    Raises SourceChangedError when the answers are not in the shape that the reader knows.
+    Raises SourceChangedError when the answers are not in the shape that the reader knows, whatever the
+    reader itself raised on them: an answer may be anything, and one source never stops the others.
     """
     try:
         return build_offers(source_module(config.name).read(answers, config), config, rates)
     except SourceChangedError:
         raise
-    except UNREADABLE as error:
+    except Exception as error:
         raise SourceChangedError(
             f"the {config.name} reader does not understand the answer ({type(error).__name__}: {error})"
         ) from error

@@ -5,9 +5,10 @@ stay published with their age.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from pipeline.offers.acceptance import price_key
 from pipeline.offers.build import Rate
 from pipeline.offers.contract import Offer
 from pipeline.offers.money import ExchangeRates
-from pipeline.offers.records import Outcome, Records
+from pipeline.offers.records import MAX_RATE_AGE_DAYS, Outcome, Records
 from pipeline.reading import Captured, record_source
 from pipeline.settings import Home
 from pipeline.sources import source_config, source_module
@@ -31,6 +32,9 @@ from pipeline.warehouse.build import BuildError, Report
 from pipeline.warehouse.publish import publish
 
 MAX_SHOWN_CHANGES = 20
+
+MAX_RATE_CHANGE = Decimal("0.25")
+"""A currency that moved more than this against the dollar within a week was misread."""
 
 ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
@@ -289,43 +293,54 @@ def _priced(offer: Offer) -> str:
 
 def record_rates(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:
     """Read the day's exchange rates and keep them for every source that does not price in dollars."""
-    rates: ExchangeRates | None = None
+    rows: list[dict[str, Any]] = []
     error = captured.error
     if captured.answers:
         try:
-            rates = source_module(config.name).read_rates(captured.answers, config)
-        except SourceChangedError as changed:
-            error = str(changed)
-    if rates is not None:
-        currencies = sorted({"EUR", *rates.rates})
-        rows = [
-            {
-                "day": day,
-                "currency": currency,
-                "usd_per_unit": rates.usd_per(currency),
-                "rate_date": rates.date,
-            }
-            for currency in currencies
-        ]
+            rows = _rate_rows(source_module(config.name).read_rates(captured.answers, config), day, records)
+        except Exception as problem:  # an answer may be anything: the other sources go on with older rates
+            error = str(problem)
+    if rows:
         records.write_exchange_rates(day, rows)
     outcome = Outcome(
         day=day,
         source=config.name,
         status=captured.status,
-        accepted=rates is not None,
-        reason=None if rates is not None else error or captured.status,
+        accepted=bool(rows),
+        reason=None if rows else error or captured.status,
+        warnings=tuple(_warn_of_age(rows, day)),
         requests=captured.requests,
         failed_requests=captured.failed_requests,
         bytes=captured.bytes,
         sha256=captured.answers[0].sha256 if captured.answers else None,
         duration_seconds=captured.duration_seconds,
         retries=captured.retries,
-        rows=len(rates.rates) if rates is not None else 0,
+        rows=len(rows),
         error=error,
         observed_at=max((answer.observed_at for answer in captured.answers), default=None),
     )
     records.write_outcome(outcome)
     return outcome
+
+
+def _rate_rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, Any]]:
+    """The rates as they are kept. Raises SourceChangedError for one that jumped."""
+    before = usd_rates(day - timedelta(days=1), records)
+    rows = []
+    for currency in sorted({"EUR", *rates.rates}):
+        usd = rates.usd_per(currency)
+        if currency in before and abs(usd / before[currency].usd - 1) > MAX_RATE_CHANGE:
+            raise SourceChangedError(
+                f"one {currency} went from {before[currency].usd:.4f} to {usd:.4f} USD, which is not believed"
+            )
+        rows.append({"day": day, "currency": currency, "usd_per_unit": usd, "rate_date": rates.date})
+    return rows
+
+
+def _warn_of_age(rows: Sequence[Mapping[str, Any]], day: date) -> Iterator[str]:
+    """Each price says its rate's day, so an old rate is shown and not refused."""
+    if rows and (day - rows[0]["rate_date"]).days > MAX_RATE_AGE_DAYS:
+        yield f"the rates are of {rows[0]['rate_date']}"
 
 
 def usd_rates(day: date, records: Records) -> dict[str, Rate]:

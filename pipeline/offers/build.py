@@ -5,7 +5,7 @@ GPU is not settled stays an offer without ``gpu_id``; it is counted and kept out
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -15,11 +15,15 @@ from pydantic import ValidationError
 from pipeline.offers.contract import Offer, RejectedRow
 from pipeline.offers.gpu_labels import Identity, identify
 from pipeline.offers.money import usd_per_hour
+from pipeline.offers.plain_text import MAX_CHARACTERS, plain, plain_json
 from pipeline.sources.base import Listing, Reject
 from pipeline.sources.config import SourceConfig
 
 MAX_RAW_CHARACTERS = 2_000
 """A reject keeps at most this much of the row that it came from."""
+
+_TEXTS = ("raw_label", "instance_type", "region", "tier", "interconnect", "upstream_provider")
+"""What of a listing is the page's own words."""
 
 T = TypeVar("T")
 
@@ -67,7 +71,7 @@ def build_offers(
             built.rejects.append(_rejected(row, config))
             continue
         try:
-            offer = _offer(row, config, rates or {})
+            offer = _offer(_in_plain_text(row), config, rates or {})
             _refuse_duplicate(offer, seen)
             built.offers.append(offer)
         except _NotAnOfferError as problem:
@@ -75,6 +79,16 @@ def build_offers(
             built.rejects.append(_rejected(reject, config))
     built.offers = list(_flag_spot_not_below_on_demand(built.offers))
     return built
+
+
+def _in_plain_text(row: Listing) -> Listing:
+    texts = {name: getattr(row, name) for name in _TEXTS}
+    for name, text in (*texts.items(), *row.context.items()):
+        if isinstance(text, str) and len(text) > MAX_CHARACTERS:
+            detail = f"{name} has {len(text)} characters: {plain(text[:80])!r}…"
+            raise _NotAnOfferError("text_too_long", detail)
+    cleaned: dict[str, Any] = {name: plain(text) for name, text in texts.items() if isinstance(text, str)}
+    return replace(row, **cleaned)
 
 
 def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Offer:
@@ -219,7 +233,7 @@ def _rejected(reject: Reject, config: SourceConfig) -> RejectedRow:
     return RejectedRow(
         source=config.name,
         reason=reject.reason,
-        detail=reject.detail,
+        detail=plain(reject.detail[:MAX_RAW_CHARACTERS]),
         raw=_bounded(reject.raw),
         observed_at=reject.answer.observed_at,
         source_url=reject.answer.url,
@@ -229,4 +243,4 @@ def _rejected(reject: Reject, config: SourceConfig) -> RejectedRow:
 
 def _bounded(raw: Any) -> Any:
     text = str(raw)
-    return raw if len(text) <= MAX_RAW_CHARACTERS else text[:MAX_RAW_CHARACTERS] + "…"
+    return plain_json(raw) if len(text) <= MAX_RAW_CHARACTERS else plain(text[:MAX_RAW_CHARACTERS]) + "…"

@@ -10,6 +10,12 @@ from pipeline.sources.base import NativeUnit, PriceKind
 
 MatchStatus = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
 
+MOST_MONEY = Decimal(10) ** 10
+LEAST_MONEY = Decimal("1e-8")
+"""What DECIMAL(18, 8) holds."""
+
+MOST_INTEGER = 2**31 - 1
+
 Money = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
 """Decimal in Python, Parquet and SQL; a plain number in JSON lines."""
 
@@ -27,29 +33,29 @@ class Offer(BaseModel):
     match_status: MatchStatus
     match_rule: str
     candidates: str | None = None
-    gpu_count: Annotated[float, Field(gt=0)]
+    gpu_count: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     price_kind: PriceKind
-    term_days: Annotated[int, Field(gt=0)] | None = None
+    term_days: Annotated[int, Field(gt=0, le=MOST_INTEGER)] | None = None
     region: str | None = None
-    usd_per_hour: Annotated[Money, Field(gt=0)] | None
+    usd_per_hour: Annotated[Money, Field(ge=LEAST_MONEY, lt=MOST_MONEY)] | None
     usd_per_gpu_hour: Annotated[Money, Field(gt=0)] | None
-    native_price: Annotated[Money, Field(gt=0)]
+    native_price: Annotated[Money, Field(ge=LEAST_MONEY, lt=MOST_MONEY)]
     native_currency: Annotated[str, Field(pattern="^[A-Z]{3}$")]
     native_unit: NativeUnit
-    billing_increment_seconds: int | None = None
-    minimum_seconds: int | None = None
-    min_gpu_count: int | None = None
+    billing_increment_seconds: Annotated[int, Field(gt=0, le=MOST_INTEGER)] | None = None
+    minimum_seconds: Annotated[int, Field(ge=0, le=MOST_INTEGER)] | None = None
+    min_gpu_count: Annotated[int, Field(gt=0, le=MOST_INTEGER)] | None = None
     available: bool | None = None
     tier: str | None = None
     interconnect: str | None = None
-    node_network_gbps: float | None = None
-    max_nodes: int | None = None
-    vcpus: float | None = None
-    ram_gib: float | None = None
-    local_disk_gb: float | None = None
-    storage_usd_per_gb_month: Money | None = None
-    egress_usd_per_gb: Money | None = None
-    reliability: float | None = None
+    node_network_gbps: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_nodes: Annotated[int, Field(gt=0, le=MOST_INTEGER)] | None = None
+    vcpus: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    ram_gib: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    local_disk_gb: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    storage_usd_per_gb_month: Annotated[Money, Field(ge=0, lt=MOST_MONEY)] | None = None
+    egress_usd_per_gb: Annotated[Money, Field(ge=0, lt=MOST_MONEY)] | None = None
+    reliability: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     fx_rate: Money | None = None
     fx_date: date | None = None
     effective_from: date | None = None

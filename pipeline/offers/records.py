@@ -16,11 +16,14 @@ from typing import Any
 import polars as pl
 
 from pipeline.offers.contract import Offer, RejectedRow
+from pipeline.offers.plain_text import plain
 from pipeline.settings import Home
 
 MONEY = pl.Decimal(18, 8)
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
+
+MAX_ERROR_CHARACTERS = 1_000
 
 _UTC = pl.Datetime("us", "UTC")
 
@@ -99,6 +102,13 @@ class Outcome:
     unknown: int = 0
     error: str | None = None
     observed_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """An error may quote a page, and is shown in terminals."""
+        for name in ("reason", "error"):
+            text = getattr(self, name)
+            if text is not None:
+                object.__setattr__(self, name, plain(text)[:MAX_ERROR_CHARACTERS])
 
 
 class Records:
