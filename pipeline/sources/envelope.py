@@ -1,5 +1,6 @@
-"""JSON answers that carry a list of objects, in their envelope or bare."""
+"""JSON answers that carry a list of objects, in their envelope or bare, and the objects inside those."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline.sources.base import Answer, SourceChangedError
@@ -19,3 +20,15 @@ def items_of(answer: Answer, *names: str) -> list[dict[str, Any]]:
     if not all(isinstance(item, dict) for item in body):
         raise SourceChangedError(f"{answer.url}: the list under {' or '.join(names)} is not one of objects")
     return body
+
+
+def object_in(item: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name; an empty one where there is none or something else stands there."""
+    held = item.get(name)
+    return held if isinstance(held, dict) else {}
+
+
+def objects_in(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects of the list under a name; what is no object there holds nothing to read."""
+    held = item.get(name)
+    return [part for part in held if isinstance(part, dict)] if isinstance(held, list) else []

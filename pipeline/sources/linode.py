@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
+from pipeline.sources.envelope import items_of, object_in, objects_in
 from pipeline.sources.prices import NoPriceError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, whole_number
 
@@ -48,8 +48,10 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 def _read_plan(plan: dict[str, Any], answer: Answer) -> Iterator[Listing | Reject]:
     try:
-        plan_id, label, gpu_count = str(plan["id"]), str(plan["label"]), whole_number(plan["gpus"])
-    except (KeyError, UnreadableError) as error:
+        plan_id, label, gpu_count = plan.get("id"), plan.get("label"), whole_number(plan.get("gpus"))
+        if not isinstance(plan_id, str) or not isinstance(label, str):
+            raise UnreadableError("id and label are not text")
+    except UnreadableError as error:
         detail = f"{plan.get('id')}: no readable id, label or number of GPUs ({error})"
         yield Reject(reason="missing_field", detail=detail, raw=plan, answer=answer)
         return
@@ -58,12 +60,12 @@ def _read_plan(plan: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
         yield Reject(reason="unreadable_count", detail=detail, raw=plan, answer=answer)
         return
     places = [
-        (None, plan.get("price")),
-        *((place.get("id"), place) for place in plan.get("region_prices") or []),
+        (None, object_in(plan, "price")),
+        *((place.get("id"), place) for place in objects_in(plan, "region_prices")),
     ]
     for region, money in places:
         try:
-            price = price_of((money or {}).get("hourly"))
+            price = price_of(money.get("hourly"))
         except NoPriceError as error:
             where = region or "everywhere"
             yield Reject(reason=error.reason, detail=f"{plan_id}, {where}: {error}", raw=plan, answer=answer)

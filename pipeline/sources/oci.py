@@ -8,7 +8,8 @@ from typing import Any
 
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
+from pipeline.sources.envelope import items_of, objects_in
+from pipeline.sources.prices import NoPriceError, price_of
 from pipeline.sources.text import UnreadableError, number, squeeze, whole_number
 
 PAY_AS_YOU_GO = "PAY_AS_YOU_GO"
@@ -22,7 +23,8 @@ class Part:
 
     number: str
     label: str
-    usd: Decimal
+    price: Decimal
+    currency: str
     answer: Answer
 
 
@@ -34,7 +36,10 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     """
     items = [(item, answer) for answer in answers for item in items_of(answer, "items")]
     shapes = [(item, answer) for item, answer in items if _is_shape(item) and item.get("gpuQty")]
-    gpus = [(item, answer) for item, answer in items if not _is_shape(item) and _is_gpu_hour(item, config)]
+    products = [(item, answer) for item, answer in items if not _is_shape(item)]
+    if products and not any("metricName" in item and "serviceCategory" in item for item, _ in products):
+        raise SourceChangedError(f"{config.name}: no product has a metricName and a serviceCategory")
+    gpus = [(item, answer) for item, answer in products if _is_gpu_hour(item, config)]
     if not gpus and not shapes:
         raise SourceChangedError(f"{config.name}: no product billed per GPU-hour and no GPU shape")
     parts: dict[str, Part] = {}
@@ -42,15 +47,17 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
         part = _read_part(item, answer)
         if isinstance(part, Reject):
             yield part
-        elif parts.setdefault(part.number, part).usd != part.usd:
+        elif parts.setdefault(part.number, part).price != part.price:
             raise SourceChangedError(f"{answer.url}: two prices for part {part.number}")
     billed: set[str] = set()
     for shape, answer in shapes:
-        numbers = dict.fromkeys(str(product.get("partNumber")) for product in shape.get("products") or [])
+        numbers = dict.fromkeys(str(product.get("partNumber")) for product in objects_in(shape, "products"))
         billed.update(numbers)
         named = [parts[part_number] for part_number in numbers if part_number in parts]
         yield from _read_shape(shape, named, config, answer)
-    yield from (_listing(part, part.usd, "on_demand") for part in parts.values() if part.number not in billed)
+    yield from (
+        _listing(part, part.price, "on_demand") for part in parts.values() if part.number not in billed
+    )
 
 
 def _is_shape(item: dict[str, Any]) -> bool:
@@ -58,11 +65,8 @@ def _is_shape(item: dict[str, Any]) -> bool:
 
 
 def _is_gpu_hour(item: dict[str, Any], config: SourceConfig) -> bool:
-    """Whether a product is a GPU rented by the hour. Raises SourceChangedError when it does not say."""
-    try:
-        metric, category = squeeze(item["metricName"]), squeeze(item["serviceCategory"])
-    except (KeyError, TypeError) as error:
-        raise SourceChangedError(f"{config.name}: a product without {error}: {str(item)[:200]}") from error
+    """Whether a product is a GPU rented by the hour."""
+    metric, category = (squeeze(str(item.get(name, ""))) for name in ("metricName", "serviceCategory"))
     prefix = config.settings["category_prefix"]
     return metric == config.settings["metric"] and re.match(rf"{re.escape(prefix)}\b", category) is not None
 
@@ -76,40 +80,41 @@ def _read_part(item: dict[str, Any], answer: Answer) -> Part | Reject:
         detail = f"{label} is billed per GPU-hour but is no machine (software has the same metric)"
         return _reject("not_a_machine", detail, item, answer)
     try:
-        usd = _price(item)
-    except UnreadableError as error:
-        return _reject("unreadable_price", f"{label}: {error}", item, answer)
-    if usd is None:
-        return _reject("not_offered", f"{label} has no pay-as-you-go price in USD", item, answer)
-    if usd <= 0:
-        return _reject("zero_price", f"{label} costs {usd}", item, answer)
-    return Part(str(part_number), str(label), usd, answer)
+        price, currency = _price(item)
+    except NoPriceError as error:
+        return _reject(error.reason, f"{label}: {error}", item, answer)
+    return Part(str(part_number), str(label), price, currency, answer)
 
 
-def _price(item: dict[str, Any]) -> Decimal | None:
-    """The one pay-as-you-go price in USD. Raises UnreadableError when there are two (a tiered price)."""
-    found = [
-        number(price.get("value"))
-        for local in item.get("currencyCodeLocalizations") or []
-        if local.get("currencyCode") == "USD"
-        for price in local.get("prices") or []
-        if price.get("model") == PAY_AS_YOU_GO
-    ]
-    if len(set(found)) > 1:
-        raise UnreadableError(f"several pay-as-you-go prices: {', '.join(map(str, found))}")
-    return found[0] if found else None
+def _price(item: dict[str, Any]) -> tuple[Decimal, str]:
+    """The one pay-as-you-go price, in USD where that is among the currencies. Raises NoPriceError."""
+    priced: dict[str, list[Any]] = {}
+    for local in objects_in(item, "currencyCodeLocalizations"):
+        for price in objects_in(local, "prices"):
+            if price.get("model") == PAY_AS_YOU_GO:
+                priced.setdefault(str(local.get("currencyCode")), []).append(price.get("value"))
+    currency = "USD" if "USD" in priced else next(iter(priced), "")
+    if not currency or (currency != "USD" and len(priced) > 1):
+        raise NoPriceError("not_offered", f"no pay-as-you-go price in USD, but in {sorted(priced)}")
+    prices = {price_of(value) for value in priced[currency]}
+    if len(prices) != 1:
+        raise NoPriceError("unreadable_price", f"several pay-as-you-go prices: {sorted(prices)}")
+    return prices.pop(), currency
 
 
 def _read_shape(
     shape: dict[str, Any], parts: list[Part], config: SourceConfig, answer: Answer
 ) -> Iterator[Listing | Reject]:
-    name = _SHAPE_NOTE.sub("", squeeze(str(shape.get("name", ""))))
+    name = _SHAPE_NOTE.sub("", squeeze(str(shape.get("name") or "")))
     if len(parts) != 1:
         detail = f"{name}: {len(parts)} of its parts have a price per GPU-hour, not one"
         yield _reject("shape_not_priced", detail, shape, answer)
         return
+    if not name:
+        yield _reject("missing_field", "a GPU shape without a name", shape, answer)
+        return
     part = parts[0]
-    if shape.get("hidden") is True or shape.get("status", "ACTIVE") != "ACTIVE":
+    if shape.get("hidden") is True or (shape.get("status") or "ACTIVE") != "ACTIVE":
         yield _reject("not_offered", f"{name} is hidden or not active", shape, answer)
         return
     try:
@@ -121,15 +126,15 @@ def _read_shape(
     if gpu_count <= 0:
         yield _reject("unreadable", f"{name} has {gpu_count} GPUs", shape, answer)
         return
-    yield _listing(part, part.usd, "on_demand", name, gpu_count, ram_gib)
+    yield _listing(part, part.price, "on_demand", name, gpu_count, ram_gib)
     if shape.get("allowPreemptible") is True:
-        half = part.usd * number(config.settings["preemptible_share"])
+        half = part.price * number(config.settings["preemptible_share"])
         yield _listing(part, half, "spot", name, gpu_count, ram_gib)
 
 
 def _listing(
     part: Part,
-    usd: Decimal,
+    price: Decimal,
     kind: PriceKind,
     shape: str | None = None,
     gpu_count: int = 1,
@@ -142,8 +147,8 @@ def _listing(
         gpu_count=gpu_count,
         price_kind=kind,
         tier="preemptible_by_rule" if kind == "spot" else None,
-        native_price=usd,
-        native_currency="USD",
+        native_price=price,
+        native_currency=part.currency,
         native_unit="gpu_hour",
         answer=part.answer,
         ram_gib=ram_gib,

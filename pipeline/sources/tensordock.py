@@ -6,7 +6,8 @@ from typing import Any
 
 from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.text import UnreadableError, number, whole_number
+from pipeline.sources.envelope import object_in, objects_in
+from pipeline.sources.prices import NoPriceError, optional_number, price_of
 
 HOURS_PER_MONTH = 730
 
@@ -30,7 +31,7 @@ def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rej
     hosts = body.get("hostnodes") if isinstance(body, dict) else None
     if isinstance(hosts, dict):
         for host in hosts.values():
-            yield from _read_host(host, config, answer)
+            yield from _read_host(host if isinstance(host, dict) else {}, config, answer)
         return
     locations = body
     if isinstance(body, dict):
@@ -43,58 +44,54 @@ def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rej
 
 
 def _read_location(place: dict[str, Any], config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
-    for gpu in place.get("gpus") or []:
-        label = gpu.get("displayName") or gpu.get("v0Name")
-        pricing = gpu.get("pricing") or {}
-        raw = {"location": _region(place), **gpu}
-        try:
-            if not label or gpu.get("price_per_hr") is None:
-                raise UnreadableError("no name or no price_per_hr")
-            yield _listing(
-                str(label),
-                number(gpu["price_per_hr"]),
-                config,
-                answer,
-                region=_region(place),
-                available=None if gpu.get("max_count") is None else whole_number(gpu["max_count"]) > 0,
-                tier=f"marketplace_tier_{place['tier']}" if place.get("tier") is not None else None,
-                storage_usd_per_gb_month=_per_month(pricing.get("per_gb_storage_hr")),
-            )
-        except UnreadableError as error:
-            yield Reject(reason="unreadable", detail=f"{label}: {error}", raw=raw, answer=answer)
+    for gpu in objects_in(place, "gpus"):
+        count = optional_number(gpu.get("max_count"))
+        yield _row(
+            gpu.get("displayName") or gpu.get("v0Name"),
+            gpu.get("price_per_hr"),
+            {"location": _region(place), **gpu},
+            config,
+            answer,
+            region=_region(place),
+            available=None if count is None else count > 0,
+            tier=f"marketplace_tier_{place['tier']}" if place.get("tier") is not None else None,
+            storage_usd_per_gb_month=_per_month(object_in(gpu, "pricing").get("per_gb_storage_hr")),
+        )
 
 
 def _read_host(host: dict[str, Any], config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
-    specs = host.get("specs") or {}
-    online = (host.get("status") or {}).get("online")
-    for label, gpu in (specs.get("gpu") or {}).items():
-        raw = {"gpu": label, **host}
-        try:
-            if not isinstance(gpu, dict) or gpu.get("price") is None:
-                raise UnreadableError("no price")
-            amount = None if gpu.get("amount") is None else whole_number(gpu["amount"])
-            yield _listing(
-                str(label),
-                number(gpu["price"]),
-                config,
-                answer,
-                region=_region(host.get("location") or {}),
-                available=None if online is None and amount is None else online is not False and amount != 0,
-                storage_usd_per_gb_month=_per_month((specs.get("storage") or {}).get("price")),
-            )
-        except UnreadableError as error:
-            yield Reject(reason="unreadable", detail=f"{label}: {error}", raw=raw, answer=answer)
+    specs = object_in(host, "specs")
+    online = object_in(host, "status").get("online")
+    gpus = object_in(specs, "gpu")
+    for label in gpus:
+        gpu = object_in(gpus, label)
+        amount = optional_number(gpu.get("amount"))
+        yield _row(
+            label,
+            gpu.get("price"),
+            {"gpu": label, **host},
+            config,
+            answer,
+            region=_region(object_in(host, "location")),
+            available=None if online is None and amount is None else online is not False and amount != 0,
+            storage_usd_per_gb_month=_per_month(object_in(specs, "storage").get("price")),
+        )
 
 
-def _listing(label: str, price: Decimal, config: SourceConfig, answer: Answer, **facts: Any) -> Listing:
-    """Raises UnreadableError when the price is not above zero."""
-    if price <= 0:
-        raise UnreadableError(f"the price is {price}")
+def _row(
+    label: Any, price: Any, raw: Any, config: SourceConfig, answer: Answer, **facts: Any
+) -> Listing | Reject:
+    if not isinstance(label, str) or not label:
+        return Reject(reason="missing_field", detail="a GPU without a name", raw=raw, answer=answer)
+    try:
+        native_price = price_of(price)
+    except NoPriceError as error:
+        return Reject(reason=error.reason, detail=f"{label}: {error}", raw=raw, answer=answer)
     return Listing(
         raw_label=label,
         gpu_count=1,
         price_kind="on_demand",
-        native_price=price,
+        native_price=native_price,
         native_currency="USD",
         native_unit="gpu_hour",
         answer=answer,
@@ -109,4 +106,7 @@ def _region(place: dict[str, Any]) -> str | None:
 
 
 def _per_month(per_hour: Any) -> Decimal | None:
-    return None if per_hour is None else number(per_hour) * HOURS_PER_MONTH
+    try:
+        return price_of(per_hour) * HOURS_PER_MONTH
+    except NoPriceError:
+        return None

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
+from pipeline.sources.envelope import items_of, object_in
 from pipeline.sources.prices import NoPriceError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, whole_number
 
@@ -29,13 +29,17 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     body = answer.json()
-    for item in items_of(answer, "results"):
+    items = items_of(answer, "results")
+    if items and not any("specs_per_node" in item or "compute_rate_hourly" in item for item in items):
+        raise SourceChangedError(f"{answer.url}: neither locations nor presets: {sorted(items[0])[:12]}")
+    for item in items:
         if "specs_per_node" in item:
             yield from _read_location(item, answer, config)
         elif "compute_rate_hourly" in item:
             yield from _read_preset(item, answer)
         else:
-            raise SourceChangedError(f"{answer.url}: neither a location nor a preset: {sorted(item)[:12]}")
+            detail = f"neither a location nor a preset: {sorted(item)[:12]}"
+            yield Reject(reason="unknown_object", detail=detail, raw=item, answer=answer)
     if isinstance(body, dict) and body.get("has_next"):
         detail = "the list goes on, on pages whose addresses are not known"
         yield Reject(reason="unread_page", detail=detail, raw=body.get("total_result_count"), answer=answer)
@@ -43,10 +47,13 @@ def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rej
 
 def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     """One listing per network: prices are per GPU, and a node is rented whole."""
-    node = item["specs_per_node"] or {}
+    node = object_in(item, "specs_per_node")
+    model = node.get("gpu_model")
     try:
-        model, gpu_count = str(node["gpu_model"]), whole_number(node["gpu_count"])
-    except (KeyError, UnreadableError) as error:
+        gpu_count = whole_number(node.get("gpu_count"))
+        if not isinstance(model, str) or gpu_count < 1:
+            raise UnreadableError(f"{gpu_count} of {model!r}")
+    except UnreadableError as error:
         detail = f"location {item.get('id')}: no readable GPU model or count ({error})"
         yield Reject(reason="missing_field", detail=detail, raw=item, answer=answer)
         return
@@ -83,15 +90,17 @@ def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -
 
 def _read_preset(item: dict[str, Any], answer: Answer) -> Iterator[Listing | Reject]:
     """A whole virtual machine: its compute and the disk that comes with it."""
-    resources = item.get("resources") or {}
-    gpus = resources.get("gpus") or {}
+    resources = object_in(item, "resources")
+    gpus = object_in(resources, "gpus")
     if not gpus:
         return
     try:
         if len(gpus) != 1:
             raise UnreadableError(f"{len(gpus)} GPU models in one machine")
-        ((model, held),) = gpus.items()
-        gpu_count = whole_number((held or {}).get("count"))
+        (model,) = gpus
+        gpu_count = whole_number(object_in(gpus, model).get("count"))
+        if gpu_count < 1:
+            raise UnreadableError(f"{gpu_count} GPUs")
         price = price_of(item["compute_rate_hourly"])
         storage = item.get("storage_rate_hourly")
         price += 0 if storage is None else price_of(storage)

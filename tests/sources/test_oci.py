@@ -99,10 +99,10 @@ def prices(*found: tuple[str, str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("local", "reason"),
     [
-        (prices(("EUR", "PAY_AS_YOU_GO", 9)), "not_offered"),
+        (prices(("EUR", "PAY_AS_YOU_GO", 9), ("GBP", "PAY_AS_YOU_GO", 8)), "not_offered"),
         (prices(("USD", "ANNUAL_COMMITMENT", 9)), "not_offered"),
         (prices(("USD", "PAY_AS_YOU_GO", 0)), "zero_price"),
-        (prices(("USD", "PAY_AS_YOU_GO", "Contact sales")), "unreadable_price"),
+        (prices(("USD", "PAY_AS_YOU_GO", "Contact sales")), "not_offered"),
         (prices(("USD", "PAY_AS_YOU_GO", 9), ("USD", "PAY_AS_YOU_GO", 8)), "unreadable_price"),
         ([], "not_offered"),
     ],
@@ -134,3 +134,21 @@ def test_right_model_is_taken_among_several() -> None:
 def test_answer_of_another_shape_fails_the_source(body: bytes) -> None:
     with pytest.raises(SourceChangedError):
         read("oci", answer(body))
+
+
+def test_an_answer_in_euros_gives_euros() -> None:
+    odd = product(
+        "OCI - Compute - GPU - H200",
+        partNumber="B2",
+        currencyCodeLocalizations=prices(("EUR", "PAY_AS_YOU_GO", 9.3)),
+    )
+    listings, _ = read("oci", answer({"items": [odd]}))
+    assert [(str(row.native_price), row.native_currency) for row in listings] == [("9.3", "EUR")]
+
+
+def test_a_mangled_product_does_not_take_the_others_along() -> None:
+    nameless = {"partNumber": "B3", "currencyCodeLocalizations": "none"}
+    mangled = product("OCI - Compute - GPU - H200", partNumber="B2", currencyCodeLocalizations=["?"])
+    listings, rejects = read("oci", answer({"items": [nameless, mangled, H100]}))
+    assert [row.raw_label for row in listings] == ["OCI - Compute - GPU - H100"]
+    assert [reject.reason for reject in rejects] == ["not_offered"]

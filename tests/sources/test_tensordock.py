@@ -32,7 +32,7 @@ def test_locations_give_one_flagged_offer_per_gpu() -> None:
     ]
     assert {row.flag_reason for row in listings} == {"cpu_and_memory_charged_extra"}
     assert listings[0].storage_usd_per_gb_month == Decimal("0.0365")
-    assert [reject.reason for reject in rejects] == ["unreadable"]
+    assert [reject.reason for reject in rejects] == ["zero_price"]
 
 
 def test_host_nodes_of_v0_are_read_too() -> None:
@@ -54,12 +54,25 @@ def test_bare_list_of_locations_without_optional_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"price_per_hr": None}, {"price_per_hr": "call us"}, {"price_per_hr": -1}]
+    ("change", "reason"),
+    [
+        ({"price_per_hr": None}, "not_offered"),
+        ({"price_per_hr": "call us"}, "unreadable_price"),
+        ({"price_per_hr": 0}, "zero_price"),
+        ({"displayName": None, "v0Name": 7}, "missing_field"),
+    ],
 )
-def test_gpu_without_a_price_is_a_reject(change: dict[str, Any]) -> None:
+def test_gpu_without_a_price_or_a_name_is_a_reject(change: dict[str, Any], reason: str) -> None:
     listings, rejects = read("tensordock", answer({"data": {"locations": [{"gpus": [GPU, GPU | change]}]}}))
     assert len(listings) == 1
-    assert [reject.reason for reject in rejects] == ["unreadable"]
+    assert [reject.reason for reject in rejects] == [reason]
+
+
+def test_optional_fields_that_cannot_be_read_cost_no_offer() -> None:
+    odd = GPU | {"max_count": "many", "pricing": "on request", "resources": 5}
+    listings, rejects = read("tensordock", answer({"data": {"locations": [{"gpus": [odd, "?"]}]}}))
+    assert [(row.available, row.storage_usd_per_gb_month) for row in listings] == [(None, None)]
+    assert rejects == []
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,16 @@ def test_what_cannot_be_read_is_rejected(item: dict[str, Any], reason: str) -> N
     assert [reject.reason for reject in rejects] == [reason]
 
 
+def test_one_odd_object_does_not_take_the_others_along() -> None:
+    odd = location() | {"specs_per_node": "?"}
+    idle = location() | {"specs_per_node": {"gpu_model": "h100-sxm5-80gb", "gpu_count": 0}}
+    preset = {"id": "p", "compute_rate_hourly": "1.89", "resources": {"gpus": {"h100-sxm5-80gb": "?"}}}
+    listings, rejects = read("voltagepark", answer([odd, {"id": "a", "price": 1}, idle, preset, location()]))
+    assert len(listings) == 2
+    reasons = [reject.reason for reject in rejects]
+    assert reasons == ["missing_field", "unknown_object", "missing_field", "missing_field"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
