@@ -23,7 +23,15 @@ FORMS = ["", "SXM5", "SXM4", "PCIe", "NVL", "SXM", "NVLink"]
 MEMORIES = ["", "80GB", "40 GB", "24G", "48GB", "141GB", "180 GB", "96GiB"]
 COUNTS = ["", "1x ", "2x ", "4 x ", "8x ", "(8x) "]
 VENDORS = ["", "NVIDIA ", "nvidia ", "NVIDIA GeForce ", "AMD Instinct "]
-TAILS = ["", " spot", " - US East (Ashburn)", " running in Mumbai", " / 64 vCPU / 512 GB RAM", " secure cloud", " EU"]
+TAILS = [
+    "",
+    " spot",
+    " - US East (Ashburn)",
+    " running in Mumbai",
+    " / 64 vCPU / 512 GB RAM",
+    " secure cloud",
+    " EU",
+]
 SEPARATORS = [" ", "-", "_"]
 
 

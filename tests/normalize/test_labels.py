@@ -33,7 +33,9 @@ def _identify(row: Row) -> Identity:
 
 
 @pytest.mark.parametrize(
-    "row", _rows(Path(__file__).with_name("labels.csv")), ids=lambda row: f"{row['provider']}: {row['raw_label']}"
+    "row",
+    _rows(Path(__file__).with_name("labels.csv")),
+    ids=lambda row: f"{row['provider']}: {row['raw_label']}",
 )
 def test_a_label_is_the_card_that_its_seller_means(row: Row) -> None:
     found = _identify(row)
@@ -54,7 +56,11 @@ def _verdict(row: Row) -> str:
     if found.status != "matched":
         return "open"
     memory = float(row["memory_gb"]) if row["memory_gb"] else None
-    if found.vendor != row["vendor"] or not _same(found.model or "", row["model"]) or found.memory_gb != memory:
+    if (
+        found.vendor != row["vendor"]
+        or not _same(found.model or "", row["model"])
+        or found.memory_gb != memory
+    ):
         return "wrong"
     if row["gpu_count"] and found.gpu_count != float(row["gpu_count"]):
         return "wrong"

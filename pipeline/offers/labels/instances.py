@@ -62,7 +62,8 @@ def _number(text: str) -> float:
     return float(numerator) / float(denominator or 1)
 
 
-def _family(row: Mapping[str, str]) -> _Family:
+def read_family(row: Mapping[str, str]) -> _Family:
+    """One row of instance_types.csv. Raises LabelCatalogError where it cannot be used."""
     try:
         return _Family(
             provider=row["provider"],
@@ -113,7 +114,7 @@ def _anonymous(pattern: str) -> str:
 
 @cache
 def _families() -> tuple[_Family, ...]:
-    return tuple(_family(row) for row in catalog.rows("instance_types.csv"))
+    return tuple(read_family(row) for row in catalog.rows("instance_types.csv"))
 
 
 @cache

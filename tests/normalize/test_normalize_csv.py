@@ -1,0 +1,76 @@
+"""The table that goes in comes out, row by row, with the answers beside it."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from pipeline.offers.normalize_csv import LabelFileError, normalize_csv
+
+
+def _normalized(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    out = io.StringIO()
+    count = normalize_csv(path, out)
+    rows = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert len(rows) == count
+    return list(rows[0]), rows
+
+
+def test_rows_keep_their_order_and_columns_and_gain_the_answers(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        "provider,raw_label,kind,context,gpu_count,my_note\n"
+        'vastai,A100 SXM4,gpu_name,gpu_ram_mib=40960,,"keep, me"\n'
+        "aws,p5.48xlarge,instance_type,,,\n"
+        "x,A100,gpu_name,,2,\n"
+        "x,CPU only,gpu_name,,,\n"
+        "x,Mystery 9000,gpu_name,,,\n"
+    )
+    columns, rows = _normalized(path)
+    assert columns == (
+        "provider,raw_label,kind,context,gpu_count,my_note,status,gpu_id,vendor,model,form_factor,memory_gb,rule,"
+        "sureness,candidates"
+    ).split(",")
+    assert [row["status"] for row in rows] == ["matched", "matched", "ambiguous", "not_a_gpu", "unknown"]
+    assert [row["gpu_id"] for row in rows] == ["a100-sxm-40gb", "h100-sxm-80gb", "", "", ""]
+    assert [row["gpu_count"] for row in rows] == ["", "8", "2", "", ""]
+    assert rows[0]["my_note"] == "keep, me"
+    assert rows[1]["vendor"] == "nvidia"
+    assert (rows[1]["model"], rows[1]["form_factor"], rows[1]["memory_gb"]) == ("H100", "SXM", "80")
+    assert "a100-sxm-80gb" in rows[2]["candidates"].split()
+
+
+def test_only_the_label_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("raw_label\nL40S\n")
+    _, rows = _normalized(path)
+    assert (rows[0]["gpu_id"], rows[0]["rule"]) == ("l40s", "label")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("label\nL4\n", "no column is called raw_label"),
+        ("raw_label,kind\nL4,gpu\n", "line 2: kind is 'gpu'"),
+        ("raw_label,gpu_count\nL4,two\n", "line 2: gpu_count is 'two'"),
+        ("raw_label,kind\nL4\n", "line 2: the row has not as many cells"),
+    ],
+)
+def test_a_wrong_file_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(text)
+    with pytest.raises(LabelFileError, match=message):
+        normalize_csv(path, io.StringIO())
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LabelFileError, match="does not exist"):
+        normalize_csv(tmp_path / "none.csv", io.StringIO())
+
+
+def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_bytes(b"raw_label\n\xff\xfe\n")
+    with pytest.raises(LabelFileError, match="UTF-8"):
+        normalize_csv(path, io.StringIO())

@@ -1,0 +1,183 @@
+"""What must not change an answer, and what must never make it another card."""
+
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from pipeline.offers.gpu_labels import identify
+from pipeline.offers.labels import catalog
+
+SETTLED = [
+    "H100 SXM5 80GB",
+    "H100 PCIe 80GB",
+    "H100 NVL 94GB",
+    "A100 SXM4 40GB",
+    "A100 PCIe 80GB",
+    "V100 SXM2 32GB",
+    "H200 SXM 141GB",
+    "B200 180GB",
+    "GH200 96GB",
+    "L40S 48GB",
+    "L4 24GB",
+    "A10G 24GB",
+    "T4 16GB",
+    "A40 48GB",
+    "MI300X 192GB",
+    "RTX 4090 24GB",
+    "RTX 4070 Ti SUPER 16GB",
+    "RTX 4060 Ti 8GB",
+    "RTX A6000 48GB",
+    "RTX 6000 Ada 48GB",
+    "RTX PRO 6000 Server 96GB",
+    "Quadro RTX 8000 48GB",
+    "GTX 1080 Ti 11GB",
+    "RX 7900 XTX 24GB",
+]
+NVIDIA = [label for label in SETTLED if not label.startswith(("MI", "RX"))]
+
+labels = st.sampled_from(SETTLED)
+separators = st.sampled_from([" ", "-", "_", "  ", " - ", "/", ", "])
+counts = st.integers(min_value=1, max_value=16)
+
+
+@st.composite
+def recased(draw: st.DrawFn, label: str) -> str:
+    upper = draw(st.lists(st.booleans(), min_size=len(label), max_size=len(label)))
+    return "".join(char.upper() if up else char.lower() for char, up in zip(label, upper, strict=True))
+
+
+@given(st.data(), labels)
+def test_case_does_not_matter(data: st.DataObject, label: str) -> None:
+    assert identify(data.draw(recased(label))) == identify(label)
+
+
+@given(labels, separators)
+def test_separators_do_not_matter(label: str, separator: str) -> None:
+    assert identify(label.replace(" ", separator)) == identify(label)
+
+
+@given(labels, st.sampled_from(["(R)", "(TM)", "®", "™", "(tm)"]))
+def test_trademark_signs_do_not_matter(label: str, sign: str) -> None:
+    first, *rest = label.split(" ")
+    assert identify(" ".join([first + sign, *rest])) == identify(label)
+
+
+@given(
+    st.sampled_from(NVIDIA),
+    st.sampled_from(["NVIDIA ", "Nvidia ", "NVIDIA® ", "nvidia-", "NVIDIA(R) Tesla ", "Nvidia "]),
+)
+def test_the_vendor_in_front_does_not_matter(label: str, vendor: str) -> None:
+    assert identify(vendor + label) == identify(label)
+
+
+@given(labels, separators)
+def test_the_order_of_memory_form_and_name_does_not_matter(label: str, separator: str) -> None:
+    *name, memory = label.split(" ")
+    assert identify(separator.join([memory, *name])).gpu_id == identify(label).gpu_id
+
+
+@given(
+    labels,
+    counts,
+    st.sampled_from(
+        [
+            "{n}x {label}",
+            "{n} x {label}",
+            "({n}x) {label}",
+            "{label} x{n}",
+            "{label} x {n}",
+            "{n}× {label}",
+            "{label} ({n}x)",
+        ]
+    ),
+)
+def test_a_count_around_the_label_is_read_and_changes_nothing_else(
+    label: str, count: int, frame: str
+) -> None:
+    found = identify(frame.format(n=count, label=label))
+    assert (found.gpu_id, found.gpu_count) == (identify(label).gpu_id, count)
+
+
+@given(
+    labels,
+    st.sampled_from(
+        [
+            " spot",
+            " on-demand",
+            " - US East",
+            " running in Mumbai",
+            " (secure cloud)",
+            " / 16 vCPU / 64GB RAM",
+        ]
+    ),
+)
+def test_words_about_something_else_do_not_matter(label: str, words: str) -> None:
+    assert identify(label + words).gpu_id == identify(label).gpu_id
+
+
+def _sizes_of(model: str) -> set[float]:
+    return {card.memory_gb for card in catalog.cards() if card.model == model}
+
+
+@given(labels, st.integers(min_value=1, max_value=300), st.sampled_from(["{label} {gb}GB", "{gb}GB {label}"]))
+@example("H100 SXM5 80GB", 40, "{label} {gb}GB")
+@example("L40S 48GB", 24, "{gb}GB {label}")
+def test_a_contradicting_memory_never_makes_it_another_card(label: str, gigabytes: int, frame: str) -> None:
+    before = identify(label)
+    found = identify(frame.format(label=label, gb=gigabytes))
+    if found.status == "matched":
+        # A size that the card itself is known by (boards, shares of a nominal size) contradicts nothing.
+        assert found.gpu_id == before.gpu_id
+    else:
+        assert found.status in ("ambiguous", "unknown")
+
+
+@given(labels, st.integers(min_value=1, max_value=400))
+def test_a_contradicting_memory_column_never_makes_it_another_card(label: str, gigabytes: int) -> None:
+    before = identify(label)
+    assume(gigabytes not in _sizes_of(before.model or ""))
+    found = identify(label, context={"vram_gb": gigabytes})
+    assert found.gpu_id in (before.gpu_id, None)
+
+
+@given(
+    st.sampled_from(
+        [
+            "A100",
+            "V100",
+            "A100 SXM4",
+            "Tesla V100",
+            "NVIDIA A100 PCIe",
+            "RTX A2000",
+            "GTX 1060",
+            "RTX 4060 Ti",
+        ]
+    ),
+    counts,
+)
+def test_a_model_of_several_memories_alone_is_never_matched(label: str, count: int) -> None:
+    found = identify(f"{count}x {label}")
+    assert found.status == "ambiguous"
+    assert len(found.candidates) > 1
+
+
+@settings(max_examples=300)
+@given(st.text(max_size=60))
+def test_any_text_is_answered(text: str) -> None:
+    found = identify(text)
+    assert (found.gpu_id is not None) == (found.status == "matched")
+
+
+@given(st.sampled_from(sorted(card.gpu_id for card in catalog.cards())))
+def test_a_gpu_id_reads_as_the_card_it_names_or_stays_open(gpu_id: str) -> None:
+    found = identify(gpu_id)
+    named = catalog.card_by_id()[gpu_id]
+    if found.status == "matched":
+        assert (found.model, found.memory_gb) == (named.model, named.memory_gb)
+    else:
+        assert found.status == "ambiguous"
+
+
+@given(labels, counts, st.integers(min_value=1, max_value=16))
+def test_a_count_that_contradicts_the_label_is_never_matched(label: str, stated: int, count: int) -> None:
+    assume(abs(stated - count) > 0.15 * max(stated, count))
+    assert identify(f"{stated}x {label}", gpu_count=count).status == "ambiguous"
