@@ -162,6 +162,8 @@ SELECT
         CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
         CASE WHEN j.lora_rank IS NULL AND coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN 'lora_rank 16' END,
         CASE WHEN j.tokens IS NOT NULL AND j.examples IS NOT NULL THEN 'examples not used, tokens is given' END,
+        CASE WHEN coalesce(j.seq_len, 2048) > m.max_context THEN
+            'sequences longer than the ' || m.max_context || ' tokens the model was made for' END,
         'ignored columns: ' || nullif(j._ignored, '')
     ) AS job_assumptions
 FROM _job_named AS j

@@ -29,6 +29,7 @@ BREAKAGES = {
     "prices_do_not_jump": "UPDATE main.price_changes SET change_share = 9",
     "ranked_prices_are_in_force": "UPDATE main.rentals SET price_age_days = 30",
     "ranks_count_up": "UPDATE main.cheapest_gpu_per_workload SET rank = rank + 1",
+    "sequences_suit_the_model": "UPDATE main.models SET max_context = 1024",
     "sources_are_not_stale": "UPDATE main.source_health SET state = 'stale'",
     "totals_are_the_sum_of_their_parts": "UPDATE main.cheapest_gpu_per_workload SET egress_usd = 99",
     "workloads_can_be_planned": "UPDATE main.workloads SET model = 'nobody'",

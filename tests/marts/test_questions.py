@@ -101,6 +101,15 @@ def test_defaults_and_ignored_columns_are_named(published: duckdb.DuckDBPyConnec
         assert said in row["assumptions"]
 
 
+def test_sequences_beyond_the_model_are_named(published: duckdb.DuckDBPyConnection) -> None:
+    row = rows_of(
+        published,
+        """WITH asked AS (SELECT 'llama-2-7b' AS model, 1e7 AS tokens, 8192 AS seq_len)
+           FROM cheapest_for('asked') WHERE rank = 1""",
+    )[0]
+    assert "longer than the 4096 tokens" in row["assumptions"]
+
+
 def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBPyConnection) -> None:
     counted = rows_of(
         published,
