@@ -4,7 +4,8 @@ Nothing is guessed: a listing that cannot become a sure price is a reject with i
 GPU is not settled stays an offer without ``gpu_id``; it is counted and kept out of every ranking.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -77,7 +78,7 @@ def build_offers(
         except _NotAnOfferError as problem:
             reject = Reject(reason=problem.reason, detail=problem.detail, raw=_as_raw(row), answer=row.answer)
             built.rejects.append(_rejected(reject, config))
-    built.offers = list(_flag_spot_not_below_on_demand(built.offers))
+    built.offers = list(_flag_spot_not_below_on_demand(_flag_conflicting_prices(built.offers)))
     return built
 
 
@@ -98,6 +99,8 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
     gpu_count = row.gpu_count if row.gpu_count is not None else identity.gpu_count
     if gpu_count is None:
         raise _NotAnOfferError("gpu_count_unknown", f"nothing says how many GPUs {row.raw_label!r} has")
+    if gpu_count <= 0:
+        raise _NotAnOfferError("gpu_count_unknown", f"{row.raw_label!r} is said to have {gpu_count:g} GPUs")
     if identity.rule == "count_contradicted":
         raise _NotAnOfferError("gpu_count_contradicted", f"{row.raw_label!r} cannot have {gpu_count:g} GPUs")
     usd, rate = _usd_per_hour(row, gpu_count, rates)
@@ -189,9 +192,13 @@ def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: Source
         )
 
 
+_PROVENANCE = {"observed_at", "source_url", "capture_sha256"}
+_PRICES = {"native_price", "usd_per_hour", "usd_per_gpu_hour"}
+
+
 def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
     """The same machine twice at the same price is one offer; marketplace asks may well look alike."""
-    key = tuple(offer.model_dump(exclude={"observed_at", "source_url", "capture_sha256"}).values())
+    key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
     if key in seen and not _is_marketplace(offer):
         raise _NotAnOfferError("duplicate", f"{offer.raw_label!r} stands twice with the same price")
     seen.add(key)
@@ -199,6 +206,18 @@ def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
 
 def _is_marketplace(offer: Offer) -> bool:
     return (offer.tier or "").startswith("marketplace")
+
+
+def _flag_conflicting_prices(offers: Sequence[Offer]) -> list[Offer]:
+    """Two prices for what is alike in every respect: one of them is wrong, and nothing says which."""
+    keys = [tuple(offer.model_dump(exclude=_PROVENANCE | _PRICES).values()) for offer in offers]
+    counts = Counter(keys)
+    return [
+        offer.model_copy(update={"flag_reason": "conflicting_prices"})
+        if counts[key] > 1 and not offer.flag_reason and not _is_marketplace(offer)
+        else offer
+        for offer, key in zip(offers, keys, strict=True)
+    ]
 
 
 def _flag_spot_not_below_on_demand(offers: list[Offer]) -> Iterator[Offer]:
