@@ -1,5 +1,8 @@
 """Parts of the client that are clearest by themselves."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -7,7 +10,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.capture.client import _retry_after_seconds, user_agent
+from pipeline.capture.archive import Archive
+from pipeline.capture.client import (
+    Client,
+    Fetched,
+    Limits,
+    ReplayServer,
+    Rules,
+    _retry_after_seconds,
+    user_agent,
+)
+from pipeline.capture.fetch import capture_source
+from pipeline.capture.outcome import OutcomeCode
+from pipeline.capture.secrets import Secrets, WatchedEnvironment
+from pipeline.sources.base import Request
+
+from .conftest import DAY, FAST, module, source
+from .site import Reply, Site
+
+ACME = "prices.acme.example"
+
+
+def rules(**facts: object) -> Rules:
+    return Rules(
+        **{
+            "source": "acme",
+            "allowed_hosts": frozenset({ACME}),
+            "secrets": Secrets(WatchedEnvironment({}), frozenset()),
+            "deadline": time.monotonic() + 60,
+            "body_bytes": 1000,
+            **facts,
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,3 +82,56 @@ def test_whatever_stands_in_retry_after(header: str) -> None:
 def test_the_user_agent_can_stand_in_a_header() -> None:
     assert user_agent().isascii()
     assert user_agent().startswith("gpufare/")
+
+
+def test_threads_that_ask_one_host_take_turns(site: Site) -> None:
+    def slowly(asked, handler):
+        threading.Event().wait(0.02)
+        return Reply(200, b"{}")
+
+    site.route(ACME, "/gpus", slowly)
+    with (
+        Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        asked = [pool.submit(client.fetch, Request(f"https://{ACME}/gpus"), rules()) for _ in range(4)]
+    assert [each.result().code for each in asked] == [OutcomeCode.OK] * 4
+    assert site.most_at_once[ACME] == 1
+
+
+def test_a_host_has_its_rest_between_requests() -> None:
+    with Client() as client:
+        with client._turn(ACME, rules(spacing_seconds=0.2)):
+            ended = time.monotonic()
+        with client._turn("another.example", rules()):
+            pass
+        with client._turn(ACME, rules()):
+            assert time.monotonic() - ended >= 0.2
+
+
+def test_a_rest_that_outlasts_the_source_ends_it() -> None:
+    with Client() as client:
+        with client._turn(ACME, rules(spacing_seconds=3600)):
+            pass
+        fetched = client.fetch(Request(f"https://{ACME}/gpus"), rules())
+    assert fetched.code is OutcomeCode.SOURCE_TIMEOUT
+
+
+@pytest.mark.parametrize(("own", "wished", "kept"), [(1, 7, 7), (9, 7, 9)])
+def test_the_longer_of_two_pauses_is_kept(
+    site: Site, archive: Archive, own: float, wished: float, kept: float
+) -> None:
+    """The source's own spacing, and the crawl delay that robots.txt wishes."""
+    spacings = {}
+
+    class Noting(Client):
+        def fetch(self, request: Request, rules: Rules) -> Fetched:
+            spacings[request.url] = rules.spacing_seconds
+            return super().fetch(request, rules)
+
+    site.say(ACME, "/robots.txt", Reply(200, f"User-agent: *\nCrawl-delay: {wished}".encode()))
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    with Noting(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        config = source(spacing_seconds=own)
+        capture_source(config, module(), environment={}, day=DAY, archive=archive, client=client)
+    assert spacings[f"https://{ACME}/gpus"] == kept

@@ -1,6 +1,7 @@
 """Unpacking bodies within a limit."""
 
 import gzip
+import tracemalloc
 import zlib
 
 import pytest
@@ -50,10 +51,17 @@ def test_one_byte_over_the_limit_is_too_much(encoding: str) -> None:
 
 
 def test_a_bomb_is_not_unpacked_beyond_the_limit() -> None:
+    bomb = gzip.compress(bytes(2**24))
     decoder = BoundedDecoder("gzip", limit=10_000)
-    with pytest.raises(TooMuchError):
-        decoder.feed(gzip.compress(bytes(2**24)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooMuchError):
+            decoder.feed(bomb)
+        _, most_bytes_held = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     assert len(decoder.body) == 10_000
+    assert most_bytes_held < 2**20
 
 
 @pytest.mark.parametrize("packed", [b"not gzip at all", gzip.compress(TEXT)[:10] + b"\xff" * 30])

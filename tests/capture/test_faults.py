@@ -59,6 +59,13 @@ def sends_200_mb(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"x" * MIB)
 
 
+def pads_without_end(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
+    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-encoding: gzip\r\n\r\n"
+    handler.wfile.write(head + gzip.compress(PRICES))
+    for _ in range(200):
+        handler.wfile.write(bytes(MIB))
+
+
 def announces_200_mb(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 209715200\r\n\r\n")
 
@@ -93,6 +100,7 @@ FAULTS: dict[str, tuple[Route, str, int]] = {
     "drips the headers": (drips_headers, "response_timeout", 1),
     "falls silent": (falls_silent, "read_timeout", 3),
     "sends 200 MB": (sends_200_mb, "too_large", 1),
+    "pads without end": (pads_without_end, "too_large", 1),
     "announces 200 MB": (announces_200_mb, "too_large", 1),
     "sends a gzip bomb": (says(Reply(200, BOMB, GZIP)), "decompression_bomb", 1),
     "sends damaged gzip": (says(Reply(200, b"\x1f\x8b\x08\x00no", GZIP)), "bad_encoding", 1),
@@ -196,6 +204,18 @@ def test_a_certificate_that_nobody_trusts(capture: Capturing, monkeypatch: pytes
         assert capture(source(), base_url=secure.base_url).status == "captured"
     finally:
         secure.close()
+
+
+def test_a_drip_over_tls(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = Path(__file__).parent / "untrusted.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    secure = Site(certificate)
+    secure.route(ACME, "/gpus", drips_body)
+    try:
+        outcome = capture(source(), base_url=secure.base_url, response_seconds=0.3)
+    finally:
+        secure.close()
+    assert [r.outcome.value for r in outcome.requests] == ["response_timeout"]
 
 
 def test_no_tls_where_tls_belongs(capture: Capturing, site: Site) -> None:

@@ -371,6 +371,28 @@ def test_a_body_with_a_key_does_not_go_to_another_host(capture: Capturing, site:
     assert site.pages_asked("cdn.acme.example") == []
 
 
+@pytest.mark.parametrize(
+    ("status", "method", "body"),
+    [
+        (301, "GET", b""),
+        (302, "GET", b""),
+        (303, "GET", b""),
+        (307, "POST", b'{"q":1}'),
+        (308, "POST", b'{"q":1}'),
+    ],
+)
+def test_what_becomes_of_a_query_at_a_redirect(
+    capture: Capturing, site: Site, status: int, method: str, body: bytes
+) -> None:
+    site.say(ACME, "/q", Reply(status, b"", {"location": "/there"}))
+    site.say(ACME, "/there", Reply(200, b"{}"))
+    ask = {"url": f"https://{ACME}/q", "method": "POST", "json_body": {"q": 1}}
+    assert capture(source(requests=[ask])).status == "captured"
+    _, second = site.pages_asked()
+    assert (second.method, second.body) == (method, body)
+    assert ("content-type" in second.headers) == (method == "POST")
+
+
 # --- what must not be stored ----------------------------------------------------------------------------
 
 
