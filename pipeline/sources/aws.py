@@ -72,12 +72,21 @@ def _content(answer: Answer) -> tuple[str, Any]:
         body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
         return "on_demand", body["regions"]
+    if rows := _bare_rows(body):
+        return "on_demand", {"": rows}
     config = body.get("config") if isinstance(body, dict) else None
     if isinstance(config, dict) and isinstance(config.get("regions"), list):
         return "spot", config["regions"]
     raise SourceChangedError(
         f"{answer.url}: neither an on-demand list (regions) nor spot prices (config.regions)"
     )
+
+
+def _bare_rows(body: Any) -> dict[str, Any]:
+    """The rows of an on-demand list that came without their envelope: by name, or one after the other."""
+    rows = dict(enumerate(body)) if isinstance(body, list) else body if isinstance(body, dict) else {}
+    is_list = any(isinstance(row, dict) and "Instance Type" in row for row in rows.values())
+    return {str(name): row for name, row in rows.items()} if is_list else {}
 
 
 def _is_gpu(instance_type: Any, config: SourceConfig) -> bool:
@@ -122,33 +131,41 @@ def _read_on_demand(
     regions: Mapping[str, Any], answer: Answer, config: SourceConfig
 ) -> Iterator[Listing | Reject]:
     for name, rows in regions.items():
-        if not isinstance(rows, dict) or not all(isinstance(row, dict) for row in rows.values()):
-            raise SourceChangedError(f"{answer.url}: region {name} holds no rows by name")
-        if rows and not any("Instance Type" in row and "price" in row for row in rows.values()):
+        if not isinstance(rows, dict):
+            yield Reject(reason="unreadable_row", detail=f"{name} holds no rows", raw=rows, answer=answer)
+            continue
+        known = [row for row in rows.values() if isinstance(row, dict)]
+        if rows and not any("Instance Type" in row and "price" in row for row in known):
             raise SourceChangedError(f"{answer.url}: no row of {name} has an Instance Type and a price")
-        for row in rows.values():
+        for key, row in rows.items():
+            if not isinstance(row, dict):
+                yield Reject(reason="unreadable_row", detail=f"no row of {name}", raw=row, answer=answer)
+                continue
             if "Instance Type" in row and not _is_gpu(row["Instance Type"], config):
                 continue
             try:
-                yield _on_demand(row, name, answer, config)
+                yield _on_demand(row, key, name, answer, config)
             except NoPriceError as problem:
                 yield _reject(problem, f"{row.get('Instance Type')} in {name}", row, answer)
 
 
-def _on_demand(row: Mapping[str, Any], region: str, answer: Answer, config: SourceConfig) -> Listing:
+def _on_demand(
+    row: Mapping[str, Any], key: str, region: str, answer: Answer, config: SourceConfig
+) -> Listing:
     if "Instance Type" not in row or "price" not in row:
         raise NoPriceError("missing_field", "a row without an instance type or a price")
     system = row.get("Operating System") or row.get("plc:OperatingSystem")
-    if system != "Linux" and not (system is None and "/Linux/" in unquote(answer.url)):
+    said_around = "/Linux/" in unquote(answer.url) or key.endswith(" Linux")
+    if system != "Linux" and not (system is None and said_around):
         raise NoPriceError("not_linux", f"the operating system is {system!r}")
-    if str(row.get("Pre Installed S/W", "")) not in _PLAIN_SOFTWARE:
+    if str(row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
         raise NoPriceError("software_included", f"with {row['Pre Installed S/W']!r}")
-    location = str(row.get("Location") or region)
+    location = str(row.get("Location") or region or _region_of_url(answer))
     return _listing(
         row["Instance Type"],
         "on_demand",
         price_of(row["price"]),
-        config.settings["regions"].get(location, location),
+        config.settings["regions"].get(location, location) or None,
         answer,
         config,
         vcpus=_leading_number(row.get("vCPU")),
@@ -156,6 +173,12 @@ def _on_demand(row: Mapping[str, Any], region: str, answer: Answer, config: Sour
         local_disk_gb=_disk_gb(row.get("Storage")),
         node_network_gbps=_leading_number(row.get("Network Performance"), "Gigabit"),
     )
+
+
+def _region_of_url(answer: Answer) -> str:
+    """The region's name in the address of an on-demand list, "" where it names none."""
+    found = re.search(r"/([^/]+)/Linux/index\.json$", unquote(answer.url))
+    return found[1] if found else ""
 
 
 def _leading_number(text: Any, unit: str = "") -> float | None:

@@ -40,7 +40,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     """Every Linux price of a GPU size. Raises SourceChangedError when no item has the mandatory fields."""
     gpu_items = 0
     for answer in answers:
-        items = items_of(answer, "Items")
+        items, currency = items_of(answer, "Items"), _currency(answer, config)
         if items and not any(all(name in item for name in _MANDATORY) for item in items):
             raise SourceChangedError(f"{answer.url}: no item has all of {', '.join(_MANDATORY)}")
         for item in items:
@@ -48,7 +48,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
                 continue
             gpu_items += 1
             try:
-                yield _listing(item, answer, config)
+                yield _listing(item, currency, answer, config)
             except NoPriceError as problem:
                 detail = f"{item['armSkuName']} in {item.get('armRegionName')}: {problem}"
                 yield Reject(reason=problem.reason, detail=detail, raw=item, answer=answer)
@@ -56,7 +56,13 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
         raise SourceChangedError("no item of a GPU size in any answer of Azure")
 
 
-def _listing(item: Mapping[str, Any], answer: Answer, config: SourceConfig) -> Listing:
+def _currency(answer: Answer, config: SourceConfig) -> str:
+    """The currency of items that do not name theirs."""
+    body = answer.json()
+    return str(body.get("BillingCurrency") or config.currency) if isinstance(body, dict) else config.currency
+
+
+def _listing(item: Mapping[str, Any], currency: str, answer: Answer, config: SourceConfig) -> Listing:
     missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
     if missing:
         raise NoPriceError("missing_field", f"without {', '.join(missing)}")
@@ -71,7 +77,7 @@ def _listing(item: Mapping[str, Any], answer: Answer, config: SourceConfig) -> L
         gpu_count=None,
         price_kind="reserved" if term_days else "spot" if _is_spot(item) else "on_demand",
         native_price=price_of(item["retailPrice"]),
-        native_currency=str(item.get("currencyCode") or config.currency),
+        native_currency=str(item.get("currencyCode") or currency),
         native_unit="instance_term" if term_days else "instance_hour",
         answer=answer,
         term_days=term_days,

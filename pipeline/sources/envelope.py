@@ -17,9 +17,10 @@ def items_of(answer: Answer, *names: str) -> list[dict[str, Any]]:
         body = held[0] if len(held) == 1 else None
     if not isinstance(body, list):
         raise SourceChangedError(f"{answer.url}: the answer has no list under {' or '.join(names)}")
-    if not all(isinstance(item, dict) for item in body):
+    objects = [item for item in body if isinstance(item, dict)]
+    if body and not objects:
         raise SourceChangedError(f"{answer.url}: the list under {' or '.join(names)} is not one of objects")
-    return body
+    return objects
 
 
 def object_in(item: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.sources.base import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import object_in
 from pipeline.sources.prices import NoPriceError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, squeeze, whole_number
 
@@ -78,8 +79,7 @@ def _listing(addon: dict[str, Any], currency: str | None, answer: Answer) -> Lis
         raise _RowError("incomplete_row", "the GPU has no model")
     vram_gb = _technical(addon, "gpu", "memory")
     per_gpu = optional_number(vram_gb.get("size")) if isinstance(vram_gb, dict) else None
-    tags = (addon.get("blobs") or {}).get("tags") or []
-    coming = "coming_soon" in tags
+    coming = "coming_soon" in str(object_in(addon, "blobs").get("tags"))
     return Listing(
         raw_label=model,
         instance_type=flavor,
@@ -168,11 +168,8 @@ def _currency(pricing: dict[str, Any], currency: str | None) -> str:
 
 
 def _inside(addon: dict[str, Any], group: str, name: str) -> Any:
-    blobs = addon.get("blobs")
-    value = blobs.get(group) if isinstance(blobs, dict) else None
-    return value.get(name) if isinstance(value, dict) else None
+    return object_in(object_in(addon, "blobs"), group).get(name)
 
 
 def _technical(addon: dict[str, Any], group: str, name: str) -> Any:
-    value = _inside(addon, "technical", group)
-    return value.get(name) if isinstance(value, dict) else None
+    return object_in(object_in(object_in(addon, "blobs"), "technical"), group).get(name)

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig, configs
-from pipeline.sources.envelope import items_of
+from pipeline.sources.envelope import items_of, object_in
 from pipeline.sources.prices import NoPriceError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, whole_number
 
@@ -59,12 +59,13 @@ def _offers(answer: Answer) -> list[dict[str, Any]]:
 
 def _read_offer(offer: dict[str, Any], answer: Answer, config: SourceConfig) -> Listing | Reject:
     name = f"{offer.get('provider')} {offer.get('cloudId')}"
-    held = offer.get("prices")
-    prices = held if isinstance(held, dict) else {}
+    prices = object_in(offer, "prices")
     on_demand = prices.get("onDemand")
     try:
         price = price_of(on_demand if on_demand is not None else prices.get("communityPrice"))
-        label, gpu_count = str(offer["gpuType"]), whole_number(offer["gpuCount"])
+        label, gpu_count = offer["gpuType"], whole_number(offer["gpuCount"])
+        if not isinstance(label, str) or not label or gpu_count < 1:
+            raise UnreadableError(f"{gpu_count} of {label!r}")
     except NoPriceError as error:
         return Reject(reason=error.reason, detail=f"{name}: {error}", raw=offer, answer=answer)
     except (KeyError, UnreadableError) as error:
@@ -76,7 +77,7 @@ def _read_offer(offer: dict[str, Any], answer: Answer, config: SourceConfig) -> 
         gpu_count=gpu_count,
         price_kind="spot" if offer.get("isSpot") is True else "on_demand",
         native_price=price,
-        native_currency=prices.get("currency") or config.currency,
+        native_currency=str(prices.get("currency") or config.currency),
         native_unit="instance_hour",
         answer=answer,
         context={"form_factor": str(offer["socket"])} if offer.get("socket") else {},

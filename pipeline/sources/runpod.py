@@ -62,9 +62,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
         if gpus is None:
             refusals.append(answer)
             continue
-        memory = {gpu["id"]: gpu.get("memoryInGb") for gpu in gpus}
+        memory = {gpu["id"]: gpu.get("memoryInGb") for gpu in gpus if _has_id(gpu)}
         for gpu in gpus:
-            yield from _read_gpu(gpu, memory, answer, config)
+            if _has_id(gpu):
+                yield from _read_gpu(gpu, memory, answer, config)
+            else:
+                yield Reject(reason="missing_field", detail="a GPU type without id", raw=gpu, answer=answer)
     if len(refusals) == len(answers):
         told = "; ".join(str(_object(answer).get("errors"))[:300] for answer in refusals)
         raise SourceChangedError(f"RunPod answered no GPU types: {told or 'no answer'}")
@@ -82,9 +85,9 @@ def _gpu_types(answer: Answer) -> list[dict[str, Any]] | None:
     gpus = held.get("gpuTypes") if isinstance(held, dict) else None
     if gpus is None and "errors" in body:
         return None
-    if not isinstance(gpus, list) or not gpus or not all(map(_has_id, gpus)):
+    if not isinstance(gpus, list) or not any(map(_has_id, gpus)):
         raise SourceChangedError(f"{answer.url}: data.gpuTypes is not a list of GPU types with ids")
-    if not any(name in gpu for gpu in gpus for name in _PRICE_FIELDS):
+    if not any(name in gpu for gpu in gpus if _has_id(gpu) for name in _PRICE_FIELDS):
         raise SourceChangedError(f"{answer.url}: no GPU type has any of the price fields")
     return gpus
 

@@ -62,11 +62,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 def _servers(answer: Answer) -> dict[str, dict[str, Any]]:
     body = answer.json()
-    servers = body.get("servers") if isinstance(body, dict) else None
-    if not isinstance(servers, dict) or not all(isinstance(server, dict) for server in servers.values()):
+    held = body.get("servers", body) if isinstance(body, dict) else None
+    if not isinstance(held, dict):
         raise SourceChangedError(f"{answer.url}: the answer has no servers by name")
+    servers = {name: server for name, server in held.items() if isinstance(server, dict)}
     known = [server for server in servers.values() if "availability" in server or "gpu" in server]
-    if servers and not known:
+    if held and not known:
         raise SourceChangedError(f"{answer.url}: the servers have neither a GPU count nor an availability")
     return servers
 

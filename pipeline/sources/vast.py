@@ -4,12 +4,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
+from pipeline.sources.prices import optional_number
 from pipeline.sources.text import UnreadableError, number, whole_number
 
 _ADDRESS_FIELD = rb'"public_ipaddr"\s*:\s*(?:"[^"]*"?|null)\s*'
@@ -57,10 +59,11 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
         rental_type = (_query_of(answer) or {}).get("type")
         for ask in items_of(answer, "offers"):
             asks += 1
-            if ask.get("resource_type", "gpu") != "gpu":
+            if ask.get("resource_type") not in (None, "gpu"):
                 continue
             kind = _kind(ask, rental_type)
-            key = (ask.get("id", f"unnamed {asks}"), kind)
+            ask_id = ask.get("id")
+            key = (str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {asks}", kind)
             if key in seen:
                 yield _reject("duplicate_ask", f"ask {key[0]} was shown by an earlier search", ask, answer)
             else:
@@ -90,25 +93,32 @@ def _read_ask(ask: dict[str, Any], kind: PriceKind, answer: Answer) -> Listing |
             return _reject("zero_price", f"{price_field} is {price}", ask, answer)
         return Listing(
             raw_label=str(ask["gpu_name"]),
-            gpu_count=whole_number(ask["num_gpus"]),
+            gpu_count=_count(ask["num_gpus"]),
             price_kind=kind,
             native_price=price,
             native_currency="USD",
             native_unit="instance_hour",
             answer=answer,
-            context={} if ask.get("gpu_ram") is None else {"gpu_ram_mib": number(ask["gpu_ram"])},
+            context={"gpu_ram_mib": ram} if (ram := optional_number(ask.get("gpu_ram"))) else {},
             region=_region(ask.get("geolocation")),
             available=_available(ask),
             tier=_tier(ask),
-            interconnect="nvlink" if _float(ask.get("bw_nvlink")) else None,
-            vcpus=_float(ask.get("cpu_cores_effective")),
-            local_disk_gb=_float(ask.get("disk_space")),
-            storage_usd_per_gb_month=_optional(ask.get("storage_cost")),
-            egress_usd_per_gb=_optional(ask.get("inet_up_cost")),
-            reliability=_float(ask.get("reliability2", ask.get("reliability"))),
+            interconnect="nvlink" if optional_number(ask.get("bw_nvlink")) else None,
+            vcpus=optional_number(ask.get("cpu_cores_effective")),
+            local_disk_gb=optional_number(ask.get("disk_space")),
+            storage_usd_per_gb_month=_usd(ask.get("storage_cost")),
+            egress_usd_per_gb=_usd(ask.get("inet_up_cost")),
+            reliability=optional_number(ask.get("reliability2") or ask.get("reliability")),
         )
     except UnreadableError as error:
         return _reject("unreadable", str(error), ask, answer)
+
+
+def _count(value: Any) -> int:
+    count = whole_number(value)
+    if count < 1:
+        raise UnreadableError(f"num_gpus is {count}")
+    return count
 
 
 def _reject(reason: str, detail: str, ask: dict[str, Any], answer: Answer) -> Reject:
@@ -136,12 +146,11 @@ def _available(ask: dict[str, Any]) -> bool | None:
     return ask.get("rentable", True) is True and ask.get("rented", False) is not True
 
 
-def _optional(value: Any) -> Any:
-    return None if value is None else number(value)
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(number(value))
+def _usd(value: Any) -> Decimal | None:
+    try:
+        return None if value is None else number(value)
+    except UnreadableError:
+        return None
 
 
 def _search(config: SourceConfig, filters: dict[str, Any], rental_type: str, order: str) -> Request:

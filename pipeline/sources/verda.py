@@ -102,6 +102,8 @@ def _sort(answers: Sequence[Answer]) -> _Answers:
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
                 continue
             if any("instance_type" in item for item in items):
+                if not any("price_per_hour" in item for item in items):
+                    raise SourceChangedError(f"{answer.url}: no instance type has a price_per_hour")
                 found.types.append((answer, items))
             elif any("availabilities" in item for item in items):
                 kind: PriceKind = "spot" if "is_spot=true" in answer.url.lower() else "on_demand"
@@ -138,7 +140,7 @@ def _locations_by_type(items: list[dict[str, Any]], answer: Answer) -> dict[str,
     for item in items:
         try:
             for instance_type in item["availabilities"]:
-                free.setdefault(instance_type, []).append(item["location_code"])
+                free.setdefault(str(instance_type), []).append(str(item["location_code"]))
         except (KeyError, TypeError) as error:
             raise SourceChangedError(f"{answer.url}: a location's availability cannot be read") from error
     return free
@@ -157,8 +159,6 @@ def _instance_type(
         return
     if machine is None:
         return
-    if "price_per_hour" not in item:
-        raise SourceChangedError(f"{answer.url}: {machine.instance_type} has no price_per_hour")
     on_demand = None
     for name, kind, tier, expected in API_PRICES:
         try:

@@ -48,7 +48,10 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     """
     found = False
     for answer in answers:
-        for plan in items_of(answer, "plans", "plans_metal"):
+        plans = items_of(answer, "plans", "plans_metal")
+        if plans and not any("hourly_cost" in plan for plan in plans):
+            raise SourceChangedError(f"{answer.url}: no plan has an hourly_cost")
+        for plan in plans:
             for row in _plan(plan, answer, config):
                 found = True
                 yield row
@@ -102,8 +105,6 @@ def _offers(
     gpu_count: float | None,
     context: dict[str, float],
 ) -> Iterator[Listing | Reject]:
-    if "hourly_cost" not in plan:
-        raise SourceChangedError(f"{answer.url}: the plan {plan['id']} has no hourly_cost")
     for name, kind, deployable in PRICES:
         if kind == "spot" and plan.get(name) is None:
             continue

@@ -238,3 +238,25 @@ def test_the_bulk_list_is_read_in_bounded_memory():
 def test_another_shape_is_a_clear_failure(body):
     with pytest.raises(SourceChangedError):
         read("aws", answer(body))
+
+
+ROW = {"Instance Type": "p5.48xlarge", "price": "55.0400000000", "Location": "US West (Oregon)"}
+
+
+def test_rows_without_their_envelope_are_read_too():
+    keyed = {"p5 48xlarge US West Oregon Linux": ROW, "lastUpdated": "2026-10-01"}
+    listings, rejects = read("aws", answer(keyed))
+    assert [(row.instance_type, str(row.native_price), row.region) for row in listings] == [
+        ("p5.48xlarge", "55.0400000000", "us-west-2")
+    ]
+    assert [reject.reason for reject in rejects] == ["unreadable_row"]
+    bare = {key: value for key, value in ROW.items() if key != "Location"} | {"Operating System": "Linux"}
+    listings, _ = read("aws", answer([bare]))
+    assert [row.region for row in listings] == [None]
+    named = answer([bare], url="https://b0.p.awsstatic.com/x/Asia%20Pacific%20(Tokyo)/Linux/index.json")
+    assert [row.region for row in read("aws", named)[0]] == ["ap-northeast-1"]
+
+
+def test_software_left_open_is_none():
+    regions = {"US West (Oregon)": {"p5 48xlarge Linux": ROW | {"Pre Installed S/W": None}}}
+    assert len(read("aws", answer({"regions": regions}))[0]) == 1

@@ -141,3 +141,18 @@ def test_other_sizes_are_skipped():
 def test_another_shape_is_a_clear_failure(body):
     with pytest.raises(SourceChangedError):
         read("azure", answer(body))
+
+
+def test_items_that_name_no_currency_have_that_of_their_envelope():
+    item = {
+        "armSkuName": "Standard_ND96isr_H100_v5",
+        "armRegionName": "westeurope",
+        "retailPrice": 90.5,
+        "unitOfMeasure": "1 Hour",
+        "meterName": "ND96isrH100v5",
+        "productName": "Virtual Machines NDsr H100 v5 Series",
+        "type": "Consumption",
+    }
+    listings, _ = read("azure", answer({"BillingCurrency": "EUR", "Items": [item, None]}))
+    assert [row.native_currency for row in listings] == ["EUR"]
+    assert [row.native_currency for row in read("azure", answer([item]))[0]] == ["USD"]

@@ -156,3 +156,11 @@ def test_several_running_prices_are_not_chosen_between():
 def test_another_shape_fails_the_source(body):
     with pytest.raises(SourceChangedError):
         read("ovh", answer(body))
+
+
+def test_odd_tags_cost_no_offer() -> None:
+    addon = json.loads(page("ovh", "catalogue_fr.json"))["addons"]
+    gpu = next(a for a in addon if a["planCode"] == "h100-380.consumption")
+    odd = gpu | {"blobs": gpu["blobs"] | {"tags": 5}}
+    listings, _ = read("ovh", answer({"locale": {"currencyCode": "EUR"}, "addons": [odd]}))
+    assert [row.instance_type for row in listings] == ["h100-380"]

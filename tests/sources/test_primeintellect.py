@@ -117,3 +117,13 @@ def test_pages_are_asked_with_the_key_until_the_last() -> None:
     assert second.headers == {"Authorization": "Bearer ${PRIME_API_KEY}"}
     assert next_requests(answer({"items": [OFFER], "totalCount": 150}, second.url), config) == []
     assert next_requests(answer([OFFER], URL), config) == []
+
+
+def test_an_offer_with_no_gpus_or_an_odd_name_is_a_reject():
+    good = {"gpuType": "H100_80GB", "gpuCount": 1, "prices": {"onDemand": 2.5}}
+    listings, rejects = read(
+        "primeintellect",
+        answer({"items": [good, good | {"gpuCount": 0}, good | {"gpuType": 7}, good | {"prices": 3}]}),
+    )
+    assert len(listings) == 1
+    assert [reject.reason for reject in rejects] == ["missing_field", "missing_field", "not_offered"]

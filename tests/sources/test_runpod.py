@@ -157,3 +157,10 @@ def test_a_refused_query_is_asked_again_shorter():
     assert next_requests(envelope(gpu(securePrice=3.49)), config) == []
     listings, _ = read("runpod", refused, envelope(gpu(securePrice=3.49)))
     assert len(listings) == 1
+
+
+def test_a_gpu_type_without_id_does_not_take_the_others_along():
+    named = {"id": "NVIDIA L4", "memoryInGb": 24, "securePrice": 0.44}
+    listings, rejects = read("runpod", answer([{"securePrice": 1}, named]))
+    assert [row.raw_label for row in listings] == ["NVIDIA L4"]
+    assert [reject.reason for reject in rejects] == ["missing_field"]

@@ -126,3 +126,9 @@ def test_paging():
 def test_another_shape_is_a_clear_failure(body):
     with pytest.raises(SourceChangedError):
         read("scaleway", answer(body, url=ZONE))
+
+
+def test_servers_without_their_envelope_are_read_too():
+    server = {"gpu": 1, "gpu_info": {"gpu_name": "L4", "gpu_memory": 25769803776}, "hourly_price": 0.7875}
+    listings, _ = read("scaleway", answer({"L4-1-24G": server, "note": "odd"}))
+    assert [(row.instance_type, str(row.native_price)) for row in listings] == [("L4-1-24G", "0.7875")]

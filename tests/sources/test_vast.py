@@ -156,3 +156,14 @@ def test_full_reply_is_asked_again_per_count_and_then_from_the_dear_end() -> Non
     assert source.next_requests(Answer(dear.url, reply.body, reply.observed_at, ""), config) == []
     short = Answer(first[0].url, json.dumps({"offers": full[:63]}).encode(), reply.observed_at, "")
     assert source.next_requests(short, config) == []
+
+
+def test_optional_fields_that_cannot_be_read_cost_no_ask():
+    ask = {"id": None, "gpu_name": "L40S", "num_gpus": 1, "dph_total": 0.6, "resource_type": None}
+    odd = ask | {"gpu_ram": "?", "storage_cost": "free", "reliability2": None, "reliability": 0.9}
+    listings, rejects = read("vast", answer({"offers": [ask, odd, ask | {"num_gpus": 0}]}))
+    assert [(row.context, row.storage_usd_per_gb_month, row.reliability) for row in listings] == [
+        ({}, None, None),
+        ({}, None, 0.9),
+    ]
+    assert [reject.reason for reject in rejects] == ["unreadable"]

@@ -191,3 +191,11 @@ def test_doubtful_offers_of_the_page_are_rejects(bad, reason):
 def test_another_shape_fails_the_source(body):
     with pytest.raises(SourceChangedError):
         read("verda", answer(body))
+
+
+def test_a_machine_without_a_price_does_not_take_the_others_along():
+    one = {"instance_type": "1L40S.20V", "gpu": {"description": "1x L40S 48GB", "number_of_gpus": 1}}
+    two = one | {"instance_type": "1L40S.22V", "price_per_hour": "1.10"}
+    listings, rejects = read("verda", answer([one, two]))
+    assert [row.instance_type for row in listings] == ["1L40S.22V"]
+    assert {reject.reason for reject in rejects} == {"not_offered"}

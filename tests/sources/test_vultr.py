@@ -138,3 +138,10 @@ def test_next_page_keeps_the_query():
 def test_another_shape_fails_the_source(body):
     with pytest.raises(SourceChangedError):
         read("vultr", answer(body))
+
+
+def test_a_plan_without_a_price_does_not_take_the_others_along():
+    plan = {"id": "vcg-l40s-16c-180g-48vram", "type": "vcg", "gpu_type": "NVIDIA_L40S", "gpu_vram_gb": 48}
+    listings, rejects = read("vultr", answer({"plans": [plan, plan | {"hourly_cost": 1.671}]}))
+    assert [str(row.native_price) for row in listings] == ["1.671"]
+    assert [reject.reason for reject in rejects] == ["not_offered"]
