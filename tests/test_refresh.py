@@ -16,7 +16,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.replay import serve_pages
 from pipeline.offers.records import Records
 from pipeline.refresh import RefreshError, RefreshReport, refresh
-from pipeline.settings import Home
+from pipeline.settings import SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
 
@@ -155,12 +155,20 @@ def test_a_refresh_of_the_same_day_again_gives_the_same_answers(home: Home, tmp_
 
 
 def test_an_open_reader_and_new_readers_see_whole_files_during_refreshes(home: Home, tmp_path: Path) -> None:
-    """A second process asks all the time while the file is swapped: no error, no half state."""
+    """A second process runs the examples of the README all the time while the file is swapped: no error, no
+    half state, and a reader that stays open keeps what it opened."""
     with edited_pages(tmp_path) as pages:
         run(home, pages, sources=FEW)
         stop = tmp_path / "stop"
         asking = subprocess.Popen(
-            [sys.executable, "-c", _ASK_UNTIL_STOPPED, str(home.published), str(stop)],
+            [
+                sys.executable,
+                "-c",
+                _ASK_UNTIL_STOPPED,
+                str(home.published),
+                str(stop),
+                str(SQL_DIR / "examples"),
+            ],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -178,10 +186,11 @@ def test_an_open_reader_and_new_readers_see_whole_files_during_refreshes(home: H
 
 
 _ASK_UNTIL_STOPPED = """
-import json, sys, time
+import itertools, json, sys
 from pathlib import Path
 from pipeline.warehouse.query import ask, reader
-published, stop = map(Path, sys.argv[1:])
+published, stop, folder = map(Path, sys.argv[1:])
+examples = itertools.cycle(path.read_text() for path in sorted(folder.glob("*.sql")))
 ranked = "(SELECT count(*) FROM main.cheapest_gpu_per_workload) > 0"
 whole = f"SELECT as_of_day::VARCHAR, {ranked} FROM main.publication"
 errors, days, answers, kept = [], set(), 0, set()
@@ -191,13 +200,13 @@ with reader(published) as open_one:
             kept.add(ask(open_one, whole).rows[0][0])
             with reader(published) as fresh:
                 day, ranked = ask(fresh, whole).rows[0]
+                ask(fresh, next(examples))
             days.add(day)
             answers += 1
             if not ranked:
                 errors.append(f"half a file of {day}")
         except Exception as error:
             errors.append(repr(error))
-        time.sleep(0.01)
 told = {"errors": errors, "days": sorted(days), "answers": answers, "open_reader_days": sorted(kept)}
 print(json.dumps(told))
 """
