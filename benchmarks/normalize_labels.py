@@ -2,7 +2,8 @@
 
 The labels are all different and the caches start empty, as at the start of a refresh; a second pass over
 the same labels shows what repetition is worth, and a pass with every cache emptied before each label shows
-the worst case, in which no word has been met before. Seconds are the processor's: one core, whatever else runs.
+the worst case, in which no word has been met before. Seconds are the processor's: one core, whatever else
+runs.
 """
 
 import itertools
@@ -15,9 +16,10 @@ from pipeline.offers.gpu_labels import identify
 from pipeline.offers.labels.identify import forget
 
 MODELS = [
-    "H100", "H200", "B200", "B300", "A100", "A10G", "A40", "L4", "L40S", "T4", "V100", "GH200", "MI300X", "MI325X",
-    "RTX 4090", "RTX 3090 Ti", "RTX 4070 Ti SUPER", "RTX A6000", "RTX 6000 Ada", "RTX PRO 6000", "GTX 1080 Ti",
-    "RX 7900 XTX", "Quadro RTX 8000", "Radeon Pro W7900", "RTX 5090", "RTX A4000", "Tesla P40", "GB200 NVL72",
+    "H100", "H200", "B200", "B300", "A100", "A10G", "A40", "L4", "L40S", "T4", "V100", "GH200", "MI300X",
+    "MI325X", "RTX 4090", "RTX 3090 Ti", "RTX 4070 Ti SUPER", "RTX A6000", "RTX 6000 Ada", "RTX PRO 6000",
+    "GTX 1080 Ti", "RX 7900 XTX", "Quadro RTX 8000", "Radeon Pro W7900", "RTX 5090", "RTX A4000",
+    "Tesla P40", "GB200 NVL72",
 ]  # fmt: skip
 FORMS = ["", "SXM5", "SXM4", "PCIe", "NVL", "SXM", "NVLink"]
 MEMORIES = ["", "80GB", "40 GB", "24G", "48GB", "141GB", "180 GB", "96GiB"]
@@ -44,7 +46,7 @@ def distinct_labels(count: int) -> list[str]:
         words = " ".join(word for word in (model, form, memory) if word)
         labels.add(number + (vendor + words).replace(" ", separator) + tail)
     chosen = sorted(labels)
-    random.Random(7).shuffle(chosen)  # noqa: S311
+    random.Random(7).shuffle(chosen)
     if len(chosen) < count:
         sys.exit(f"only {len(chosen)} different labels can be made; ask for fewer than {count}")
     return chosen[:count]

@@ -178,7 +178,9 @@ def test_every_measured_fact_has_a_row_and_every_run_its_gpu() -> None:
         facts = list(csv.DictReader(file))
     assert len(facts) <= len(FULL)
     columns = ("memory_gb", "bandwidth_gb_s", "fp16_dense_tflops", "tdp_w")
-    known = {tuple(row[column] for column in columns) for row in ROWS if all(row[column] for column in columns)}
+    known = {
+        tuple(row[column] for column in columns) for row in ROWS if all(row[column] for column in columns)
+    }
     missing = [
         fact["gpu"]
         for fact in facts
@@ -218,7 +220,7 @@ def _read(label: str):  # type: ignore[no-untyped-def]
     return read_label(label)
 
 
-def test_a_machine_family_that_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_family_that_cannot_be_read_is_told() -> None:
     broken = {"provider": "", "pattern": "a(", "gpu": "L4", "gpu_count": "", "sizes": "", "source": "x"}
-    with pytest.raises(catalog.LabelCatalogError, match="instance_types.csv"):
+    with pytest.raises(catalog.LabelCatalogError, match=r"instance_types\.csv"):
         instances.read_family(broken)

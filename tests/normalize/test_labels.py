@@ -94,7 +94,7 @@ def test_no_rule_contains_a_whole_label_of_the_sample() -> None:
 @pytest.fixture
 def without_provider_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The normalizer without what it knows of any provider by name: a new provider's view."""
-    monkeypatch.setattr(habits, "of_label", lambda provider, reseller_of: ())
+    monkeypatch.setattr(habits, "of_label", lambda provider, reseller_of: habits.NO_HABITS)
     monkeypatch.setattr(instances, "_index", lambda provider, index=instances._index: index(""))
     identify_module.forget()
     yield

@@ -108,7 +108,8 @@ class Spelling:
 # Brands that a name is understood without, so that they may be missing or stand anywhere.
 BRANDS = frozenset({"nvidia", "nvda", "amd", "intel", "geforce", "tesla", "radeon", "instinct"})
 
-_OPTIONAL = frozenset({"rtx", "quadro", "arc", "grid"})
+# Series words that the rest of a name is understood without: "A6000", "7900 XTX", "W7900".
+_OPTIONAL = frozenset({"rtx", "rx", "quadro", "arc", "grid", "pro"})
 
 # Short names that are also words of machine families, regions or versions.
 _WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", "c500", "k10", "r200"})
@@ -125,9 +126,7 @@ def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
         yield ("q", *rest), False  # Vast.ai's "Q RTX 8000"
     if brand in {"rtx", "gtx"} and rest and rest[0].isdigit() and "ada" not in rest:
         yield rest, len(rest) == 1 or rest == (rest[0], "d")
-    elif (brand in {"rtx", "rx"} and len(rest) > 1) or (brand in _OPTIONAL and rest and not rest[0].isdigit()):
-        yield rest, False
-    elif brand == "pro" and len(rest) == 1 and rest[0] != "vii":
+    elif brand in _OPTIONAL and rest and (len(rest) > 1 or not rest[0].isdigit()) and rest[0] != "vii":
         yield rest, False
 
 

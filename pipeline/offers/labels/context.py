@@ -21,8 +21,9 @@ _REMEMBERED = 50_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """What the other columns say (one object per different set of columns). Memories in GB (GiB where the unit is MiB): ``memory_gb`` per GPU,
-    ``total_gb`` of all GPUs, ``loose_gb`` from a column that may be the host's."""
+    """What the other columns say, one object per different set of columns. Memories are in GB (GiB where the
+    unit is MiB): ``memory_gb`` per GPU, ``total_gb`` of all GPUs, ``loose_gb`` of a column that may be the
+    host's."""
 
     memory_gb: float | None = None
     total_gb: float | None = None

@@ -5,7 +5,6 @@ open, a form factor that the label must say, or a gpu_id that the label would ot
 ``basis`` is "offers" where the provider rents nothing else, "naming" where it names the others in full.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,6 +18,16 @@ class Habit:
 
     called: str
     gpu_id: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Habits:
+    """The habits that hold for a label, in order: one object per provider."""
+
+    rows: tuple[Habit, ...] = ()
+
+
+NO_HABITS = Habits()
 
 
 def clean(provider: str) -> str:
@@ -41,18 +50,18 @@ def known_providers() -> frozenset[str]:
 
 
 @cache
-def of_label(provider: str, reseller_of: str | None) -> tuple[Habit, ...]:
+def of_label(provider: str, reseller_of: str | None) -> Habits:
     """The habits that hold for a label. Where a reseller writes the name, only what its upstream offers
     counts, not how the upstream names things."""
     own = tuple(habit for names, _, habit in _rows() if provider in names)
-    if reseller_of is None or reseller_of == provider:
-        return own
-    return tuple(h for names, basis, h in _rows() if reseller_of in names and basis == "offers") + own
+    if reseller_of is not None and reseller_of != provider:
+        own = tuple(h for names, basis, h in _rows() if reseller_of in names and basis == "offers") + own
+    return Habits(own) if own else NO_HABITS
 
 
-def settled(cards: list[Card], habits: Sequence[Habit]) -> list[Card]:
+def settled(cards: list[Card], habits: Habits) -> list[Card]:
     """What a label leaves open, settled by the first habit that is still possible."""
-    for habit in habits:
+    for habit in habits.rows:
         if habit.called and any(card.form_factor != habit.called for card in cards):
             continue
         meant = catalog.card_by_id()[habit.gpu_id]
@@ -63,9 +72,9 @@ def settled(cards: list[Card], habits: Sequence[Habit]) -> list[Card]:
     return cards
 
 
-def renamed(cards: list[Card], habits: Sequence[Habit]) -> list[Card]:
+def renamed(cards: list[Card], habits: Habits) -> list[Card]:
     """A provider that sells one card under another's name, e.g. an SXM board as "NVLink"."""
-    names = {habit.called: habit.gpu_id for habit in habits}
+    names = {habit.called: habit.gpu_id for habit in habits.rows}
     if not any(card.gpu_id in names for card in cards):
         return cards
     return [catalog.card_by_id()[names.get(card.gpu_id, card.gpu_id)] for card in cards]

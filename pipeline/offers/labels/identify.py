@@ -11,7 +11,7 @@ from typing import Literal
 from pipeline.offers.labels import catalog, habits, instances, lexer, reading, settle
 from pipeline.offers.labels import context as columns
 from pipeline.offers.labels.context import NO_FACTS, Facts
-from pipeline.offers.labels.habits import Habit
+from pipeline.offers.labels.habits import Habits
 from pipeline.offers.labels.narrow import Evidence
 from pipeline.offers.labels.reading import Reading, read_label
 from pipeline.offers.labels.settle import Identity
@@ -82,7 +82,7 @@ def _identify(
     )
 
 
-def _habits(raw_label: str, provider: str) -> tuple[Habit, ...]:
+def _habits(raw_label: str, provider: str) -> Habits:
     """The provider's habits. Aggregators put the cloud that they resell before an underscore:
     "hyperstack__8xH100_80GB"."""
     upstream, mark, _ = raw_label.partition("_")
@@ -94,7 +94,7 @@ def _habits(raw_label: str, provider: str) -> tuple[Habit, ...]:
 def _machine_in(raw_label: str, provider: str) -> instances.Instance | None:
     """A machine name, or the one that stands among other words: "A100 40GB (a2-highgpu-1g)"."""
     machine = instances.find(raw_label, provider)
-    if machine is not None or " " not in raw_label:
+    if machine is not None or " " not in raw_label or not ("-" in raw_label or "." in raw_label):
         return machine
     for name in _NAME_AMONG_WORDS.findall(raw_label):
         found = instances.find(name, provider)
@@ -110,7 +110,7 @@ def _decide(
     facts: Facts,
     given_count: float | None,
     is_instance: bool,
-    known_habits: tuple[Habit, ...],
+    known_habits: Habits,
     prefix: str,
     total_gb: float | None,
 ) -> Identity:
@@ -125,9 +125,7 @@ def _decide(
         identity = _choose(said, facts, count, is_instance, known_habits, total_gb)
     if contradicted and identity.status == "matched":
         return settle.open_identity([catalog.card_by_id()[identity.gpu_id or ""]], "count_contradicts", count)
-    return replace(
-        identity, gpu_count=_sold_gpus(count, identity.gpu_fraction), rule=prefix + identity.rule
-    )
+    return replace(identity, gpu_count=_sold_gpus(count, identity.gpu_fraction), rule=prefix + identity.rule)
 
 
 def _sold_gpus(count: float | None, fraction: float | None) -> float | None:
@@ -143,7 +141,7 @@ def _choose(
     facts: Facts,
     count: float | None,
     is_instance: bool,
-    known_habits: tuple[Habit, ...],
+    known_habits: Habits,
     total_gb: float | None,
 ) -> Identity:
     cards = [card for model in said.models for card in catalog.cards_of_model()[model]]

@@ -13,7 +13,6 @@ from functools import cache
 
 from pipeline.offers.labels import catalog
 
-_TO_SPACES = bytes.maketrans(b"_-/\t", b"    ")
 _PREFIXES = ("ml.", "db.", "standard-")
 
 
@@ -129,8 +128,9 @@ def _index(provider: str) -> _Index:
 def find(name: str, provider: str) -> Instance | None:
     """The machine family that a name belongs to, or None. SageMaker's "ml." and Azure's "Standard_" are no
     part of a family's name."""
-    text = name.lower().encode("utf-8").translate(_TO_SPACES).decode("utf-8")
-    canonical = "-".join(text.split())
+    canonical = name.lower().replace(" ", "-").replace("_", "-").replace("/", "-")
+    if "--" in canonical:
+        canonical = "-".join(filter(None, canonical.split("-")))
     if canonical.startswith(_PREFIXES):
         short = _index(provider).find(canonical[len(next(filter(canonical.startswith, _PREFIXES))) :])
         if short is not None:

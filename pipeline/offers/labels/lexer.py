@@ -48,25 +48,26 @@ FORMS = {
     "nvl": "NVL", "nvlink": "NVLink", "nvlinked": "NVLink",
     "oam": "OAM", "mxm": "MXM", "sff": "SFF",
     "laptop": "Laptop", "mobile": "Laptop", "notebook": "Laptop", "maxq": "Max-Q",
-    "server": "Server", "se": "Server", "workstation": "Workstation", "ws": "Workstation", "wk": "Workstation",
-    "we": "Workstation",
+    "server": "Server", "se": "Server",
+    "workstation": "Workstation", "ws": "Workstation", "wk": "Workstation", "we": "Workstation",
 }  # fmt: skip
-RACK = frozenset({"nvl72", "nvl36", "nvl4", "nvl2", "nvl8", "nvl16", "nvl144"})
 MEMORY_TYPES = frozenset({"hbm2", "hbm2e", "hbm3", "hbm3e", "gddr5", "gddr5x", "gddr6", "gddr6x", "gddr7"})
 ARCHITECTURES = {
     "ada": "ada", "lovelace": "ada", "ampere": "ampere", "hopper": "hopper", "blackwell": "blackwell",
     "turing": "turing", "volta": "volta", "pascal": "pascal", "maxwell": "maxwell", "kepler": "kepler",
 }  # fmt: skip
-_NOISE = frozenset(
-    "nvidia nvda amd intel geforce tesla instinct radeon gpu gpus graphics card cards generation gen edition"
-    " virtual vm bm accelerator accelerators tensor core cores data center datacenter cloud server_edition the"
-    " large small medium xlarge ib infiniband roce eth ethernet node nodes baremetal bare metal secure community"
-    " spot preemptible on demand ondemand reserved instance plus mega high performance with and per hour vram"
-    " memory ecc full dedicated shared serverless cluster mode compute standard premium basic pro_edition"
-    " usd vcpu vcpus ram gddr hbm".split()
-)
-_PLURAL_UNITS = "gib|gbs|gb|gi|g|mib|mb|mi"
-_MEMORY = re.compile(rf"(\d+(?:\.\d+)?)({_PLURAL_UNITS})")
+# Words that tell nothing about which GPU it is, and may stand between those that do.
+_NOISE = catalog.BRANDS | {
+    "gpu", "gpus", "graphics", "card", "cards", "generation", "gen", "edition", "accelerator", "accelerators",
+    "tensor", "core", "cores", "data", "center", "datacenter", "cloud", "the", "with", "and", "per", "hour",
+    "virtual", "vm", "bm", "instance", "node", "nodes", "bare", "metal", "baremetal", "cluster", "compute",
+    "mode", "secure", "community", "spot", "preemptible", "on", "demand", "ondemand", "reserved", "dedicated",
+    "shared", "serverless", "standard", "premium", "basic", "small", "medium", "large", "xlarge", "full",
+    "plus", "mega", "high", "performance", "ib", "infiniband", "roce", "eth", "ethernet", "ecc", "vram",
+    "memory", "ram", "vcpu", "vcpus", "usd", "gddr", "hbm", "r", "tm",
+    "nvl2", "nvl4", "nvl8", "nvl16", "nvl36", "nvl72", "nvl144",
+}  # fmt: skip
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)(gib|gbs|gb|gi|g|mib|mb|mi)")
 _COUNT_BEFORE = re.compile(r"(\d{1,3})x(?!l?arge|l$|\d)")
 _COUNT_AFTER = re.compile(r"x(\d{1,3})$")
 _GPUS = re.compile(r"(\d{1,3})gpus?$")
@@ -76,7 +77,6 @@ _VGPU = re.compile(r"(\d{1,2})q$")
 _NUMBER = re.compile(r"\d+")
 _LEADING_COUNT = re.compile(r"\d{1,2}(?=[a-z]{1,12}\d)")
 _GLUED_SIZE = re.compile(r"(16|32|40|80|94|96|141|192)$")
-_UNITS = {"gib", "gb", "gbs", "gi", "g", "mib", "mb", "mi"}
 
 _TRADEMARK = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
 _SEPARATORS = b"_-/,()|:;[]{}*#\"'!?@&~=`+\t\n\r"
@@ -107,13 +107,22 @@ def words_of(label: str) -> list[str]:
 
 
 @cache
-def _known_words() -> tuple[str, ...]:
-    """Words that names are made of, longest first."""
+def _known_words() -> frozenset[str]:
+    """Words that the names of models, and of things that are no GPU, are made of."""
     words = {word for name in catalog.spellings() for word in name}
     words |= {word for name in catalog.accelerators() for word in name}
-    return tuple(
-        sorted((word for word in words if not word.isdigit() and len(word) > 1), key=len, reverse=True)
-    )
+    return frozenset(word for word in words if not word.isdigit() and len(word) > 1)
+
+
+@cache
+def _parts() -> tuple[tuple[str, Piece], ...]:
+    """What a glued word may be made of besides numbers, longest first."""
+    parts = {name: Piece(Kind.NOISE, name) for name in (*catalog.BRANDS, "gpu")}
+    parts |= {name: Piece(Kind.ARCHITECTURE, text) for name, text in ARCHITECTURES.items()}
+    parts |= {name: Piece(Kind.MEMORY_TYPE, name) for name in MEMORY_TYPES}
+    parts |= {name: Piece(Kind.WORD, name) for name in _known_words()}
+    parts |= {name: Piece(Kind.FORM, text) for name, text in FORMS.items() if len(name) > 2}
+    return tuple(sorted(parts.items(), key=lambda part: len(part[0]), reverse=True))
 
 
 def _gib(number: str, unit: str) -> float:
@@ -129,7 +138,7 @@ def _whole_word(word: str) -> Piece | None:
         return Piece(Kind.ARCHITECTURE, ARCHITECTURES[word])
     if word in MEMORY_TYPES:
         return Piece(Kind.MEMORY_TYPE, word)
-    if word in _NOISE or word in RACK or _HARDWARE.fullmatch(word):
+    if word in _NOISE or _HARDWARE.fullmatch(word):
         return Piece(Kind.NOISE, word)
     if word in _known_words() or word in {"x", "v", "d", "s", "q"}:
         return Piece(Kind.WORD, word)
@@ -149,38 +158,23 @@ def _starts(word: str, at: int) -> Iterator[tuple[Piece, int]]:
         yield Piece(Kind.MEMORY, match[0], _gib(match[1], match[2])), at + match.end()
     if at == 0 and (match := _LEADING_COUNT.match(rest)):
         yield Piece(Kind.COUNT, match[0], float(match[0])), at + match.end()
-    if match := _COUNT_BEFORE.match(rest):
+    if match := _COUNT_BEFORE.match(rest) or _COUNT_AFTER.match(rest):
         yield Piece(Kind.COUNT, match[0], float(match[1])), at + match.end()
-    if match := _COUNT_AFTER.match(rest):
-        yield Piece(Kind.COUNT, match[0], float(match[1])), len(word)
-    for name, form in FORMS.items():
-        if len(name) > 2 and rest.startswith(name):
-            yield Piece(Kind.FORM, form), at + len(name)
-    for name in MEMORY_TYPES:
-        if rest.startswith(name):
-            yield Piece(Kind.MEMORY_TYPE, name), at + len(name)
-    yield from _name_starts(rest, at)
-    for name, architecture in ARCHITECTURES.items():
-        if rest.startswith(name):
-            yield Piece(Kind.ARCHITECTURE, architecture), at + len(name)
-    for name in ("nvidia", "geforce", "tesla", "radeon", "instinct", "gpu", "amd"):
-        if rest.startswith(name):
-            yield Piece(Kind.NOISE, name), at + len(name)
-
-
-def _name_starts(rest: str, at: int) -> Iterator[tuple[Piece, int]]:
-    for name in _known_words():
-        if not rest.startswith(name):
-            continue
-        end, after = at + len(name), rest[len(name) :]
-        if name.endswith("x") and after.isdigit() and not name.isalpha():
-            # "mi300x8" is eight MI300X; "a100x8" is eight A100, found by the shorter name.
-            if name[:-1] not in _known_words() and len(after) <= 2:
-                yield Piece(Kind.WORD, name), end
-            continue
-        yield Piece(Kind.WORD, name), end
+    for text, piece in _parts():
+        if rest.startswith(text) and not _is_a_counted_shorter_name(text, rest):
+            yield piece, at + len(text)
     if match := _NUMBER.match(rest):
         yield Piece(Kind.NUMBER, match[0], float(match[0])), at + match.end()
+
+
+def _is_a_counted_shorter_name(text: str, rest: str) -> bool:
+    """ "a100x8" is eight A100, not an A100X; "mi300x8" is eight MI300X, as nothing is called MI300."""
+    return (
+        text.endswith("x")
+        and not text.isalpha()
+        and rest[len(text) :].isdigit()
+        and (text[:-1] in _known_words() or len(rest) > len(text) + 2)
+    )
 
 
 def _fits(pieces: tuple[Piece, ...], piece: Piece, word: str, end: int) -> bool:
@@ -225,11 +219,11 @@ class _Words(dict[str, tuple[Piece, ...]]):
             self.clear()
         whole = _whole_word(word)
         if whole is not None:
-            pieces: tuple[Piece, ...] | None = (whole,)
+            self[word] = (whole,)
         else:
-            pieces = _glued(word) if len(word) <= _MAX_WORD_LENGTH else None
-        self[word] = found = pieces or (Piece(Kind.UNKNOWN, word),)
-        return found
+            glued = _glued(word) if len(word) <= _MAX_WORD_LENGTH else None
+            self[word] = glued or (Piece(Kind.UNKNOWN, word),)
+        return self[word]
 
 
 WORDS = _Words()

@@ -78,7 +78,9 @@ def by_form(cards: list[Card], forms: Iterable[str]) -> tuple[list[Card], bool]:
 
 def _always_named(card: Card, cards: Sequence[Card]) -> bool:
     ordinary = any(other.form_factor == "" and other.model == card.model for other in cards)
-    return card.form_factor in {"Laptop", "PCIe-NVLink"} or (card.form_factor in catalog.EXPLICIT_FORMS and ordinary)
+    return card.form_factor in {"Laptop", "PCIe-NVLink"} or (
+        card.form_factor in catalog.EXPLICIT_FORMS and ordinary
+    )
 
 
 def by_architecture(cards: list[Card], reading: Reading) -> list[Card]:

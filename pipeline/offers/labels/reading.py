@@ -14,7 +14,9 @@ from pipeline.offers.labels.lexer import WORDS, Kind, Piece, words_of
 _MAX_REMEMBERED = 200_000
 _UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
 _HOST_MEMORY = frozenset({"ram", "ddr4", "ddr5", "ssd", "nvme", "disk", "storage", "hdd"})
-_HOST_UNITS = frozenset({"vcpu", "vcpus", "core", "cores", "threads", "ocpu", "ocpus", "tb", "tib", "w", "year", "years"})
+_HOST_UNITS = frozenset(
+    {"vcpu", "vcpus", "core", "cores", "threads", "ocpu", "ocpus", "tb", "tib", "w", "year", "years"}
+)
 _KEPT = frozenset({"gpu", "gpus", "mig"})
 
 
@@ -235,6 +237,7 @@ _OF_THE_HOST = re.compile(
     rf"|\d+(?:\.\d+)? ?(?:{_UNIT}) ~(?:{'|'.join(sorted(_HOST_MEMORY))})"
     r"|~\w+)(?![^ ])"
 )
+_SPACED_COUNT = re.compile(r"(?<![^ ])(\d{1,3}) x(?= [^ ])")
 _COUNTS = re.compile(r"#(\d+)")
 _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
 
@@ -262,13 +265,17 @@ def read_label(label: str) -> tuple[Reading, Counts]:
     sentence = " ".join(filter(None, map(_TOKENS.__getitem__, words_of(label))))
     if "~" in sentence:
         sentence = _OF_THE_HOST.sub("", sentence)
+    if " x " in sentence:
+        sentence = _SPACED_COUNT.sub(r"#\1", sentence)
+    counts: list[str] = []
+    if "#" in sentence:
+        counts = _COUNTS.findall(sentence)
+        sentence = _COUNTS.sub("", sentence)
     if "?" in sentence:
-        sentence = _UNKNOWN_RUN.sub("?", sentence.strip("? "))
-    if "#" not in sentence:
-        reading = _READINGS[sentence]
-        return reading, reading.counts
-    reading = _READINGS[_COUNTS.sub("", sentence)]
-    return reading, reading.counts | {float(count) for count in _COUNTS.findall(sentence)}
+        sentence = _UNKNOWN_RUN.sub("?", sentence)
+    # Unknown words around all others neither tell anything nor separate anything.
+    reading = _READINGS[sentence.strip("? ")]
+    return reading, reading.counts.union(map(float, counts)) if counts else reading.counts
 
 
 def forget() -> None:

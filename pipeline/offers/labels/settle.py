@@ -6,7 +6,7 @@ from typing import Literal
 
 from pipeline.offers.labels import catalog, habits, narrow
 from pipeline.offers.labels.catalog import Card
-from pipeline.offers.labels.habits import Habit
+from pipeline.offers.labels.habits import Habits
 from pipeline.offers.labels.narrow import Evidence
 
 Status = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
@@ -88,7 +88,7 @@ def _fraction(card: Card, evidence: Evidence) -> float | None:
     return count if count is not None and count < 1 else None
 
 
-def choose(cards: list[Card], evidence: Evidence, known_habits: Sequence[Habit]) -> Identity:
+def choose(cards: list[Card], evidence: Evidence, known_habits: Habits) -> Identity:
     """The card that a reading can only be. ``cards`` are all cards of the models that were named."""
     reading, everything, steps = evidence.reading, cards, ["label"]
     cards = narrow.by_architecture(cards, reading)
@@ -123,7 +123,7 @@ def choose(cards: list[Card], evidence: Evidence, known_habits: Sequence[Habit])
     return _settle(by_memory.cards, steps, evidence, known_habits)
 
 
-def _settle(cards: list[Card], steps: list[str], evidence: Evidence, known_habits: Sequence[Habit]) -> Identity:
+def _settle(cards: list[Card], steps: list[str], evidence: Evidence, known_habits: Habits) -> Identity:
     sureness: Sureness = "certain"
     if len(cards) > 1:
         settled = habits.settled(cards, known_habits)
