@@ -3,7 +3,7 @@
 WITH _plan_jobs AS (
     SELECT DISTINCT
         concat_ws(' ', model, method, seq_len, lora_rank) AS job,
-        model, method, seq_len, lora_rank
+        model, method, seq_len, lora_rank, 64 AS max_gpus
     FROM main.workloads
 )
 
