@@ -1,4 +1,8 @@
-"""Modal: serverless GPUs, charged per GPU-second."""
+"""Modal: serverless GPUs, charged per GPU-second.
+
+A row is a text followed by a price for a whole second or hour. Not only those that name a vendor are read: a
+GPU under another name is for the normalizer to know, not for this reader to lose.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,10 +11,19 @@ from decimal import Decimal
 from pipeline.sources.base import Answer, Listing, NativeUnit, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.html import page
-from pipeline.sources.running_text import Item, items, visible_texts
-from pipeline.sources.text import UnreadableError, is_not_offered, money
+from pipeline.sources.prices import NoPriceError, price_in_cell
+from pipeline.sources.running_text import Item, items_at, visible_texts
+from pipeline.sources.text import is_not_offered
 
-GPU_LABEL = re.compile(r"(?:nvidia|amd) [a-z0-9][a-z0-9 ,.+()-]{0,60}", re.IGNORECASE)
+GPU_LABEL = re.compile(r"(?:nvidia|amd)[®™]? [a-z0-9][a-z0-9 ,.+()/®™-]{0,60}", re.IGNORECASE)
+BARE_VENDOR = re.compile(r"(?:nvidia|amd)[®™]?", re.IGNORECASE)
+UNNAMED_LABEL = re.compile(r"(?=.{0,40}\d)[A-Z](?:[\w/®™]|[ ,()-]{1,2}(?=\w)){1,40}\)?")
+"""A model without its vendor ("H100", "RTX PRO 6000 (96 GB)"): counts only right before a price."""
+
+NO_LABEL = re.compile(
+    r"\b(?:cpus?|cores?|memory|ram|storage|volumes?|disks?|network)\b|\b(?:from|at|for|only|just|low as)$",
+    re.IGNORECASE,
+)
 UNITS: Mapping[str, NativeUnit] = {
     "s": "gpu_second",
     "sec": "gpu_second",
@@ -31,7 +44,8 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     or one has two.
     """
     for answer in answers:
-        rows = [row for item in items(visible_texts(page(answer)), GPU_LABEL) if (row := _read(item, answer))]
+        texts = _with_vendors(visible_texts(page(answer)))
+        rows = [row for item in items_at(texts, _labels(texts)) if (row := _read(item, answer))]
         if not rows:
             raise SourceChangedError(f"{answer.url}: no GPU with a price per second")
         prices: dict[str, Decimal] = {}
@@ -42,6 +56,30 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             ):
                 raise SourceChangedError(f"{answer.url}: two prices for {row.raw_label}")
         yield from rows
+
+
+def _with_vendors(texts: list[str]) -> list[str]:
+    """Names in one piece: a vendor that stands in an element of its own joins what follows it."""
+    joined: list[str] = []
+    for text in texts:
+        if joined and BARE_VENDOR.fullmatch(joined[-1]):
+            joined[-1] += f" {text}"
+        else:
+            joined.append(text)
+    return joined
+
+
+def _labels(texts: list[str]) -> list[int]:
+    def is_priced(at: int) -> bool:
+        found = _PRICE.match(" ".join(texts[at + 1 : at + 4]))
+        return found is not None and not found["more"] and found["unit"].lower() in UNITS
+
+    return [
+        at
+        for at, text in enumerate(texts)
+        if GPU_LABEL.fullmatch(text)
+        or (UNNAMED_LABEL.fullmatch(text) and not NO_LABEL.search(text) and is_priced(at))
+    ]
 
 
 def _read(item: Item, answer: Answer) -> Listing | Reject | None:
@@ -57,17 +95,15 @@ def _read(item: Item, answer: Answer) -> Listing | Reject | None:
     if unit is None or found["more"]:
         return _reject("unreadable_price", f"{item.label}: a price per {found['unit']}", item, answer)
     try:
-        price = money(found["price"])
-    except UnreadableError as error:
-        return _reject("unreadable_price", f"{item.label}: {error}", item, answer)
-    if price <= 0:
-        return _reject("zero_price", f"{item.label}: {found['price']!r}", item, answer)
+        price, currency = price_in_cell(found["price"])
+    except NoPriceError as error:
+        return _reject(error.reason, f"{item.label}: {error}", item, answer)
     return Listing(
         raw_label=item.label,
         gpu_count=1,
         price_kind="serverless",
         native_price=price,
-        native_currency="USD",
+        native_currency=currency,
         native_unit=unit,
         answer=answer,
     )

@@ -40,7 +40,11 @@ def visible_texts(page: BeautifulSoup) -> list[str]:
 
 def items(texts: list[str], label: Pattern[str], max_texts: int = 24) -> Iterator[Item]:
     """Every text that is wholly a label, with at most ``max_texts`` texts up to the next label."""
-    starts = [at for at, text in enumerate(texts) if label.fullmatch(text)]
+    yield from items_at(texts, [at for at, text in enumerate(texts) if label.fullmatch(text)], max_texts)
+
+
+def items_at(texts: list[str], starts: list[int], max_texts: int = 24) -> Iterator[Item]:
+    """The items whose labels stand at ``starts``, for labels that their neighbours tell."""
     for start, following in pairwise([*starts, len(texts)]):
         rest = texts[start + 1 : min(following, start + 1 + max_texts)]
         yield Item(texts[start], " ".join(rest))

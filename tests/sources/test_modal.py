@@ -65,12 +65,27 @@ def test_spellings_of_a_price_and_its_unit(cell: str, expected: tuple[str, str])
 
 
 @pytest.mark.parametrize(
-    "cell", ["€0.001 / sec", "$0.001 / core / sec", "$29 / month", "$0.000000 / sec", "0.001 / sec"]
+    "cell", ["₹0.001 / sec", "$0.001 / core / sec", "$29 / month", "$0.000000 / sec", "0.001 / sec"]
 )
 def test_other_currencies_and_units_are_rejects(cell: str) -> None:
     listings, rejects = read("modal", answer(PAGE.replace(H100, f"<p>Nvidia H100</p><p>{cell}</p>")))
     assert len(listings) == 9
     assert {reject.reason for reject in rejects} - {"not_offered"} in ({"unreadable_price"}, {"zero_price"})
+
+
+def test_gpus_without_their_vendor_or_in_pieces_are_not_lost() -> None:
+    row = '<div class="line-item">{}<p class="price">$0.001 <span>/ sec</span></p></div>'
+    labels = ["H100", "A100 80GB", "NVIDIA® L40S", "AMD Instinct MI300X", "RTX PRO 6000 (96 GB)"]
+    body = "".join(row.format(f"<p>{label}</p>") for label in labels)
+    body += row.format("<span>Nvidia</span> <b>A100, 40 GB</b>")
+    others = ["Physical core", "Memory", "Run 100 H100s from", "Total"]
+    body += "".join(row.format(f"<p>{label}</p>") for label in others)
+    assert list(prices(body)) == [*labels, "Nvidia A100, 40 GB"]
+
+
+def test_euros_are_euros() -> None:
+    listings, _ = read("modal", answer("<p>Nvidia H100</p><p>€0.001 / sec</p>"))
+    assert [(str(row.native_price), row.native_currency) for row in listings] == [("0.001", "EUR")]
 
 
 def test_second_list_with_other_gpu_prices_fails_the_source() -> None:
