@@ -5,12 +5,14 @@ checked: between the check and the connection there is no second look-up that co
 """
 
 import ipaddress
+import os
 import socket
 import ssl
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import httpcore
@@ -57,7 +59,7 @@ class GuardedTransport(httpx.HTTPTransport):
     """
 
     def __init__(self, only: tuple[str, int] | None = None) -> None:
-        context = httpx.create_ssl_context()
+        context = _trust(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
         super().__init__(verify=context, trust_env=False)
         # httpx has no argument for the network backend; its pool is replaced by one that has it.
         self._pool = httpcore.ConnectionPool(
@@ -68,6 +70,12 @@ class GuardedTransport(httpx.HTTPTransport):
             keepalive_expiry=15.0,
             network_backend=_GuardedBackend(only),
         )
+
+
+@cache
+def _trust(cert_file: str | None, cert_dir: str | None) -> ssl.SSLContext:
+    """Verification against the certificates that the environment names, else certifi's; read once."""
+    return httpx.create_ssl_context()
 
 
 class _GuardedBackend(httpcore.NetworkBackend):

@@ -160,7 +160,7 @@ class PagesServer:
     def __init__(self, directory: Path, *, port: int = 0) -> None:
         self._pages = _all_pages(directory)
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._thread = Thread(target=self._server.serve_forever, name="pages", daemon=True)
+        self._thread = Thread(target=self.serve_forever, name="pages", daemon=True)
 
     @property
     def base_url(self) -> str:
@@ -180,7 +180,7 @@ class PagesServer:
 
     def serve_forever(self) -> None:
         """Serve in this thread until interrupted."""
-        self._server.serve_forever()
+        self._server.serve_forever(poll_interval=0.02)  # seconds until a shutdown is noticed
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         pages = self._pages

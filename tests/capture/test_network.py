@@ -147,7 +147,7 @@ def test_a_replay_server_that_serves_one_connection_at_a_time(archive: Archive) 
             pass
 
     server = HTTPServer(("127.0.0.1", 0), OneAtATime)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     base_url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
         with Client(limits=Limits(**FAST, read_seconds=5), replay=ReplayServer(base_url)) as client:
