@@ -4,7 +4,8 @@ SELECT
     min(usd_per_gpu_hour) AS usd_per_gpu_hour,
     median(usd_per_gpu_hour::DOUBLE) AS median_usd_per_gpu_hour
 FROM main.offers
-WHERE match_status = 'matched' AND gpu_count = floor(gpu_count) AND usd_per_gpu_hour IS NOT NULL
+WHERE day <= getvariable('as_of_day')::DATE
+    AND match_status = 'matched' AND gpu_count = floor(gpu_count) AND usd_per_gpu_hour IS NOT NULL
     AND flag_reason IS NULL AND coalesce(available, true) AND coalesce(effective_from <= day, true)
 GROUP BY ALL
 ORDER BY day, gpu_id, price_kind, usd_per_gpu_hour, source, tier, term_days, provider

@@ -45,7 +45,8 @@ SELECT *
 FROM cost_of('_priced_cases')
 QUALIFY row_number() OVER (
     PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
-    ORDER BY total_usd, hours, region NULLS LAST, instance_type NULLS LAST, raw_label, source_url, capture_sha256, observed_at
+    ORDER BY total_usd, hours, region NULLS LAST, instance_type NULLS LAST, raw_label, provider, source_url,
+        capture_sha256, observed_at, usd_per_hour, gpus_billed
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
     'Every way to run the jobs that fits, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs: job, tokens, epochs, max_gpus, price_kinds (list). plans: the rows of plans with their job.';
