@@ -16,7 +16,7 @@ from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
 from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell, price_of
 
-GPU_HEADER = r"^GPU(?: model| type)?$"
+GPU_HEADER = r"^GPUs?(?: model| type| name)?$"
 PRICE_HEADER = r"pric(?:e|ing)|per hour|starting from|^spot\b|on[ -]demand"
 TITLE_KINDS: tuple[tuple[str, PriceKind], ...] = (
     (r"\bspot\b", "spot"),
@@ -40,7 +40,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 def _page(answer: Answer) -> Iterator[Listing | Reject]:
     cards = [card for card in html.page(answer).select(".page-price_card") if not html.is_hidden(card)]
-    gpu_cards = [card for card in cards if html.columns(_headers(card), GPU_HEADER)]
+    gpu_cards = [card for card in cards if html.columns(_headers(card), _gpu_header(card))]
     if not any(_kind(card) == "on_demand" for card in gpu_cards):
         raise SourceChangedError(f"{answer.url}: no card with on-demand GPU prices")
     for card in gpu_cards:
@@ -49,6 +49,11 @@ def _page(answer: Answer) -> Iterator[Listing | Reject]:
 
 def _headers(card: Tag) -> list[str]:
     return [html.text_of(head) for head in card.select(".page-price_card_head_item")]
+
+
+def _gpu_header(card: Tag) -> str:
+    """What the column of GPUs is called: "Model" alone says it on a card whose title names GPUs."""
+    return GPU_HEADER if re.search(r"\bGPUs?\b", _title(card)) is None else rf"{GPU_HEADER}|^model$"
 
 
 def _title(card: Tag) -> str:
@@ -62,7 +67,7 @@ def _kind(card: Tag) -> PriceKind | None:
 
 def _card(card: Tag, answer: Answer) -> Iterator[Listing | Reject]:
     headers, kind = _headers(card), _kind(card)
-    gpu_at = html.column(headers, GPU_HEADER, answer)
+    gpu_at = html.column(headers, _gpu_header(card), answer)
     price_at = html.column(headers, PRICE_HEADER, answer)
     vram_at, ram_at = html.columns(headers, r"^VRAM\b"), html.columns(headers, r"\bRAM \(GB\) per GPU$")
     rows = card.select(".page-price_card_row_item")

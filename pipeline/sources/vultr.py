@@ -64,9 +64,11 @@ def _plan(plan: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterato
     try:
         if not isinstance(plan_id, str):
             raise _RowError("incomplete_row", "a plan without id")
+        words = plan_id.lower().split("-")
         if plan.get("type") == "vcg" or "gpu_type" in plan:
             offers = _offers(plan, answer, config, *_cloud_gpu(plan, config))
-        elif "gpu" in plan_id.lower().split("-"):
+        elif "gpu" in words or words[0] == "vcg" or plan.get("gpu_brand"):
+            # Bare metal, and cloud GPUs on machines of their own (type vdm), name their GPUs in the id only.
             offers = _offers(plan, answer, config, plan_id, None, {})
         else:
             return
@@ -139,7 +141,7 @@ def _where(plan: dict[str, Any]) -> list[tuple[str | None, bool | None]]:
     locations = plan.get("locations")
     if not isinstance(locations, list):
         return [(None, None)]
-    return [(str(region), True) for region in dict.fromkeys(locations)] or [(None, False)]
+    return [(str(region), True) for region in dict.fromkeys(locations) if region] or [(None, False)]
 
 
 def _times(value: Any, factor: float) -> float | None:

@@ -145,3 +145,13 @@ def test_a_plan_without_a_price_does_not_take_the_others_along():
     listings, rejects = read("vultr", answer({"plans": [plan, plan | {"hourly_cost": 1.671}]}))
     assert [str(row.native_price) for row in listings] == ["1.671"]
     assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+def test_plans_that_name_their_gpus_in_the_id_only() -> None:
+    vdm = {"id": "vcg-a40-24c-120g-48vram", "type": "vdm", "hourly_cost": 1.712, "gpu_brand": "NVIDIA"}
+    cpu = {"id": "vc2-2c-4gb", "type": "vc2", "hourly_cost": 0.027}
+    listings, rejects = read("vultr", answer({"plans": [vdm | {"locations": ["blr", ""]}, cpu]}))
+    assert [(row.raw_label, row.label_kind, row.gpu_count, row.region) for row in listings] == [
+        ("vcg-a40-24c-120g-48vram", "instance_type", None, "blr")
+    ]
+    assert rejects == []
