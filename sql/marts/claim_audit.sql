@@ -1,0 +1,489 @@
+-- reads: claims, claim_rules, gpus, models, model_constants, model_bands, measured_runs, offers, cost_parameters
+-- Each check that has something to go on gives a finding, and the first of these counts:
+--   1 arithmetic wrong: the document's own operands give another number
+--   2 contradicted by measurement: datasheet, published runs, the model calibrated on them, or prices of that time
+--   3 holds with conditions, by the same evidence
+--   4 holds, by the same evidence
+--   5 contradicted by another claim that is not refuted itself, where nothing above decides: neither is preferred
+--   6 holds: the arithmetic is right, and nothing else was asked
+--   7 cannot be checked, with what was seen at another time
+-- and without any finding a claim cannot be checked.
+WITH _rules AS (
+    SELECT
+        any_value(value) FILTER (name = 'price_factor') AS price_factor,
+        any_value(value) FILTER (name = 'price_days') AS price_days,
+        any_value(value) FILTER (name = 'memory_overstated') AS memory_overstated,
+        any_value(value) FILTER (name = 'slower_than_plain') AS slower_than_plain
+    FROM main.claim_rules
+),
+
+_claims AS (
+    SELECT
+        c.*, r.*,
+        CASE WHEN or_more THEN 'inf'::DOUBLE ELSE coalesce(value_high, value) END AS high,
+        coalesce(tolerance, 0) AS slack,
+        value - abs(value) * slack AS lowest,
+        -- Infinity times a tolerance of 0 is no number.
+        CASE WHEN isinf(high) THEN high ELSE high + abs(high) * slack END AS highest
+    FROM main.claims AS c
+    CROSS JOIN _rules AS r
+),
+
+-- 1 and 6: arithmetic on the claim's own operands.
+_terms AS (
+    SELECT claim_id, list_transform(string_split(terms, ';'), lambda t: t::DOUBLE) AS t
+    FROM _claims
+),
+
+_storage AS (
+    SELECT value AS usd_per_gb_month FROM main.cost_parameters WHERE name = 'storage_usd_per_gb_month' AND applies_to = 'default'
+),
+
+_arithmetic AS (
+    SELECT
+        c.*,
+        CASE c.formula
+            WHEN 'a + b' THEN list_sum(t)
+            WHEN 'a - b' THEN t[1] - t[2]
+            WHEN 'a * b' THEN t[1] * t[2]
+            WHEN 'a / b' THEN t[1] / t[2]
+            WHEN 'a * b / c' THEN t[1] * t[2] / t[3]
+            WHEN 'least' THEN list_min(t)
+            WHEN 'saving of a against b' THEN 100 * (1 - t[1] / t[2])
+            WHEN 'tokens / tokens_per_second' THEN c.tokens / c.tokens_per_second / 3600
+            WHEN 'hours * usd_per_hour' THEN c.hours * c.usd_per_hour
+            WHEN 'a * storage price' THEN t[1] * s.usd_per_gb_month
+            WHEN 'a * context of the model' THEN t[1] * m.max_context
+        END AS result,
+        CASE c.formula
+            WHEN 'a + b' THEN replace(c.terms, ';', ' + ')
+            WHEN 'a - b' THEN replace(c.terms, ';', ' - ')
+            WHEN 'a * b' THEN replace(c.terms, ';', ' x ')
+            WHEN 'a / b' THEN replace(c.terms, ';', ' / ')
+            WHEN 'a * b / c' THEN figure(t[1]) || ' x ' || figure(t[2]) || ' / ' || figure(t[3])
+            WHEN 'least' THEN 'the least of ' || replace(c.terms, ';', ', ')
+            WHEN 'saving of a against b' THEN '1 - ' || replace(c.terms, ';', ' / ')
+            WHEN 'tokens / tokens_per_second' THEN figure(c.tokens) || ' tokens at ' || figure(c.tokens_per_second) || ' per second'
+            WHEN 'hours * usd_per_hour' THEN figure(c.hours) || ' h x $' || c.usd_per_hour || '/h'
+            WHEN 'a * storage price' THEN c.terms || ' GB x $' || s.usd_per_gb_month || ' per GB and month'
+            WHEN 'a * context of the model' THEN c.terms || ' samples of at most ' || figure(m.max_context) || ' tokens'
+        END AS calculation,
+        CASE c.formula
+            WHEN 'a * context of the model' THEN c.value <= result
+            ELSE result BETWEEN c.lowest AND c.highest
+        END AS is_right
+    FROM _claims AS c
+    JOIN _terms AS t USING (claim_id)
+    CROSS JOIN _storage AS s
+    LEFT JOIN main.models AS m USING (model)
+    WHERE c.formula IS NOT NULL
+),
+
+_by_arithmetic AS (
+    SELECT
+        claim_id,
+        CASE WHEN is_right THEN 'holds' ELSE 'arithmetic wrong' END AS verdict,
+        result AS should_be,
+        calculation || ' = ' || figure(result) || ' ' || unit
+        || CASE WHEN is_right THEN '.' ELSE ', not ' || figures(value, high)
+            -- The mistake is often a factor of a thousand: say what the claimed time is right for.
+            || CASE WHEN formula = 'tokens / tokens_per_second'
+                THEN '; ' || figure(value) || ' hours are right for ' || figure(value * 3600 * tokens_per_second) || ' tokens' ELSE '' END
+            || '.' END AS why,
+        CASE formula WHEN 'a * storage price' THEN 'cost_parameters storage_usd_per_gb_month'
+            WHEN 'a * context of the model' THEN 'models ' || model
+            ELSE 'the document''s own operands' END AS evidence
+    FROM _arithmetic
+),
+
+-- Datasheets. A board's capacities are its GPUs' together.
+_specs AS (
+    UNPIVOT (
+        SELECT gpu_id AS subject, source, memory_gb, bandwidth_gb_s, fp16_dense_tflops, fp32_tflops, tdp_w, year::DOUBLE AS year
+        FROM main.gpus
+    )
+    ON memory_gb, bandwidth_gb_s, fp16_dense_tflops, fp32_tflops, tdp_w, year INTO NAME quantity VALUE fact
+    UNION ALL BY NAME
+    SELECT model AS subject, source, 'params_billion' AS quantity, params_total / 1e9 AS fact
+    FROM main.models
+),
+
+_by_datasheet AS (
+    SELECT
+        c.claim_id,
+        CASE WHEN c.quantity = 'year' THEN 1 ELSE coalesce(c.gpu_count, 1) END AS gpus,
+        s.fact * gpus AS expected,
+        CASE WHEN expected BETWEEN c.lowest AND c.highest THEN 'holds' ELSE 'contradicted by measurement' END AS verdict,
+        expected AS should_be,
+        CASE WHEN c.gpu_id IS NULL THEN 'The configuration of ' ELSE 'The datasheet of ' END || s.subject || ' says ' || CASE WHEN c.quantity = 'year' THEN s.fact::INTEGER::VARCHAR ELSE figure(s.fact) END
+        || CASE WHEN gpus > 1 THEN ' for each of ' || gpus || ' GPUs, ' || figure(expected) || ' together' ELSE '' END
+        || CASE WHEN expected BETWEEN c.lowest AND c.highest THEN '.' ELSE ', not ' || CASE WHEN c.quantity = 'year' THEN c.value::INTEGER::VARCHAR ELSE figure(c.value) END || '.' END AS why,
+        CASE WHEN c.gpu_id IS NULL THEN 'models ' ELSE 'gpus ' END || s.subject || coalesce(': ' || s.source, '') AS evidence
+    FROM _claims AS c
+    JOIN _specs AS s ON s.subject = coalesce(c.gpu_id, c.model) AND s.quantity = c.quantity
+    WHERE c.kind = 'spec'
+),
+
+-- Memory: the least that the friendliest ordinary settings or a published run take is a floor; what plain software
+-- without checkpointing takes is ample; in between, the claim holds on conditions.
+_needs AS MATERIALIZED (SELECT * FROM claim_needs()),
+_runs AS MATERIALIZED (SELECT * FROM claim_published_runs()),
+
+_memory AS (
+    SELECT
+        c.*, n.friendly_gib, n.plain_gib, r.memory_gib AS run_gib, r.memory_run,
+        least(n.least_gib, coalesce(r.memory_gib, n.least_gib)) AS floor_gib,
+        CASE
+            WHEN c.high < floor_gib THEN 'too little'
+            WHEN c.quantity = 'memory_used_gb' AND c.value > n.plain_gib THEN 'too much'
+            WHEN c.quantity = 'memory_gb' AND c.value > n.plain_gib * memory_overstated THEN 'too much'
+            WHEN c.value < n.plain_gib THEN 'enough on conditions'
+            ELSE 'ample'
+        END AS finding
+    FROM _claims AS c
+    JOIN _needs AS n USING (claim_id)
+    LEFT JOIN _runs AS r USING (claim_id)
+    WHERE c.quantity IN ('memory_gb', 'memory_used_gb') AND c.kind = 'memory'
+),
+
+_by_memory AS (
+    SELECT
+        claim_id,
+        CASE finding WHEN 'ample' THEN 'holds' WHEN 'enough on conditions' THEN 'holds with conditions' ELSE 'contradicted by measurement' END AS verdict,
+        CASE finding WHEN 'ample' THEN plain_gib WHEN 'too much' THEN plain_gib ELSE friendly_gib END AS should_be,
+        CASE finding
+            WHEN 'too little' THEN 'It takes at least ' || figure(floor_gib) || ' GB, ' || figure(friendly_gib)
+                || ' to be safe, with an ordinary AdamW, fused kernels and full checkpointing'
+            WHEN 'too much' THEN 'Even plain software without checkpointing takes ' || figure(plain_gib) || ' GB'
+            WHEN 'enough on conditions' THEN 'It takes ' || figure(floor_gib) || ' GB at least and ' || figure(friendly_gib)
+                || ' to be safe with fused kernels and full checkpointing, but ' || figure(plain_gib) || ' on plain software'
+            ELSE 'Plain software without checkpointing takes ' || figure(plain_gib) || ' GB'
+        END
+        || CASE WHEN memory_run IS NULL THEN '' ELSE '; the leanest published run took ' || figure(run_gib) END || '.' AS why,
+        'memory_of(claim_runs())' || coalesce(', run ' || memory_run, '') AS evidence
+    FROM _memory
+),
+
+_by_fit AS (
+    SELECT
+        c.claim_id,
+        CASE WHEN list_contains(n.plain_counts, c.value::INTEGER) THEN 'holds'
+            WHEN list_contains(n.possible_counts, c.value::INTEGER) THEN 'holds with conditions'
+            ELSE 'contradicted by measurement' END AS verdict,
+        coalesce(list_min(n.possible_counts), 'inf'::DOUBLE) AS should_be,
+        c.model || ' ' || c.method
+        || CASE verdict
+            WHEN 'contradicted by measurement' THEN ' does not fit ' || figure(c.value) || 'x ' || c.gpu_id || ' of ' || figure(n.usable_gib) || ' usable GiB'
+            ELSE ' fits ' || figure(c.value) || 'x ' || c.gpu_id
+        END
+        || CASE verdict WHEN 'holds' THEN ', even with plain software and no checkpointing'
+            WHEN 'holds with conditions' THEN ', with checkpointing, fused kernels or sharding, and perhaps tightly' ELSE '' END
+        || CASE WHEN n.possible_counts IS NULL THEN '; no number up to 16 does'
+            ELSE '; ' || figure(list_min(n.possible_counts)) || ' is the fewest' END || '.' AS why,
+        'memory_of(claim_runs())' AS evidence
+    FROM _claims AS c
+    JOIN _needs AS n USING (claim_id)
+    WHERE c.quantity = 'gpus_needed'
+),
+
+-- Sizes that the model works out as a range.
+_by_size AS (
+    SELECT
+        c.claim_id,
+        CASE c.quantity WHEN 'adapter_mb' THEN n.adapter_mb_low ELSE n.activations_gib_low END AS low,
+        CASE c.quantity WHEN 'adapter_mb' THEN n.adapter_mb_high ELSE n.activations_gib_high END AS most,
+        CASE WHEN low BETWEEN c.lowest AND c.highest AND most BETWEEN c.lowest AND c.highest THEN 'holds'
+            WHEN most >= c.lowest AND low <= c.highest THEN 'holds with conditions'
+            ELSE 'contradicted by measurement' END AS verdict,
+        sqrt(low * most) AS should_be,
+        'The shapes of ' || c.model || ' give ' || figures(low, most) || ' ' || c.unit
+        || CASE c.quantity WHEN 'adapter_mb' THEN ', in 16 or 32 bits' ELSE ', with and without checkpointing and fused kernels' END || '.' AS why,
+        'memory_of(claim_runs())' AS evidence
+    FROM _claims AS c
+    JOIN _needs AS n USING (claim_id)
+    WHERE c.quantity IN ('adapter_mb', 'activations_gb')
+),
+
+-- Speed, and times and costs as the speed that they imply.
+_speed AS (
+    SELECT
+        c.*, r.slowest_run, r.fastest_run,
+        CASE c.quantity
+            WHEN 'tokens_per_second' THEN c.value
+            WHEN 'hours' THEN c.tokens / c.high / 3600
+            WHEN 'usd_for_tokens' THEN c.tokens / (c.high / c.usd_per_hour / c.gpu_count) / 3600
+        END AS slow_claim,
+        CASE c.quantity
+            WHEN 'tokens_per_second' THEN c.high
+            WHEN 'hours' THEN c.tokens / c.value / 3600
+            WHEN 'usd_for_tokens' THEN c.tokens / (c.value / c.usd_per_hour / c.gpu_count) / 3600
+        END AS fast_claim,
+        least(n.tokens_per_second_low, coalesce(r.tokens_per_second_low, n.tokens_per_second_low)) AS slowest,
+        greatest(n.tokens_per_second_high, coalesce(r.tokens_per_second_high, n.tokens_per_second_high)) AS fastest,
+        CASE
+            WHEN n.possible_counts IS NULL THEN 'does not fit'
+            WHEN slow_claim > fastest THEN 'too fast'
+            WHEN fast_claim < slowest / slower_than_plain THEN 'too slow'
+            WHEN fast_claim < slowest THEN 'slow'
+            ELSE 'possible'
+        END AS finding,
+        n.usable_gib, n.friendly_gib
+    FROM _claims AS c
+    JOIN _needs AS n USING (claim_id)
+    LEFT JOIN _runs AS r USING (claim_id)
+    WHERE c.versus IS NULL AND (c.quantity = 'tokens_per_second' OR c.quantity IN ('hours', 'usd_for_tokens') AND c.tokens IS NOT NULL AND c.formula IS NULL)
+        AND (n.possible_counts IS NULL OR n.tokens_per_second_high IS NOT NULL)
+),
+
+_by_speed AS (
+    SELECT
+        claim_id,
+        CASE finding WHEN 'possible' THEN 'holds' WHEN 'slow' THEN 'holds with conditions' ELSE 'contradicted by measurement' END AS verdict,
+        -- The nearest number that the evidence allows.
+        CASE finding WHEN 'too fast' THEN fastest WHEN 'possible' THEN greatest(least(slow_claim, fastest), slowest) ELSE slowest END AS right_speed,
+        CASE quantity
+            WHEN 'tokens_per_second' THEN right_speed
+            WHEN 'hours' THEN tokens / right_speed / 3600
+            WHEN 'usd_for_tokens' THEN tokens / right_speed / 3600 * usd_per_hour * gpu_count
+        END AS should_be,
+        CASE WHEN finding = 'does not fit'
+            THEN model || ' ' || method || ' does not fit ' || gpu_count || 'x ' || gpu_id || ': it takes ' || figure(friendly_gib)
+                || ' GiB per GPU, ' || figure(usable_gib) || ' are usable.'
+            ELSE CASE WHEN quantity = 'tokens_per_second' THEN '' ELSE 'That is ' || figure(fast_claim) || ' tokens/s; ' END
+                || model || ' ' || method || ' on ' || gpu_count || 'x ' || gpu_id || ' runs at ' || figures(slowest, fastest) || ' tokens/s'
+                || CASE WHEN quantity = 'tokens_per_second' THEN CASE finding WHEN 'slow' THEN ', slower only with short or padded sequences' ELSE '' END
+                    ELSE ', which takes ' || figure(tokens / fastest / 3600) || ' hours at best'
+                    || CASE WHEN finding = 'too fast' AND quantity = 'hours' THEN '; in the claimed time it sees ' || figure(value * 3600 * fastest) || ' tokens at most' ELSE '' END END
+                || '.' END AS why,
+        'speed_of(claim_runs())' || coalesce(', runs ' || slowest_run || ' and ' || fastest_run, '') AS evidence
+    FROM _speed
+),
+
+-- Ratios and savings of one setting against another.
+_by_ratio AS (
+    SELECT
+        c.claim_id,
+        CASE WHEN r.middle BETWEEN c.lowest AND c.highest THEN 'holds'
+            WHEN r.high >= c.lowest AND r.low <= c.highest THEN 'holds with conditions'
+            ELSE 'contradicted by measurement' END AS verdict,
+        r.middle AS should_be,
+        'The calibrated model gives ' || figure(r.middle) || ' ' || c.unit || ', ' || figures(r.low, r.high) || ' over ' || r.pairs
+        || ' pairs of settings and their error, for ' || c.model || ' ' || c.method || ' on ' || coalesce(c.gpu_id, 'any GPU') || ' against ' || c.versus || '.' AS why,
+        'claim_ratios()' AS evidence
+    FROM _claims AS c
+    JOIN claim_ratios() AS r USING (claim_id)
+    WHERE r.middle IS NOT NULL
+),
+
+-- Prices: those read on the day nearest to the claim. A claim without a form factor is about all of them.
+_priced AS (
+    SELECT day, gpu_id, provider, price_kind, term_days, usd_per_gpu_hour, source
+    FROM main.offers
+    WHERE match_status = 'matched' AND flag_reason IS NULL AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
+        AND coalesce(effective_from <= day, true) AND day <= getvariable('as_of_day')::DATE
+),
+
+_cards AS (
+    SELECT c.gpu_id, o.gpu_id AS offered
+    FROM main.gpus AS c
+    JOIN main.gpus AS o ON o.gpu_id = c.gpu_id
+        OR (c.derived_from IS NOT NULL AND o.model = c.model AND o.memory_gb = c.memory_gb)
+),
+
+_asked AS (
+    SELECT c.claim_id, c.as_of, p.*
+    FROM _claims AS c
+    JOIN _cards AS g USING (gpu_id)
+    JOIN _priced AS p ON p.gpu_id = g.offered AND p.price_kind = c.price_kind
+        AND (c.provider IS NULL OR starts_with(lower(p.provider), lower(c.provider)))
+        AND (c.quantity <> 'usd_per_year' OR p.term_days BETWEEN 360 AND 366)
+    WHERE c.kind = 'price'
+),
+
+_nearest_day AS (
+    SELECT claim_id, arg_min(day, (abs(day - as_of), day)) AS day
+    FROM _asked
+    GROUP BY claim_id
+),
+
+_of_providers AS (
+    SELECT claim_id, day, provider, min(usd_per_gpu_hour)::DOUBLE AS cheapest, max(usd_per_gpu_hour)::DOUBLE AS dearest, min(source) AS source
+    FROM _asked
+    JOIN _nearest_day USING (claim_id, day)
+    GROUP BY ALL
+),
+
+_seen AS (
+    SELECT
+        claim_id, day, count(*) AS providers, min(source) AS source,
+        min(cheapest) AS cheapest, max(dearest) AS dearest,
+        quantile_cont(cheapest, 0.25) AS lower_quartile, quantile_cont(cheapest, 0.75) AS upper_quartile
+    FROM _of_providers
+    GROUP BY claim_id, day
+),
+
+_price_ranges AS (
+    SELECT
+        c.*, s.day, s.providers, s.source,
+        abs(s.day - c.as_of) <= price_days AS same_time,
+        CASE WHEN c.quantity = 'usd_per_year' THEN 8760 ELSE coalesce(c.gpu_count, 1) END AS times,
+        times * CASE WHEN c.provider IS NOT NULL OR c.quantity = 'cheapest_usd_per_hour' THEN s.cheapest ELSE s.lower_quartile END AS seen_low,
+        times * CASE WHEN c.quantity = 'cheapest_usd_per_hour' THEN s.cheapest WHEN c.provider IS NOT NULL THEN s.dearest ELSE s.upper_quartile END AS seen_high,
+        c.value <= seen_high * price_factor AND c.high >= seen_low / price_factor AS agrees
+    FROM _claims AS c
+    JOIN _seen AS s USING (claim_id)
+    WHERE c.quantity <> 'providers'
+),
+
+_by_price AS (
+    SELECT
+        claim_id,
+        CASE WHEN agrees AND same_time THEN 'holds' WHEN agrees THEN 'holds with conditions'
+            WHEN same_time THEN 'contradicted by measurement' ELSE 'cannot be checked' END AS verdict,
+        CASE WHEN value > seen_high THEN seen_high WHEN high < seen_low THEN seen_low ELSE value END AS should_be,
+        CASE WHEN provider IS NOT NULL THEN provider || ' asked ' WHEN quantity = 'cheapest_usd_per_hour' THEN 'The cheapest of ' || providers || ' providers read here asked '
+            ELSE 'The middle half of ' || providers || ' providers read here asked ' END
+        || '$' || figures(seen_low, seen_high) || ' on ' || day
+        || CASE WHEN same_time THEN '.' WHEN agrees THEN ', ' || abs(day - as_of) || ' days from the claim: it holds if prices stayed.'
+            ELSE ', too far from ' || as_of || ' to tell.' END AS why,
+        'offers of ' || CASE WHEN provider IS NULL THEN providers || ' providers' ELSE source END || ', ' || day AS evidence
+    FROM _price_ranges
+),
+
+_by_providers AS (
+    SELECT
+        c.claim_id,
+        CASE WHEN coalesce(s.providers, 0) < c.value THEN 'cannot be checked'
+            WHEN c.value = 0 AND s.providers > 0 THEN 'contradicted by measurement' ELSE 'holds with conditions' END AS verdict,
+        coalesce(s.providers, 0) AS should_be,
+        'Of the providers read here, ' || coalesce(s.providers, 0) || ' rent it out'
+        || coalesce(' (' || s.day || ')', '') || '; the claim counts its own list.' AS why,
+        'offers' AS evidence
+    FROM _claims AS c
+    LEFT JOIN _seen AS s USING (claim_id)
+    WHERE c.quantity = 'providers' AND EXISTS (FROM _priced)
+),
+
+-- What spot saves: the cheapest spot price of a provider's card against its cheapest on-demand price, same day.
+_spot AS (
+    SELECT
+        day, provider, gpu_id,
+        100 * (1 - min(usd_per_gpu_hour) FILTER (price_kind = 'spot') / min(usd_per_gpu_hour) FILTER (price_kind = 'on_demand')) AS discount
+    FROM _priced
+    GROUP BY ALL
+    HAVING discount IS NOT NULL
+),
+
+_discounts AS (
+    SELECT
+        c.claim_id, s.day, count(*) AS pairs,
+        quantile_cont(s.discount::DOUBLE, 0.25) AS lower_quartile,
+        quantile_cont(s.discount::DOUBLE, 0.5) AS median,
+        quantile_cont(s.discount::DOUBLE, 0.75) AS upper_quartile
+    FROM _claims AS c
+    JOIN _spot AS s ON true
+    WHERE c.quantity = 'spot_discount_percent'
+    GROUP BY c.claim_id, c.as_of, s.day
+    QUALIFY row_number() OVER (PARTITION BY c.claim_id ORDER BY abs(s.day - c.as_of), s.day) = 1
+),
+
+_by_discount AS (
+    SELECT
+        c.claim_id,
+        CASE WHEN d.median BETWEEN c.lowest AND c.highest THEN 'holds'
+            WHEN d.upper_quartile >= c.lowest AND d.lower_quartile <= c.highest THEN 'holds with conditions'
+            WHEN abs(d.day - c.as_of) <= price_days THEN 'contradicted by measurement'
+            ELSE 'cannot be checked' END AS verdict,
+        d.median AS should_be,
+        'Spot cost ' || figure(d.median) || '% less than on demand in the median of ' || d.pairs || ' pairs of provider and GPU on ' || d.day
+        || ', ' || figures(d.lower_quartile, d.upper_quartile) || '% in the middle half.' AS why,
+        'offers, ' || d.day AS evidence
+    FROM _claims AS c
+    JOIN _discounts AS d USING (claim_id)
+),
+
+-- 5: claims about the same thing whose ranges do not meet.
+_named AS (
+    SELECT claim_id AS one, unnest(string_split(disagrees_with, ';')) AS other
+    FROM _claims
+    WHERE disagrees_with IS NOT NULL
+),
+
+_differ AS (
+    SELECT c.claim_id, o.claim_id AS other, o.claim, o.document, o.value, o.high, o.unit
+    FROM (SELECT one, other FROM _named UNION SELECT other, one FROM _named) AS n
+    JOIN _claims AS c ON c.claim_id = n.one
+    JOIN _claims AS o ON o.claim_id = n.other AND o.unit = c.unit
+    WHERE c.lowest > o.highest OR c.highest < o.lowest
+),
+
+_evidence AS MATERIALIZED (
+    SELECT claim_id, verdict, should_be, why, evidence, true AS own_words FROM _by_arithmetic
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_datasheet
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_memory
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_fit
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_size
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_speed
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_ratio
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_price
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_providers
+    UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_discount
+),
+
+_by_other_claim AS (
+    SELECT
+        claim_id,
+        'contradicted by another claim' AS verdict,
+        arg_min(value, other) AS should_be,
+        string_agg('Document ' || document || ' says ' || figures(value, high) || ' ' || unit || ' (' || claim || ')', '; ' ORDER BY other)
+        || '; nothing here decides between them.' AS why,
+        'claims ' || string_agg(other, ', ' ORDER BY other) AS evidence
+    FROM _differ
+    -- What the evidence refutes contradicts nothing.
+    WHERE other NOT IN (SELECT claim_id FROM _evidence WHERE verdict IN ('arithmetic wrong', 'contradicted by measurement'))
+    GROUP BY claim_id
+),
+
+_findings AS (
+    FROM _evidence
+    UNION ALL BY NAME
+    SELECT claim_id, verdict, should_be, why, evidence FROM _by_other_claim
+),
+
+_first AS (
+    SELECT *
+    FROM _findings
+    QUALIFY row_number() OVER (
+        PARTITION BY claim_id
+        ORDER BY CASE
+            WHEN verdict = 'arithmetic wrong' THEN 1
+            WHEN verdict = 'contradicted by measurement' THEN 2
+            WHEN verdict = 'holds with conditions' THEN 3
+            WHEN verdict = 'holds' AND own_words IS NULL THEN 4
+            WHEN verdict = 'contradicted by another claim' THEN 5
+            WHEN verdict = 'holds' THEN 6
+            ELSE 7
+        END
+    ) = 1
+),
+
+_disagreements AS (
+    SELECT claim_id, string_agg(other, ';' ORDER BY other) AS disagrees_with
+    FROM _differ
+    GROUP BY claim_id
+)
+
+SELECT
+    c.claim_id, c.document, c.title, c.line, c.place, c.kind, c.claim, c.value, c.value_high,
+    coalesce(f.verdict, 'cannot be checked') AS verdict,
+    f.should_be,
+    c.unit,
+    coalesce(f.why, CASE c.kind WHEN 'price' THEN 'No price of this GPU, kind and provider was read.'
+        WHEN 'quality' THEN 'No measured quality is kept here, and no other claim differs.'
+        ELSE 'Nothing here measures this.' END) AS why,
+    f.evidence,
+    d.disagrees_with
+FROM _claims AS c
+LEFT JOIN _first AS f USING (claim_id)
+LEFT JOIN _disagreements AS d USING (claim_id)
+ORDER BY c.claim_id
