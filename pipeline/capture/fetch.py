@@ -280,7 +280,7 @@ class _Visit:
             return OutcomeCode.HOST_REFUSED, None
         facts = _facts_of(template, self._config)
         rules = self._rules(facts)
-        if facts is None or facts.robots:
+        if urlsplit(request.url).hostname not in self._config.api_hosts:
             verdict = self._robots_verdict(request, rules)
             if verdict.code is not OutcomeCode.OK:
                 self._note(template, verdict.code, verdict.detail)

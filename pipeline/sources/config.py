@@ -41,7 +41,6 @@ class RequestFacts(_Facts):
     headers: Mapping[str, str] = Field(default_factory=dict)
     json_body: Any = None
     content_types: tuple[str, ...] = ()
-    robots: bool = True
 
     @property
     def host(self) -> str:
@@ -92,7 +91,11 @@ class LabelLookup(_Facts):
 
 
 class SourceConfig(_Facts):
-    """Everything that gpufare knows of a source besides how to read its answers."""
+    """Everything that gpufare knows of a source besides how to read its answers.
+
+    ``hosts`` are further hosts that may be asked or redirected to. ``api_hosts`` offer a documented interface
+    for programs: their robots.txt, written for crawlers of pages, is not asked; that of every other host is.
+    """
 
     name: str
     title: str
@@ -101,6 +104,7 @@ class SourceConfig(_Facts):
     evidence: Evidence
     requests: tuple[RequestFacts, ...] = ()
     hosts: tuple[str, ...] = ()
+    api_hosts: tuple[str, ...] = ()
     currency: str = "USD"
     kind: Literal["prices", "exchange_rates"] = "prices"
     key_variables: tuple[str, ...] = ()
@@ -119,7 +123,7 @@ class SourceConfig(_Facts):
 
     @model_validator(mode="after")
     def _hosts_are_declared(self) -> "SourceConfig":
-        if not self.requests and not self.hosts and self.disabled is None:
+        if not self.allowed_hosts and self.disabled is None:
             raise ValueError("name at least one request or host, or say why the source is disabled")
         return self
 
@@ -133,7 +137,8 @@ class SourceConfig(_Facts):
     @property
     def allowed_hosts(self) -> frozenset[str]:
         """Hosts that may be asked or redirected to."""
-        return frozenset(self.hosts) | {request.host for request in self.requests}
+        own = {request.host for request in self.requests}
+        return frozenset(self.hosts) | frozenset(self.api_hosts) | own
 
 
 def load_config(path: Path) -> SourceConfig:

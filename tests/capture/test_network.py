@@ -62,7 +62,7 @@ def test_public_addresses(address: str) -> None:
 
 def live(archive: Archive, host: str, **limits: float) -> str:
     """The outcome of asking a host for real, in the mode that asks the providers."""
-    config = source(requests=[{"url": f"https://{host}/gpus", "robots": False}])
+    config = source(requests=[{"url": f"https://{host}/gpus"}], api_hosts=[host])
     with Client(limits=Limits(**{**FAST, **limits})) as client:
         outcome = capture_source(config, module(), environment={}, day=TODAY, archive=archive, client=client)
     return outcome.requests[0].outcome.value

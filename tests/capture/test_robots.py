@@ -61,7 +61,7 @@ def test_the_reason_names_robots_txt(capture: Capturing, site: Site) -> None:
 def test_a_documented_api_is_asked_without_robots_txt(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/robots.txt", robots("User-agent: *\nDisallow: /"))
     site.say(ACME, "/gpus", Reply(200, b"{}"))
-    outcome = capture(source(requests=[{"url": f"https://{ACME}/gpus", "robots": False}]))
+    outcome = capture(source(requests=[{"url": f"https://{ACME}/gpus"}], api_hosts=[ACME]))
     assert codes(outcome) == ["ok"]
     assert [asked.target for asked in site.asked] == ["/gpus"]
 
