@@ -29,7 +29,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    provider: str
+    providers: frozenset[str]
     pattern: re.Pattern[str]
     gpu: str
     gpu_count: str
@@ -65,7 +65,7 @@ def read_family(row: Mapping[str, str]) -> _Family:
     """One row of instance_types.csv. Raises LabelCatalogError where it cannot be used."""
     try:
         return _Family(
-            provider=row["provider"],
+            providers=frozenset(row["provider"].split("|")) - {""},
             pattern=re.compile(row["pattern"]),
             gpu=row["gpu"],
             gpu_count=row["gpu_count"],
@@ -119,10 +119,10 @@ def _families() -> tuple[_Family, ...]:
 @cache
 def _index(provider: str) -> _Index:
     """The families of one provider and those that hold everywhere."""
-    own = [family for family in _families() if provider and family.provider == provider]
+    own = [family for family in _families() if provider and provider in family.providers]
     if provider and not own:
         return _index("")
-    return _Index(own + [family for family in _families() if not family.provider])
+    return _Index(own + [family for family in _families() if not family.providers])
 
 
 def find(name: str, provider: str) -> Instance | None:

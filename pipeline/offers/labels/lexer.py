@@ -26,7 +26,8 @@ class Kind(Enum):
     MEMORY_TYPE = auto()
     ARCHITECTURE = auto()
     SLICE = auto()
-    NOISE = auto()
+    NOISE = auto()  # tells nothing, and may stand between words that do
+    HOST = auto()  # about the machine, not its GPUs
     UNKNOWN = auto()
 
 
@@ -56,6 +57,9 @@ ARCHITECTURES = {
     "ada": "ada", "lovelace": "ada", "ampere": "ampere", "hopper": "hopper", "blackwell": "blackwell",
     "turing": "turing", "volta": "volta", "pascal": "pascal", "maxwell": "maxwell", "kepler": "kepler",
 }  # fmt: skip
+OF_THE_HOST = "|"
+"""Stands in a sentence for what it says of the host."""
+
 # Words that tell nothing about which GPU it is, and may stand between those that do.
 _NOISE = catalog.BRANDS | {
     "gpu", "gpus", "graphics", "card", "cards", "generation", "gen", "edition", "accelerator", "accelerators",
@@ -138,8 +142,10 @@ def _whole_word(word: str) -> Piece | None:
         return Piece(Kind.ARCHITECTURE, ARCHITECTURES[word])
     if word in MEMORY_TYPES:
         return Piece(Kind.MEMORY_TYPE, word)
-    if word in _NOISE or _HARDWARE.fullmatch(word):
+    if word in _NOISE:
         return Piece(Kind.NOISE, word)
+    if word == OF_THE_HOST or _HARDWARE.fullmatch(word):
+        return Piece(Kind.HOST, word)
     if word in _known_words() or word in {"x", "v", "d", "s", "q"}:
         return Piece(Kind.WORD, word)
     if match := _SLICE.fullmatch(word):

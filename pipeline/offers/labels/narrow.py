@@ -152,7 +152,8 @@ def _by_label(cards: list[Card], evidence: Evidence) -> ByMemory:
     """The cards that the memories in the label leave, per GPU or in all. One that fits no card contradicts,
     unless it stands in a machine's name beside one that fits, or is a slice's."""
     reading, rule, contradicted = evidence.reading, "", False
-    for size in (*reading.beside, *(() if evidence.is_instance else reading.elsewhere)):
+    of_the_host = evidence.is_instance or reading.mentions_host
+    for size in (*reading.beside, *(() if of_the_host else reading.elsewhere)):
         per_gpu = _per_gpu(evidence, size)
         left = _supported(cards, size) or (_supported(cards, per_gpu) if per_gpu else [])
         if left:

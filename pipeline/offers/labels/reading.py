@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pipeline.offers.labels import catalog
 from pipeline.offers.labels.catalog import Accelerator
-from pipeline.offers.labels.lexer import WORDS, Kind, Piece, words_of
+from pipeline.offers.labels.lexer import OF_THE_HOST, WORDS, Kind, Piece, words_of
 
 _MAX_REMEMBERED = 200_000
 _UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
@@ -17,13 +17,14 @@ _HOST_MEMORY = frozenset({"ram", "ddr4", "ddr5", "ssd", "nvme", "disk", "storage
 _HOST_UNITS = frozenset(
     {"vcpu", "vcpus", "core", "cores", "threads", "ocpu", "ocpus", "tb", "tib", "w", "year", "years"}
 )
-_KEPT = frozenset({"gpu", "gpus", "mig"})
+_KEPT = frozenset({"gpu", "gpus", "mig"}) | _UNITS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
     """``models`` is empty when no GPU was named. ``beside`` are memories that stand next to the model,
-    ``elsewhere`` all others, both in GB. ``slice_gb`` and ``slices`` describe a MIG or vGPU profile."""
+    ``elsewhere`` all others, both in GB; where the host is mentioned they may be its own. ``slice_gb`` and
+    ``slices`` describe a MIG or vGPU profile."""
 
     models: tuple[str, ...] = ()
     forms: frozenset[str] = frozenset()
@@ -36,6 +37,7 @@ class Reading:
     slice_gb: float | None = None
     slices: int = 0
     says_mig: bool = False
+    mentions_host: bool = False
     conflict: bool = False
     accelerator: Accelerator | None = None
 
@@ -54,6 +56,7 @@ class _Found:
     slice_gb: float | None = None
     slices: int = 0
     says_mig: bool = False
+    mentions_host: bool = False
     accelerator: Accelerator | None = None
 
 
@@ -137,6 +140,8 @@ def _take(found: _Found, pieces: Sequence[Piece], at: int) -> int:
         found.architectures.add(piece.text)
     elif kind is Kind.UNKNOWN:
         found.says_mig |= piece.text == "mig"
+    elif kind is Kind.HOST:
+        found.mentions_host = True
     else:
         _take_transparent(found, pieces, at, at + 1)
     return at + 1
@@ -206,8 +211,12 @@ def _read(pieces: Sequence[Piece]) -> Reading:
         slice_gb=found.slice_gb,
         slices=found.slices,
         says_mig=found.says_mig or found.slice_gb is not None,
+        mentions_host=found.mentions_host,
         conflict=conflict,
     )
+
+
+_TOKEN_OF_KIND = {Kind.NOISE: "", Kind.UNKNOWN: "?", Kind.HOST: OF_THE_HOST}
 
 
 class _Tokens(dict[str, str]):
@@ -225,7 +234,7 @@ class _Tokens(dict[str, str]):
         elif word in _HOST_UNITS or word in _HOST_MEMORY:
             token = f"~{word}"
         elif word not in _KEPT:
-            token = "" if kinds == {Kind.NOISE} else "?" if kinds == {Kind.UNKNOWN} else word
+            token = _TOKEN_OF_KIND.get(pieces[0].kind, word) if len(kinds) == 1 else word
         self[word] = token
         return token
 
@@ -264,7 +273,7 @@ def read_label(label: str) -> tuple[Reading, Counts]:
     read the same; what was read before is remembered by its words."""
     sentence = " ".join(filter(None, map(_TOKENS.__getitem__, words_of(label))))
     if "~" in sentence:
-        sentence = _OF_THE_HOST.sub("", sentence)
+        sentence = _OF_THE_HOST.sub(OF_THE_HOST, sentence)
     if " x " in sentence:
         sentence = _SPACED_COUNT.sub(r"#\1", sentence)
     counts: list[str] = []
