@@ -6,6 +6,7 @@ the next row's price. The headings above the list say what each cell prices.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from bs4 import Tag
 
@@ -21,20 +22,30 @@ KIND_HEADERS: tuple[tuple[str, PriceKind], ...] = (
     (r"reserv|commit", "reserved"),
     (r"on[ -]demand", "on_demand"),
 )
+TERM = re.compile(r"(\d{1,3})[ -]?(day|week|month|year)", re.IGNORECASE)
+TERM_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+
+
+@dataclass(frozen=True, slots=True)
+class _PriceColumn:
+    """What a column of prices is for; ``kind`` is None where its heading does not say."""
+
+    kind: PriceKind | None
+    term_days: int | None
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """One listing per GPU and price column. CPU, storage and token prices stand in other sections."""
     for answer in answers:
         section = _section(answer)
-        kinds = _price_kinds(section, answer)
+        columns = _price_columns(section, answer)
         rows = [
             tag for tag in section if tag.get("role") == "listitem" and tag.select(".pricing-item-heading")
         ]
         if not rows:
             raise SourceChangedError(f"{answer.url}: the GPU section has no rows")
         for row in rows:
-            yield from _row(row, kinds, answer)
+            yield from _row(row, columns, answer)
 
 
 def _section(answer: Answer) -> list[Tag]:
@@ -53,38 +64,44 @@ def _section(answer: Answer) -> list[Tag]:
     return section
 
 
-def _price_kinds(section: list[Tag], answer: Answer) -> list[PriceKind | None]:
-    """What each price cell of a row prices, in order; None for a column that is not known."""
+def _price_columns(section: list[Tag], answer: Answer) -> list[_PriceColumn]:
+    """What each price cell of a row prices, in order."""
     headers = [html.text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")]
     model_at = html.column(headers, r"^(?:GPU|model|GPU model|instance|name)$", answer)
     if model_at != 0:
         raise SourceChangedError(f"{answer.url}: the GPU model is not the first column of {headers}")
-    kinds = [_kind(header) for header in headers[1:]]
-    if kinds.count("on_demand") != 1:
+    found = [_PriceColumn(_kind(header), _term_days(header)) for header in headers[1:]]
+    if [price.kind for price in found].count("on_demand") != 1:
         raise SourceChangedError(f"{answer.url}: expected one on-demand column in {headers}")
-    return kinds
+    return found
+
+
+def _term_days(header: str) -> int | None:
+    found = TERM.search(header)
+    return int(found[1]) * TERM_DAYS[found[2].lower()] if found else None
 
 
 def _kind(header: str) -> PriceKind | None:
     return next((kind for pattern, kind in KIND_HEADERS if re.search(pattern, header, re.IGNORECASE)), None)
 
 
-def _row(row: Tag, kinds: list[PriceKind | None], answer: Answer) -> Iterator[Listing | Reject]:
+def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[Listing | Reject]:
     name = html.text_of(html.only(row.select(".pricing-item-heading"), "GPU name in a row", answer))
     tags = [text for tag in row.select(".pricing-tag") if (text := html.text_of(tag))]
     # "NVIDIA A100" stands twice and only the tags tell the two apart, so they belong to the label.
     label = " ".join([name, *tags])
     cells = [html.text_of(cell) for cell in row.select(".pricing-rich")]
     raw = {"label": label, "cells": cells}
-    if len(cells) != len(kinds):
+    if len(cells) != len(columns):
         yield Reject(
             reason="unexpected_cells",
-            detail=f"{label!r} has {len(cells)} price cells under {len(kinds)} price columns",
+            detail=f"{label!r} has {len(cells)} price cells under {len(columns)} price columns",
             raw=raw,
             answer=answer,
         )
         return
-    for kind, cell in zip(kinds, cells, strict=True):
+    for column, cell in zip(columns, cells, strict=True):
+        kind = column.kind
         if kind is None:
             if holds_price(cell):
                 detail = f"{label}: {cell!r} stands in a column that is not known"
@@ -103,4 +120,6 @@ def _row(row: Tag, kinds: list[PriceKind | None], answer: Answer) -> Iterator[Li
             native_currency=currency,
             native_unit="gpu_hour",
             answer=answer,
+            term_days=column.term_days if kind == "reserved" else None,
+            flag_reason="unstated_term" if kind == "reserved" and column.term_days is None else None,
         )

@@ -22,7 +22,7 @@ from pipeline.sources.prices import NoPriceError, holds_price, optional_number, 
 from pipeline.sources.text import is_floor, squeeze
 
 BLOCK_TYPE = "highlight-table-block"
-GPU_HOUR = r"GPU[ -]?(?:hour|hr)"
+GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"
 DATE_FORMATS = ("%B %d, %Y", "%B %d %Y", "%b %d, %Y", "%d %B %Y", "%Y-%m-%d")
 MAX_BLOCK_CHARACTERS = 300_000
 MAX_BLOCKS = 200

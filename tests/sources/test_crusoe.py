@@ -137,3 +137,18 @@ def test_euros_stay_euros():
 def test_another_shape_fails_the_source(body):
     with pytest.raises(SourceChangedError):
         read("crusoe", answer(body))
+
+
+def test_a_reserved_column_has_the_term_of_its_heading():
+    html = page("crusoe", "pricing.html").replace("Current spot", "Reserved (1 year)")
+    html = html.replace('<p>$3.90/GPU-hr</p></div><div class="pricing-rich w-richtext"><p>', "@@", 1)
+    start = html.index("@@")
+    cells = '<p>$3.90/GPU-hr</p></div><div class="pricing-rich"><p>$3.10/GPU-hr</p></div></div></div>'
+    html = html[:start] + cells + html[html.index('<div role="listitem"', start) :]
+    reserved = [row for row in read("crusoe", answer(html))[0] if row.price_kind == "reserved"]
+    assert [(str(row.native_price), row.term_days, row.flag_reason) for row in reserved] == [
+        ("3.10", 365, None)
+    ]
+    without_term = html.replace("Reserved (1 year)", "Reserved")
+    (row,) = (row for row in read("crusoe", answer(without_term))[0] if row.price_kind == "reserved")
+    assert (row.term_days, row.flag_reason) == (None, "unstated_term")

@@ -137,3 +137,13 @@ def test_euros_stay_euros_and_what_is_unreadable_is_a_reject():
 def test_another_shape_fails_the_source(body):
     with pytest.raises(SourceChangedError):
         read("nebius", answer(body))
+
+
+@pytest.mark.parametrize("unit", ["GPU-hour", "GPU hour", "per GPU per hour", "$/GPU/hr"])
+def test_spellings_of_a_gpu_hour(unit: str) -> None:
+    rows = [["Item", f"Preemptible, {unit}", f"On-demand, {unit}"], ["NVIDIA HGX H100", "$2.15", "$3.85"]]
+    listings, _ = read("nebius", answer(rows))
+    assert [(row.price_kind, str(row.native_price)) for row in listings] == [
+        ("spot", "2.15"),
+        ("on_demand", "3.85"),
+    ]
