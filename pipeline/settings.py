@@ -57,6 +57,11 @@ class Home:
         return self.root / "exchange_rates"
 
     @property
+    def calibration(self) -> Path:
+        """Constants and bands that a calibration proposes, for review."""
+        return self.root / "calibration"
+
+    @property
     def cache(self) -> Path:
         """Results that depend on the catalogue and the model only, by the hash of what they rest on."""
         return self.root / "cache"

@@ -12,6 +12,7 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.fetch import PastDayError
+from pipeline.model.calibrate import calibrate
 from pipeline.offers.records import Outcome, Records
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.reading import record_source
@@ -180,3 +181,21 @@ def published_tables(
         key = table_key(table)
         checks = [checked] if key == checked.asset_key else []
         yield dg.MaterializeResult(asset_key=key, metadata={"rows": report.rows[table]}, check_results=checks)
+
+
+@dg.asset(key=dg.AssetKey(["model", "calibration"]), group_name="model", kinds={"scipy"})
+def calibration(home: GpufareHome) -> dg.MaterializeResult[None]:
+    """Fit the model's constants and bands on the measured runs, into <home>/calibration for review.
+
+    What answers use are the reviewed files of the catalogue; `gpufare calibrate` writes those.
+    """
+    folder = home.home().calibration
+    folder.mkdir(parents=True, exist_ok=True)
+    record = calibrate(datetime.now(UTC).date(), folder)
+    return dg.MaterializeResult(
+        metadata={
+            "folder": dg.MetadataValue.path(str(folder)),
+            "data_sha256": record["data_sha256"],
+            "errors": dg.MetadataValue.json({name: record[name] for name in ("memory", "speed")}),
+        }
+    )
