@@ -17,8 +17,14 @@ MAX_SPAN = 50
 
 
 def page(answer: Answer) -> BeautifulSoup:
-    """The answer as a parsed page."""
-    return BeautifulSoup(answer.text(), "lxml")
+    """The answer as a parsed page.
+
+    Raises SourceChangedError for one that breaks off inside a text or a tag: half a price is a price too.
+    """
+    text = answer.text().rstrip()
+    if "<" in text and not text.endswith(">"):
+        raise SourceChangedError(f"{answer.url}: the page breaks off: it ends in {text[-40:]!r}")
+    return BeautifulSoup(text, "lxml")
 
 
 def text_of(tag: Tag) -> str:

@@ -82,3 +82,15 @@ def test_exactly_one():
             html.column(headers, r"on-demand", page)
     with pytest.raises(SourceChangedError, match="found 0"):
         html.only([], "table", page)
+
+
+@pytest.mark.parametrize(
+    "cut", ["<p>NVIDIA H100 $3.", "<p>NVIDIA H100 $3.99</p><di", "<table><tr><td>$1</td>\n<"]
+)
+def test_a_page_that_breaks_off_is_not_read(cut):
+    with pytest.raises(SourceChangedError, match="breaks off"):
+        html.page(answer(cut))
+
+
+def test_a_section_of_a_page_is_read():
+    assert html.page(answer("<p>$3.99</p>\n<!-- end -->\n")).p.text == "$3.99"
