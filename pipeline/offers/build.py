@@ -88,7 +88,11 @@ def _in_plain_text(row: Listing) -> Listing:
         if isinstance(text, str) and len(text) > MAX_CHARACTERS:
             detail = f"{name} has {len(text)} characters: {plain(text[:80])!r}…"
             raise _NotAnOfferError("text_too_long", detail)
-    cleaned: dict[str, Any] = {name: plain(text) for name, text in texts.items() if isinstance(text, str)}
+    cleaned: dict[str, Any] = {
+        name: plain(text).strip() or None for name, text in texts.items() if isinstance(text, str)
+    }
+    if cleaned["raw_label"] is None:
+        raise _NotAnOfferError("missing_field", "nothing says which GPU it is")
     return replace(row, **cleaned)
 
 
@@ -101,8 +105,6 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         raise _NotAnOfferError("gpu_count_unknown", f"nothing says how many GPUs {row.raw_label!r} has")
     if gpu_count <= 0:
         raise _NotAnOfferError("gpu_count_unknown", f"{row.raw_label!r} is said to have {gpu_count:g} GPUs")
-    if identity.rule == "count_contradicted":
-        raise _NotAnOfferError("gpu_count_contradicted", f"{row.raw_label!r} cannot have {gpu_count:g} GPUs")
     usd, rate = _usd_per_hour(row, gpu_count, rates)
     per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
     _check_bounds(per_gpu, row, config)

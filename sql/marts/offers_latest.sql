@@ -11,12 +11,19 @@ _aged AS (
         o.*,
         s.provider AS source_provider,
         p.parameters AS p,
+        -- Boards of SXM and OAM cards are built whole: a larger offer is so many of them.
+        coalesce(
+            g.form_factor IN ('SXM', 'OAM') AND o.gpu_count > g.max_gpus_per_node
+                AND o.gpu_count % g.max_gpus_per_node <> 0,
+            false
+        ) AS impossible_machine,
         getvariable('as_of_day')::DATE - o.day AS age_days,
         getvariable('as_of_day')::DATE - o.day > s.stale_after_days AS stale
     FROM main.offers AS o
     SEMI JOIN _last USING (source, day)
     JOIN main.sources AS s USING (source)
     JOIN cost_parameters_by_source() AS p USING (source, price_kind)
+    LEFT JOIN main.gpus AS g USING (gpu_id)
 ),
 
 _read_directly AS (
@@ -31,6 +38,7 @@ _alone AS (
         CASE
             WHEN gpu_id IS NULL OR match_status <> 'matched' THEN 'gpu_not_settled'
             WHEN gpu_count <> floor(gpu_count) THEN 'gpu_slice'
+            WHEN impossible_machine THEN 'impossible_machine'
             WHEN usd_per_hour IS NULL THEN 'no_exchange_rate'
             WHEN flag_reason IS NOT NULL THEN 'flagged'
             WHEN NOT coalesce(available, true) THEN 'not_available'
@@ -87,5 +95,5 @@ _judged AS (
     FROM _compared
 )
 
-SELECT * EXCLUDE (source_provider, p, own_reason, far), not_ranked_reason IS NULL AS ranked
+SELECT * EXCLUDE (source_provider, p, impossible_machine, own_reason, far), not_ranked_reason IS NULL AS ranked
 FROM _judged
