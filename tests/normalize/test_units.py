@@ -94,11 +94,12 @@ def test_columns_that_name_two_different_cards_leave_it_open() -> None:
 
 def test_slices_and_shares_keep_their_fraction() -> None:
     mig = identify("NVIDIA A100-SXM4-80GB MIG 3g.40gb")
-    assert (mig.gpu_id, mig.gpu_fraction, mig.memory_gb) == ("a100-sxm-80gb", 0.5, 80)
+    assert (mig.gpu_id, mig.gpu_fraction, mig.memory_gb) == ("a100-sxm-80gb", 0.5, 40)
     smaller = identify("A100-SXM4-40GB MIG 1g.5gb", gpu_count=2)
     assert (smaller.gpu_fraction, smaller.gpu_count) == (0.125, 0.25)
+    assert smaller.memory_gb == 5
     shared = identify("Standard_NV6ads_A10_v5", kind="instance_type")
-    assert (shared.gpu_id, shared.gpu_count) == ("a10", pytest.approx(1 / 6))
+    assert (shared.gpu_id, shared.gpu_count, shared.memory_gb) == ("a10", pytest.approx(1 / 6), 24)
     vram = identify("vcg-a100-1c-6g-4vram", provider="vultr", kind="instance_type")
     assert (vram.gpu_id, vram.gpu_count) == ("a100-80gb", 0.05)
 

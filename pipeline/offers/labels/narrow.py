@@ -71,7 +71,7 @@ def by_form(cards: list[Card], forms: Iterable[str]) -> tuple[list[Card], bool]:
     told = wanted & existing
     if told:
         return [card for card in cards if card.form_factor in told], True
-    if wanted & _BOARDS and len(existing & _BOARDS) > 1:
+    if "Laptop" in wanted or (wanted & _BOARDS and len(existing & _BOARDS) > 1):
         return [], False
     return [card for card in cards if not _always_named(card, cards)], False
 

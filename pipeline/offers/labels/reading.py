@@ -244,8 +244,9 @@ _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _OF_THE_HOST = re.compile(
     rf"(?<![^ ])(?:\d+ ~(?:{'|'.join(sorted(_HOST_UNITS))})"
     rf"|\d+(?:\.\d+)? ?(?:{_UNIT}) ~(?:{'|'.join(sorted(_HOST_MEMORY))})"
-    r"|~\w+)(?![^ ])"
+    r")(?![^ ])"
 )
+_HOST_WORD = re.compile(r"~\w+")
 _SPACED_COUNT = re.compile(r"(?<![^ ])(\d{1,3}) x(?= [^ ])")
 _COUNTS = re.compile(r"#(\d+)")
 _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
@@ -273,7 +274,7 @@ def read_label(label: str) -> tuple[Reading, Counts]:
     read the same; what was read before is remembered by its words."""
     sentence = " ".join(filter(None, map(_TOKENS.__getitem__, words_of(label))))
     if "~" in sentence:
-        sentence = _OF_THE_HOST.sub(OF_THE_HOST, sentence)
+        sentence = _HOST_WORD.sub("", _OF_THE_HOST.sub(OF_THE_HOST, sentence))
     if " x " in sentence:
         sentence = _SPACED_COUNT.sub(r"#\1", sentence)
     counts: list[str] = []

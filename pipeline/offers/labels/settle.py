@@ -12,11 +12,18 @@ from pipeline.offers.labels.narrow import Evidence
 Status = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
 Sureness = Literal["certain", "usual", "none"]
 
+_WHOLE_CARD = 0.8
+"""A size below this share of a card's memory is a slice's where MIG is named."""
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a label was found to be. ``memory_gb`` is per whole GPU; ``gpu_count`` is in GPUs and a
-    fraction where shares of one are sold; ``candidates`` are the gpu_ids that it can be."""
+    """What a label was found to be.
+
+    ``memory_gb`` is that of one device: a whole GPU, or the MIG or vGPU slice that is sold, which is then
+    ``gpu_fraction`` of one. ``gpu_count`` is in whole GPUs, slices and shares being fractions.
+    ``candidates`` are the gpu_ids that it can be; ``sureness`` is "usual" where the memory is the one that
+    sellers mean when they give none."""
 
     status: Status
     gpu_id: str | None = None
@@ -60,32 +67,31 @@ def open_identity(cards: Sequence[Card], rule: str, gpu_count: float | None) -> 
 
 
 def _matched(card: Card, rule: str, sureness: Sureness, evidence: Evidence) -> Identity:
+    slice_gb = _slice_gb(card, evidence)
+    count = evidence.gpu_count
+    fraction = min(1.0, slice_gb / card.memory_gb) if slice_gb else count if count and count < 1 else None
     return Identity(
         status="matched",
         gpu_id=card.gpu_id,
         vendor=card.vendor,
         model=card.model,
         form_factor=card.form_factor or None,
-        memory_gb=card.memory_gb,
-        gpu_count=evidence.gpu_count,
-        gpu_fraction=_fraction(card, evidence),
+        memory_gb=slice_gb or card.memory_gb,
+        gpu_count=count,
+        gpu_fraction=fraction,
         rule=rule,
         sureness=sureness,
         candidates=(card.gpu_id,),
     )
 
 
-def _fraction(card: Card, evidence: Evidence) -> float | None:
-    """The share of one GPU that is sold, by memory, or None for whole GPUs."""
-    reading, count = evidence.reading, evidence.gpu_count
-    if reading.slice_gb is not None:
-        return min(1.0, reading.slice_gb / card.memory_gb)
-    if reading.says_mig:
-        smaller = [size for size in (*reading.beside, *reading.elsewhere) if size < 0.8 * card.memory_gb]
-        if evidence.facts.memory_gb and evidence.facts.memory_gb < 0.8 * card.memory_gb:
-            smaller.append(evidence.facts.memory_gb)
-        return smaller[0] / card.memory_gb if smaller else None
-    return count if count is not None and count < 1 else None
+def _slice_gb(card: Card, evidence: Evidence) -> float | None:
+    """The memory of the MIG or vGPU slice that is sold, or None for whole GPUs."""
+    reading = evidence.reading
+    if reading.slice_gb is not None or not reading.says_mig:
+        return reading.slice_gb
+    sizes = (*reading.beside, *reading.elsewhere, evidence.facts.memory_gb or card.memory_gb)
+    return next((size for size in sizes if size < _WHOLE_CARD * card.memory_gb), None)
 
 
 def choose(cards: list[Card], evidence: Evidence, known_habits: Habits) -> Identity:
