@@ -230,6 +230,12 @@ def test_arithmetic_agrees_with_a_recomputation_outside_sql(audit: Audit) -> Non
     assert checked > 60
 
 
+def test_every_formula_is_computed(audit: Audit) -> None:
+    with_formula = [row["claim_id"] for row in claims() if row["formula"]]
+    uncomputed = [claim_id for claim_id in with_formula if audit[claim_id]["should_be"] is None]
+    assert uncomputed == []
+
+
 def test_claims_hold_no_verdicts_and_name_their_place(audit: Audit) -> None:
     rows = claims()
     assert len(rows) >= 120

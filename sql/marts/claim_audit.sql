@@ -74,7 +74,7 @@ _arithmetic AS (
         END AS is_right
     FROM _claims AS c
     JOIN _terms AS t USING (claim_id)
-    CROSS JOIN _storage AS s
+    LEFT JOIN _storage AS s ON true
     LEFT JOIN main.models AS m USING (model)
     WHERE c.formula IS NOT NULL
 ),
@@ -94,6 +94,7 @@ _by_arithmetic AS (
             WHEN 'a * context of the model' THEN 'models ' || model
             ELSE 'the document''s own operands' END AS evidence
     FROM _arithmetic
+    WHERE result IS NOT NULL
 ),
 
 -- Datasheets. A board's capacities are its GPUs' together.
@@ -131,7 +132,7 @@ _runs AS MATERIALIZED (SELECT * FROM claim_published_runs()),
 
 _memory AS (
     SELECT
-        c.*, n.friendly_gib, n.plain_gib, r.memory_gib AS run_gib, r.memory_run,
+        c.*, n.friendly_gib, n.plain_gib, n.lean_gib, r.memory_gib AS run_gib, r.memory_run,
         least(n.least_gib, coalesce(r.memory_gib, n.least_gib)) AS floor_gib,
         CASE
             WHEN c.high < floor_gib THEN 'too little'
@@ -159,7 +160,9 @@ _by_memory AS (
                 || ' to be safe with fused kernels and full checkpointing, but ' || figure(plain_gib) || ' on plain software'
             ELSE 'Plain software without checkpointing takes ' || figure(plain_gib) || ' GB'
         END
-        || CASE WHEN memory_run IS NULL THEN '' ELSE '; the leanest published run took ' || figure(run_gib) END || '.' AS why,
+        || CASE WHEN memory_run IS NULL THEN '' ELSE '; the published run with the least took ' || figure(run_gib) END
+        || CASE WHEN lean_gib IS NULL THEN '' ELSE '; an 8-bit optimizer that steps during the backward pass would take ' || figure(lean_gib) END
+        || '.' AS why,
         'memory_of(claim_runs())' || coalesce(', run ' || memory_run, '') AS evidence
     FROM _memory
 ),
@@ -343,7 +346,7 @@ _by_price AS (
         CASE WHEN value > seen_high THEN seen_high WHEN high < seen_low THEN seen_low ELSE value END AS should_be,
         CASE WHEN provider IS NOT NULL THEN provider || ' asked ' WHEN quantity = 'cheapest_usd_per_hour' THEN 'The cheapest of ' || providers || ' providers read here asked '
             ELSE 'The middle half of ' || providers || ' providers read here asked ' END
-        || '$' || figures(seen_low, seen_high) || ' on ' || day
+        || format('${:,.2f}', seen_low::DOUBLE) || CASE WHEN seen_high > seen_low THEN format(' to {:,.2f}', seen_high::DOUBLE) ELSE '' END || ' on ' || day
         || CASE WHEN same_time THEN '.' WHEN agrees THEN ', ' || abs(day - as_of) || ' days from the claim: it holds if prices stayed.'
             ELSE ', too far from ' || as_of || ' to tell.' END AS why,
         'offers of ' || CASE WHEN provider IS NULL THEN providers || ' providers' ELSE source END || ', ' || day AS evidence

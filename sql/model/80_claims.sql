@@ -19,7 +19,8 @@ COMMENT ON MACRO claim_rule IS 'One tolerance of main.claim_rules.';
 
 -- A claim rarely names every setting, so it is tried in the ways that people would run it. "Friendly" software
 -- takes the least memory with an ordinary optimizer: fused kernels, fused AdamW; "plain" is a framework's
--- default. Optimizers in 8 bits and weights in host memory would have to be named by the claim.
+-- default. "Lean" is an 8-bit optimizer that steps during the backward pass: a method of its own, which a claim
+-- would have to name; what it takes is only mentioned.
 CREATE OR REPLACE MACRO claim_runs() AS TABLE
 WITH _claims AS (
     SELECT
@@ -35,8 +36,8 @@ WITH _claims AS (
 
 _roles(role) AS (VALUES ('claim'), ('versus')),
 _counts(gpus) AS (VALUES (1), (2), (4), (8), (16)),
-_software(friendly, software, optimizer, quantized_as, upcast) AS (
-    VALUES (true, 'liger', 'adamw_fused', 'nf4dq', 0), (false, 'hf', 'adamw', 'nf4', 1)
+_software(way, software, optimizer, quantized_as, upcast) AS (
+    VALUES ('friendly', 'liger', 'adamw_fused', 'nf4dq', 0), ('plain', 'hf', 'adamw', 'nf4', 1), ('lean', 'liger', 'adamw8bit_inbwd', NULL, NULL)
 ),
 _checkpointings(recompute) AS (VALUES ('none'), ('full')),
 _batches(sequences) AS (VALUES (1), (4), (16)),
@@ -45,7 +46,7 @@ _spreads(spread) AS (VALUES ('ddp'), ('fsdp')),
 _tried AS (
     SELECT
         c.* EXCLUDE (micro_batch, gpu, method, checkpointing, stack, training_precision),
-        r.role, n.gpus, s.friendly, s.optimizer, s.quantized_as, s.upcast, d.spread,
+        r.role, n.gpus, s.way, s.optimizer, s.quantized_as, s.upcast, d.spread,
         coalesce(c.micro_batch, b.sequences) AS micro_batch,
         r.role = 'versus' AND c.changed = 'gpu_id' AS other_gpu,
         CASE WHEN other_gpu THEN c.changed_to ELSE c.gpu END AS gpu,
@@ -56,7 +57,7 @@ _tried AS (
             AS training_precision,
         CASE WHEN c.changed = 'fp8' THEN CASE r.role WHEN 'versus' THEN c.changed_to::DOUBLE ELSE 1e0 END END AS fp8,
         -- Names what was tried without what is compared, so that both sides of a ratio find each other.
-        concat_ws(' ', s.software, k.recompute, b.sequences) AS variation
+        concat_ws(' ', s.way, k.recompute, b.sequences) AS variation
     FROM _claims AS c
     CROSS JOIN _roles AS r
     CROSS JOIN _counts AS n
@@ -73,7 +74,8 @@ _tried AS (
         AND k.recompute = coalesce(c.checkpointing, k.recompute)
         -- Memory is quoted for one sequence, speed for as many as pay off.
         AND (b.sequences = 1 OR (c.micro_batch IS NULL AND c.kind <> 'memory' AND c.quantity <> 'memory_saving_percent'))
-        AND (c.stack IS NULL OR s.friendly)
+        AND (c.stack IS NULL OR s.way = 'friendly')
+        AND (s.way <> 'lean' OR (c.method = 'full' AND c.quantity = 'memory_gb' AND k.recompute = 'full'))
         -- One GPU spreads nothing; ratios compare the usual way for each method.
         AND CASE WHEN n.gpus = 1 THEN d.spread = 'ddp'
             WHEN c.method IN ('full', 'pretrain') THEN d.spread = 'fsdp'
@@ -82,7 +84,7 @@ _tried AS (
 
 SELECT
     concat_ws('|', claim_id, role, variation, gpus, spread) AS job,
-    claim_id, role, variation, friendly, gpus,
+    claim_id, role, variation, way, gpus,
     model, method, gpu, gpus AS gpu_count, seq_len, lora_rank, micro_batch, checkpointing, stack, optimizer,
     training_precision, fp8, 'alloc' AS memory_metric,
     CASE WHEN gpus > 1 AND stack <> 'te' THEN spread END AS sharding,
@@ -94,11 +96,11 @@ COMMENT ON MACRO TABLE claim_runs IS
 
 CREATE OR REPLACE MACRO claim_estimates() AS TABLE
 WITH _runs AS MATERIALIZED (SELECT * FROM claim_runs()),
-_run_settings AS (SELECT * EXCLUDE (claim_id, role, variation, friendly, gpus) FROM _runs)
+_run_settings AS (SELECT * EXCLUDE (claim_id, role, variation, way, gpus) FROM _runs)
 SELECT
-    r.claim_id, r.role, r.variation, r.friendly, r.checkpointing, r.gpus,
-    -- The weights are certain; the rest has the model's band.
-    greatest(m.memory_gib_low, m.weights_gib) AS least_gib,
+    r.claim_id, r.role, r.variation, r.way, r.checkpointing, r.gpus,
+    -- Weights, gradients and optimizer are counted; the rest has the model's band.
+    greatest(m.memory_gib_low, m.weights_gib + m.adapter_gib + m.gradients_gib + m.optimizer_gib) AS least_gib,
     m.memory_gib AS allocated_gib,
     m.needed_gib,
     m.usable_memory_gib,
@@ -117,13 +119,14 @@ COMMENT ON MACRO TABLE claim_estimates IS
 CREATE OR REPLACE MACRO claim_needs() AS TABLE
 SELECT
     claim_id,
-    min(least_gib) AS least_gib,
-    min(needed_gib) AS friendly_gib,
-    max(needed_gib) AS plain_gib,
+    min(least_gib) FILTER (way <> 'lean') AS least_gib,
+    min(needed_gib) FILTER (way <> 'lean') AS friendly_gib,
+    max(needed_gib) FILTER (way <> 'lean') AS plain_gib,
+    min(needed_gib) FILTER (way = 'lean') AS lean_gib,
     any_value(usable_memory_gib) AS usable_gib,
     -- Possible: within the model's error; plainly: with default software and no checkpointing.
     list_sort(list(DISTINCT gpus) FILTER (least_gib <= usable_memory_gib)) AS possible_counts,
-    list_sort(list(DISTINCT gpus) FILTER (fits AND NOT friendly AND checkpointing = 'none')) AS plain_counts,
+    list_sort(list(DISTINCT gpus) FILTER (fits AND way = 'plain' AND checkpointing = 'none')) AS plain_counts,
     -- Adapters are saved in 16 or 32 bits.
     min(adapter_gib) * 1073.741824e0 / 2 AS adapter_mb_low,
     max(adapter_gib) * 1073.741824e0 AS adapter_mb_high,
@@ -135,7 +138,7 @@ FROM claim_estimates()
 WHERE role = 'claim'
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_needs IS
-    'Per claim, over all settings tried: least, friendly and plain memory in GiB per GPU, the GPU counts that fit, the range of speeds among settings that fit.';
+    'Per claim, over all settings tried: least, friendly, plain and lean memory in GiB per GPU, the GPU counts that fit, the range of speeds among settings that fit.';
 
 CREATE OR REPLACE MACRO claim_ratios() AS TABLE
 WITH _estimates AS MATERIALIZED (SELECT * FROM claim_estimates()),
