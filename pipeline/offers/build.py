@@ -4,6 +4,7 @@ Nothing is guessed: a listing that cannot become a sure price is a reject with i
 GPU is not settled stays an offer without ``gpu_id``; it is counted and kept out of every ranking.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,10 +104,14 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
     gpu_count = row.gpu_count if row.gpu_count is not None else identity.gpu_count
     if gpu_count is None:
         raise _NotAnOfferError("gpu_count_unknown", f"nothing says how many GPUs {row.raw_label!r} has")
-    if gpu_count <= 0:
+    if not 0 < gpu_count < math.inf:
         raise _NotAnOfferError("gpu_count_unknown", f"{row.raw_label!r} is said to have {gpu_count:g} GPUs")
-    usd, rate = _usd_per_hour(row, gpu_count, rates)
-    per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
+    try:
+        usd, rate = _usd_per_hour(row, gpu_count, rates)
+        per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        detail = f"{row.native_price} {row.native_currency} per {row.native_unit}: {error!r}"
+        raise _NotAnOfferError("unreadable_price", detail) from error
     _check_bounds(per_gpu, row, config)
     facts = config.attributes
     billing = config.billing
