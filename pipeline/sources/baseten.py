@@ -23,7 +23,7 @@ _SPECS = re.compile(
     r"(?:(?P<vcpus>\d{1,4}) ?vCPUs?)?[ ,|·]*(?:(?P<ram>\d{1,5}) ?Gi?B RAM)?[ ,|·]*", re.IGNORECASE
 )
 _PRICE = re.compile(
-    r"(?P<amount>\S?\d[\d,.]{0,12})(?: ?(?:/|per) ?(?P<unit>[a-z]{1,8}))?[ |]*", re.IGNORECASE
+    r"(?P<amount>\S? ?\d[\d,.]{0,12})(?: ?(?:/|per) ?(?P<unit>[a-z]{1,8}))?[ |]*", re.IGNORECASE
 )
 _UNITS: Mapping[str, str] = {"min": "minute", "minute": "minute", "hr": "hour", "hour": "hour", "h": "hour"}
 _NATIVE_UNITS: Mapping[tuple[str, bool], NativeUnit] = {

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bs4 import BeautifulSoup, Tag
+from bs4.element import PreformattedString
 
 from pipeline.sources.base import Answer, SourceChangedError
 from pipeline.sources.text import squeeze
@@ -28,11 +29,12 @@ def page(answer: Answer) -> BeautifulSoup:
 
 
 def text_of(tag: Tag) -> str:
-    """The squeezed text of a tag, without superscript footnotes, scripts and styles."""
-    footnotes = {
+    """The squeezed text of a tag, without superscript footnotes, scripts, styles and comments."""
+    unread = {
         id(part) for note in tag.find_all(["sup", "script", "style"]) for part in note.find_all(string=True)
     }
-    return squeeze(" ".join(part for part in tag.find_all(string=True) if id(part) not in footnotes))
+    parts = (part for part in tag.find_all(string=True) if not isinstance(part, PreformattedString))
+    return squeeze(" ".join(part for part in parts if id(part) not in unread))
 
 
 def only(found: Iterable[Tag], what: str, answer: Answer) -> Tag:

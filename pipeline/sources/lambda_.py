@@ -154,8 +154,8 @@ def _tab_count(row: Tag) -> int | None:
     tree = panel.find_parent("html") if panel else None
     if panel is None or not isinstance(tree, Tag) or not panel.get("id"):
         return None
-    tabs = [tab for tab in tree.select("[role=tab]") if tab.get("aria-controls") == panel["id"]]
-    found = _TAB.fullmatch(text_of(tabs[0])) if len(tabs) == 1 else None
+    named = {text_of(tab) for tab in tree.select("[role=tab]") if tab.get("aria-controls") == panel["id"]}
+    found = _TAB.fullmatch(named.pop()) if len(named) == 1 else None
     return int(found[1]) if found else None
 
 

@@ -154,14 +154,14 @@ def _row(
     answer: Answer,
 ) -> Listing | Reject:
     raw = {"label": machine.label, "kind": machine.kind, "prices": list(said), "columns": list(said.values())}
-    if len(said) > 1:
+    if len({_amount(price) for price in said}) > 1:
         return Reject(
             reason="conflicting_prices",
             detail=f"the page gives {list(said)} for one price",
             raw=raw,
             answer=answer,
         )
-    ((price, header),) = said.items()
+    price, header = next(iter(said.items()))
     try:
         amount, currency = price_in_cell(price)
     except NoPriceError as none:
@@ -180,6 +180,14 @@ def _row(
         effective_from=machine.effective_from,
         flag_reason=_doubt(machine, price, header, prices, answer),
     )
+
+
+def _amount(price: str) -> object:
+    """What a price text says: texts that say the same are not in conflict."""
+    try:
+        return price_in_cell(price)
+    except NoPriceError as none:
+        return none.reason
 
 
 def _doubt(

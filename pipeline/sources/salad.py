@@ -13,6 +13,7 @@ from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
 from pipeline.sources.html import Table, column, columns, is_hidden, page, table, text_of
 from pipeline.sources.prices import NoPriceError, price_in_cell, price_of
+from pipeline.sources.text import is_not_offered
 
 _GIGABYTES = re.compile(r"(\d{1,3}) ?GB", re.IGNORECASE)
 _VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)
@@ -145,23 +146,34 @@ def _read_cell(
 def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Listing | Reject:
     """A row without headers: GPU, VRAM, RAM, vCPUs, and two prices of which one is 730 times the other.
 
-    That ratio, not the order, says which price is the hour's.
+    That ratio, not the order, says which price is the hour's; what the other cells are is read from their
+    units, and the GPU's memory stands before the host's.
     """
-    shape = [_GIGABYTES.fullmatch(text) for text in raw[1:3]]
-    vcpus = _VCPUS.fullmatch(raw[3]) if len(raw) == 6 else None
-    if len(raw) != 6 or vcpus is None or not all(shape):
+    memory = [text for text in raw if _GIGABYTES.fullmatch(text)]
+    vcpus = [text for text in raw if _VCPUS.fullmatch(text)]
+    named = [text for text in raw if text not in memory + vcpus and not _is_price(text)]
+    prices = [text for text in raw if _is_price(text)]
+    if len(memory) != 2 or len(vcpus) != 1 or not named or len(prices) != 2 or raw[0] != named[0]:
         detail = f"not GPU, VRAM, RAM, vCPUs and two prices: {raw}"
         return Reject(reason="unreadable_row", detail=detail, raw=raw, answer=answer)
     try:
-        (low, currency), (high, _) = sorted(price_in_cell(text) for text in raw[4:])
+        (low, currency), (high, _) = sorted(price_in_cell(text) for text in prices)
     except NoPriceError as error:
         return Reject(reason=error.reason, detail=f"{raw[0]}: {error}", raw=raw, answer=answer)
     hours = Decimal(config.settings["hours_per_month"])
     if abs(high / (low * hours) - 1) > _MONTH_TOLERANCE:
         detail = f"{raw[0]}: {low} and {high} are not an hour's and a month's price"
         return Reject(reason="unreadable_price", detail=detail, raw=raw, answer=answer)
-    facts = {"context": _vram(raw[1]), "ram_gib": _amount(_GIGABYTES, raw[2]), "vcpus": float(vcpus[1])}
+    facts = {
+        "context": _vram(memory[0]),
+        "ram_gib": _amount(_GIGABYTES, memory[1]),
+        "vcpus": _amount(_VCPUS, vcpus[0]),
+    }
     return _listing(raw[0], low, currency, answer, **facts)
+
+
+def _is_price(text: str) -> bool:
+    return is_not_offered(text) or any(sign in text for sign in "$€£")
 
 
 def _read_rows_of_text(

@@ -30,7 +30,8 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 def _cluster_tables(answer: Answer) -> list[Tag]:
     """Visible tables between the section's anchor and the next section's."""
     document = html.page(answer)
-    anchor = html.only(document.select(f"#{SECTION}"), f"section {SECTION!r}", answer)
+    anchors = (tag for tag in document.select(f"#{SECTION}") if not html.is_hidden(tag))
+    anchor = html.only(anchors, f"visible section {SECTION!r}", answer)
     following = anchor.find_next(lambda tag: tag.name == "div" and tag.get("class") == anchor.get("class"))
     end = set(map(id, following.find_all_next("table"))) if isinstance(following, Tag) else set()
     return [t for t in anchor.find_all_next("table") if id(t) not in end and not html.is_hidden(t)]

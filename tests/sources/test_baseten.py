@@ -75,3 +75,8 @@ def test_row_without_one_clear_price_never_takes_the_next_rows(cell: str, reason
 def test_page_of_another_shape_fails_the_source(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("baseten", answer(body))
+
+
+def test_a_space_behind_the_dollar_sign() -> None:
+    listings, _ = read("baseten", answer("<b>L4</b><b>24 GiB VRAM, 4 vCPUs</b><b>$ 0.01414</b>"))
+    assert [str(row.native_price) for row in listings] == ["0.01414"]

@@ -94,3 +94,8 @@ def test_a_page_that_breaks_off_is_not_read(cut):
 
 def test_a_section_of_a_page_is_read():
     assert html.page(answer("<p>$3.99</p>\n<!-- end -->\n")).p.text == "$3.99"
+
+
+def test_comments_are_no_text():
+    cell = first("<table><tr><td><!-- price -->$<!-- -->3.99<!-- was $4.99 --></td></tr></table>", "td")
+    assert html.text_of(cell) == "$ 3.99"

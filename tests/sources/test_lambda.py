@@ -182,3 +182,12 @@ def test_the_api_is_asked_with_a_key_only():
 def test_another_page_fails_clearly(body):
     with pytest.raises(SourceChangedError):
         read("lambda", answer(body))
+
+
+def test_a_second_copy_of_the_tabs_changes_nothing():
+    html = page("lambda", "pricing.html")
+    body = html[html.index("<body>") + 6 : html.index("</body>")]
+    usual, _ = read("lambda", answer(html))
+    twice, _ = read("lambda", answer(html.replace("</body>", f"<div hidden>{body}</div></body>")))
+    short = [(row.raw_label, row.gpu_count, row.native_price) for row in usual]
+    assert [(row.raw_label, row.gpu_count, row.native_price) for row in twice] == short * 2

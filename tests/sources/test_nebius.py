@@ -147,3 +147,10 @@ def test_spellings_of_a_gpu_hour(unit: str) -> None:
         ("spot", "2.15"),
         ("on_demand", "3.85"),
     ]
+
+
+def test_two_spellings_of_one_price_are_no_conflict() -> None:
+    rows = [["Item", "On-demand, GPU-hour"], ["NVIDIA HGX H100", "$3.85"], ["NVIDIA HGX H100", "$ 3.85 /hr"]]
+    listings, rejects = read("nebius", answer(rows))
+    assert [str(row.native_price) for row in listings] == ["3.85"]
+    assert rejects == []

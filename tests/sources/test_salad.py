@@ -124,3 +124,12 @@ def test_gpu_classes_have_a_price_per_priority() -> None:
 def test_what_shows_no_gpu_is_a_change(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("salad", answer(body))
+
+
+def test_a_new_column_in_a_table_without_headers_costs_nothing() -> None:
+    row = "<td>RTX 4090</td><td>24GB</td><td>8GB</td><td>4 vCPUs</td><td>$0.160</td><td>$116.80</td>"
+    listings, rejects = read("salad", answer(f"<table><tr>{row}<td>High</td></tr></table>"))
+    assert [(r.raw_label, str(r.native_price), r.context) for r in listings] == [
+        ("RTX 4090", "0.160", {"vram_gb": 24.0})
+    ]
+    assert rejects == []

@@ -105,3 +105,12 @@ def test_rows_with_cells_missing_unreadable_or_in_euros():
 def test_another_shape_fails_the_source(body):
     with pytest.raises(SourceChangedError):
         read("together", answer(body))
+
+
+def test_a_hidden_copy_of_the_whole_section_is_not_read():
+    html = page("together", "pricing.html")
+    body = html[html.index("<body>") + 6 : html.index("</body>")]
+    hidden = f'<div style="display: none">{body.replace("$3.99", "$9.99")}</div></body>'
+    usual, _ = read("together", answer(html))
+    listings, _ = read("together", answer(html.replace("</body>", hidden)))
+    assert [row.native_price for row in listings] == [row.native_price for row in usual]
