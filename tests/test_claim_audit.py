@@ -267,6 +267,12 @@ def test_every_claim_that_names_a_setting_is_estimated(database: duckdb.DuckDBPy
               AND claim_id NOT IN (SELECT claim_id FROM claim_needs())"""
     ).fetchall()
     assert missing == []
+    # A number that the model fails to give must not pass for "cannot be checked".
+    empty = database.execute(
+        """SELECT DISTINCT claim_id FROM claim_estimates()
+            WHERE needed_gib IS NULL OR least_gib IS NULL OR tokens_per_second_low IS NULL"""
+    ).fetchall()
+    assert empty == []
 
 
 def test_all_columns_are_described(database: duckdb.DuckDBPyConnection) -> None:
