@@ -151,7 +151,9 @@ def _choose(
 
 
 def _count(stated: frozenset[float], given: float | None) -> tuple[float | None, bool]:
-    """The number of GPUs, and whether the label states another one."""
+    """The number of GPUs, and whether the label states another one. A share of a GPU is often listed as one."""
+    if given == 1 and stated and max(stated) < 1:
+        return max(stated), False
     if given is not None and given > 0:
         return given, bool(stated) and not any(isclose(given, n, rel_tol=_SAME_COUNT) for n in stated)
     return (next(iter(stated)), False) if len(stated) == 1 else (None, False)

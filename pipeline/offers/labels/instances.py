@@ -13,7 +13,7 @@ from functools import cache
 
 from pipeline.offers.labels import catalog
 
-_PREFIXES = ("ml.", "db.", "standard-")
+_PREFIXES = ("ml.", "db.", "virtual-machines-", "standard-", "standard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class _Index:
 
     def _starting_with(self, first: str) -> tuple[re.Pattern[str], list[_Family]]:
         if first not in self._by_first:
-            families = [f for f in self._families if _first_literal(f.pattern.pattern) in (None, first)]
+            families = [f for f in self._families if first in (_first_characters(f.pattern.pattern) or first)]
             alternatives = "|".join(f"(?:{_anonymous(family.pattern.pattern)})" for family in families)
             self._by_first[first] = re.compile(alternatives), families
         return self._by_first[first]
@@ -101,10 +101,14 @@ class _Index:
         return None
 
 
-def _first_literal(pattern: str) -> str | None:
-    """The character that every name of a pattern begins with, where the pattern simply begins with it."""
-    simple = pattern[0].isalnum() and (len(pattern) == 1 or pattern[1] not in "?*{|")
-    return pattern[0] if simple else None
+def _first_characters(pattern: str) -> frozenset[str] | None:
+    """The characters that names of a pattern begin with, where it begins with one of them or with a number;
+    None where that is not plain to see."""
+    start = re.sub(r"^\(\?(?:P<\w+>|:)\\d\+\)", r"\\d", pattern)
+    match = re.match(r"(?:([a-z])|\[([a-z]+)\]|(\\d\+?))(?![?*{|])", start)
+    if match is None:
+        return None
+    return frozenset(match[1] or match[2] or "0123456789")
 
 
 def _anonymous(pattern: str) -> str:
@@ -127,7 +131,7 @@ def _index(provider: str) -> _Index:
 
 def find(name: str, provider: str) -> Instance | None:
     """The machine family that a name belongs to, or None. SageMaker's "ml." and Azure's "Standard_" are no
-    part of a family's name."""
+    part of a family's name, except where only they tell a CPU machine."""
     canonical = name.lower().replace(" ", "-").replace("_", "-").replace("/", "-")
     if "--" in canonical:
         canonical = "-".join(filter(None, canonical.split("-")))

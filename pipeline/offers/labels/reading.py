@@ -269,26 +269,40 @@ _TOKENS = _Tokens()
 _READINGS = _Readings()
 
 
+class _Sentences(dict[str, tuple[Reading, Counts]]):
+    """Readings and counts by the tokens of a label."""
+
+    def __missing__(self, sentence: str) -> tuple[Reading, Counts]:
+        if len(self) > _MAX_REMEMBERED:
+            self.clear()
+        about_gpus = sentence
+        if "~" in sentence:
+            about_gpus = _HOST_WORD.sub("", _OF_THE_HOST.sub(OF_THE_HOST, sentence))
+        if " x " in about_gpus:
+            about_gpus = _SPACED_COUNT.sub(r"#\1", about_gpus)
+        between, counts = about_gpus, list[str]()
+        if "#" in about_gpus:
+            parts = _COUNTS.split(about_gpus)
+            between, counts = "".join(parts[::2]), parts[1::2]
+        if "? " in between:
+            between = _UNKNOWN_RUN.sub("?", between)
+        # Unknown words around all others neither tell anything nor separate anything.
+        reading = _READINGS[between.strip("? ")]
+        self[sentence] = found = reading, reading.counts.union(map(float, counts))
+        return found
+
+
+_SENTENCES = _Sentences()
+
+
 def read_label(label: str) -> tuple[Reading, Counts]:
     """What a label says, and the GPU counts in it. The same words in another case or with other separators
     read the same; what was read before is remembered by its words."""
-    sentence = " ".join(filter(None, map(_TOKENS.__getitem__, words_of(label))))
-    if "~" in sentence:
-        sentence = _HOST_WORD.sub("", _OF_THE_HOST.sub(OF_THE_HOST, sentence))
-    if " x " in sentence:
-        sentence = _SPACED_COUNT.sub(r"#\1", sentence)
-    counts: list[str] = []
-    if "#" in sentence:
-        counts = _COUNTS.findall(sentence)
-        sentence = _COUNTS.sub("", sentence)
-    if "?" in sentence:
-        sentence = _UNKNOWN_RUN.sub("?", sentence)
-    # Unknown words around all others neither tell anything nor separate anything.
-    reading = _READINGS[sentence.strip("? ")]
-    return reading, reading.counts.union(map(float, counts)) if counts else reading.counts
+    return _SENTENCES[" ".join(filter(None, map(_TOKENS.__getitem__, words_of(label))))]
 
 
 def forget() -> None:
     """Drop what was remembered."""
     _TOKENS.clear()
     _READINGS.clear()
+    _SENTENCES.clear()
