@@ -170,10 +170,10 @@ _by_memory AS (
 _by_fit AS (
     SELECT
         c.claim_id,
-        CASE WHEN list_contains(n.plain_counts, c.value::INTEGER) THEN 'holds'
-            WHEN list_contains(n.possible_counts, c.value::INTEGER) THEN 'holds with conditions'
+        CASE WHEN c.value >= n.fewest_plainly THEN 'holds'
+            WHEN c.value >= n.fewest THEN 'holds with conditions'
             ELSE 'contradicted by measurement' END AS verdict,
-        coalesce(list_min(n.possible_counts), 'inf'::DOUBLE) AS should_be,
+        n.fewest AS should_be,
         c.model || ' ' || c.method
         || CASE verdict
             WHEN 'contradicted by measurement' THEN ' does not fit ' || figure(c.value) || 'x ' || c.gpu_id || ' of ' || figure(n.usable_gib) || ' usable GiB'
@@ -181,8 +181,8 @@ _by_fit AS (
         END
         || CASE verdict WHEN 'holds' THEN ', even with plain software and no checkpointing'
             WHEN 'holds with conditions' THEN ', with checkpointing, fused kernels or sharding, and perhaps tightly' ELSE '' END
-        || CASE WHEN n.possible_counts IS NULL THEN '; no number up to 16 does'
-            ELSE '; ' || figure(list_min(n.possible_counts)) || ' is the fewest' END || '.' AS why,
+        || CASE WHEN n.fewest IS NULL THEN '; no number up to 16 does'
+            ELSE '; ' || figure(n.fewest) || ' is the fewest' END || '.' AS why,
         'memory_of(claim_runs())' AS evidence
     FROM _claims AS c
     JOIN _needs AS n USING (claim_id)
@@ -224,7 +224,7 @@ _speed AS (
         least(n.tokens_per_second_low, coalesce(r.tokens_per_second_low, n.tokens_per_second_low)) AS slowest,
         greatest(n.tokens_per_second_high, coalesce(r.tokens_per_second_high, n.tokens_per_second_high)) AS fastest,
         CASE
-            WHEN n.possible_counts IS NULL THEN 'does not fit'
+            WHEN n.fewest IS NULL THEN 'does not fit'
             WHEN slow_claim > fastest THEN 'too fast'
             WHEN fast_claim < slowest / slower_than_plain THEN 'too slow'
             WHEN fast_claim < slowest THEN 'slow'
@@ -235,7 +235,7 @@ _speed AS (
     JOIN _needs AS n USING (claim_id)
     LEFT JOIN _runs AS r USING (claim_id)
     WHERE c.versus IS NULL AND (c.quantity = 'tokens_per_second' OR c.quantity IN ('hours', 'usd_for_tokens') AND c.tokens IS NOT NULL AND c.formula IS NULL)
-        AND (n.possible_counts IS NULL OR n.tokens_per_second_high IS NOT NULL)
+        AND (n.fewest IS NULL OR n.tokens_per_second_high IS NOT NULL)
 ),
 
 _by_speed AS (

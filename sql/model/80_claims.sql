@@ -125,8 +125,8 @@ SELECT
     min(needed_gib) FILTER (way = 'lean') AS lean_gib,
     any_value(usable_memory_gib) AS usable_gib,
     -- Possible: within the model's error; plainly: with default software and no checkpointing.
-    list_sort(list(DISTINCT gpus) FILTER (least_gib <= usable_memory_gib)) AS possible_counts,
-    list_sort(list(DISTINCT gpus) FILTER (fits AND way = 'plain' AND checkpointing = 'none')) AS plain_counts,
+    min(gpus) FILTER (least_gib <= usable_memory_gib AND way <> 'lean') AS fewest,
+    min(gpus) FILTER (fits AND way = 'plain' AND checkpointing = 'none') AS fewest_plainly,
     -- Adapters are saved in 16 or 32 bits.
     min(adapter_gib) * 1073.741824e0 / 2 AS adapter_mb_low,
     max(adapter_gib) * 1073.741824e0 AS adapter_mb_high,
@@ -138,7 +138,7 @@ FROM claim_estimates()
 WHERE role = 'claim'
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_needs IS
-    'Per claim, over all settings tried: least, friendly, plain and lean memory in GiB per GPU, the GPU counts that fit, the range of speeds among settings that fit.';
+    'Per claim, over all settings tried: least, friendly, plain and lean memory in GiB per GPU, the fewest GPUs that hold it, the range of speeds among settings that fit.';
 
 CREATE OR REPLACE MACRO claim_ratios() AS TABLE
 WITH _estimates AS MATERIALIZED (SELECT * FROM claim_estimates()),
