@@ -94,7 +94,7 @@ def _habits(raw_label: str, provider: str) -> Habits:
 def _machine_in(raw_label: str, provider: str) -> instances.Instance | None:
     """A machine name, or the one that stands among other words: "A100 40GB (a2-highgpu-1g)"."""
     machine = instances.find(raw_label, provider)
-    if machine is not None or " " not in raw_label or not ("-" in raw_label or "." in raw_label):
+    if machine is not None or " " not in raw_label or not any(map(raw_label.__contains__, "(._")):
         return machine
     for name in _NAME_AMONG_WORDS.findall(raw_label):
         found = instances.find(name, provider)
@@ -120,7 +120,7 @@ def _decide(
         return _without_model(said, count, prefix)
     matters = count is not None and (count < 1 or total_gb is not None or facts.total_gb is not None)
     identity = _choose(said, facts, count if matters else None, is_instance, known_habits, total_gb)
-    if identity.status == "ambiguous" and count is not None and not matters:
+    if not matters and count is not None and count > 1 and identity.rule.endswith("contradicts"):
         # A memory that fits no card may be that of all GPUs together.
         identity = _choose(said, facts, count, is_instance, known_habits, total_gb)
     if contradicted and identity.status == "matched":
@@ -151,7 +151,7 @@ def _choose(
 
 
 def _count(stated: frozenset[float], given: float | None) -> tuple[float | None, bool]:
-    """The number of GPUs, and whether the label states another one. A share of a GPU is often listed as one."""
+    """The number of GPUs, and whether the label states another one. A share is often listed as one."""
     if given == 1 and stated and max(stated) < 1:
         return max(stated), False
     if given is not None and given > 0:
