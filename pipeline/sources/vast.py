@@ -109,6 +109,8 @@ def _read_ask(ask: dict[str, Any], kind: PriceKind, answer: Answer) -> Listing |
             storage_usd_per_gb_month=_usd(ask.get("storage_cost")),
             egress_usd_per_gb=_usd(ask.get("inet_up_cost")),
             reliability=optional_number(ask.get("reliability2") or ask.get("reliability")),
+            # The marketplace took its word for this host back: shown, but nobody should be sent there.
+            flag_reason="host_deverified" if ask.get("verification") == "deverified" else None,
         )
     except UnreadableError as error:
         return _reject("unreadable", str(error), ask, answer)

@@ -167,3 +167,12 @@ def test_optional_fields_that_cannot_be_read_cost_no_ask():
         ({}, None, 0.9),
     ]
     assert [reject.reason for reject in rejects] == ["unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("verification", "flag"),
+    [("verified", None), ("unverified", None), (None, None), ("deverified", "host_deverified")],
+)
+def test_a_host_that_lost_its_verification_is_flagged(verification: str | None, flag: str | None) -> None:
+    listings, _ = read("vast", asked([{**ASK, "verification": verification}]))
+    assert [listing.flag_reason for listing in listings] == [flag]
