@@ -161,7 +161,10 @@ def test_a_model_of_several_memories_alone_is_never_matched(label: str, count: i
 
 
 @settings(max_examples=300)
-@given(st.text(max_size=60))
+@given(
+    st.text(alphabet=st.characters(), max_size=60) | st.text(alphabet="aAhHlL0134 -_.xXgGbB()/", max_size=30)
+)
+@example("\ud800 H100")
 def test_any_text_is_answered(text: str) -> None:
     found = identify(text)
     assert (found.gpu_id is not None) == (found.status == "matched")

@@ -33,6 +33,11 @@ class Card:
     gpus_per_board: int
     generic: bool
 
+    @property
+    def is_modified(self) -> bool:
+        """Whether it is an aftermarket board with more memory than the card was made with."""
+        return self.form_factor.endswith("-mod")
+
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import isclose
 from typing import Literal
 
@@ -118,7 +118,9 @@ def _decide(
     count, contradicted = _count(counts, given_count if given_count is not None else facts.gpu_count)
     if not said.models:
         return _without_model(said, count, prefix)
-    matters = count is not None and (count < 1 or total_gb is not None or facts.total_gb is not None)
+    matters = count is not None and (
+        count < 1 or total_gb is not None or facts.total_gb is not None or _has_modified_boards(said.models)
+    )
     identity = _choose(said, facts, count if matters else None, is_instance, known_habits, total_gb)
     if not matters and count is not None and count > 1 and identity.rule.endswith("contradicts"):
         # A memory that fits no card may be that of all GPUs together.
@@ -126,6 +128,11 @@ def _decide(
     if contradicted and identity.status == "matched":
         return settle.open_identity([catalog.card_by_id()[identity.gpu_id or ""]], "count_contradicts", count)
     return replace(identity, gpu_count=_sold_gpus(count, identity.gpu_fraction), rule=prefix + identity.rule)
+
+
+@cache
+def _has_modified_boards(models: tuple[str, ...]) -> bool:
+    return any(card.is_modified for model in models for card in catalog.cards_of_model()[model])
 
 
 def _sold_gpus(count: float | None, fraction: float | None) -> float | None:
@@ -154,7 +161,9 @@ def _count(stated: frozenset[float], given: float | None) -> tuple[float | None,
     """The number of GPUs, and whether the label states another one. A share is often listed as one."""
     if given == 1 and stated and max(stated) < 1:
         return max(stated), False
-    if given is not None and given > 0:
+    if given is not None and given <= 0:
+        return given, False
+    if given is not None:
         return given, bool(stated) and not any(isclose(given, n, rel_tol=_SAME_COUNT) for n in stated)
     return (next(iter(stated)), False) if len(stated) == 1 else (None, False)
 

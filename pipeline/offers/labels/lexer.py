@@ -104,7 +104,7 @@ def words_of(label: str) -> list[str]:
     if "mig" in text or "g." in text:
         text = _MIG.sub(r" \1g\2gb ", text)
     # A table of bytes translates ASCII ten times faster than one of characters.
-    text = text.encode("utf-8").translate(_TO_SPACES).decode("utf-8")
+    text = text.encode("utf-8", "replace").translate(_TO_SPACES).decode("utf-8")
     if "." in text:
         text = _DOT.sub(lambda match: match[1] or " ", text)
     return text.split()

@@ -155,9 +155,12 @@ def _by_label(cards: list[Card], evidence: Evidence) -> ByMemory:
     of_the_host = evidence.is_instance or reading.mentions_host
     for size in (*reading.beside, *(() if of_the_host else reading.elsewhere)):
         per_gpu = _per_gpu(evidence, size)
-        left = _supported(cards, size) or (_supported(cards, per_gpu) if per_gpu else [])
-        if left:
-            cards, rule = left, "memory"
+        of_one, of_all = _supported(cards, size), _supported(cards, per_gpu) if per_gpu else []
+        if per_gpu != size and of_all and of_one and all(card.is_modified for card in of_one):
+            # "2x RTX 4090 48GB" is two cards of 24 GB or of 48 GB.
+            return ByMemory([*of_all, *of_one], "memory_of_one_or_of_all", contradicted=True)
+        if of_one or of_all:
+            cards, rule = of_one or of_all, "memory"
         elif not (reading.says_mig and any(size < card.memory_gb for card in cards)):
             contradicted = True
     if contradicted and not (evidence.is_instance and rule):
