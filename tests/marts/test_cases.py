@@ -1,4 +1,7 @@
-"""Worked examples: CSV rows in, rows worked out by hand out. Each case says the arithmetic in its README."""
+"""Worked examples: CSV rows in, rows worked out by hand out. Each case says the arithmetic in its README.
+
+``expected_<name>.csv`` is about the table of that name, or about the query in ``<name>.sql`` of the case.
+"""
 
 import csv
 from decimal import ROUND_HALF_UP, Decimal
@@ -44,7 +47,9 @@ def test_rows_are_the_ones_worked_out_by_hand(folder: Path, tmp_path: Path) -> N
             expected = [list(row.values()) for row in reader]
             columns = list(reader.fieldnames or [])
         names = ", ".join(columns)
-        rows = connection.execute(f"SELECT {names} FROM main.{table} ORDER BY {names}").fetchall()
+        query = folder / f"{table}.sql"
+        source = f"({query.read_text(encoding='utf-8')})" if query.exists() else f"main.{table}"
+        rows = connection.execute(f"SELECT {names} FROM {source} ORDER BY {names}").fetchall()
         assert len(rows) == len(expected), f"{table}: {rows}"
         places = [
             max(len(text.partition(".")[2]) for text in column) for column in zip(*expected, strict=True)

@@ -159,6 +159,16 @@ def test_limits_and_kinds_hold(published: duckdb.DuckDBPyConnection) -> None:
     assert {row["price_kind"] for row in two} == {"reserved", "spot"}
 
 
+def test_training_from_scratch_downloads_no_model(published: duckdb.DuckDBPyConnection) -> None:
+    sizes = published.execute(
+        """SELECT method = 'pretrain' AS from_scratch, min(model_download_gib), max(model_download_gib)
+             FROM plans GROUP BY ALL ORDER BY 1"""
+    ).fetchall()
+    assert [row[0] for row in sizes] == [False, True]
+    assert sizes[0][1] > 1
+    assert sizes[1][1:] == (0, 0)
+
+
 def test_fits_says_yes_and_no(published: duckdb.DuckDBPyConnection) -> None:
     (large,) = rows_of(published, "FROM fits('llama-2-70b', 'lora', 'rtx-4090')")
     assert large["verdict"] == "does_not_fit"

@@ -1,0 +1,15 @@
+WITH jobs AS (
+    SELECT workload AS job, tokens, 1e0 AS epochs, 16 AS max_gpus, ['on_demand', 'spot'] AS price_kinds
+    FROM main.workloads
+),
+
+job_plans AS (
+    SELECT 'job' AS job, * FROM main.plans
+),
+
+priced AS (
+    FROM priced_jobs('jobs', 'job_plans')
+)
+
+SELECT *
+FROM with_cost_bands('priced')
