@@ -9,6 +9,7 @@ import pytest
 
 from pipeline import settings
 from pipeline.offers.labels import catalog, instances
+from pipeline.offers.labels.sentences import read_label
 
 Row = Mapping[str, str]
 SHARED = Path(__file__).parents[2] / "shared" / "measured"
@@ -210,14 +211,8 @@ def test_every_machine_family_stands_for_something_known() -> None:
     for row in catalog.rows("instance_types.csv"):
         if "{" in row["gpu"] or not row["gpu"]:
             continue
-        said, _ = _read(row["gpu"])
+        said, _ = read_label(row["gpu"])
         assert said.models or said.accelerator, row["pattern"]
-
-
-def _read(label: str):  # type: ignore[no-untyped-def]
-    from pipeline.offers.labels.reading import read_label
-
-    return read_label(label)
 
 
 def test_a_machine_family_that_cannot_be_read_is_told() -> None:

@@ -8,12 +8,13 @@ from functools import cache, lru_cache
 from math import isclose
 from typing import Literal
 
-from pipeline.offers.labels import catalog, habits, instances, lexer, reading, settle
+from pipeline.offers.labels import catalog, habits, instances, lexer, sentences, settle
 from pipeline.offers.labels import context as columns
 from pipeline.offers.labels.context import NO_FACTS, Facts
 from pipeline.offers.labels.habits import Habits
 from pipeline.offers.labels.narrow import Evidence
-from pipeline.offers.labels.reading import Reading, read_label
+from pipeline.offers.labels.reading import Reading
+from pipeline.offers.labels.sentences import read_label
 from pipeline.offers.labels.settle import Identity
 
 LabelKind = Literal["gpu_name", "instance_type"]
@@ -47,7 +48,7 @@ def identify(
 def forget() -> None:
     """Empty every memory of labels met before; the catalogue stays read. For benchmarks."""
     lexer.WORDS.clear()
-    reading.forget()
+    sentences.forget()
     _choose.cache_clear()
     _decide.cache_clear()
 

@@ -3,21 +3,14 @@
 Nothing is decided here; ``settle`` weighs a reading against the catalogue and the seller's other columns.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pipeline.offers.labels import catalog
 from pipeline.offers.labels.catalog import Accelerator
-from pipeline.offers.labels.lexer import OF_THE_HOST, WORDS, Kind, Piece, words_of
+from pipeline.offers.labels.lexer import Kind, Piece
 
-_MAX_REMEMBERED = 200_000
-_UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
-_HOST_MEMORY = frozenset({"ram", "ddr4", "ddr5", "ssd", "nvme", "disk", "storage", "hdd"})
-_HOST_UNITS = frozenset(
-    {"vcpu", "vcpus", "core", "cores", "threads", "ocpu", "ocpus", "tb", "tib", "w", "year", "years"}
-)
-_KEPT = frozenset({"gpu", "gpus", "mig"}) | _UNITS
+UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +94,7 @@ def _neighbour(pieces: Sequence[Piece], at: int) -> str:
 def _take_number(found: _Found, pieces: Sequence[Piece], at: int) -> int:
     """A bare number: a memory before a unit, a count before or after an x, else just a number."""
     piece, after = pieces[at], _neighbour(pieces, at + 1)
-    if after in _UNITS:
+    if after in UNITS:
         size = piece.value / 1024 if after.startswith("m") else piece.value
         found.memories.append((at, size))
         return at + 2
@@ -179,7 +172,8 @@ def _is_beside(pieces: Sequence[Piece], at: int, start: int, end: int) -> bool:
     return all(piece.kind in _TRANSPARENT or piece.kind is Kind.ARCHITECTURE for piece in between)
 
 
-def _read(pieces: Sequence[Piece]) -> Reading:
+def read(pieces: Sequence[Piece]) -> Reading:
+    """What the pieces of a label say."""
     found = _Found()
     at = 0
     while at < len(pieces):
@@ -214,95 +208,3 @@ def _read(pieces: Sequence[Piece]) -> Reading:
         mentions_host=found.mentions_host,
         conflict=conflict,
     )
-
-
-_TOKEN_OF_KIND = {Kind.NOISE: "", Kind.UNKNOWN: "?", Kind.HOST: OF_THE_HOST}
-
-
-class _Tokens(dict[str, str]):
-    """What a word is in a sentence: itself, nothing when it is filler, "?" when it is not known, "#8" when it
-    is a count, "~ram" when it tells that what stands before it is the host's."""
-
-    def __missing__(self, word: str) -> str:
-        if len(self) > _MAX_REMEMBERED:
-            self.clear()
-        pieces = WORDS[word]
-        kinds = {piece.kind for piece in pieces}
-        token = word
-        if kinds == {Kind.COUNT} and len(pieces) == 1:
-            token = f"#{pieces[0].value:g}"
-        elif word in _HOST_UNITS or word in _HOST_MEMORY:
-            token = f"~{word}"
-        elif word not in _KEPT:
-            token = _TOKEN_OF_KIND.get(pieces[0].kind, word) if len(kinds) == 1 else word
-        self[word] = token
-        return token
-
-
-# What a sentence says of the host, not of the GPU: "64 vcpu", "512 gb ram", "2 tb nvme".
-_UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
-_OF_THE_HOST = re.compile(
-    rf"(?<![^ ])(?:\d+ ~(?:{'|'.join(sorted(_HOST_UNITS))})"
-    rf"|\d+(?:\.\d+)? ?(?:{_UNIT}) ~(?:{'|'.join(sorted(_HOST_MEMORY))})"
-    r")(?![^ ])"
-)
-_HOST_WORD = re.compile(r"~\w+")
-_SPACED_COUNT = re.compile(r"(?<![^ ])(\d{1,3}) x(?= [^ ])")
-_COUNTS = re.compile(r"#(\d+)")
-_UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
-
-
-Counts = frozenset[float]
-
-
-class _Readings(dict[str, Reading]):
-    """Readings by the tokens that matter, counts left out."""
-
-    def __missing__(self, tokens: str) -> Reading:
-        if len(self) > _MAX_REMEMBERED:
-            self.clear()
-        self[tokens] = reading = _read([piece for token in tokens.split() for piece in WORDS[token]])
-        return reading
-
-
-_TOKENS = _Tokens()
-_READINGS = _Readings()
-
-
-class _Sentences(dict[str, tuple[Reading, Counts]]):
-    """Readings and counts by the tokens of a label."""
-
-    def __missing__(self, sentence: str) -> tuple[Reading, Counts]:
-        if len(self) > _MAX_REMEMBERED:
-            self.clear()
-        about_gpus = sentence
-        if "~" in sentence:
-            about_gpus = _HOST_WORD.sub("", _OF_THE_HOST.sub(OF_THE_HOST, sentence))
-        if " x " in about_gpus:
-            about_gpus = _SPACED_COUNT.sub(r"#\1", about_gpus)
-        between, counts = about_gpus, list[str]()
-        if "#" in about_gpus:
-            parts = _COUNTS.split(about_gpus)
-            between, counts = "".join(parts[::2]), parts[1::2]
-        if "? " in between:
-            between = _UNKNOWN_RUN.sub("?", between)
-        # Unknown words around all others neither tell anything nor separate anything.
-        reading = _READINGS[between.strip("? ")]
-        self[sentence] = found = reading, reading.counts.union(map(float, counts))
-        return found
-
-
-_SENTENCES = _Sentences()
-
-
-def read_label(label: str) -> tuple[Reading, Counts]:
-    """What a label says, and the GPU counts in it. The same words in another case or with other separators
-    read the same; what was read before is remembered by its words."""
-    return _SENTENCES[" ".join(filter(None, map(_TOKENS.__getitem__, words_of(label))))]
-
-
-def forget() -> None:
-    """Drop what was remembered."""
-    _TOKENS.clear()
-    _READINGS.clear()
-    _SENTENCES.clear()
