@@ -7,6 +7,7 @@ page's instances are left out. Its instance types without a GPU are not ours and
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -108,15 +109,15 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
     if not rows:
         raise SourceChangedError(f"{answer.url}: no pricing row (tr with data-plan) on the page")
     announced = _effective_dates(text_of(tree), answer)
+    tabs = _tabs(tree)
     for row in rows:
-        yield from _read_row(row, announced, answer, config)
+        yield from _read_row(row, _tab_count(row, tabs), announced, answer, config)
 
 
 def _read_row(
-    row: Tag, announced: list[date], answer: Answer, config: SourceConfig
+    row: Tag, tab: int | None, announced: list[date], answer: Answer, config: SourceConfig
 ) -> Iterator[Listing | Reject]:
     cells = _cells(row, answer)
-    tab = _tab_count(row)
     in_cluster = _named(cells, _DURATION) is not None and _named(cells, _GPU_COUNT) is not None
     in_instances = _named(cells, _DURATION) is None and _named(cells, _GPU_COUNT) is None and tab is not None
     price_labels = [label for label in cells if re.match(_PRICE, label, re.IGNORECASE)]
@@ -148,14 +149,19 @@ def _named(cells: Mapping[str, str], pattern: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _tab_count(row: Tag) -> int | None:
+def _tabs(tree: Tag) -> Mapping[str, set[str]]:
+    """What the tabs of the page are called, by the panel that each opens."""
+    tabs: dict[str, set[str]] = defaultdict(set)
+    for tab in tree.select("[role=tab]"):
+        tabs[str(tab.get("aria-controls"))].add(text_of(tab))
+    return tabs
+
+
+def _tab_count(row: Tag, tabs: Mapping[str, set[str]]) -> int | None:
     """The GPU count that the tab of this table names ("8x"), if it names one."""
     panel = row.find_parent(attrs={"role": "tabpanel"})
-    tree = panel.find_parent("html") if panel else None
-    if panel is None or not isinstance(tree, Tag) or not panel.get("id"):
-        return None
-    named = {text_of(tab) for tab in tree.select("[role=tab]") if tab.get("aria-controls") == panel["id"]}
-    found = _TAB.fullmatch(named.pop()) if len(named) == 1 else None
+    named = tabs.get(str(panel["id"]), set()) if panel and panel.get("id") else set()
+    found = _TAB.fullmatch(next(iter(named))) if len(named) == 1 else None
     return int(found[1]) if found else None
 
 
