@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from pipeline.offers.acceptance import Verdict, judge, quarantine_jumps, unique_prices
+from pipeline.offers.acceptance import Verdict, judge, quarantine_jumps
 from pipeline.offers.build import Built, Rate, build_offers
 from pipeline.offers.records import Outcome, Records
 from pipeline.sources import source_module
@@ -84,7 +84,7 @@ def _judged(built: Built, config: SourceConfig, day: date, records: Records) -> 
         return built, verdict
     last_day, last_offers = last
     held = _held_back_since(records, config.name, last_day, day)
-    quarantine = quarantine_jumps(built.offers, unique_prices(last_offers), held, config)
+    quarantine = quarantine_jumps(built.offers, last_offers, held, config)
     built = Built(quarantine.offers, built.rejects + quarantine.rejects)
     return built, Verdict(False, quarantine.failure) if quarantine.failure else verdict
 

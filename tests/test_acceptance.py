@@ -77,7 +77,7 @@ def test_too_many_rows_warn_and_are_accepted() -> None:
 def jumps(now: str, before: str, yesterday: str | None = None, others: int = 3) -> tuple[int, int]:
     """Kept and held-back offers when one of several prices moves from ``before`` to ``now``."""
     steady = [offer("1.00", raw_label=f"card {i}") for i in range(others)]
-    previous = unique_prices([*steady, offer(before)])
+    previous = [*steady, offer(before)]
     held = {price_key(offer()): Decimal(yesterday)} if yesterday else {}
     quarantine = quarantine_jumps([*steady, offer(now)], previous, held, config())
     return len(quarantine.offers), len(quarantine.rejects)
@@ -95,7 +95,7 @@ def test_a_large_move_is_believed_when_it_still_stands_at_the_next_reading() -> 
 
 
 def test_a_source_whose_prices_jump_all_at_once_was_misread() -> None:
-    before = unique_prices([offer("2.00"), offer("1.00", raw_label="L40S")])
+    before = [offer("2.00"), offer("1.00", raw_label="L40S")]
     now = [offer("20.00"), offer("10.00", raw_label="L40S")]
     assert "2 of 2 known prices" in (quarantine_jumps(now, before, {}, config()).failure or "")
 
@@ -117,3 +117,31 @@ def test_a_source_with_many_prices_out_of_bounds_was_misread(outside: int, accep
     verdict = judge(offers, config(), None, outside_bounds(outside))
     assert verdict.accepted is accepted
     assert accepted or "3 of 12 prices are not between" in (verdict.reason or "")
+
+
+def test_a_page_with_new_names_is_held_against_the_prices_of_the_same_gpus() -> None:
+    """A page that was made anew changes its names and its units on the same day."""
+    before = [offer("2.00"), offer("2.50", gpu_count=8), offer("1.00", gpu_id="l40s", raw_label="L40S")]
+    renamed = [
+        offer("20.00", raw_label="NVIDIA H100 SXM5"),
+        offer("10.00", raw_label="NVIDIA L40S", gpu_id="l40s"),
+    ]
+    quarantine = quarantine_jumps(renamed, before, {}, config())
+    assert quarantine.offers == []
+    assert "from 2 to 2.5 USD per GPU-hour" in quarantine.rejects[0].detail
+    assert "2 of 2 known prices" in (quarantine.failure or "")
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        offer("3.90", raw_label="NVIDIA H100 SXM5"),
+        offer("9.00", raw_label="B200", gpu_id="b200-sxm-180gb"),
+        offer("0.80", raw_label="H100 spot", price_kind="spot"),
+        offer("9.00", raw_label="H100", tier="marketplace_verified"),
+    ],
+    ids=["within reach of the range", "a new GPU", "another kind of price", "a marketplace"],
+)
+def test_a_new_offer_is_not_held_back_for_being_new(new: Offer) -> None:
+    before = [offer("2.00"), offer("2.50", gpu_count=8)]
+    assert quarantine_jumps([new], before, {}, config()).offers == [new]

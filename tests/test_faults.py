@@ -484,6 +484,7 @@ JUMPS: dict[tuple[str, str], Edit] = {
     ("azure", "page_2.json"): each_number("(?:retailPrice|unitPrice)", "0.1"),
     ("nebius", "prices.html"): lambda page: page.replace("from $1.55", "from $3.55"),
     ("salad", "pricing.html"): lambda page: re.sub(r"(<tr>.*?</tr>\s*){8}", "", page, count=1),
+    ("hyperstack", "gpu-pricing.html"): lambda page: each_dollar_price("3")(page.replace("NVIDIA ", "")),
     ("jarvislabs", "pricing.html"): lambda page: page.replace("H100", "H900"),
 }
 
@@ -503,10 +504,18 @@ def next_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pub
         ("lambda", "are not between the 0.3 and 20 USD per GPU-hour"),
         ("crusoe", "6 of 6 known prices moved by more than 60%"),
         ("azure", "known prices moved by more than 60%"),
+        ("hyperstack", "known prices moved by more than 60%"),
         ("salad", "offers"),
         ("oci", "http_403"),
     ],
-    ids=["prices x10", "prices x3", "prices / 10", "half of the table gone", "403"],
+    ids=[
+        "prices x10",
+        "prices x3",
+        "prices / 10",
+        "new names and prices x3",
+        "half of the table gone",
+        "403",
+    ],
 )
 def test_a_source_that_fails_keeps_its_last_good_prices_with_their_age(
     source: str, told: str, next_day: Published, sample_home: Home

@@ -4,7 +4,7 @@ Acceptance is data: the answer is a verdict with a reason, kept in the outcome r
 here keeps its last good offers; no stored price ever stands in.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -98,28 +98,34 @@ class Quarantine:
 
 def quarantine_jumps(
     offers: Sequence[Offer],
-    previous: Mapping[tuple[Any, ...], Decimal],
+    last: Sequence[Offer],
     seen_yesterday: Mapping[tuple[Any, ...], Decimal],
     config: SourceConfig,
 ) -> Quarantine:
-    """Hold back prices that moved more than the yaml allows in a day.
+    """Hold back prices that moved more than the yaml allows since ``last``, the last accepted reading.
 
-    ``previous`` holds the native prices of the last accepted reading by ``price_key``; keys that stand
-    for several prices (a marketplace's asks) must be left out by the caller. A jump that was already
-    held back in the reading before (``seen_yesterday``) and still stands is believed.
+    A price is compared with that of the same offer; where there is none (a page with new names), with the
+    range of the source's prices for the same GPU. A jump that was already held back in the reading before
+    (``seen_yesterday``, native prices by ``price_key``) and still stands is believed.
     """
     kept: list[Offer] = []
     held: list[RejectedRow] = []
     compared = 0
+    prices, ranges = unique_prices(last), _ranges(last)
+    known = {price_key(offer) for offer in last}
     for offer in offers:
-        before = previous.get(price_key(offer))
-        if before is None:
+        key = price_key(offer)
+        if key in prices:
+            before, moved = str(prices[key]), _moved(prices[key], offer.native_price)
+        elif key not in known and (around := _range_of(offer, ranges)) is not None:
+            low, high, usd = around
+            before = f"{low.normalize():f} to {high.normalize():f} USD per GPU-hour for that GPU"
+            moved = _moved(min(max(usd, low), high), usd)
+        else:
             kept.append(offer)
             continue
         compared += 1
-        if _moved(before, offer.native_price) <= config.expect.max_day_change or _stands(
-            seen_yesterday.get(price_key(offer)), offer.native_price
-        ):
+        if moved <= config.expect.max_day_change or _stands(seen_yesterday.get(key), offer.native_price):
             kept.append(offer)
         else:
             held.append(_held_back(offer, before))
@@ -131,6 +137,26 @@ def quarantine_jumps(
     return Quarantine(kept, held, failure)
 
 
+def _ranges(offers: Iterable[Offer]) -> dict[tuple[Any, ...], tuple[Decimal, Decimal]]:
+    """The lowest and the highest price per GPU-hour of each GPU, price kind and term, in dollars."""
+    prices: dict[tuple[Any, ...], list[Decimal]] = defaultdict(list)
+    for offer in offers:
+        if offer.gpu_id is not None and offer.usd_per_gpu_hour is not None:
+            prices[offer.gpu_id, offer.price_kind, offer.term_days].append(offer.usd_per_gpu_hour)
+    return {key: (min(found), max(found)) for key, found in prices.items()}
+
+
+def _range_of(
+    offer: Offer, ranges: Mapping[tuple[Any, ...], tuple[Decimal, Decimal]]
+) -> tuple[Decimal, Decimal, Decimal] | None:
+    """The known range for the offer's GPU and its own price in the same unit; None on marketplaces, where
+    each host has its own price."""
+    around = ranges.get((offer.gpu_id, offer.price_kind, offer.term_days))
+    if around is None or offer.usd_per_gpu_hour is None or (offer.tier or "").startswith("marketplace"):
+        return None
+    return *around, offer.usd_per_gpu_hour
+
+
 def _moved(before: Decimal, now: Decimal) -> Decimal:
     """The change as a share of the smaller price: the same for up and down."""
     return abs(now - before) / min(now, before)
@@ -140,7 +166,7 @@ def _stands(yesterday: Decimal | None, now: Decimal) -> bool:
     return yesterday is not None and _moved(yesterday, now) <= SAME_PRICE_TOLERANCE
 
 
-def _held_back(offer: Offer, before: Decimal) -> RejectedRow:
+def _held_back(offer: Offer, before: str) -> RejectedRow:
     return RejectedRow(
         source=offer.source,
         reason="price_jump",
