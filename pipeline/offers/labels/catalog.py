@@ -129,6 +129,9 @@ def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
     brand, rest = words[0], words[1:]
     if words[:2] == ("quadro", "rtx"):
         yield ("q", *rest), False  # Vast.ai's "Q RTX 8000"
+        yield ("qrtx", *rest[1:]), False
+    if brand == "titan":
+        yield (brand + rest[0],), False
     if brand in {"rtx", "gtx"} and rest and rest[0].isdigit() and "ada" not in rest:
         yield rest, len(rest) == 1 or rest == (rest[0], "d")
     elif brand in _OPTIONAL and rest and (len(rest) > 1 or not rest[0].isdigit()) and rest[0] != "vii":

@@ -57,6 +57,9 @@ ARCHITECTURES = {
     "ada": "ada", "lovelace": "ada", "ampere": "ampere", "hopper": "hopper", "blackwell": "blackwell",
     "turing": "turing", "volta": "volta", "pascal": "pascal", "maxwell": "maxwell", "kepler": "kepler",
 }  # fmt: skip
+_EDITIONS = frozenset({"se", "ws", "wk"})
+_GLUED_NOISE = ("gpu", "generation", "edition", "nvl4", "nvl36", "nvl72")
+
 OF_THE_HOST = "|"
 """Stands in a sentence for what it says of the host."""
 
@@ -121,7 +124,7 @@ def _known_words() -> frozenset[str]:
 @cache
 def _parts() -> tuple[tuple[str, Piece], ...]:
     """What a glued word may be made of besides numbers, longest first."""
-    parts = {name: Piece(Kind.NOISE, name) for name in (*catalog.BRANDS, "gpu")}
+    parts = {name: Piece(Kind.NOISE, name) for name in (*catalog.BRANDS, *_GLUED_NOISE)}
     parts |= {name: Piece(Kind.ARCHITECTURE, text) for name, text in ARCHITECTURES.items()}
     parts |= {name: Piece(Kind.MEMORY_TYPE, name) for name in MEMORY_TYPES}
     parts |= {name: Piece(Kind.WORD, name) for name in _known_words()}
@@ -169,6 +172,8 @@ def _starts(word: str, at: int) -> Iterator[tuple[Piece, int]]:
     for text, piece in _parts():
         if rest.startswith(text) and not _is_a_counted_shorter_name(text, rest):
             yield piece, at + len(text)
+    if rest in _EDITIONS:
+        yield Piece(Kind.FORM, FORMS[rest]), len(word)
     if match := _NUMBER.match(rest):
         yield Piece(Kind.NUMBER, match[0], float(match[0])), at + match.end()
 
