@@ -39,7 +39,23 @@ COLUMNS_OF_CHEAPEST = (
 
 FORMATS = click.Choice(["table", "csv", "json"])
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-UTC_MOMENT = click.DateTime(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
+
+
+class _Moment(click.ParamType[datetime]):
+    """A day or moment in ISO 8601; one that names no offset is in UTC."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The moment in UTC."""
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no moment like 2026-08-22 or 2026-08-22T06:00:00Z", param, ctx)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+UTC_MOMENT = _Moment()
 
 
 class _Commands(click.Group):
@@ -129,7 +145,7 @@ def read_command(
         config = config.model_copy(
             update={"attributes": config.attributes.model_copy(update={"region": region})}
         )
-    moment = (observed_at or datetime.now(UTC)).replace(tzinfo=UTC)
+    moment = observed_at or datetime.now(UTC)
     answers = []
     for file in files:
         body = file.read_bytes()

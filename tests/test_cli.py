@@ -24,6 +24,19 @@ def test_read_gives_offers_on_stdout_and_rejects_on_stderr() -> None:
     assert {"reason", "raw"} <= rejects[0].keys()
 
 
+@pytest.mark.parametrize(
+    ("said", "moment"),
+    [
+        ("2026-08-22T06:00:00+02:00", "2026-08-22T04:00:00Z"),
+        ("2026-08-22T06:00:00.500Z", "2026-08-22T06:00:00.500000Z"),
+        ("2026-08-22 06:00", "2026-08-22T06:00:00Z"),
+    ],
+)
+def test_read_takes_any_moment_of_iso_8601(said: str, moment: str) -> None:
+    answer = gpufare("read", "runpod", str(RUNPOD_PAGE), "--observed-at", said)
+    assert {json.loads(line)["observed_at"] for line in answer.stdout.splitlines()} == {moment}
+
+
 def test_read_converts_a_foreign_price_only_with_a_rate(tmp_path: Path) -> None:
     page = tmp_path / "servers.json"
     server = {
