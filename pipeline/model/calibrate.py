@@ -114,7 +114,8 @@ class Fitter:
     def constants_at(self, point: Array) -> dict[str, float]:
         """The constants that a point of the search space stands for (all of them, fixed ones included)."""
         free = {
-            p.name: float(p.prior * np.exp(z * p.relative_width)) for p, z in zip(self.free, point, strict=True)
+            p.name: float(p.prior * np.exp(z * p.relative_width))
+            for p, z in zip(self.free, point, strict=True)
         }
         return self.constants | free
 
@@ -227,17 +228,31 @@ def summarize(fits: Fits) -> dict[str, Any]:
         "leave_one_source_out": _errors(held_out, fitter.measured),
         "fixed_split": _errors(split[second_half], fitter.measured[second_half]),
         "leave_one_source_out_by_source": {
-            str(source): _errors(held_out[fitter.sources == source], fitter.measured[fitter.sources == source])
+            str(source): _errors(
+                held_out[fitter.sources == source], fitter.measured[fitter.sources == source]
+            )
             for source in sorted(set(fitter.sources))
         },
     }
 
 
-def data_hash() -> str:
-    """SHA-256 over the files that the calibration reads."""
-    digest = hashlib.sha256()
-    for name in ("gpus.csv", "measured_runs.csv", PARAMETERS_FILE, "models.csv"):
-        digest.update((settings.CATALOG_DIR / name).read_bytes())
+# What the calibration depends on; facts of other GPUs and models may change without a new calibration.
+_DATA_QUERIES = (
+    "SELECT * FROM main.measured_runs ORDER BY run_id",
+    "SELECT * EXCLUDE (title, max_context, licence, hf_id, source) FROM main.models "
+    "WHERE model IN (SELECT model FROM main.measured_runs) ORDER BY model",
+    "SELECT gpu_id, architecture, bandwidth_gb_s, bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, "
+    "fp4_dense_tflops, gemm_bf16_measured_tflops, gemm_fp16_measured_tflops, tdp_w, year, nvlink_gb_s, pcie_gen, "
+    "peer_to_peer, max_gpus_per_node, segment, form_factor, usable_memory_gib FROM main.gpus "
+    "WHERE gpu_id IN (SELECT gpu FROM main.measured_runs) OR gemm_bf16_measured_tflops IS NOT NULL ORDER BY gpu_id",
+)
+
+
+def data_hash(connection: duckdb.DuckDBPyConnection) -> str:
+    """SHA-256 over the runs, and over the facts of their models and GPUs, that the calibration reads."""
+    digest = hashlib.sha256((settings.CATALOG_DIR / PARAMETERS_FILE).read_bytes())
+    for query in _DATA_QUERIES:
+        digest.update(repr(connection.execute(query).fetchall()).encode())
     return digest.hexdigest()
 
 
@@ -252,7 +267,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
         parameters = read_parameters()
         fixed = gemm_ratio(connection)
         fits = {q.name: fit_quantity(Fitter(connection, q, parameters, fixed)) for q in QUANTITIES}
-        record: dict[str, Any] = {"calibrated_on": today.isoformat(), "data_sha256": data_hash()}
+        record: dict[str, Any] = {"calibrated_on": today.isoformat(), "data_sha256": data_hash(connection)}
         for name, fitted in fits.items():
             record[name] = summarize(fitted)
         sets = _constant_sets(fits)
@@ -287,7 +302,10 @@ def _constant_sets(fits: dict[str, Fits]) -> dict[str, dict[str, float]]:
 
 
 def _rounded(sets: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    return {fit: {name: float(f"{value:.6g}") for name, value in constants.items()} for fit, constants in sets.items()}
+    return {
+        fit: {name: float(f"{value:.6g}") for name, value in constants.items()}
+        for fit, constants in sets.items()
+    }
 
 
 def _write_constants(path: Path, sets: dict[str, dict[str, float]]) -> None:

@@ -32,7 +32,9 @@ def connect_model() -> duckdb.DuckDBPyConnection:
 
     Raises duckdb.Error where a catalogue file does not fit its table.
     """
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    )
     for table in CATALOG_TABLES:
         _create_table(connection, table, settings.CATALOG_DIR / f"{table}.csv")
     for path in model_files():

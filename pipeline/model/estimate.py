@@ -61,7 +61,8 @@ class Estimator:
             ).fetchall()
         }
         self.gpus = {
-            row[0] for row in self.connection.execute("SELECT gpu_id FROM main.gpus WHERE has_full_specs").fetchall()
+            row[0]
+            for row in self.connection.execute("SELECT gpu_id FROM main.gpus WHERE has_full_specs").fetchall()
         }
 
     def close(self) -> None:
@@ -131,7 +132,9 @@ class Estimator:
         names = ["job", *SETTING_TYPES]
         columns = ", ".join(f"{name} {SETTING_TYPES.get(name, 'VARCHAR')}" for name in names)
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE estimate_rows ({columns})")
-        unnested = ", ".join(f"unnest(${i + 1}::{SETTING_TYPES.get(name, 'VARCHAR')}[])" for i, name in enumerate(names))
+        unnested = ", ".join(
+            f"unnest(${i + 1}::{SETTING_TYPES.get(name, 'VARCHAR')}[])" for i, name in enumerate(names)
+        )
         self.connection.execute(
             f"INSERT INTO estimate_rows SELECT {unnested}",  # noqa: S608 (names from SETTING_TYPES)
             [[row.get(name) for row in settings] for name in names],
@@ -148,7 +151,9 @@ class Estimator:
         for job, memory, low, high, fits, speed, slow, fast, defaults in cursor.fetchall():
             answer = answers[job]
             said = answer["assumptions"]
-            open_settings = [part for part in defaults.split("; ") if part and part.split(":")[0] + ":" not in said]
+            open_settings = [
+                part for part in defaults.split("; ") if part and part.split(":")[0] + ":" not in said
+            ]
             answer["assumptions"] = "; ".join(([said] if said else []) + open_settings)
             if not all(math.isfinite(value) and value > 0 for value in (memory, speed)):
                 answer["error"] = "the settings give no finite estimate"

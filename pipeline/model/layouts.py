@@ -206,7 +206,9 @@ def _sharding(text: str, framework: str) -> str | None:
 
 def _network_gbps(text: str) -> float | None:
     """Network per node in Gbit/s from words like '8x ConnectX-7 IB NDR 400Gb/s' or '1600 Gbps/node'."""
-    lanes = re.findall(r"(\d+)\s*x\s*(?:[A-Za-z][\w\- ]*?\s)?(?:IB |NDR |InfiniBand )*(\d+)\s*G(?:bE|b/s|bps|be)", text)
+    lanes = re.findall(
+        r"(\d+)\s*x\s*(?:[A-Za-z][\w\- ]*?\s)?(?:IB |NDR |InfiniBand )*(\d+)\s*G(?:bE|b/s|bps|be)", text
+    )
     if lanes:
         return max(float(count) * float(rate) for count, rate in lanes)
     per_node = re.search(r"(\d+)\s*Gbps/node", text)
@@ -278,7 +280,9 @@ def _set_model(read: ReadRow, name: str, row: Row, known: Mapping[str, Architect
     read.settings["model"] = model
     if size is not None:
         read.scaled_to = Size(size, min(size, _number(row, "active_params_b") or size))
-        read.assumptions.append(f"model: '{name}' is not in the catalogue, shaped like {model} scaled to {size:g}B")
+        read.assumptions.append(
+            f"model: '{name}' is not in the catalogue, shaped like {model} scaled to {size:g}B"
+        )
 
 
 def _setting(row: Row, column: str) -> str | float | None:
@@ -299,7 +303,9 @@ def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str,
 
     Raises LayoutError where model, GPU or method are missing or a value cannot be meant.
     """
-    read = ReadRow({column: _setting(row, column) for column in SETTING_TYPES if column not in ("model", "gpu")})
+    read = ReadRow(
+        {column: _setting(row, column) for column in SETTING_TYPES if column not in ("model", "gpu")}
+    )
     if read.settings["method"] is None:
         raise LayoutError("method is missing: full, lora, qlora or pretrain")
     for name in ("model", "gpu"):
@@ -387,9 +393,11 @@ def _read_switches(row: Row, read: ReadRow) -> None:
     checkpointing = (row.get("grad_checkpointing") or "").strip()
     settings["checkpointing"] = _CHECKPOINTING.get(checkpointing)
     if settings["checkpointing"] is None:
-        settings["checkpointing"] = (
-            "none" if settings["stack"] in ("te", "litgpt") or settings["loss_kernel"] == "litgpt" else "full"
+        # Recipes that checkpoint unless told otherwise; scripts and benchmarks of others do not.
+        by_default = re.search(
+            r"torchtune|unsloth|axolotl|llama-?factory|deepspeed", (row.get("framework") or "").lower()
         )
+        settings["checkpointing"] = "full" if by_default else "none"
         read.assumptions.append(f"checkpointing: {settings['checkpointing']}")
     if checkpointing.startswith("yes (Unsloth"):
         settings["offload"] = "act"

@@ -84,8 +84,8 @@ _filled as (
         m.* exclude (model, title, max_context, licence, hf_id, source),
         m.heads * m.head_dim::double as query_width, m.kv_heads * m.head_dim::double as key_value_width,
         g.vendor, g.architecture, g.bandwidth_gb_s * 1e9 as memory_bytes_per_second, g.usable_memory_gib::double as usable_memory_gib,
-        g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w, g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer,
-        g.max_gpus_per_node
+        g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w, g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer,
+        g.max_gpus_per_node, g.year as gpu_year
     from _known k
     join main.models m on m.model = k.model
     join main.gpus g on g.gpu_id = k.gpu
@@ -106,8 +106,8 @@ _numbers as (
             or (f.stack in ('hf', 'foak', 'liger') and f.sharding not in ('fsdp', 'zero3')
                 and (f.kbit_upcast = 1 or (f.method in ('full', 'pretrain') and f.training_precision = 'amp')))
             then 1e0 else 0e0 end as fp32_residual,
-        -- Sharded adapters train in fp32 under accelerate: a layer recomputes in mixed widths.
-        f.stack in ('hf', 'foak', 'liger') and f.sharding in ('fsdp', 'zero3') and f.method in ('lora', 'qlora') as widens_working_set,
+        -- Sharded adapters under accelerate hold the checkpoints once more during the backward pass.
+        f.stack in ('hf', 'foak', 'liger') and f.sharding in ('fsdp', 'zero3') and f.method in ('lora', 'qlora') as doubles_checkpoints,
         case f.checkpointing when 'full' then 1e0 when 'sac' then c.recompute_selective else 0e0 end as recompute,
         case when f.method in ('full', 'pretrain') then 0e0 else f.lora_rank * f.layers * list_sum(list_transform(string_split(f.lora_targets, '+'),
             lambda t: adapter_width(t, f.hidden, f.query_width, f.key_value_width, f.intermediate, f.experts)))::double end as adapter_params,

@@ -21,7 +21,6 @@ select s.*,
         * case when is_full then stored_full when is_quantized then stored_quantized else stored_adapter end as stored_bytes_per_token,
     layers * heads * seq_len * (1 - flash_attention) * stored_eager_scores as stored_score_bytes_per_token,
     layer_bytes_per_token * case when stack in ('hf', 'litgpt') then working_eager when stack in ('compile', 'torchtune', 'te', 'mosaic') then working_compiled else working_fused end
-            * case when widens_working_set then working_sharded_adapter else 1e0 end
         + case when fp32_residual = 1 then working_fp32_residual * 2e0 * 8e0 * hidden else 0e0 end
         + heads * seq_len * (1 - flash_attention) * working_eager_scores as working_bytes_per_token,
     case when is_quantized then working_quantized * 2e0 * hidden * intermediate else 0e0 end as dequantized_bytes,
@@ -49,7 +48,8 @@ with _states as (
             when checkpointing = 'sac' then checkpoint_bytes_per_token + stored_selective * stored_bytes_per_token
             when offload like '%act%' then checkpoint_bytes_per_token * activation_offload_left
             else checkpoint_bytes_per_token end * micro_step_tokens / tensor_parallel as stored_bytes,
-        (working_bytes_per_token * micro_step_tokens + dequantized_bytes) / tensor_parallel as working_bytes,
+        ((working_bytes_per_token + case when doubles_checkpoints then sharded_adapter_copies * checkpoint_bytes_per_token else 0e0 end) * micro_step_tokens
+            + dequantized_bytes) / tensor_parallel as working_bytes,
         logits_bytes_per_token * micro_step_tokens / tensor_parallel as logits_bytes,
         case when shards_weights and data_parallel > 1 then root_unit_bytes / model_parallel else 0e0 end as root_bytes,
         case when shards_weights and data_parallel > 1 then layer_units_bytes / tensor_parallel else 0e0 end as units_bytes,
@@ -80,7 +80,9 @@ select *,
     case when peak_bytes = loss_phase_bytes then 'loss' when peak_bytes = backward_start_bytes then 'start of backward'
         when peak_bytes = backward_end_bytes then 'end of backward' else 'optimizer step' end as peak_phase,
     case memory_metric when 'alloc' then allocated_gib when 'reserved' then reserved_gib else reserved_gib + process_gib end as memory_gib,
-    allocated_gib * fit_reserved_ratio + process_gib + fit_margin_gib as needed_gib
+    -- Death comes when what the phases need, and what is lost between large transient tensors, exceeds what is usable.
+    greatest(optimizer_phase_bytes, greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes) + fit_transient * (logits_bytes + working_bytes)) / 1073741824e0
+        * fit_reserved_ratio + process_gib + fit_margin_gib as needed_gib
 from _peak;
 comment on macro table memory_terms is
     'Peak memory of each setting, GiB per GPU: the larger of loss, start of backward, end of backward and optimizer step; allocated, reserved and whole-process figures.';

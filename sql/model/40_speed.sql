@@ -9,18 +9,24 @@ with _rates as (
         case when checkpointing = 'none' then 0e0 else recompute end as recompute_passes,
         case when stack = 'te' then traffic_engine when stack = 'mosaic' then traffic_mosaic when stack in ('compile') then traffic_compiled
             when stack in ('foak', 'liger') then traffic_fused else traffic_eager end as layer_traffic,
+        case when gpu_year < 2020 then host_before_2020 else 1e0 end as host_factor,
         case when stack = 'te' then host_seconds_engine when stack = 'mosaic' then host_seconds_mosaic when stack in ('compile') then host_seconds_compiled
             when stack in ('foak', 'liger') then host_seconds_fused else host_seconds_eager end as host_seconds_per_layer,
         case when peer_to_peer and nvlink_gb_s is not null then nvlink_gb_s / 2 * 1e9 * link_efficiency
-            when peer_to_peer then 4e9 * pow(2, pcie_gen - 1) * link_efficiency
+            when peer_to_peer then 4e9 * pow(2, pcie_gen - 1) * pcie_link_efficiency
             else 4e9 * pow(2, pcie_gen - 1) * staged_link_efficiency end as link_bytes_per_second,
         4e9 * pow(2, pcie_gen - 1) * offload_efficiency as host_bytes_per_second
     from query_table(settings) s
 ),
 _efficiency as (
     select *,
-        gemm_flops * gemm_efficiency * case when bf16_dense_tflops is null and training_precision <> 'fp16' then emulated_bf16_rate else 1e0 end as matmul_flops_per_second,
-        case when fp8 >= 1 and fp8_dense_tflops is not null then case when fp8 = 2 then fp4_gain else 1e0 end * (1 + (fp8_dense_tflops / coalesce(bf16_dense_tflops, fp16_dense_tflops) - 1) * case when stack = 'te' then fp8_gain else fp8_gain_compiled end) else 1e0 end as fp8_speedup
+        gemm_flops * gemm_efficiency * pow(greatest(1e0, gemm_flops / 271e12), gemm_exponent) * case when bf16_dense_tflops is null and training_precision <> 'fp16' then emulated_bf16_rate else 1e0 end as matmul_flops_per_second,
+        -- Never above what the datasheet says of the narrow format itself.
+        case when fp8 >= 1 and fp8_dense_tflops is not null then least(
+            case when fp8 = 2 and fp4_dense_tflops is not null then fp4_gain else 1e0 end
+                * (1 + (fp8_dense_tflops / coalesce(bf16_dense_tflops, fp16_dense_tflops) - 1) * case when stack = 'te' then fp8_gain else fp8_gain_compiled end),
+            0.95e12 * case when fp8 = 2 then coalesce(fp4_dense_tflops, fp8_dense_tflops) else fp8_dense_tflops end / matmul_flops_per_second)
+            else 1e0 end as fp8_speedup
     from _rates
 )
 select *,
@@ -31,17 +37,19 @@ select *,
     2e0 * vocab * hidden * case when is_full then 3e0 else 2e0 end / matmul_flops_per_second
         + vocab * traffic_logits * (traffic_logits_fixed + case loss_kernel when 'hf' then logits_hf when 'fused' then logits_fused when 'chunked' then logits_chunked when 'liger' then logits_liger
         when 'litgpt' then logits_litgpt when 'titan' then logits_titan when 'fp32std' then logits_fp32std else logits_hf end) / memory_bytes_per_second as logits_seconds_per_token,
-    2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention) / (matmul_flops_per_second * attention_efficiency * pow(gemm_flops / 271e12, attention_exponent))
+    2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention) / (matmul_flops_per_second * attention_efficiency * case when stack = 'te' then attention_engine else 1e0 end * pow(gemm_flops / 271e12, attention_exponent))
         + (1 - flash_attention) * heads * seq_len * layers * traffic_quadratic_attention * (3e0 + recompute_passes) / memory_bytes_per_second as attention_seconds_per_token,
-    layers * layer_bytes_per_token * (layer_traffic + case when is_full then 0e0 else adapter_traffic end) * (3e0 + recompute_passes) / memory_bytes_per_second as elementwise_seconds_per_token,
+    layers * layer_bytes_per_token * (layer_traffic * (1 + fp32_residual * traffic_fp32_residual) + case when is_full then 0e0 else adapter_traffic end) * (3e0 + recompute_passes) / memory_bytes_per_second as elementwise_seconds_per_token,
     case when is_quantized then params_linear * (quantized_bytes + 2e0) * (2e0 + recompute_passes)
         * case when quantization = 'gptq' then dequantization_gptq else dequantization_nf4 end / memory_bytes_per_second else 0e0 end as dequantization_seconds,
-    layers * (2e0 + recompute_passes) * host_seconds_per_layer * (case when is_full then 1e0 else host_adapter_factor end) as host_floor_seconds,
+    layers * (2e0 + recompute_passes) * host_seconds_per_layer * host_factor * (case when is_full then 1e0 else host_adapter_factor end) as host_floor_seconds,
     -- The optimizer reads and writes weights and moments and reads gradients, once per step.
     case when is_full then params_total else adapter_params end
         * case when is_full then 3e0 * full_weight_bytes + case when is_8bit_optimizer then 4e0 else 4e0 * full_weight_bytes end else 28e0 end
         * optimizer_traffic / memory_bytes_per_second as optimizer_seconds_unsharded,
     case when is_quantized then params_linear * quantized_bytes + params_unquantized * 2e0 else params_total * 2e0 end as gathered_bytes,
+    -- FSDP gathers a layer for the forward and once for recompute and backward; ZeRO-3 for each of them.
+    case when sharding = 'zero3' then 2e0 + recompute_passes else 2e0 end as gather_passes,
     -- Tokens travel to their experts and back, forward and backward, where a Megatron engine spreads the experts.
     case when experts > 1 and stack = 'te' then 8e0 * layers * hidden * experts_active * expert_exchange else 0e0 end as exchanged_bytes_per_token,
     case when is_full then case when stack = 'te' then params_active else params_total end * 2e0 else adapter_params * adapter_bytes end as reduced_bytes
@@ -59,11 +67,11 @@ with _compute as (
         dequantization_seconds / model_parallel as dequantize_seconds,
         host_floor_seconds / pipeline_parallel as host_seconds,
         optimizer_seconds_unsharded / (model_parallel * case when shards_optimizer then data_parallel else 1 end) / grad_accum as optimizer_seconds,
-        host_step_seconds / grad_accum as host_per_step_seconds,
+        host_step_seconds * host_factor / grad_accum as host_per_step_seconds,
         case when offload like '%cpu%' then (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second else 0e0 end
             + case when offload like '%act%' then 2e0 * layers * hidden * 2e0 * micro_step_tokens / host_bytes_per_second else 0e0 end as offload_seconds,
         -- Bytes that each GPU receives per micro-step.
-        (case when shards_weights then 2e0 * gathered_bytes + reduced_bytes
+        (case when shards_weights then gather_passes * gathered_bytes + reduced_bytes
             when sharding = 'none' then 0e0
             else 2e0 * reduced_bytes / grad_accum end) / model_parallel as collective_bytes,
         case when tensor_parallel > 1 then 8e0 * layers / pipeline_parallel * hidden * 2e0 * micro_step_tokens * (tensor_parallel - 1) / tensor_parallel / link_bytes_per_second else 0e0 end
@@ -88,7 +96,7 @@ _exposed as (
 ),
 _step as (
     select *,
-        (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds) * (1 + bubble_share * (pipeline_parallel - 1) / (grad_accum * pipeline_parallel))
+        (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds) * (1 + waiting_per_doubling * log2(gpu_count) + waiting_per_node_doubling * log2(node_count)) * (1 + bubble_share * (pipeline_parallel - 1) / (grad_accum * pipeline_parallel))
             + optimizer_seconds + host_per_step_seconds as step_seconds
     from _exposed
 )

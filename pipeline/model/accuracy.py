@@ -1,0 +1,62 @@
+"""The check that the model does not get worse: held-out errors against the reviewed record."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import yaml
+
+from pipeline import settings
+
+RECORD_FILE = "accuracy_record.yaml"
+# A held-out error may worsen by a tenth before the check fails.
+TOLERANCE = 1.1
+
+_HELD_OUT = """
+WITH _runs AS (
+    SELECT * FROM main.measured_runs WHERE {measured} IS NOT NULL
+),
+_jobs AS (SELECT *, 'without ' || source AS fit FROM _runs),
+_errors AS (
+    SELECT abs(t.{predicted} / r.{measured} - 1) AS error FROM {macro}('_jobs') t JOIN _runs r USING (run_id)
+)
+SELECT median(error), avg(error), count(*) FROM _errors
+"""
+
+
+def held_out_errors(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, float]]:
+    """Median and mean absolute relative error of every measured run under the constants fitted without its source."""
+    answers = {}
+    for quantity, macro, predicted, measured in (
+        ("memory", "memory_terms_of", "memory_gib", "measured_memory_gib"),
+        ("speed", "speed_terms_of", "tokens_per_second_per_gpu", "measured_tokens_per_second_per_gpu"),
+    ):
+        query = _HELD_OUT.format(macro=macro, predicted=predicted, measured=measured)
+        median, mean, runs = connection.execute(query).fetchall()[0]
+        answers[quantity] = {"median": median, "mean": mean, "runs": runs}
+    return answers
+
+
+def read_record(path: Path | None = None) -> dict[str, Any]:
+    """The reviewed record of held-out errors."""
+    path = path or settings.CATALOG_DIR / RECORD_FILE
+    with path.open(encoding="utf-8") as file:
+        record: dict[str, Any] = yaml.safe_load(file)
+    return record
+
+
+def worsened(connection: duckdb.DuckDBPyConnection, record: dict[str, Any] | None = None) -> list[str]:
+    """What is worse than recorded by more than a tenth, in words; empty when all is well."""
+    record = record or read_record()
+    found = []
+    for quantity, errors in held_out_errors(connection).items():
+        for figure in ("median", "mean"):
+            allowed = record[quantity][f"held_out_{figure}"] * TOLERANCE
+            if not errors[figure] <= allowed:
+                found.append(
+                    f"{quantity}: the held-out {figure} error is {errors[figure]:.1%}, recorded "
+                    f"{record[quantity][f'held_out_{figure}']:.1%}: calibrate again, or review the record"
+                )
+        if errors["runs"] < record[quantity]["runs"]:
+            found.append(f"{quantity}: {errors['runs']} runs are estimated, {record[quantity]['runs']} are on record")
+    return found

@@ -1,0 +1,38 @@
+CREATE TABLE main.model_accuracy_summary (
+    quantity VARCHAR NOT NULL,
+    grouped_by VARCHAR NOT NULL,
+    "group" VARCHAR,
+    runs INTEGER NOT NULL,
+    median_error DOUBLE,
+    mean_error DOUBLE,
+    median_error_held_out DOUBLE,
+    mean_error_held_out DOUBLE,
+    bias_held_out DOUBLE,
+    median_error_split DOUBLE,
+    mean_error_split DOUBLE,
+    share_in_band DOUBLE,
+    died INTEGER,
+    died_and_said_so INTEGER,
+    ran INTEGER,
+    ran_and_said_so INTEGER,
+    balanced_accuracy DOUBLE
+);
+
+COMMENT ON TABLE main.model_accuracy_summary IS 'model_accuracy in groups: by source, method, GPU, model size, stack and distance from the data.';
+COMMENT ON COLUMN main.model_accuracy_summary.quantity IS 'memory or speed.';
+COMMENT ON COLUMN main.model_accuracy_summary.grouped_by IS 'all, source, method, gpu, model size, stack or evidence.';
+COMMENT ON COLUMN main.model_accuracy_summary."group" IS 'The group.';
+COMMENT ON COLUMN main.model_accuracy_summary.runs IS 'Measured runs in it.';
+COMMENT ON COLUMN main.model_accuracy_summary.median_error IS 'Median absolute relative error in sample.';
+COMMENT ON COLUMN main.model_accuracy_summary.mean_error IS 'Mean absolute relative error in sample.';
+COMMENT ON COLUMN main.model_accuracy_summary.median_error_held_out IS 'Median absolute relative error with the run''s source held out.';
+COMMENT ON COLUMN main.model_accuracy_summary.mean_error_held_out IS 'Mean absolute relative error with the run''s source held out.';
+COMMENT ON COLUMN main.model_accuracy_summary.bias_held_out IS 'Median signed relative error with the run''s source held out.';
+COMMENT ON COLUMN main.model_accuracy_summary.median_error_split IS 'Median absolute relative error on the test half of the fixed split.';
+COMMENT ON COLUMN main.model_accuracy_summary.mean_error_split IS 'Mean absolute relative error on the test half of the fixed split.';
+COMMENT ON COLUMN main.model_accuracy_summary.share_in_band IS 'Share of held-out runs inside the band from p10 to p90.';
+COMMENT ON COLUMN main.model_accuracy_summary.died IS 'Runs that died out of memory.';
+COMMENT ON COLUMN main.model_accuracy_summary.died_and_said_so IS 'Those of them that the held-out model says do not fit.';
+COMMENT ON COLUMN main.model_accuracy_summary.ran IS 'Runs that did not.';
+COMMENT ON COLUMN main.model_accuracy_summary.ran_and_said_so IS 'Those of them that the held-out model says fit.';
+COMMENT ON COLUMN main.model_accuracy_summary.balanced_accuracy IS 'Mean of the two shares.';

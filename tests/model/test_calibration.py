@@ -1,0 +1,115 @@
+from datetime import date
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+import yaml
+
+from pipeline import settings
+from pipeline.model import accuracy, bands
+from pipeline.model.calibrate import QUANTITIES, Fitter, data_hash, gemm_ratio, in_first_half, read_parameters
+from pipeline.model.engine import connect_model
+
+
+def test_held_out_errors_are_no_worse_than_recorded(model: duckdb.DuckDBPyConnection) -> None:
+    assert accuracy.worsened(model) == []
+
+
+def test_the_check_can_fail(model: duckdb.DuckDBPyConnection) -> None:
+    record = accuracy.read_record()
+    record["memory"]["held_out_median"] /= 2
+    record["speed"]["runs"] += 1
+    said = accuracy.worsened(model, record)
+    assert len(said) == 2
+    assert said[0].startswith("memory: the held-out median error is")
+
+
+def test_the_record_is_of_these_files(model: duckdb.DuckDBPyConnection) -> None:
+    record = yaml.safe_load((settings.CATALOG_DIR / "calibration.yaml").read_text())
+    assert record["data_sha256"] == data_hash(model), "the data changed since the calibration: run gpufare calibrate"
+    assert date.fromisoformat(record["calibrated_on"])
+    assert record["fit_verdicts"]["balanced_accuracy"] >= 0.97
+    for quantity in ("memory", "speed"):
+        assert 0.75 <= record["bands"][quantity]["held_out_coverage_by_source"] <= 0.85
+
+
+def test_no_constant_belongs_to_a_source_or_a_run(model: duckdb.DuckDBPyConnection) -> None:
+    names = {parameter.name for parameter in read_parameters()}
+    sources = {row[0] for row in model.execute("SELECT DISTINCT source FROM main.measured_runs").fetchall()}
+    assert not [name for name in names for source in sources if source in name]
+    assert len(names) < 100
+
+
+def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
+    """Speeds made by known constants are fitted twice: the same digits, and close to what made them."""
+    connection = connect_model()
+    quantity = QUANTITIES[1]
+    true = {p.name: p.prior * (1.3 if p.name == "traffic_mosaic" else 1.0) for p in read_parameters()} | gemm_ratio(connection)
+    connection.execute("DELETE FROM main.measured_runs WHERE source <> 'llm_foundry' OR gpu_count > 64")
+    connection.execute("DELETE FROM main.model_constants")
+    connection.executemany("INSERT INTO main.model_constants VALUES ('all', ?, ?)", list(true.items()))
+    connection.execute(
+        "UPDATE main.measured_runs SET measured_tokens_per_second_per_gpu = s.tokens_per_second_per_gpu "
+        "FROM (SELECT run_id, tokens_per_second_per_gpu FROM speed_terms_of('main.measured_runs')) s WHERE s.run_id = measured_runs.run_id"
+    )
+    points = []
+    for _ in range(2):
+        fitter = Fitter(connection, quantity, read_parameters(), gemm_ratio(connection))
+        points.append(fitter.fit(np.ones(len(fitter.run_ids), dtype=bool)))
+    connection.close()
+    assert points[0].tolist() == points[1].tolist()
+    assert fitter.constants_at(points[0])["traffic_mosaic"] == pytest.approx(true["traffic_mosaic"], rel=0.15)
+
+
+def test_the_split_is_fixed() -> None:
+    # SHA-256 of "a" begins with ca (even), of "b" with 3e (even), of "d" with 18 (even), of "e" with 3f (odd).
+    assert [in_first_half(run) for run in ("a", "b", "d", "e")] == [True, True, True, False]
+
+
+def test_weighted_quantile_of_equal_weights() -> None:
+    values = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
+    assert bands.weighted_quantile(values, np.ones(5), 0.5) == 3.0
+    heavy = bands.weighted_quantile(values, np.array([1.0, 1.0, 1.0, 100.0, 1.0]), 0.5)
+    assert heavy > 4.5
+
+
+def test_a_small_group_leans_on_its_parent() -> None:
+    wide = [bands.Residual("full", "pcie", "measured", "a", value, 1.0) for value in np.linspace(-1, 1, 100)]
+    narrow = [bands.Residual("lora", "pcie", "measured", "b", value, 1.0) for value in np.linspace(-0.1, 0.1, 5)]
+    low, high, runs = bands.band(wide + narrow, ("lora", "pcie", "measured"), 1.0)
+    assert runs == 5
+    assert -0.8 < low < -0.1
+    assert 0.1 < high < 0.8
+    unseen_low, unseen_high, none = bands.band(wide, ("qlora", "consumer", "extrapolated"), 1.0)
+    assert none == 0
+    assert unseen_low < 0 < unseen_high
+
+
+def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
+    wanted = 2 * len(bands.METHODS) * len(bands.GPU_CLASSES) * len(bands.EVIDENCES)
+    assert model.execute("SELECT count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1").fetchall() == [(wanted,)]
+    classes = model.execute(
+        "SELECT DISTINCT gpu_class(vendor, architecture, segment, form_factor) FROM main.gpus WHERE has_full_specs"
+    ).fetchall()
+    assert {row[0] for row in classes} <= set(bands.GPU_CLASSES)
+
+
+def test_the_catalogue_of_runs_names_known_models_and_gpus(model: duckdb.DuckDBPyConnection) -> None:
+    assert model.execute(
+        "SELECT run_id FROM main.measured_runs WHERE model NOT IN (SELECT model FROM main.models) "
+        "OR gpu NOT IN (SELECT gpu_id FROM main.gpus WHERE has_full_specs)"
+    ).fetchall() == []
+    assert model.execute("SELECT run_id FROM main.measured_runs GROUP BY run_id HAVING count(*) > 1").fetchall() == []
+
+
+SHARED = Path(__file__).parents[3] / "shared" / "measured"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the measurements as they were handed over are not here")
+def test_every_id_of_the_run_files_is_known(model: duckdb.DuckDBPyConnection) -> None:
+    for table, key, file, column in (("models", "model", "model_ids.csv", "model"), ("gpus", "gpu_id", "gpu_ids.csv", "gpu")):
+        missing = model.execute(
+            f"SELECT {column} FROM read_csv('{SHARED / file}') WHERE {column} NOT IN (SELECT {key} FROM main.{table})"
+        ).fetchall()
+        assert missing == []

@@ -1,0 +1,153 @@
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, Estimator, estimate_file
+from pipeline.model.layouts import Architecture, LayoutError, find_model, read_published, stack_of
+
+RUN_HEADER = (
+    "run_id,source,model,gpu,gpu_count,method,quantization,kbit_upcast,lora_rank,lora_targets,adapter_bytes,training_precision,"
+    "weight_bytes,optimizer,sharding,micro_batch,seq_len,grad_accum,checkpointing,flash_attention,stack,loss_kernel,offload,memory_metric"
+)
+PUBLISHED_HEADER = (
+    "id,source,source_url_or_repo_path,date,model,params_b,active_params_b,method,lora_rank,lora_targets,quant_bits,gpu,gpu_count,nodes,"
+    "interconnect,seq_len,micro_batch_per_gpu,grad_accum_or_global_batch,precision,optimizer,grad_checkpointing,flash_attention,framework,"
+    "parallelism,notes,memory_kind"
+)
+
+
+def _estimate(tmp_path: Path, text: str) -> list[dict[str, str]]:
+    file = tmp_path / "runs.csv"
+    file.write_text(text, encoding="utf-8")
+    return estimate_file(file)
+
+
+def test_a_run_is_estimated_and_a_bad_row_says_why(tmp_path: Path) -> None:
+    rows = _estimate(
+        tmp_path,
+        RUN_HEADER + "\n"
+        "good,me,llama-3-8b,a100-sxm-80gb,1,full,none,0,0,,4,bf16,2,adamw,none,4,4096,1,full,1,liger,liger,,alloc\n"
+        "model,me,no-such-model,a100-sxm-80gb,1,full,none,0,0,,4,bf16,2,adamw,none,4,4096,1,full,1,liger,liger,,alloc\n"
+        "gpu,me,llama-3-8b,voodoo-2,1,full,none,0,0,,4,bf16,2,adamw,none,4,4096,1,full,1,liger,liger,,alloc\n"
+        "text,me,llama-3-8b,a100-sxm-80gb,1,full,none,0,0,,4,bf16,2,adamw,none,four,4096,1,full,1,liger,liger,,alloc\n"
+        "zero,me,llama-3-8b,a100-sxm-80gb,0,full,none,0,0,,4,bf16,2,adamw,none,4,4096,1,full,1,liger,liger,,alloc\n"
+        "method,me,llama-3-8b,a100-sxm-80gb,1,dance,none,0,0,,4,bf16,2,adamw,none,4,4096,1,full,1,liger,liger,,alloc\n"
+        "short,me\n"
+        "open,me,llama-3-8b,a100-sxm-80gb,,lora,,,,,,,,,,,,,,,,,,\n",
+    )
+    by_id = {row["run_id"]: row for row in rows}
+    assert [row["run_id"] for row in rows] == ["good", "model", "gpu", "text", "zero", "method", "short", "open"]
+    assert tuple(rows[0]) == OUTPUT_COLUMNS
+    assert float(by_id["good"]["memory_gib"]) == pytest.approx(74.8, rel=0.02)
+    assert by_id["good"]["fits"] == "true"
+    assert by_id["good"]["error"] == ""
+    assert by_id["good"]["assumptions"] == ""
+    assert "no-such-model" in by_id["model"]["error"]
+    assert "voodoo-2" in by_id["gpu"]["error"]
+    assert by_id["text"]["error"] == "micro_batch: 'four' is not a number"
+    assert by_id["zero"]["error"] == "gpu_count: 0 is not a positive number"
+    assert "dance" in by_id["method"]["error"]
+    assert by_id["short"]["error"]
+    assert float(by_id["open"]["memory_gib"]) > 15
+    for said in ("micro_batch: 1", "seq_len: 2048", "lora_rank: 16", "stack: hf", "checkpointing: full"):
+        assert said in by_id["open"]["assumptions"]
+
+
+def test_speed_layout_and_bands(tmp_path: Path) -> None:
+    (row,) = _estimate(
+        tmp_path,
+        "run_id,source,model,gpu,gpu_count,node_count,node_network_gbps,method,quantization,kbit_upcast,lora_rank,lora_targets,"
+        "training_precision,fp8,optimizer,sharding,tensor_parallel,pipeline_parallel,micro_batch,seq_len,grad_accum,checkpointing,"
+        "flash_attention,stack,offload\n"
+        "x,me,mpt-7b,h100-sxm-80gb,8,1,3200,full,none,0,0,,amp,0,adamw,fsdp,1,1,8,2048,1,full,1,mosaic,\n",
+    )
+    low, middle, high = (float(row[f"tokens_per_second_per_gpu{end}"]) for end in ("_low", "", "_high"))
+    assert low < middle < high
+    assert 8000 < middle < 14000
+
+
+def test_published_layout_names_gpus_models_and_frameworks_in_free_text(tmp_path: Path) -> None:
+    rows = _estimate(
+        tmp_path,
+        PUBLISHED_HEADER + "\n"
+        "a,MLPerf Training v9.9 (Somebody),x,2026,Llama-2-70B,68.977,68.977,lora,16,attention qkv+proj,,NVIDIA H100 SXM 80GB,8,1,NVLink,8192,1,"
+        "global=8 seqs; GA=4,fp8,AdamW,unknown,yes,NeMo,,config X_1x8x4xtp4pp1cp1,\n"
+        "b,Some blog,x,2026,NoSuch-9B,9.1,9.1,qlora,16,q_proj+v_proj,4,NVIDIA RTX 4090,1,1,,2048,2,GA=4,bf16,paged_adamw_8bit,yes,yes,Unsloth,single,,"
+        "torch max_memory_reserved (GiB)\n"
+        "c,Some blog,x,2026,NoSuch,,,qlora,16,,4,NVIDIA RTX 4090,1,1,,2048,2,GA=4,bf16,,yes,yes,Unsloth,single,,\n"
+        "d,Some blog,x,2026,Llama-3.1-8B,8,8,lora,16,,,NVIDIA A100 80GB (unspecified),,1,,2048,2,,bf16,,unknown,unknown,HF TRL,,,\n"
+        "e,Some blog,x,2026,Llama-3.1-8B,8,8,unspecified,,,,NVIDIA RTX 4090,1,1,,2048,2,,bf16,,yes,yes,HF,,,\n",
+    )
+    by_id = {row["run_id"]: row for row in rows}
+    assert 1700 < float(by_id["a"]["tokens_per_second_per_gpu"]) < 2500
+    assert "'NoSuch-9B' is not in the catalogue" in by_id["b"]["assumptions"]
+    assert 5 < float(by_id["b"]["memory_gib"]) < 20
+    assert "its size is not given" in by_id["c"]["error"]
+    assert "taken as a100-sxm-80gb" in by_id["d"]["assumptions"]
+    assert "gpu_count: 1" in by_id["d"]["assumptions"]
+    assert "method 'unspecified'" in by_id["e"]["error"]
+
+
+def test_a_file_that_is_no_file_of_runs_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "other.csv"
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(EstimateError, match="no columns model and gpu"):
+        estimate_file(file)
+    with pytest.raises(EstimateError, match="cannot be read"):
+        estimate_file(tmp_path / "missing.csv")
+
+
+def test_rows_do_not_influence_each_other() -> None:
+    text = RUN_HEADER + "\n" + "".join(
+        f"r{i},me,llama-3-8b,{gpu},1,lora,none,0,16,q_proj,4,bf16,2,adamw,none,{1 + i},1024,1,full,1,hf,hf,,smi\n"
+        for i, gpu in enumerate(("t4", "rtx-4090", "h100-sxm-80gb"))
+    )
+    rows = list(csv.DictReader(io.StringIO(text)))
+    estimator = Estimator()
+    together = estimator.estimate(rows, list(rows[0]))
+    alone = [estimator.estimate([row], list(row))[0] for row in rows]
+    estimator.close()
+    assert together == alone
+
+
+@pytest.mark.parametrize(
+    ("framework", "source", "stack"),
+    [
+        ("HF TRL SFTTrainer", "blog", "hf"), ("Unsloth SFTTrainer", "blog", "foak"), ("torchtune", "README", "compile"),
+        ("NeMo/Megatron-Core", "docs", "te"), ("PyTorch", "MLPerf Training v5.0 (X)", "te"), ("NGC PyTorch Deepspeed", "MLPerf Training v4.0 (X)", "hf"),
+        ("LitGPT", "README", "litgpt"), ("llm-foundry/Composer", "README", "mosaic"),
+    ],
+)  # fmt: skip
+def test_stack_of_a_framework(framework: str, source: str, stack: str) -> None:
+    assert stack_of(framework, source)[0] == stack
+
+
+@pytest.mark.parametrize(
+    ("name", "params_b", "model"),
+    [
+        ("Llama-3.1-70B", None, "llama-3.1-70b"), ("MPT-70b", 64.9, "mpt-70b"), ("Mistral-7B", 7.24, "mistral-7b"),
+        ("Llama-4-Scout-109B-A17B", 108.6, "llama-4-scout"), ("Llama-3.3-70B-Instruct", 70.6, "llama-3.3-70b"), ("santacoder-1.1B", 1.1, "santacoder"),
+    ],
+)  # fmt: skip
+def test_model_of_a_name(name: str, params_b: float | None, model: str) -> None:
+    sizes = {"llama-3.1-70b": 70.55e9, "mpt-70b": 64.84e9, "mistral-7b": 7.24e9, "llama-4-scout": 107.8e9, "llama-3.3-70b": 70.55e9, "santacoder": 1.12e9}
+    known = {name: Architecture(name, size) for name, size in sizes.items()}
+    assert find_model(name, params_b, known) == (model, None)
+
+
+def test_parallelism_in_free_text() -> None:
+    row = {
+        "id": "x", "source": "docs", "model": "llama-3-70b", "method": "pretrain", "gpu": "h100-sxm-80gb", "gpu_count": "64", "seq_len": "8192",
+        "micro_batch_per_gpu": "1", "grad_accum_or_global_batch": "global=128 seqs", "precision": "fp8", "framework": "NeMo/Megatron-Core",
+        "parallelism": "tp4 pp4 cp2 vp5", "interconnect": "NVLINK | Compute: 8x ConnectX-7 IB NDR 400Gb/s", "memory_kind": "",
+    }  # fmt: skip
+    read = read_published(row, {"llama-3-70b": Architecture("llama-3-70b", 70.55e9)}, lambda label, _: label)
+    assert read.settings["tensor_parallel"] == 8
+    assert read.settings["pipeline_parallel"] == 4
+    assert read.settings["grad_accum"] == 64
+    assert read.settings["node_network_gbps"] == 3200
+    assert read.settings["fp8"] == 1
+    with pytest.raises(LayoutError, match="gpu_count"):
+        read_published({**row, "gpu_count": "-1"}, {"llama-3-70b": Architecture("llama-3-70b", 70.55e9)}, lambda label, _: label)
