@@ -13,9 +13,12 @@ _offers AS (
         coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
         g.derived_from,
         o.interconnect IS NOT NULL OR o.node_network_gbps IS NOT NULL AS has_fabric,
+        s.charged_while_stopped,
+        s.persistent_disk,
         p.parameters AS p
     FROM main.offers_latest AS o
     JOIN main.gpus AS g USING (gpu_id)
+    JOIN main.sources AS s ON s.source = o.source
     JOIN cost_parameters_by_source() AS p ON p.source = o.source AND p.price_kind = o.price_kind
     WHERE o.ranked
 ),
@@ -101,6 +104,8 @@ _terms AS (
                 'egress at ' || p['egress_usd_per_gb'] || ' USD per GB' END,
             CASE WHEN price_kind = 'spot' THEN
                 'a reclaim every ' || p['reclaim_hours'] || ' hours' END,
+            CASE WHEN price_kind = 'spot' AND NOT persistent_disk THEN
+                'checkpoints kept elsewhere, its disks die with the machine' END,
             CASE WHEN host_usd_per_hour > 0 THEN
                 'host of ' || p['host_cores_per_gpu'] || ' cores and ' || p['host_ram_gib_per_gpu'] || ' GiB per GPU' END,
             CASE WHEN by_the_gpu AND gpu_count > 1 THEN
@@ -110,6 +115,7 @@ _terms AS (
             CASE WHEN derived_from IS NOT NULL THEN
                 'form factor not said, planned as ' || derived_from END
         ], lambda text: text IS NOT NULL) AS assumptions,
+        charged_while_stopped,
         day AS price_day, age_days AS price_age_days,
         native_price, native_currency, native_unit, fx_rate, fx_date, observed_at, source_url, capture_sha256
     FROM _charged

@@ -17,7 +17,7 @@ WITH _priced_cases AS (
         r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
         r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
         r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
-        r.reclaim_hours, r.reclaim_wait_seconds, r.hours_per_month,
+        r.reclaim_hours, r.reclaim_wait_seconds, r.hours_per_month, r.charged_while_stopped,
         r.native_price, r.native_currency, r.native_unit, r.fx_rate, r.fx_date,
         r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
         p.evidence, p.evidence_run, p.assumptions AS plan_assumptions,

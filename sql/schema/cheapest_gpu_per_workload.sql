@@ -61,6 +61,7 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     egress_usd DECIMAL(18, 4) NOT NULL,
     commitment_usd DECIMAL(18, 4),
     kept_volume_usd_per_month DECIMAL(18, 4) NOT NULL,
+    charged_while_stopped VARCHAR,
     native_price DECIMAL(18, 8) NOT NULL,
     native_currency VARCHAR NOT NULL,
     native_unit VARCHAR NOT NULL,
@@ -139,6 +140,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.storage_usd IS 'Disk for hours.
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.egress_usd IS 'The result out, and image, data set and model in, where traffic is charged.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.commitment_usd IS 'What the whole reserved term costs; total_usd holds only the job''s share of it. Null unless reserved.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.kept_volume_usd_per_month IS 'What keeping the job''s disk costs per month after the job; not in total_usd.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.charged_while_stopped IS 'What a stopped machine still costs at this source, in words; null means not said. A volume that is kept costs kept_volume_usd_per_month.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.native_price IS 'The price as the source writes it.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.native_currency IS 'Currency of native_price.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.native_unit IS 'What native_price is for.';

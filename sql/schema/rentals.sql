@@ -33,6 +33,7 @@ CREATE TABLE main.rentals (
     reclaim_wait_seconds DOUBLE NOT NULL,
     hours_per_month DOUBLE NOT NULL,
     assumptions VARCHAR[] NOT NULL,
+    charged_while_stopped VARCHAR,
     price_day DATE NOT NULL,
     price_age_days INTEGER NOT NULL,
     native_price DECIMAL(18, 8) NOT NULL,
@@ -80,6 +81,7 @@ COMMENT ON COLUMN main.rentals.reclaim_hours IS 'Mean hours between reclaims of 
 COMMENT ON COLUMN main.rentals.reclaim_wait_seconds IS 'Unpaid wait for the next machine after a reclaim, in seconds.';
 COMMENT ON COLUMN main.rentals.hours_per_month IS 'Hours that a month''s price is divided by.';
 COMMENT ON COLUMN main.rentals.assumptions IS 'Charges that the source does not say, filled from cost_parameters, and the rule by which GPUs are counted.';
+COMMENT ON COLUMN main.rentals.charged_while_stopped IS 'What a stopped machine still costs, in words; null means not said.';
 COMMENT ON COLUMN main.rentals.price_day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.rentals.price_age_days IS 'Days from the capture to the published day.';
 COMMENT ON COLUMN main.rentals.native_price IS 'The price as the source writes it.';
