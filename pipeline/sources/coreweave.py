@@ -52,9 +52,8 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
                 where = _columns(header, answer)
             elif header or "gpu-pricing" not in table.get_attribute_list("class"):
                 continue
-            if where is None:
-                raise SourceChangedError(f"{answer.url}: the first GPU table has no header row")
-            # A table that repeats no header has the columns of the one before it.
+            # A table without a header has the columns of the one before it, the first one those of the yaml.
+            where = where or _usual_columns(table, answer, config)
             yield from _read_table(table, where, answer, config)
         if where is None:
             raise SourceChangedError(f"{answer.url}: no table of GPUs on the page")
@@ -69,6 +68,16 @@ def _direct_cells(row: Tag) -> list[Tag]:
     """The cells of a row's grid itself: the mobile copy repeats them one level deeper."""
     grid = row.select_one(".table-grid")
     return [] if grid is None else grid.find_all("div", class_="table-v2-cell", recursive=False)
+
+
+def _usual_columns(table: Tag, answer: Answer, config: SourceConfig) -> _Columns:
+    """The columns of a table that came without its header, known by how many cells its first row has."""
+    first = table.select_one("[role=listitem]")
+    width = len(_direct_cells(first)) if first else 0
+    headers: list[str] = config.settings["usual_columns"][:width]
+    if len(headers) != width or not columns(headers, r"^spot\b"):
+        raise SourceChangedError(f"{answer.url}: the first GPU table has no header row and {width} columns")
+    return _columns(headers, answer)
 
 
 def _columns(header: list[str], answer: Answer) -> _Columns:

@@ -14,6 +14,7 @@ from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.prices import NoPriceError, holds_price, price_in_cell
+from pipeline.sources.text import HOURLY
 
 SECTION = r"^GPU instances? pricing$"
 HEADINGS = ("h1", "h2", "h3")
@@ -32,13 +33,14 @@ class _PriceColumn:
 
     kind: PriceKind | None
     term_days: int | None
+    units: frozenset[str]
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """One listing per GPU and price column. CPU, storage and token prices stand in other sections."""
     for answer in answers:
         section = _section(answer)
-        columns = _price_columns(section, answer)
+        columns = _price_columns(section, answer, config)
         rows = [
             tag for tag in section if tag.get("role") == "listitem" and tag.select(".pricing-item-heading")
         ]
@@ -49,10 +51,15 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 
 def _section(answer: Answer) -> list[Tag]:
-    """Every tag from the GPU heading up to the next heading of the page."""
-    found = [
-        h for h in html.page(answer).find_all(HEADINGS) if re.search(SECTION, html.text_of(h), re.IGNORECASE)
-    ]
+    """Every tag from the GPU heading up to the next heading of the page.
+
+    Other sections repeat the GPUs at the prices of other products: a page with headings must have this one.
+    """
+    document = html.page(answer)
+    headings = document.find_all(HEADINGS)
+    if not headings:
+        return document.find_all(True)  # the section alone, cut out of its page
+    found = [h for h in headings if re.search(SECTION, html.text_of(h), re.IGNORECASE)]
     heading = html.only(
         (h for h in found if not html.is_hidden(h)), "heading 'GPU instances pricing'", answer
     )
@@ -64,13 +71,16 @@ def _section(answer: Answer) -> list[Tag]:
     return section
 
 
-def _price_columns(section: list[Tag], answer: Answer) -> list[_PriceColumn]:
-    """What each price cell of a row prices, in order."""
+def _price_columns(section: list[Tag], answer: Answer, config: SourceConfig) -> list[_PriceColumn]:
+    """What each price cell of a row prices, in order; without headings above them, as the yaml says."""
     headers = [html.text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")]
+    # Without a heading that says what is priced, each price must say itself that it is per hour.
+    units = HOURLY if headers else HOURLY - {""}
+    headers = headers or config.settings["usual_columns"]
     model_at = html.column(headers, r"^(?:GPU|model|GPU model|instance|name)$", answer)
     if model_at != 0:
         raise SourceChangedError(f"{answer.url}: the GPU model is not the first column of {headers}")
-    found = [_PriceColumn(_kind(header), _term_days(header)) for header in headers[1:]]
+    found = [_PriceColumn(_kind(header), _term_days(header), units) for header in headers[1:]]
     if [price.kind for price in found].count("on_demand") != 1:
         raise SourceChangedError(f"{answer.url}: expected one on-demand column in {headers}")
     return found
@@ -108,7 +118,7 @@ def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[List
                 yield Reject(reason="unknown_price_kind", detail=detail, raw=raw, answer=answer)
             continue
         try:
-            price, currency = price_in_cell(cell)
+            price, currency = price_in_cell(cell, column.units)
         except NoPriceError as none:
             yield Reject(reason=none.reason, detail=f"{label} {kind}: {none}", raw=raw, answer=answer)
             continue

@@ -35,20 +35,23 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
         if answer.text().lstrip().startswith(("[", "{")):
             yield from _pricebook(answer, config)
         else:
-            yield from _page(answer)
+            yield from _page(answer, config)
 
 
-def _page(answer: Answer) -> Iterator[Listing | Reject]:
+def _page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     cards = [card for card in html.page(answer).select(".page-price_card") if not html.is_hidden(card)]
-    gpu_cards = [card for card in cards if html.columns(_headers(card), _gpu_header(card))]
+    gpu_cards = [card for card in cards if html.columns(_headers(card, config), _gpu_header(card))]
     if not any(_kind(card) == "on_demand" for card in gpu_cards):
         raise SourceChangedError(f"{answer.url}: no card with on-demand GPU prices")
     for card in gpu_cards:
-        yield from _card(card, answer)
+        yield from _card(card, answer, config)
 
 
-def _headers(card: Tag) -> list[str]:
-    return [html.text_of(head) for head in card.select(".page-price_card_head_item")]
+def _headers(card: Tag, config: SourceConfig) -> list[str]:
+    """The headings of a card; one of GPUs that came without them has those of the yaml."""
+    headers = [html.text_of(head) for head in card.select(".page-price_card_head_item")]
+    kind = None if re.search(r"\bCPU\b", _title(card)) else _kind(card)
+    return headers or (config.settings["usual_columns"][kind] if kind else [])
 
 
 def _gpu_header(card: Tag) -> str:
@@ -65,8 +68,8 @@ def _kind(card: Tag) -> PriceKind | None:
     return next((kind for pattern, kind in TITLE_KINDS if re.search(pattern, title, re.IGNORECASE)), None)
 
 
-def _card(card: Tag, answer: Answer) -> Iterator[Listing | Reject]:
-    headers, kind = _headers(card), _kind(card)
+def _card(card: Tag, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    headers, kind = _headers(card, config), _kind(card)
     gpu_at = html.column(headers, _gpu_header(card), answer)
     price_at = html.column(headers, PRICE_HEADER, answer)
     vram_at, ram_at = html.columns(headers, r"^VRAM\b"), html.columns(headers, r"\bRAM \(GB\) per GPU$")

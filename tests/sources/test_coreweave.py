@@ -190,3 +190,18 @@ def test_one_odd_row_does_not_take_the_others_along():
     listings, rejects = read("coreweave", answer(odd))
     assert short(listings) == [("NVIDIA HGX H100", 8, "on_demand", None, "50.00")]
     assert [r.reason for r in rejects] == ["unexpected_cells"]
+
+
+def test_a_section_without_its_header_has_the_usual_columns():
+    cells = ["NVIDIA HGX H100", "8", "80", "128", "2,048", "61.44", "$50.00", "N/A", "$6.25"]
+    bare = table_of([], cells).replace(
+        '<div class="table-v2-header"><div class="table-grid"></div></div>', ""
+    )
+    listings, rejects = read("coreweave", answer(bare))
+    assert short(listings) == [("NVIDIA HGX H100", 8, "on_demand", "EUROPE", "50.00")]
+    assert [r.reason for r in rejects] == ["not_offered"]
+    shorter = table_of([], cells[:-2]).replace(
+        '<div class="table-v2-header"><div class="table-grid"></div></div>', ""
+    )
+    with pytest.raises(SourceChangedError, match="no header row"):
+        read("coreweave", answer(shorter))

@@ -152,3 +152,16 @@ def test_a_reserved_column_has_the_term_of_its_heading():
     without_term = html.replace("Reserved (1 year)", "Reserved")
     (row,) = (row for row in read("crusoe", answer(without_term))[0] if row.price_kind == "reserved")
     assert (row.term_days, row.flag_reason) == (None, "unstated_term")
+
+
+def test_rows_cut_out_of_their_page_have_the_usual_columns():
+    html = page("crusoe", "pricing.html")
+    start = html.index('<div role="listitem"')
+    row = html[start : html.index('<div role="listitem"', html.index("$4.29"))]
+    listings, rejects = read("crusoe", answer(row))
+    assert [(r.raw_label, r.price_kind, str(r.native_price)) for r in listings] == [
+        ("NVIDIA H200 141GB HGX", "on_demand", "4.29")
+    ]
+    assert {r.reason for r in rejects} == {"not_offered"}
+    _, rejects = read("crusoe", answer(row.replace("$4.29/GPU-hr", "$6.00")))
+    assert "unreadable_price" in {r.reason for r in rejects}

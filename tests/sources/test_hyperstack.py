@@ -163,3 +163,18 @@ def test_model_alone_is_the_gpu_column_of_a_card_named_after_gpus():
     assert [row.native_price for row in renamed if row.price_kind == "on_demand"] == [
         row.native_price for row in usual if row.price_kind == "on_demand"
     ]
+
+
+def test_cards_without_headings_have_the_usual_columns():
+    row = "".join(
+        f'<div class="page-price_card_row_item_col">{cell}</div>'
+        for cell in ("NVIDIA H100 SXM", "80", "24", "240", "&nbsp;$3.00")
+    )
+    card = (
+        '<div class="page-price_card"><h3><span>On-Demand {}</span> Pricing</h3>'
+        '<div class="page-price_card_row_item">' + row + "</div></div>"
+    )
+    listings, _ = read("hyperstack", answer(card.format("GPU") + card.format("CPU")))
+    assert [(r.raw_label, str(r.native_price), r.context) for r in listings] == [
+        ("NVIDIA H100 SXM", "3.00", {"vram_gb": 80.0})
+    ]
