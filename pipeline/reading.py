@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.offers.acceptance import Verdict, judge, quarantine_jumps
 from pipeline.offers.build import Built, Rate, build_offers
+from pipeline.offers.plain_text import plain
 from pipeline.offers.records import Outcome, Records
 from pipeline.sources import source_module
 from pipeline.sources.base import Answer, SourceChangedError
@@ -41,11 +42,12 @@ def read_answers(
     """
     try:
         return build_offers(source_module(config.name).read(answers, config), config, rates)
-    except SourceChangedError:
-        raise
+    except SourceChangedError as changed:
+        raise SourceChangedError(plain(str(changed))) from changed
     except Exception as error:
         raise SourceChangedError(
-            f"the {config.name} reader does not understand the answer ({type(error).__name__}: {error})"
+            f"the {config.name} reader does not understand the answer "
+            f"({type(error).__name__}: {plain(str(error))})"
         ) from error
 
 

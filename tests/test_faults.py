@@ -333,9 +333,9 @@ def dear_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pub
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        ("lambda", "are not between the 0.3 and 20 USD per GPU-hour"),
-        ("linode", "are not between the 0.3 and 6 USD per GPU-hour"),
-        ("digitalocean", "are not between the 0.3 and 20 USD per GPU-hour"),
+        ("lambda", "prices are not between"),
+        ("linode", "prices are not between"),
+        ("digitalocean", "prices are not between"),
     ],
     ids=["prices x10", "cents for dollars", "dollars for cents"],
 )
@@ -501,7 +501,7 @@ def next_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pub
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        ("lambda", "are not between the 0.3 and 20 USD per GPU-hour"),
+        ("lambda", "prices are not between"),
         ("crusoe", "6 of 6 known prices moved by more than 60%"),
         ("azure", "known prices moved by more than 60%"),
         ("hyperstack", "known prices moved by more than 60%"),

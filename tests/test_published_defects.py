@@ -18,6 +18,7 @@ import pytest
 from pipeline.offers.build import Built, Rate, build_offers
 from pipeline.offers.records import Records
 from pipeline.reading import Captured, record_source
+from pipeline.refresh import record_rates, usd_rates
 from pipeline.settings import Home
 from pipeline.sources import source_config
 from pipeline.sources.base import Listing, SourceChangedError
@@ -256,6 +257,30 @@ def test_euros_are_no_dollars() -> None:
     assert (without.usd_per_hour, without.native_price) == (None, Decimal("2.50"))
     (converted,) = built(euro, rates={"EUR": Rate(Decimal("1.20"), DAY)}).offers
     assert (converted.usd_per_hour, converted.fx_rate) == (Decimal("3.00000000"), Decimal("1.20"))
+
+
+def test_a_misread_exchange_rate_is_not_kept(tmp_path: Path) -> None:
+    """Euros for a tenth of what they cost would make every European price the cheapest."""
+    records, config = Records(Home(tmp_path)), source_config("ecb")
+    seen = page("ecb", "eurofxref-daily.xml")
+    assert record_rates(config, DAY, Captured("captured", [answer(seen)]), records).accepted
+    kept = usd_rates(DAY, records)
+    gbp = re.search(r"currency='GBP' rate='([\d.]+)'", seen)
+    assert gbp
+    misread = seen.replace(gbp[0], f"currency='GBP' rate='{Decimal(gbp[1]) * 10}'")
+    after = DAY.replace(day=DAY.day + 1)
+    outcome = record_rates(config, after, Captured("captured", [answer(misread)]), records)
+    assert not outcome.accepted
+    assert "one GBP went from" in (outcome.error or "")
+    assert usd_rates(after, records) == kept
+
+
+@pytest.mark.parametrize("body", ["", "<x>", "{}", "\x00", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"])
+def test_rates_that_cannot_be_read_fail_with_a_reason(body: str, tmp_path: Path) -> None:
+    captured = Captured("captured", [answer(body)])
+    outcome = record_rates(source_config("ecb"), DAY, captured, Records(Home(tmp_path)))
+    assert not outcome.accepted
+    assert outcome.reason
 
 
 @pytest.mark.parametrize(
