@@ -20,6 +20,7 @@ def offer(price: str = "2.00", **changes: Any) -> Offer:
         "gpu_id": "h100-sxm-80gb",
         "match_status": "matched",
         "match_rule": "label",
+        "match_sureness": "certain",
         "gpu_count": 1,
         "price_kind": "on_demand",
         "usd_per_hour": Decimal(price),

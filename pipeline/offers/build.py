@@ -124,6 +124,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
             gpu_id=identity.gpu_id if identity.status == "matched" else None,
             match_status=identity.status,
             match_rule=identity.rule,
+            match_sureness=identity.sureness,
             candidates=" ".join(identity.candidates) or None,
             gpu_count=gpu_count,
             price_kind=row.price_kind,

@@ -32,6 +32,7 @@ class Offer(BaseModel):
     gpu_id: str | None
     match_status: MatchStatus
     match_rule: str
+    match_sureness: str
     candidates: str | None = None
     gpu_count: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     price_kind: PriceKind

@@ -35,6 +35,7 @@ OFFER_SCHEMA: dict[str, Any] = {
     "gpu_id": pl.String,
     "match_status": pl.String,
     "match_rule": pl.String,
+    "match_sureness": pl.String,
     "candidates": pl.String,
     "gpu_count": pl.Float64,
     "price_kind": pl.String,
@@ -214,6 +215,8 @@ def _replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -58,7 +58,7 @@ COMMENT ON COLUMN main.gpus.max_gpus_per_node IS 'The most of these GPUs that on
 COMMENT ON COLUMN main.gpus.segment IS 'datacenter, workstation, consumer, legacy and the like.';
 COMMENT ON COLUMN main.gpus.usable_memory_gib IS 'Memory that a program gets, in GiB.';
 COMMENT ON COLUMN main.gpus.has_full_specs IS 'Enough facts to plan for. A card without them is priced but never planned.';
-COMMENT ON COLUMN main.gpus.named_without_memory IS 'The vendor''s name says the memory by itself: a label need not repeat it.';
+COMMENT ON COLUMN main.gpus.named_without_memory IS 'Sellers mean this memory when they give none.';
 COMMENT ON COLUMN main.gpus.gpus_per_board IS 'GPUs that one board carries; specs are per GPU.';
 COMMENT ON COLUMN main.gpus.derived_from IS 'Card whose facts a family id uses: its slowest sibling; null for a card of its own.';
 COMMENT ON COLUMN main.gpus.source IS 'Where the facts are from.';

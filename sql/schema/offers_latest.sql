@@ -7,6 +7,7 @@ CREATE TABLE main.offers_latest (
     gpu_id VARCHAR,
     match_status VARCHAR NOT NULL,
     match_rule VARCHAR NOT NULL,
+    match_sureness VARCHAR,
     candidates VARCHAR,
     gpu_count DOUBLE NOT NULL,
     price_kind VARCHAR NOT NULL,
@@ -53,6 +54,7 @@ COMMENT ON COLUMN main.offers_latest.instance_type IS 'The source''s own name of
 COMMENT ON COLUMN main.offers_latest.gpu_id IS 'Key into gpus; null unless match_status is matched.';
 COMMENT ON COLUMN main.offers_latest.match_status IS 'Whether the label says for sure which GPU it is.';
 COMMENT ON COLUMN main.offers_latest.match_rule IS 'The rule that settled the label.';
+COMMENT ON COLUMN main.offers_latest.match_sureness IS 'How sure the match is: certain, or usual where sellers mean the usual card of the name; none without a match.';
 COMMENT ON COLUMN main.offers_latest.candidates IS 'What an ambiguous label could be.';
 COMMENT ON COLUMN main.offers_latest.gpu_count IS 'GPUs of the whole offer; a fraction for a slice.';
 COMMENT ON COLUMN main.offers_latest.price_kind IS 'on_demand, spot, reserved or serverless.';
