@@ -32,7 +32,7 @@ class Offer(BaseModel):
     gpu_id: str | None
     match_status: MatchStatus
     match_rule: str
-    match_sureness: str
+    match_sureness: str | None = None
     candidates: str | None = None
     gpu_count: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     price_kind: PriceKind
