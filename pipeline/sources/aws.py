@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from pipeline.sources.base import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import each_answer
 from pipeline.sources.prices import NoPriceError, price_of
 from pipeline.sources.text import UnreadableError, number
 
@@ -37,10 +38,11 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     On-demand rows of a bulk CSV are left out where the small lists are among the answers: they repeat them.
     """
-    kinds = [(answer, *_content(answer)) for answer in answers]
-    has_small_lists = any(kind == "on_demand" for _, kind, _ in kinds)
+    kinds, refused = each_answer(answers, _content)
+    yield from refused
+    has_small_lists = any(kind == "on_demand" for _, (kind, _) in kinds)
     rows = 0
-    for answer, kind, content in kinds:
+    for answer, (kind, content) in kinds:
         if kind == "on_demand":
             found = _read_on_demand(content, answer, config)
         elif kind == "spot":

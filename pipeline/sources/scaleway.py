@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
+from pipeline.sources.envelope import each_answer
 from pipeline.sources.prices import NoPriceError, price_of
 from pipeline.sources.text import UnreadableError, number, whole_number
 
@@ -37,7 +38,8 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """Every GPU server type of every zone. Raises SourceChangedError when there is none."""
-    pages = [(answer, _servers(answer)) for answer in answers]
+    pages, refused = each_answer(answers, _servers)
+    yield from refused
     availability = {
         (_zone(answer), name): _AVAILABLE.get(str(server.get("availability")).lower())
         for answer, servers in pages

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
+from pipeline.sources.envelope import each_answer, items_of
 from pipeline.sources.prices import optional_number
 from pipeline.sources.text import UnreadableError, number, whole_number
 
@@ -55,9 +55,11 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     """
     seen: dict[tuple[Any, PriceKind], Listing | Reject] = {}
     asks = 0
-    for answer in answers:
+    searches, refused = each_answer(answers, lambda answer: items_of(answer, "offers"))
+    yield from refused
+    for answer, found in searches:
         rental_type = (_query_of(answer) or {}).get("type")
-        for ask in items_of(answer, "offers"):
+        for ask in found:
             asks += 1
             if ask.get("resource_type") not in (None, "gpu"):
                 continue

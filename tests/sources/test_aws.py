@@ -260,3 +260,9 @@ def test_rows_without_their_envelope_are_read_too():
 def test_software_left_open_is_none():
     regions = {"US West (Oregon)": {"p5 48xlarge Linux": ROW | {"Pre Installed S/W": None}}}
     assert len(read("aws", answer({"regions": regions}))[0]) == 1
+
+
+def test_one_region_that_answers_something_else_does_not_take_the_others_along():
+    listings, rejects = read("aws", answer("<html>busy</html>"), answer({"p5 48xlarge Linux": ROW}))
+    assert [row.region for row in listings] == ["us-west-2"]
+    assert [reject.reason for reject in rejects] == ["unreadable_answer"]

@@ -132,3 +132,10 @@ def test_servers_without_their_envelope_are_read_too():
     server = {"gpu": 1, "gpu_info": {"gpu_name": "L4", "gpu_memory": 25769803776}, "hourly_price": 0.7875}
     listings, _ = read("scaleway", answer({"L4-1-24G": server, "note": "odd"}))
     assert [(row.instance_type, str(row.native_price)) for row in listings] == [("L4-1-24G", "0.7875")]
+
+
+def test_one_zone_that_answers_something_else_does_not_take_the_others_along():
+    good = {"servers": {"L4-1-24G": {"gpu": 1, "gpu_info": {"gpu_name": "L4"}, "hourly_price": 0.75}}}
+    listings, rejects = read("scaleway", answer({"message": "unknown zone"}), answer(good))
+    assert [row.instance_type for row in listings] == ["L4-1-24G"]
+    assert [reject.reason for reject in rejects] == ["unreadable_answer"]

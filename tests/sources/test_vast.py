@@ -176,3 +176,10 @@ def test_optional_fields_that_cannot_be_read_cost_no_ask():
 def test_a_host_that_lost_its_verification_is_flagged(verification: str | None, flag: str | None) -> None:
     listings, _ = read("vast", asked([{**ASK, "verification": verification}]))
     assert [listing.flag_reason for listing in listings] == [flag]
+
+
+def test_one_search_that_answers_something_else_does_not_take_the_others_along():
+    good = {"offers": [{"id": 1, "gpu_name": "L40S", "num_gpus": 1, "dph_total": 0.6}]}
+    listings, rejects = read("vast", answer({"success": False, "msg": "try again"}), answer(good))
+    assert [row.raw_label for row in listings] == ["L40S"]
+    assert [reject.reason for reject in rejects] == ["unreadable_answer"]
