@@ -16,6 +16,9 @@ Method = Literal["lora", "qlora", "full", "pretrain"]
 
 ADAPTER_METHODS = ("lora", "qlora")
 
+GPUS_OF_A_MACHINE = 8
+"""Rankings stay on one machine unless the workload says more."""
+
 _MULTIPLES = {"M": 10**6, "B": 10**9}
 
 
@@ -46,6 +49,7 @@ class Workload(_Entry):
     epochs: float | None = Field(default=None, gt=0)
     seq_len: int = Field(gt=0)
     lora_rank: int | None = Field(default=None, gt=0)
+    max_gpus: int = Field(default=GPUS_OF_A_MACHINE, gt=0)
     scenario: bool = True
     note: str | None = None
 
@@ -75,6 +79,7 @@ class _Block(_Entry):
     tokens: tuple[str, ...]
     seq_len: int
     lora_rank: int | None = None
+    max_gpus: int = GPUS_OF_A_MACHINE
 
     def expand(self) -> Iterator[Workload]:
         for model, method, tokens in product(self.models, self.methods, self.tokens):
@@ -87,6 +92,7 @@ class _Block(_Entry):
                 tokens=_tokens(tokens),
                 seq_len=self.seq_len,
                 lora_rank=self.lora_rank if method in ADAPTER_METHODS else None,
+                max_gpus=self.max_gpus,
                 scenario=False,
             )
 

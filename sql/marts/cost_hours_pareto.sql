@@ -1,7 +1,7 @@
 -- reads: rentals, gpus, plans, workloads, cost_parameters
 WITH _workload_jobs AS (
     SELECT
-        workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus,
+        workload AS job, tokens, coalesce(epochs, 1) AS epochs, max_gpus,
         ['on_demand', 'spot', 'reserved', 'serverless'] AS price_kinds
     FROM main.workloads
 ),

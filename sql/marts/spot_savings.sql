@@ -1,6 +1,6 @@
 -- reads: rentals, gpus, plans, workloads, cost_parameters
 WITH _workload_jobs AS (
-    SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus, ['on_demand', 'spot'] AS price_kinds
+    SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, max_gpus, ['on_demand', 'spot'] AS price_kinds
     FROM main.workloads
     WHERE scenario
 ),

@@ -9,6 +9,7 @@ CREATE TABLE main.workloads (
     epochs DOUBLE,
     seq_len INTEGER NOT NULL CHECK (seq_len > 0),
     lora_rank INTEGER,
+    max_gpus INTEGER NOT NULL CHECK (max_gpus > 0),
     scenario BOOLEAN NOT NULL,
     note VARCHAR
 );
@@ -24,5 +25,6 @@ COMMENT ON COLUMN main.workloads.tokens_per_example IS 'Tokens of one example.';
 COMMENT ON COLUMN main.workloads.epochs IS 'Passes over the data set.';
 COMMENT ON COLUMN main.workloads.seq_len IS 'Tokens of one packed sequence.';
 COMMENT ON COLUMN main.workloads.lora_rank IS 'Rank of the adapters; null where there are none.';
+COMMENT ON COLUMN main.workloads.max_gpus IS 'Most GPUs that its rankings use.';
 COMMENT ON COLUMN main.workloads.scenario IS 'True for a scenario by name, false for a cell of the grid.';
 COMMENT ON COLUMN main.workloads.note IS 'What the scenario is, and where it is from.';

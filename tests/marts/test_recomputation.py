@@ -23,7 +23,6 @@ from pipeline.warehouse.query import reader
 Row = Mapping[str, Any]
 
 GB_PER_GIB = 1.073741824
-COUNTS = (1, 2, 4, 8)
 PICKS = 60
 
 
@@ -65,7 +64,7 @@ def published(sample_home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
 def facts(published: duckdb.DuckDBPyConnection) -> Facts:
     plans = defaultdict(list)
     for plan in table(published, "plans"):
-        if plan["verdict"] in ("fits", "tight") and plan["gpu_count"] <= max(COUNTS):
+        if plan["verdict"] in ("fits", "tight"):
             plans[plan["model"], plan["method"], plan["seq_len"], plan["lora_rank"]].append(plan)
     return Facts(
         offers=[offer for offer in table(published, "offers_latest") if offer["ranked"]],
@@ -194,6 +193,8 @@ def ranking(facts: Facts, workload: Row, price_kind: str) -> list[tuple[Decimal,
         if offer["price_kind"] == price_kind:
             offers[offer["gpu_id"]].append(offer)
     for plan in facts.plans[key]:
+        if plan["gpu_count"] > workload["max_gpus"]:
+            continue
         for offer in offers[plan["gpu_id"]]:
             answer = priced(facts, workload, plan, offer)
             way = (

@@ -1,0 +1,6 @@
+-- On which published runs is the model furthest off, when it has not seen them?
+SELECT quantity, run_id, source, model, gpu_id, method, measured, predicted_held_out, error_held_out
+FROM model_accuracy
+WHERE error_held_out IS NOT NULL
+ORDER BY abs(error_held_out) DESC, run_id
+LIMIT 10
