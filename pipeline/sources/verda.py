@@ -244,14 +244,14 @@ def _page_offer(offer: dict[str, Any], answer: Answer) -> Iterator[Listing | Rej
     if description == STORAGE:
         return
     try:
-        tier = TIERS.get(description)
+        tier = TIERS.get(description.capitalize())
         if tier is None:
             raise _RowError("unknown_price_kind", f"{name!r} is described as {description!r}")
-        if not name.endswith(tier.suffix):
+        label, suffix = _split_name(name)
+        if suffix not in (tier.suffix, ""):
             raise _RowError("contradictory_price_kind", f"{name!r} is described as {description!r}")
-        label = name.removesuffix(tier.suffix).strip()
-        if not label:
-            return  # CPU machines have no name on the page
+        if not label or label.startswith("CPU"):
+            return  # CPU machines mostly have no name on the page
         counted = LABEL.fullmatch(label)
         if counted is None or int(counted[1]) == 0:
             raise _RowError("gpu_count_unknown", f"{name!r} does not begin with its number of GPUs")
@@ -269,6 +269,13 @@ def _page_offer(offer: dict[str, Any], answer: Answer) -> Iterator[Listing | Rej
         answer=answer,
         tier=tier.tier,
     )
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """The machine's name and the words behind it that say what kind of price it is, "" without such words."""
+    suffixes = sorted((tier.suffix for tier in TIERS.values()), key=len, reverse=True)
+    suffix = next((words for words in suffixes if name.lower().endswith(words)), "")
+    return name[: len(name) - len(suffix)].strip(), suffix
 
 
 def _page_price(offer: dict[str, Any]) -> tuple[Decimal, str]:
