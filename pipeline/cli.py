@@ -3,7 +3,6 @@
 Heavy rooms are imported inside the commands that use them, so that ``gpufare --help`` answers at once.
 """
 
-import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -18,24 +17,6 @@ from pipeline.errors import GpufareError
 
 if TYPE_CHECKING:
     from pipeline.offers.build import Rate
-
-COLUMNS_OF_CHEAPEST = (
-    ("rank", "rank"),
-    ("total_usd", "total USD"),
-    ("hours", "hours"),
-    ("gpu", "GPU"),
-    ("gpu_count", "count"),
-    ("provider", "provider"),
-    ("price_kind", "kind"),
-    ("tier", "tier"),
-    ("usd_per_hour", "USD/hour"),
-    ("tokens_per_second", "tokens/s"),
-    ("memory_gib", "GiB/GPU"),
-    ("verdict", "fit"),
-    ("evidence", "evidence"),
-    ("price_day", "price of"),
-)
-"""What a person is shown of ``cheapest_for``; csv and json give every column."""
 
 FORMATS = click.Choice(["table", "csv", "json"])
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -223,8 +204,9 @@ def calibrate(check: bool, output: Path | None) -> None:
 @main.command()
 @click.argument("query")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def sql(query: str, form: str) -> None:
+def sql(query: str, form: Any) -> None:
     """Run an SQL QUERY on the published file, read-only."""
+    from pipeline.printing import show
     from pipeline.warehouse.query import ask, reader
 
     with reader(settings.home().published) as connection:
@@ -233,8 +215,9 @@ def sql(query: str, form: str) -> None:
 
 @main.command()
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def sources(form: str) -> None:
+def sources(form: Any) -> None:
     """Show each source: state, last capture, last accepted offers, their age, and the evidence."""
+    from pipeline.printing import show
     from pipeline.status import source_states
 
     show(source_states(settings.home(), datetime.now(UTC).date()), form)
@@ -296,10 +279,11 @@ class _Tokens(click.ParamType[float]):
 @click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="Prices of that day instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def cheapest(day: datetime | None, limit: int, form: str, **settings_of_job: Any) -> None:
+def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any) -> None:
     """Rank the offers for one training job by dollars per finished job."""
     from pipeline.cheapest import Job, explained, nothing_fits, prices_of
     from pipeline.cheapest import cheapest as rank
+    from pipeline.printing import COLUMNS_OF_CHEAPEST, show
 
     job = Job(**settings_of_job)
     if job.tokens is None and (job.examples is None or job.tokens_per_example is None):
@@ -316,57 +300,6 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings_of_job: Any
     click.echo()
     for line in explained(next(result.dicts()), datetime.now(UTC).date()):
         click.echo(line)
-
-
-def show(result: Any, form: str) -> None:
-    """Print a query's result as a table for people, as CSV, or as JSON lines."""
-    if form == "json":
-        for row in result.dicts():
-            click.echo(json.dumps(row, default=_plain, ensure_ascii=False))
-    elif form == "csv":
-        _show_csv(result)
-    else:
-        _show_table(result)
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else str(value)
-
-
-def _show_csv(result: Any) -> None:
-    import csv
-
-    from pipeline.warehouse.export import safe_text
-
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(result.columns)
-    writer.writerows([safe_text(value) for value in row] for row in result.rows)
-
-
-def _show_table(result: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    numeric = ("DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER")
-    for name, kind in zip(result.columns, result.types, strict=True):
-        table.add_column(name, justify="right" if kind.startswith(numeric) else "left", overflow="fold")
-    for row in result.rows:
-        # Text objects: a label from a price page must not be read as markup.
-        table.add_row(*(Text(_cell(value)) for value in row))
-    # A pipe has no width: rows are then as long as they need to be.
-    Console(width=None if sys.stdout.isatty() else 400, highlight=False).print(table)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, Decimal):
-        return f"{value:,.2f}" if value >= 1 else f"{value.normalize():f}"
-    if isinstance(value, float):
-        return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
-    return value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
 
 
 if __name__ == "__main__":
