@@ -9,7 +9,7 @@ from bs4 import Tag
 
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
+from pipeline.sources.envelope import items_of, object_in, objects_in
 from pipeline.sources.html import Table, column, columns, is_hidden, page, table, text_of
 from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell, price_of
 from pipeline.sources.text import UnreadableError, whole_number
@@ -143,11 +143,13 @@ def _read_sizes(answer: Answer) -> Iterator[Listing | Reject]:
 
 def _read_size(size: dict[str, Any], answer: Answer) -> Iterator[Listing | Reject]:
     """One listing per region: a size is created in a region, and its list of regions changes by the hour."""
-    gpu = size["gpu_info"]
+    gpu = object_in(size, "gpu_info")
     try:
         price = price_of(size.get("price_hourly"))
         gpu_count = whole_number(gpu.get("count"))
         label, slug = str(gpu["model"]), str(size["slug"])
+        if gpu_count < 1:
+            raise UnreadableError(f"{gpu_count} GPUs")
     except NoPriceError as error:
         yield Reject(reason=error.reason, detail=f"{size.get('slug')}: {error}", raw=size, answer=answer)
         return
@@ -155,7 +157,8 @@ def _read_size(size: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
         detail = f"{size.get('slug')}: no readable GPU count, model or slug ({error})"
         yield Reject(reason="missing_field", detail=detail, raw=size, answer=answer)
         return
-    for region in size.get("regions") or [None]:
+    regions = size.get("regions")
+    for region in (isinstance(regions, list) and regions) or [None]:
         yield Listing(
             raw_label=label,
             instance_type=slug,
@@ -183,7 +186,7 @@ def _available(size: dict[str, Any]) -> bool | None:
 
 def _total_vram(gpu: dict[str, Any]) -> dict[str, str | float]:
     """The memory of all GPUs of the droplet together (640 GiB for eight H100)."""
-    amount = optional_number((gpu.get("vram") or {}).get("amount"))
+    amount = optional_number(object_in(gpu, "vram").get("amount"))
     return {} if amount is None else {"vram_total_gb": amount}
 
 
@@ -195,7 +198,7 @@ def _ram_gib(size: dict[str, Any]) -> float | None:
 def _disk_gb(size: dict[str, Any]) -> float | None:
     """Boot and scratch disks together."""
     amounts = [
-        optional_number((disk.get("size") or {}).get("amount")) for disk in size.get("disk_info") or []
+        optional_number(object_in(disk, "size").get("amount")) for disk in objects_in(size, "disk_info")
     ]
     known = [amount for amount in amounts if amount is not None]
     return round(sum(known) * GB_PER_GIB, 1) if known else None

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
+from pipeline.sources.envelope import items_of, object_in
 from pipeline.sources.html import Table, column, columns, page, table, text_of
 from pipeline.sources.text import UnreadableError, is_not_offered, money, number, squeeze
 
@@ -256,7 +256,7 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
     gpu_skus = 0
     for answer in answers:
         for sku in items_of(answer, "skus"):
-            category = sku.get("category") or {}
+            category = object_in(sku, "category")
             is_gpu = category.get("resourceGroup") == "GPU"
             gpu_skus += is_gpu
             part, usage = _component(str(sku.get("description", ""))), str(category.get("usageType"))
@@ -267,8 +267,9 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
                 except UnreadableError as error:
                     yield _reject("unreadable_price", f"{sku.get('description')}: {error}", sku, answer)
                     continue
-                for region in sku.get("serviceRegions") or []:
-                    rates.add((part, usage, region), rate)
+                regions = sku.get("serviceRegions")
+                for region in regions if isinstance(regions, list) else []:
+                    rates.add((part, usage, str(region)), rate)
             elif is_gpu:
                 yield _unused_gpu(sku, usage, answer)
     if not gpu_skus:

@@ -50,7 +50,7 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """Every price of the page and of the API. Raises SourceChangedError for rows or columns not known."""
-    from_api = [answer for answer in answers if answer.body.lstrip()[:1] == b"{"]
+    from_api = [answer for answer in answers if answer.body.lstrip()[:1] in (b"{", b"[")]
     for answer in answers:
         if answer in from_api:
             yield from _read_api(answer, config)
@@ -61,11 +61,17 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 
 def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    data = answer.json().get("data")
-    types = list(data.values()) if isinstance(data, dict) else []
-    if not types or not all(isinstance(t, dict) and isinstance(t.get("instance_type"), dict) for t in types):
+    body = answer.json()
+    data = body.get("data", body) if isinstance(body, dict) else body
+    types = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
+    known = [t for t in types if isinstance(t, dict) and isinstance(t.get("instance_type"), dict)]
+    if not known:
         raise SourceChangedError(f"{answer.url}: data holds no instance types by name")
     for offered in types:
+        if not any(offered is one for one in known):
+            detail = "not an instance type"
+            yield Reject(reason="unreadable_row", detail=detail, raw=offered, answer=answer)
+            continue
         instance = offered["instance_type"]
         specs = instance.get("specs")
         if isinstance(specs, dict) and specs.get("gpus") == 0:

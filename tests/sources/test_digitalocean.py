@@ -150,3 +150,16 @@ def test_sizes_bare_by_region_and_incomplete() -> None:
         ("gpu-h200x1-141gb", None, False),
     ]
     assert [r.reason for r in rejects] == ["not_offered", "missing_field"]
+
+
+def test_one_odd_size_does_not_take_the_others_along() -> None:
+    good = {
+        "slug": "gpu-l40sx1-48gb",
+        "price_hourly": 1.57,
+        "gpu_info": {"count": 1, "model": "nvidia_l40s", "vram": 48},
+        "regions": "tor1",
+        "disk_info": ["?"],
+    }
+    listings, rejects = read("digitalocean", answer([good | {"gpu_info": "nvidia"}, good]))
+    assert [(row.instance_type, row.region) for row in listings] == [("gpu-l40sx1-48gb", None)]
+    assert [reject.reason for reject in rejects] == ["missing_field"]

@@ -191,3 +191,11 @@ def test_a_second_copy_of_the_tabs_changes_nothing():
     twice, _ = read("lambda", answer(html.replace("</body>", f"<div hidden>{body}</div></body>")))
     short = [(row.raw_label, row.gpu_count, row.native_price) for row in usual]
     assert [(row.raw_label, row.gpu_count, row.native_price) for row in twice] == short * 2
+
+
+def test_one_odd_instance_type_does_not_take_the_others_along():
+    instance = {"name": "gpu_1x_gh200", "price_cents_per_hour": 229, "specs": {"gpus": 1}}
+    for body in ({"data": {"a": {"instance_type": instance}, "b": "?"}}, [{"instance_type": instance}, "?"]):
+        listings, rejects = read("lambda", answer(body))
+        assert [(row.raw_label, str(row.native_price)) for row in listings] == [("gpu_1x_gh200", "2.29")]
+        assert [reject.reason for reject in rejects] == ["unreadable_row"]
