@@ -237,6 +237,13 @@ def test_a_price_cell_that_is_gone_shifts_nothing() -> None:
     assert prices["h100-sxm-80gb"] == ("on_demand", Decimal("3.90"))
 
 
+@pytest.mark.parametrize("term", ["Pay as you go", "7-30 days", "31-90 days", "91-180 days"])
+def test_a_header_that_is_gone_shifts_no_price(term: str) -> None:
+    """The second of two header rows loses a cell: the prices below it still have theirs."""
+    with pytest.raises(SourceChangedError, match="expected one column"):
+        reading("together", "pricing.html", (rf"<th(?:(?!</th>).)*{term}(?:(?!</th>).)*</th>", ""))
+
+
 def test_no_old_price_is_stamped_as_fresh(tmp_path: Path) -> None:
     """A day without an answer has no offers of its own; the last ones keep the moment they were seen."""
     records, config = Records(Home(tmp_path)), source_config("crusoe")

@@ -90,8 +90,10 @@ def table(tag: Tag) -> Table:
     trs = [tr for tr in tag.find_all("tr") if tr.find_parent("table") is tag]
     grid = _grid(trs)
     count = _header_rows(trs)
+    # Header rows of different widths are not above the columns that they name: then nothing is named.
+    aligned = len({len(row) for row in grid[:count]}) <= 1
     headers = [
-        " ".join(dict.fromkeys(text for cell in cells if (text := text_of(cell))))
+        " ".join(dict.fromkeys(text for cell in cells if aligned and (text := text_of(cell))))
         for cells in _columns(grid[:count])
     ]
     return Table(headers, [row for row in grid[count:] if row])
