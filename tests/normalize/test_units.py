@@ -157,7 +157,9 @@ class TestDefectsSeenInPublishedData:
     def test_a_card_is_not_published_as_its_namesake(self, label: str, is_not: str, gpu_id: str) -> None:
         assert identify(label).gpu_id == gpu_id != is_not
 
-    @pytest.mark.parametrize("label", ["H100T", "A1000X2000", "L400", "B2000", "RTX 9999", "A100Z 80GB"])
+    @pytest.mark.parametrize(
+        "label", ["H100T", "H200x", "L40x", "A1000X2000", "L400", "B2000", "RTX 9999", "A100Z 80GB"]
+    )
     def test_a_name_that_only_begins_like_a_card_is_unknown(self, label: str) -> None:
         assert identify(label).status == "unknown"
 

@@ -75,9 +75,9 @@ _NOISE = catalog.BRANDS | {
     "nvl2", "nvl4", "nvl8", "nvl16", "nvl36", "nvl72", "nvl144",
 }  # fmt: skip
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)(gib|gbs|gb|gi|g|mib|mb|mi)")
-_COUNT_BEFORE = re.compile(r"(\d{1,3})x(?!l?arge|l$|\d)")
-_COUNT_AFTER = re.compile(r"x(\d{1,3})$")
-_GPUS = re.compile(r"(\d{1,3})gpus?$")
+_COUNT_BEFORE = re.compile(r"([1-9]\d{0,2})x(?!l?arge|l$|\d)")
+_COUNT_AFTER = re.compile(r"x([1-9]\d{0,2})$")
+_GPUS = re.compile(r"([1-9]\d{0,2})gpus?$")
 _HARDWARE = re.compile(r"\d+(?:v?cpus?|vcores?|cores?|ocpus?|threads?|nvme|ssd|hdd|tb|tib|gbps|w|h|hr|hrs)$")
 _SLICE = re.compile(r"(\d)g\.?(\d+)gb$")
 _VGPU = re.compile(r"(\d{1,2})q$")
