@@ -139,8 +139,11 @@ def _locations_by_type(items: list[dict[str, Any]], answer: Answer) -> dict[str,
     free: dict[str, list[str]] = {}
     for item in items:
         try:
+            location = item["location_code"]
+            if not isinstance(location, str):
+                raise TypeError(f"location_code is {location!r}")
             for instance_type in item["availabilities"]:
-                free.setdefault(str(instance_type), []).append(str(item["location_code"]))
+                free.setdefault(str(instance_type), []).append(location)
         except (KeyError, TypeError) as error:
             raise SourceChangedError(f"{answer.url}: a location's availability cannot be read") from error
     return free
