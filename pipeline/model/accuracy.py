@@ -25,7 +25,7 @@ SELECT median(error), avg(error), count(*) FROM _errors
 
 
 def held_out_errors(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, float]]:
-    """Median and mean absolute relative error of every measured run under the constants fitted without its source."""
+    """Median and mean absolute relative error of all runs, each under constants fitted without its source."""
     answers = {}
     for quantity, macro, predicted, measured in (
         ("memory", "memory_terms_of", "memory_gib", "measured_memory_gib"),
@@ -58,5 +58,7 @@ def worsened(connection: duckdb.DuckDBPyConnection, record: dict[str, Any] | Non
                     f"{record[quantity][f'held_out_{figure}']:.1%}: calibrate again, or review the record"
                 )
         if errors["runs"] < record[quantity]["runs"]:
-            found.append(f"{quantity}: {errors['runs']} runs are estimated, {record[quantity]['runs']} are on record")
+            found.append(
+                f"{quantity}: {errors['runs']} runs are estimated, {record[quantity]['runs']} are on record"
+            )
     return found

@@ -25,8 +25,8 @@ LOW, HIGH = 0.1, 0.9
 # A group with fewer runs leans on its parent group.
 FULL_GROUP = 20
 # Thresholds tried for the verdict: constants of memory_terms.
-VERDICT_GRID = {
-    "fit_reserved_ratio": np.round(np.arange(0.94, 1.121, 0.02), 2),
+VERDICT_GRID: dict[str, tuple[float, ...]] = {
+    "fit_reserved_ratio": tuple(float(ratio) for ratio in np.round(np.arange(0.94, 1.121, 0.02), 2)),
     "fit_transient": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
     "fit_margin_gib": (0.0, 0.5),
 }
@@ -107,8 +107,10 @@ def calibrate_verdict(
     # The middle of the plateau of best thresholds is the one least tied to single runs.
     plateau = np.flatnonzero(scores >= scores.max() - 0.002)
     middle = np.median(np.array([trials[i] for i in plateau]), axis=0)
-    spread = np.array([np.ptp(values) for values in VERDICT_GRID.values()])
-    chosen = min(plateau, key=lambda i: (float(np.abs((np.array(trials[i]) - middle) / spread).sum()), int(i)))
+    spread = np.array([max(values) - min(values) for values in VERDICT_GRID.values()])
+    chosen = min(
+        plateau, key=lambda i: (float(np.abs((np.array(trials[i]) - middle) / spread).sum()), int(i))
+    )
     return Verdict(
         dict(zip(VERDICT_GRID, (float(value) for value in trials[chosen]), strict=True)),
         {

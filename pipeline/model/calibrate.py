@@ -82,7 +82,8 @@ def _insert_constants(connection: duckdb.DuckDBPyConnection, sets: dict[str, dic
     rows = [(fit, name, value) for fit, constants in sets.items() for name, value in constants.items()]
     fits, names, values = (list(column) for column in zip(*rows, strict=True))
     connection.execute(
-        "INSERT INTO main.model_constants SELECT unnest($1::varchar[]), unnest($2::varchar[]), unnest($3::double[])",
+        "INSERT INTO main.model_constants "
+        "SELECT unnest($1::varchar[]), unnest($2::varchar[]), unnest($3::double[])",
         [fits, names, values],
     )
 
@@ -127,7 +128,8 @@ class Fitter:
         answer = self.connection.execute(
             f"WITH _trials AS (SELECT r.*, t.fit FROM runs_{self.quantity.name} r, "  # noqa: S608
             "(SELECT DISTINCT fit FROM main.model_constants) t) "
-            f"SELECT {self.quantity.predicted} AS predicted FROM {self.quantity.macro}('_trials') ORDER BY fit, run_id"
+            f"SELECT {self.quantity.predicted} AS predicted FROM {self.quantity.macro}('_trials') "
+            "ORDER BY fit, run_id"
         ).fetchnumpy()["predicted"]
         return np.log(np.asarray(answer, dtype=np.float64).reshape(len(points), -1))
 
@@ -169,10 +171,11 @@ def in_first_half(run_id: str) -> bool:
 
 
 def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """How much of the dense 16-bit datasheet peak measured matrix products reach, by watts per datasheet TFLOP."""
+    """Share of the dense 16-bit datasheet peak that measured products reach, by watts per datasheet TFLOP."""
     rows = connection.execute(
-        "SELECT ln(gemm_bf16_measured_tflops / bf16_dense_tflops), ln(tdp_w / bf16_dense_tflops) FROM main.gpus "
-        "WHERE gemm_bf16_measured_tflops IS NOT NULL AND bf16_dense_tflops IS NOT NULL AND tdp_w IS NOT NULL "
+        "SELECT ln(gemm_bf16_measured_tflops / bf16_dense_tflops), ln(tdp_w / bf16_dense_tflops) "
+        "FROM main.gpus WHERE gemm_bf16_measured_tflops IS NOT NULL AND bf16_dense_tflops IS NOT NULL "
+        "AND tdp_w IS NOT NULL "
         "AND derived_from IS NULL AND has_full_specs ORDER BY gpu_id"
     ).fetchall()
     ratio, watts = np.array(rows).T
@@ -242,9 +245,10 @@ _DATA_QUERIES = (
     "SELECT * EXCLUDE (title, max_context, licence, hf_id, source) FROM main.models "
     "WHERE model IN (SELECT model FROM main.measured_runs) ORDER BY model",
     "SELECT gpu_id, architecture, bandwidth_gb_s, bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, "
-    "fp4_dense_tflops, gemm_bf16_measured_tflops, gemm_fp16_measured_tflops, tdp_w, year, nvlink_gb_s, pcie_gen, "
-    "peer_to_peer, max_gpus_per_node, segment, form_factor, usable_memory_gib FROM main.gpus "
-    "WHERE gpu_id IN (SELECT gpu FROM main.measured_runs) OR gemm_bf16_measured_tflops IS NOT NULL ORDER BY gpu_id",
+    "fp4_dense_tflops, gemm_bf16_measured_tflops, gemm_fp16_measured_tflops, tdp_w, year, nvlink_gb_s, "
+    "pcie_gen, peer_to_peer, max_gpus_per_node, segment, form_factor, usable_memory_gib FROM main.gpus "
+    "WHERE gpu_id IN (SELECT gpu FROM main.measured_runs) OR gemm_bf16_measured_tflops IS NOT NULL "
+    "ORDER BY gpu_id",
 )
 
 
@@ -257,7 +261,7 @@ def data_hash(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
-    """Fit everything and write the constants, the bands and the record of errors to ``output`` (the catalogue).
+    """Fit everything and write constants, bands and the record of errors to ``output`` (the catalogue).
 
     Returns the record. Two runs on the same files write the same digits.
     """

@@ -70,7 +70,7 @@ class Estimator:
         self.connection.close()
 
     def gpu_of(self, label: str, read: ReadRow) -> str:
-        """The catalogue's id for a GPU id or a GPU named in free text. Raises LayoutError when there is none."""
+        """The catalogue's id of a GPU given by id or in free text. Raises LayoutError when there is none."""
         found = label if label in self.gpus else identify(label).gpu_id
         if found is None:
             raise LayoutError(f"gpu '{label}' is not one card of the catalogue")
@@ -108,24 +108,32 @@ class Estimator:
         """Add a model that the catalogue lacks: its likeness, with layers scaled to its size."""
         if read.scaled_to is None:
             return
-        name = f"{read.settings['model']} scaled to {read.scaled_to.params_b:g}B ({read.scaled_to.active_b:g}B active)"
+        size = read.scaled_to
+        name = f"{read.settings['model']} scaled to {size.params_b:g}B ({size.active_b:g}B active)"
         if name not in self.models:
             self.connection.execute(
                 """
+                WITH _likeness AS (
+                    SELECT *, least(params_total - params_linear, 0.5 * $active) AS embeddings
+                    FROM main.models WHERE model = $like
+                )
                 INSERT INTO main.models BY NAME
-                SELECT * EXCLUDE (embeddings) REPLACE ($name AS model, $name AS title, $total AS params_total, $total - embeddings AS params_linear,
-                    $active AS params_active, greatest(1, round(layers * ($active - embeddings) / params_linear)) AS layers,
-                    CASE WHEN $active < $total THEN 8 ELSE 1 END AS experts)
-                FROM (SELECT *, least(params_total - params_linear, 0.5 * $active) AS embeddings FROM main.models WHERE model = $like)
+                SELECT * EXCLUDE (embeddings) REPLACE (
+                    $name AS model, $name AS title,
+                    $total AS params_total, $total - embeddings AS params_linear, $active AS params_active,
+                    greatest(1, round(layers * ($active - embeddings) / params_linear)) AS layers,
+                    CASE WHEN $active < $total THEN 8 ELSE 1 END AS experts
+                )
+                FROM _likeness
                 """,
                 {
                     "name": name,
-                    "total": read.scaled_to.params_b * 1e9,
-                    "active": read.scaled_to.active_b * 1e9,
+                    "total": size.params_b * 1e9,
+                    "active": size.active_b * 1e9,
                     "like": read.settings["model"],
                 },
             )
-            self.models[name] = Architecture(name, read.scaled_to.params_b * 1e9, 2)
+            self.models[name] = Architecture(name, size.params_b * 1e9, 2)
         read.settings["model"] = name
 
     def _fill(self, answers: list[dict[str, Any]], settings: list[dict[str, Any]]) -> None:
@@ -136,16 +144,18 @@ class Estimator:
             f"unnest(${i + 1}::{SETTING_TYPES.get(name, 'VARCHAR')}[])" for i, name in enumerate(names)
         )
         self.connection.execute(
-            f"INSERT INTO estimate_rows SELECT {unnested}",  # noqa: S608 (names from SETTING_TYPES)
+            f"INSERT INTO estimate_rows SELECT {unnested}",
             [[row.get(name) for row in settings] for name in names],
         )
         cursor = self.connection.execute(
             """
             SELECT m.job::INTEGER, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
-                s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low, s.tokens_per_second_per_gpu_high,
+                s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low,
+                    s.tokens_per_second_per_gpu_high,
                 concat_ws('; ', nullif(m.assumptions, ''),
                     CASE WHEN m.evidence = 'extrapolated' THEN 'far from any published run' END)
-            FROM memory_of('estimate_rows') m JOIN speed_of('estimate_rows') s USING (job) ORDER BY m.job::INTEGER
+            FROM memory_of('estimate_rows') m JOIN speed_of('estimate_rows') s USING (job) ORDER BY
+                m.job::INTEGER
             """
         )
         for job, memory, low, high, fits, speed, slow, fast, defaults in cursor.fetchall():

@@ -6,7 +6,7 @@ from (
         'gemm_efficiency', 'gemm_ratio_at_one_watt', 'gemm_ratio_watt_exponent', 'attention_efficiency',
         'fp8_gain', 'fp8_gain_compiled', 'emulated_bf16_rate', 'weight_reads', 'traffic_eager', 'traffic_fused', 'traffic_compiled', 'traffic_engine', 'traffic_mosaic', 'attention_exponent', 'attention_engine', 'gemm_exponent', 'waiting_per_doubling', 'waiting_per_node_doubling', 'fp4_gain', 'expert_exchange',
         'traffic_quadratic_attention', 'traffic_fp32_residual', 'traffic_logits', 'traffic_logits_fixed', 'dequantization_nf4', 'dequantization_gptq',
-        'host_seconds_eager', 'host_seconds_fused', 'host_seconds_compiled', 'host_seconds_engine', 'host_seconds_mosaic', 'host_adapter_factor', 'host_overlap',
+        'host_seconds_eager', 'host_seconds_fused', 'host_seconds_compiled', 'host_seconds_engine', 'host_seconds_mosaic', 'host_adapter_factor', 'host_quantized', 'host_overlap',
         'host_step_seconds', 'host_before_2020', 'adapter_traffic', 'optimizer_traffic', 'recompute_selective', 'link_efficiency', 'pcie_link_efficiency', 'staged_link_efficiency',
         'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds', 'offload_efficiency', 'bubble_share', 'expert_half_width',
         'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine', 'stored_selective', 'stored_eager_scores',

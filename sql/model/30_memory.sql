@@ -1,7 +1,9 @@
 -- Peak memory per GPU: the maximum over the phases of a step, not a sum of terms.
 
 create or replace macro memory_coefficients(settings) as table
-select s.*,
+select s.* exclude (stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine, stored_eager_scores, working_eager,
+        working_fused, working_compiled, working_eager_scores, working_fp32_residual, working_quantized, fsdp_layers,
+        foreach_copy, paged_resident),
     case when is_full then params_total * full_weight_bytes
         when is_quantized then params_linear * quantized_bytes + params_unquantized * case when kbit_upcast = 1 then 4e0 else weight_bytes end
         else params_total * weight_bytes end as weight_total_bytes,
@@ -33,6 +35,11 @@ select s.*,
 from query_table(settings) s;
 comment on macro table memory_coefficients is
     'Bytes of each part of a training state before micro-batch and sharding are applied. Rajbhandari et al. 2019 (arXiv 1910.02054) for the states, Korthikanti et al. 2022 (arXiv 2205.05198) for activations; constants fitted.';
+
+create or replace macro peak_phase_of(loss, backward_start, backward_end, optimizer_step) as
+    case greatest(loss, backward_start, backward_end, optimizer_step)
+        when loss then 'loss' when backward_start then 'start of backward' when backward_end then 'end of backward' else 'optimizer step' end;
+comment on macro peak_phase_of is 'The phase of a training step that needs most memory, from the bytes of each.';
 
 create or replace macro memory_terms(scaled) as table
 with _states as (
@@ -77,8 +84,7 @@ select *,
     -- The caching allocator keeps more than is in use, above all after large transient tensors; short of memory it gives back.
     least(greatest(usable_memory_gib - process_gib, allocated_gib), allocated_gib * reserved_ratio
         + (reserved_transient * (logits_bytes + working_bytes) + reserved_sharded * (root_bytes + units_bytes + case when data_parallel > 1 then stored_bytes else 0e0 end)) / 1073741824e0) as reserved_gib,
-    case when peak_bytes = loss_phase_bytes then 'loss' when peak_bytes = backward_start_bytes then 'start of backward'
-        when peak_bytes = backward_end_bytes then 'end of backward' else 'optimizer step' end as peak_phase,
+    peak_phase_of(loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes) as peak_phase,
     case memory_metric when 'alloc' then allocated_gib when 'reserved' then reserved_gib else reserved_gib + process_gib end as memory_gib,
     -- Death comes when what the phases need, and what is lost between large transient tensors, exceeds what is usable.
     greatest(optimizer_phase_bytes, greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes) + fit_transient * (logits_bytes + working_bytes)) / 1073741824e0

@@ -29,7 +29,15 @@ _efficiency as (
             else 1e0 end as fp8_speedup
     from _rates
 )
-select *,
+-- What is used up here is left out: every column carried on costs time in each later step.
+select * exclude (gemm_efficiency, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent, attention_efficiency, fp8_gain,
+        fp8_gain_compiled, emulated_bf16_rate, weight_reads, traffic_eager, traffic_fused, traffic_compiled,
+        traffic_engine, traffic_mosaic, attention_exponent, gemm_exponent, attention_engine, fp4_gain, expert_exchange,
+        traffic_quadratic_attention, traffic_fp32_residual, traffic_logits, traffic_logits_fixed, dequantization_nf4,
+        dequantization_gptq, host_seconds_eager, host_seconds_fused, host_seconds_compiled, host_seconds_engine,
+        host_seconds_mosaic, host_adapter_factor, host_quantized, host_before_2020, adapter_traffic, optimizer_traffic,
+        link_efficiency, pcie_link_efficiency, staged_link_efficiency, offload_efficiency, expert_half_width,
+        logits_hf, logits_fused, logits_chunked, logits_liger, logits_litgpt, logits_titan, logits_fp32std),
     -- Forward and input gradients always; weight gradients only where weights train.
     (2e0 * linear_active * (case when is_full then 3e0 else 2e0 end + recompute_passes) / fp8_speedup + 2e0 * adapter_params / experts * (3e0 + recompute_passes))
         / (matmul_flops_per_second * case when experts > 1 then intermediate / (intermediate + expert_half_width) else 1e0 end) as matmul_seconds_per_token,
@@ -42,7 +50,7 @@ select *,
     layers * layer_bytes_per_token * (layer_traffic * (1 + fp32_residual * traffic_fp32_residual) + case when is_full then 0e0 else adapter_traffic end) * (3e0 + recompute_passes) / memory_bytes_per_second as elementwise_seconds_per_token,
     case when is_quantized then params_linear * (quantized_bytes + 2e0) * (2e0 + recompute_passes)
         * case when quantization = 'gptq' then dequantization_gptq else dequantization_nf4 end / memory_bytes_per_second else 0e0 end as dequantization_seconds,
-    layers * (2e0 + recompute_passes) * host_seconds_per_layer * host_factor * (case when is_full then 1e0 else host_adapter_factor end) as host_floor_seconds,
+    layers * (2e0 + recompute_passes) * host_seconds_per_layer * host_factor * (case when is_full then 1e0 else host_adapter_factor end) * (case when is_quantized then 1 + host_quantized else 1e0 end) as host_floor_seconds,
     -- The optimizer reads and writes weights and moments and reads gradients, once per step.
     case when is_full then params_total else adapter_params end
         * case when is_full then 3e0 * full_weight_bytes + case when is_8bit_optimizer then 4e0 else 4e0 * full_weight_bytes end else 28e0 end
@@ -56,6 +64,13 @@ select *,
 from _efficiency;
 comment on macro table speed_coefficients is
     'Seconds per token and per micro-step of each part of a training step on one GPU, before micro-batch, sharding and links are applied. FLOPs: Kaplan et al. 2020 (arXiv 2001.08361), Dao 2023 (arXiv 2307.08691) for attention; rates from gpus.csv; constants fitted.';
+
+create or replace macro bottleneck_of(matmul, attention, traffic, logits, dequantization, host, communication, offload, optimizer) as
+    case greatest(matmul, attention, traffic, logits, dequantization, host, communication, offload, optimizer)
+        when matmul then 'matrix products' when attention then 'attention' when traffic then 'memory traffic' when logits then 'logits'
+        when dequantization then 'dequantization' when host then 'host' when communication then 'communication' when offload then 'offload'
+        else 'optimizer' end;
+comment on macro bottleneck_of is 'The term of a training step that takes most time, from the seconds of each.';
 
 create or replace macro speed_terms(scaled) as table
 with _compute as (
@@ -102,10 +117,8 @@ _step as (
 )
 select *,
     micro_step_tokens / step_seconds / model_parallel as tokens_per_second_per_gpu,
-    case greatest(matmul_seconds, attention_seconds, traffic_seconds, logits_seconds, dequantize_seconds, host_exposed_seconds, communication_seconds, offload_seconds, optimizer_seconds)
-        when matmul_seconds then 'matrix products' when attention_seconds then 'attention' when traffic_seconds then 'memory traffic'
-        when logits_seconds then 'logits' when dequantize_seconds then 'dequantization' when host_exposed_seconds then 'host'
-        when communication_seconds then 'communication' when offload_seconds then 'offload' else 'optimizer' end as bottleneck
+    bottleneck_of(matmul_seconds, attention_seconds, traffic_seconds, logits_seconds, dequantize_seconds, host_exposed_seconds,
+        communication_seconds, offload_seconds, optimizer_seconds) as bottleneck
 from _step;
 comment on macro table speed_terms is
     'Seconds of one micro-step per GPU, term by term, and tokens per second per GPU.';

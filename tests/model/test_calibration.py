@@ -27,7 +27,9 @@ def test_the_check_can_fail(model: duckdb.DuckDBPyConnection) -> None:
 
 def test_the_record_is_of_these_files(model: duckdb.DuckDBPyConnection) -> None:
     record = yaml.safe_load((settings.CATALOG_DIR / "calibration.yaml").read_text())
-    assert record["data_sha256"] == data_hash(model), "the data changed since the calibration: run gpufare calibrate"
+    assert record["data_sha256"] == data_hash(model), (
+        "the data changed since the calibration: run gpufare calibrate"
+    )
     assert date.fromisoformat(record["calibrated_on"])
     assert record["fit_verdicts"]["balanced_accuracy"] >= 0.97
     for quantity in ("memory", "speed"):
@@ -45,13 +47,15 @@ def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
     """Speeds made by known constants are fitted twice: the same digits, and close to what made them."""
     connection = connect_model()
     quantity = QUANTITIES[1]
-    true = {p.name: p.prior * (1.3 if p.name == "traffic_mosaic" else 1.0) for p in read_parameters()} | gemm_ratio(connection)
+    true = {
+        p.name: p.prior * (1.3 if p.name == "traffic_mosaic" else 1.0) for p in read_parameters()
+    } | gemm_ratio(connection)
     connection.execute("DELETE FROM main.measured_runs WHERE source <> 'llm_foundry' OR gpu_count > 64")
     connection.execute("DELETE FROM main.model_constants")
     connection.executemany("INSERT INTO main.model_constants VALUES ('all', ?, ?)", list(true.items()))
     connection.execute(
         "UPDATE main.measured_runs SET measured_tokens_per_second_per_gpu = s.tokens_per_second_per_gpu "
-        "FROM (SELECT run_id, tokens_per_second_per_gpu FROM speed_terms_of('main.measured_runs')) s WHERE s.run_id = measured_runs.run_id"
+        "FROM (SELECT run_id, tokens_per_second_per_gpu FROM speed_terms_of('main.measured_runs')) s WHERE s.run_id = measured_runs.run_id"  # noqa: E501
     )
     points = []
     for _ in range(2):
@@ -63,7 +67,7 @@ def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
 
 
 def test_the_split_is_fixed() -> None:
-    # SHA-256 of "a" begins with ca (even), of "b" with 3e (even), of "d" with 18 (even), of "e" with 3f (odd).
+    # SHA-256 of "a" begins with ca (even), of "b" with 3e (even), of "d" with 18 (even), of "e" with 3f (odd).  # noqa: E501
     assert [in_first_half(run) for run in ("a", "b", "d", "e")] == [True, True, True, False]
 
 
@@ -76,7 +80,9 @@ def test_weighted_quantile_of_equal_weights() -> None:
 
 def test_a_small_group_leans_on_its_parent() -> None:
     wide = [bands.Residual("full", "pcie", "measured", "a", value, 1.0) for value in np.linspace(-1, 1, 100)]
-    narrow = [bands.Residual("lora", "pcie", "measured", "b", value, 1.0) for value in np.linspace(-0.1, 0.1, 5)]
+    narrow = [
+        bands.Residual("lora", "pcie", "measured", "b", value, 1.0) for value in np.linspace(-0.1, 0.1, 5)
+    ]
     low, high, runs = bands.band(wide + narrow, ("lora", "pcie", "measured"), 1.0)
     assert runs == 5
     assert -0.8 < low < -0.1
@@ -88,19 +94,27 @@ def test_a_small_group_leans_on_its_parent() -> None:
 
 def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
     wanted = 2 * len(bands.METHODS) * len(bands.GPU_CLASSES) * len(bands.EVIDENCES)
-    assert model.execute("SELECT count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1").fetchall() == [(wanted,)]
+    assert model.execute(
+        "SELECT count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1"
+    ).fetchall() == [(wanted,)]
     classes = model.execute(
-        "SELECT DISTINCT gpu_class(vendor, architecture, segment, form_factor) FROM main.gpus WHERE has_full_specs"
+        "SELECT DISTINCT gpu_class(vendor, architecture, segment, form_factor) FROM main.gpus WHERE has_full_specs"  # noqa: E501
     ).fetchall()
     assert {row[0] for row in classes} <= set(bands.GPU_CLASSES)
 
 
 def test_the_catalogue_of_runs_names_known_models_and_gpus(model: duckdb.DuckDBPyConnection) -> None:
-    assert model.execute(
-        "SELECT run_id FROM main.measured_runs WHERE model NOT IN (SELECT model FROM main.models) "
-        "OR gpu NOT IN (SELECT gpu_id FROM main.gpus WHERE has_full_specs)"
-    ).fetchall() == []
-    assert model.execute("SELECT run_id FROM main.measured_runs GROUP BY run_id HAVING count(*) > 1").fetchall() == []
+    assert (
+        model.execute(
+            "SELECT run_id FROM main.measured_runs WHERE model NOT IN (SELECT model FROM main.models) "
+            "OR gpu NOT IN (SELECT gpu_id FROM main.gpus WHERE has_full_specs)"
+        ).fetchall()
+        == []
+    )
+    assert (
+        model.execute("SELECT run_id FROM main.measured_runs GROUP BY run_id HAVING count(*) > 1").fetchall()
+        == []
+    )
 
 
 SHARED = Path(__file__).parents[3] / "shared" / "measured"
@@ -108,8 +122,11 @@ SHARED = Path(__file__).parents[3] / "shared" / "measured"
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the measurements as they were handed over are not here")
 def test_every_id_of_the_run_files_is_known(model: duckdb.DuckDBPyConnection) -> None:
-    for table, key, file, column in (("models", "model", "model_ids.csv", "model"), ("gpus", "gpu_id", "gpu_ids.csv", "gpu")):
+    for table, key, file, column in (
+        ("models", "model", "model_ids.csv", "model"),
+        ("gpus", "gpu_id", "gpu_ids.csv", "gpu"),
+    ):
         missing = model.execute(
-            f"SELECT {column} FROM read_csv('{SHARED / file}') WHERE {column} NOT IN (SELECT {key} FROM main.{table})"
+            f"SELECT {column} FROM read_csv('{SHARED / file}') WHERE {column} NOT IN (SELECT {key} FROM main.{table})"  # noqa: E501
         ).fetchall()
         assert missing == []

@@ -38,7 +38,16 @@ def test_a_run_is_estimated_and_a_bad_row_says_why(tmp_path: Path) -> None:
         "open,me,llama-3-8b,a100-sxm-80gb,,lora,,,,,,,,,,,,,,,,,,\n",
     )
     by_id = {row["run_id"]: row for row in rows}
-    assert [row["run_id"] for row in rows] == ["good", "model", "gpu", "text", "zero", "method", "short", "open"]
+    assert [row["run_id"] for row in rows] == [
+        "good",
+        "model",
+        "gpu",
+        "text",
+        "zero",
+        "method",
+        "short",
+        "open",
+    ]
     assert tuple(rows[0]) == OUTPUT_COLUMNS
     assert float(by_id["good"]["memory_gib"]) == pytest.approx(74.8, rel=0.02)
     assert by_id["good"]["fits"] == "true"
@@ -72,13 +81,13 @@ def test_published_layout_names_gpus_models_and_frameworks_in_free_text(tmp_path
     rows = _estimate(
         tmp_path,
         PUBLISHED_HEADER + "\n"
-        "a,MLPerf Training v9.9 (Somebody),x,2026,Llama-2-70B,68.977,68.977,lora,16,attention qkv+proj,,NVIDIA H100 SXM 80GB,8,1,NVLink,8192,1,"
+        "a,MLPerf Training v9.9 (Somebody),x,2026,Llama-2-70B,68.977,68.977,lora,16,attention qkv+proj,,NVIDIA H100 SXM 80GB,8,1,NVLink,8192,1,"  # noqa: E501
         "global=8 seqs; GA=4,fp8,AdamW,unknown,yes,NeMo,,config X_1x8x4xtp4pp1cp1,\n"
-        "b,Some blog,x,2026,NoSuch-9B,9.1,9.1,qlora,16,q_proj+v_proj,4,NVIDIA RTX 4090,1,1,,2048,2,GA=4,bf16,paged_adamw_8bit,yes,yes,Unsloth,single,,"
+        "b,Some blog,x,2026,NoSuch-9B,9.1,9.1,qlora,16,q_proj+v_proj,4,NVIDIA RTX 4090,1,1,,2048,2,GA=4,bf16,paged_adamw_8bit,yes,yes,Unsloth,single,,"  # noqa: E501
         "torch max_memory_reserved (GiB)\n"
-        "c,Some blog,x,2026,NoSuch,,,qlora,16,,4,NVIDIA RTX 4090,1,1,,2048,2,GA=4,bf16,,yes,yes,Unsloth,single,,\n"
-        "d,Some blog,x,2026,Llama-3.1-8B,8,8,lora,16,,,NVIDIA A100 80GB (unspecified),,1,,2048,2,,bf16,,unknown,unknown,HF TRL,,,\n"
-        "e,Some blog,x,2026,Llama-3.1-8B,8,8,unspecified,,,,NVIDIA RTX 4090,1,1,,2048,2,,bf16,,yes,yes,HF,,,\n",
+        "c,Some blog,x,2026,NoSuch,,,qlora,16,,4,NVIDIA RTX 4090,1,1,,2048,2,GA=4,bf16,,yes,yes,Unsloth,single,,\n"  # noqa: E501
+        "d,Some blog,x,2026,Llama-3.1-8B,8,8,lora,16,,,NVIDIA A100 80GB (unspecified),,1,,2048,2,,bf16,,unknown,unknown,HF TRL,,,\n"  # noqa: E501
+        "e,Some blog,x,2026,Llama-3.1-8B,8,8,unspecified,,,,NVIDIA RTX 4090,1,1,,2048,2,,bf16,,yes,yes,HF,,,\n",  # noqa: E501
     )
     by_id = {row["run_id"]: row for row in rows}
     assert 1700 < float(by_id["a"]["tokens_per_second_per_gpu"]) < 2500
@@ -100,9 +109,13 @@ def test_a_file_that_is_no_file_of_runs_says_so(tmp_path: Path) -> None:
 
 
 def test_rows_do_not_influence_each_other() -> None:
-    text = RUN_HEADER + "\n" + "".join(
-        f"r{i},me,llama-3-8b,{gpu},1,lora,none,0,16,q_proj,4,bf16,2,adamw,none,{1 + i},1024,1,full,1,hf,hf,,smi\n"
-        for i, gpu in enumerate(("t4", "rtx-4090", "h100-sxm-80gb"))
+    text = (
+        RUN_HEADER
+        + "\n"
+        + "".join(
+            f"r{i},me,llama-3-8b,{gpu},1,lora,none,0,16,q_proj,4,bf16,2,adamw,none,{1 + i},1024,1,full,1,hf,hf,,smi\n"  # noqa: E501
+            for i, gpu in enumerate(("t4", "rtx-4090", "h100-sxm-80gb"))
+        )
     )
     rows = list(csv.DictReader(io.StringIO(text)))
     estimator = Estimator()
@@ -115,8 +128,8 @@ def test_rows_do_not_influence_each_other() -> None:
 @pytest.mark.parametrize(
     ("framework", "source", "stack"),
     [
-        ("HF TRL SFTTrainer", "blog", "hf"), ("Unsloth SFTTrainer", "blog", "foak"), ("torchtune", "README", "compile"),
-        ("NeMo/Megatron-Core", "docs", "te"), ("PyTorch", "MLPerf Training v5.0 (X)", "te"), ("NGC PyTorch Deepspeed", "MLPerf Training v4.0 (X)", "hf"),
+        ("HF TRL SFTTrainer", "blog", "hf"), ("Unsloth SFTTrainer", "blog", "foak"), ("torchtune", "README", "compile"),  # noqa: E501
+        ("NeMo/Megatron-Core", "docs", "te"), ("PyTorch", "MLPerf Training v5.0 (X)", "te"), ("NGC PyTorch Deepspeed", "MLPerf Training v4.0 (X)", "hf"),  # noqa: E501
         ("LitGPT", "README", "litgpt"), ("llm-foundry/Composer", "README", "mosaic"),
     ],
 )  # fmt: skip
@@ -127,21 +140,28 @@ def test_stack_of_a_framework(framework: str, source: str, stack: str) -> None:
 @pytest.mark.parametrize(
     ("name", "params_b", "model"),
     [
-        ("Llama-3.1-70B", None, "llama-3.1-70b"), ("MPT-70b", 64.9, "mpt-70b"), ("Mistral-7B", 7.24, "mistral-7b"),
-        ("Llama-4-Scout-109B-A17B", 108.6, "llama-4-scout"), ("Llama-3.3-70B-Instruct", 70.6, "llama-3.3-70b"), ("santacoder-1.1B", 1.1, "santacoder"),
+        ("Llama-3.1-70B", None, "llama-3.1-70b"), ("MPT-70b", 64.9, "mpt-70b"), ("Mistral-7B", 7.24, "mistral-7b"),  # noqa: E501
+        ("Llama-4-Scout-109B-A17B", 108.6, "llama-4-scout"), ("Llama-3.3-70B-Instruct", 70.6, "llama-3.3-70b"), ("santacoder-1.1B", 1.1, "santacoder"),  # noqa: E501
     ],
 )  # fmt: skip
 def test_model_of_a_name(name: str, params_b: float | None, model: str) -> None:
-    sizes = {"llama-3.1-70b": 70.55e9, "mpt-70b": 64.84e9, "mistral-7b": 7.24e9, "llama-4-scout": 107.8e9, "llama-3.3-70b": 70.55e9, "santacoder": 1.12e9}
+    sizes = {
+        "llama-3.1-70b": 70.55e9,
+        "mpt-70b": 64.84e9,
+        "mistral-7b": 7.24e9,
+        "llama-4-scout": 107.8e9,
+        "llama-3.3-70b": 70.55e9,
+        "santacoder": 1.12e9,
+    }
     known = {name: Architecture(name, size) for name, size in sizes.items()}
     assert find_model(name, params_b, known) == (model, None)
 
 
 def test_parallelism_in_free_text() -> None:
     row = {
-        "id": "x", "source": "docs", "model": "llama-3-70b", "method": "pretrain", "gpu": "h100-sxm-80gb", "gpu_count": "64", "seq_len": "8192",
-        "micro_batch_per_gpu": "1", "grad_accum_or_global_batch": "global=128 seqs", "precision": "fp8", "framework": "NeMo/Megatron-Core",
-        "parallelism": "tp4 pp4 cp2 vp5", "interconnect": "NVLINK | Compute: 8x ConnectX-7 IB NDR 400Gb/s", "memory_kind": "",
+        "id": "x", "source": "docs", "model": "llama-3-70b", "method": "pretrain", "gpu": "h100-sxm-80gb", "gpu_count": "64", "seq_len": "8192",  # noqa: E501
+        "micro_batch_per_gpu": "1", "grad_accum_or_global_batch": "global=128 seqs", "precision": "fp8", "framework": "NeMo/Megatron-Core",  # noqa: E501
+        "parallelism": "tp4 pp4 cp2 vp5", "interconnect": "NVLINK | Compute: 8x ConnectX-7 IB NDR 400Gb/s", "memory_kind": "",  # noqa: E501
     }  # fmt: skip
     read = read_published(row, {"llama-3-70b": Architecture("llama-3-70b", 70.55e9)}, lambda label, _: label)
     assert read.settings["tensor_parallel"] == 8
@@ -150,4 +170,8 @@ def test_parallelism_in_free_text() -> None:
     assert read.settings["node_network_gbps"] == 3200
     assert read.settings["fp8"] == 1
     with pytest.raises(LayoutError, match="gpu_count"):
-        read_published({**row, "gpu_count": "-1"}, {"llama-3-70b": Architecture("llama-3-70b", 70.55e9)}, lambda label, _: label)
+        read_published(
+            {**row, "gpu_count": "-1"},
+            {"llama-3-70b": Architecture("llama-3-70b", 70.55e9)},
+            lambda label, _: label,
+        )

@@ -1,4 +1,4 @@
-"""What the macros answer: terms that can be checked by hand, defaults that are said, names that do not leak."""
+"""What the macros answer: terms that can be checked by hand, defaults that are said, names that do not leak."""  # noqa: E501
 
 import duckdb
 import pytest
@@ -9,7 +9,14 @@ GIB = 2**30
 
 
 def test_weights_and_states_of_llama_3_8b_by_hand(memory: Estimate) -> None:
-    answer = memory(model="llama-3-8b", gpu="a100-sxm-80gb", method="full", training_precision="bf16", stack="hf", optimizer="adamw")
+    answer = memory(
+        model="llama-3-8b",
+        gpu="a100-sxm-80gb",
+        method="full",
+        training_precision="bf16",
+        stack="hf",
+        optimizer="adamw",
+    )
     params = 8_030_261_248
     assert answer["weights_gib"] == pytest.approx(params * 2 / GIB)
     assert answer["gradients_gib"] == pytest.approx(params * 2 / GIB)
@@ -21,8 +28,16 @@ def test_pure_bf16_full_fine_tuning_peaks_at_ten_bytes_per_parameter(memory: Est
     # Published: 7.24B parameters 67.5 GiB, 8.03B 74.8 GiB, micro-batch 4 or 8 alike.
     for name, params, measured in (("mistral-7b", 7_241_732_096, 67.5), ("llama-3-8b", 8_030_261_248, 74.8)):
         answer = memory(
-            model=name, gpu="a100-sxm-80gb", method="full", training_precision="bf16", optimizer="adamw", stack="liger",
-            micro_batch=4, seq_len=4096, checkpointing="full", memory_metric="alloc",
+            model=name,
+            gpu="a100-sxm-80gb",
+            method="full",
+            training_precision="bf16",
+            optimizer="adamw",
+            stack="liger",
+            micro_batch=4,
+            seq_len=4096,
+            checkpointing="full",
+            memory_metric="alloc",
         )
         assert answer["peak_phase"] == "optimizer step"
         assert answer["memory_gib"] == pytest.approx(params * 10 / GIB, rel=0.01)
@@ -30,20 +45,31 @@ def test_pure_bf16_full_fine_tuning_peaks_at_ten_bytes_per_parameter(memory: Est
 
 
 def test_lora_parameters_from_the_true_shapes(memory: Estimate) -> None:
-    # llama-3-8b, q_proj and v_proj, rank 16, 32 layers: 16 x 32 x ((4096 + 4096) + (4096 + 1024)), 4 bytes each.
-    answer = memory(model="llama-3-8b", gpu="a100-sxm-80gb", method="lora", lora_rank=16, lora_targets="q_proj+v_proj", adapter_bytes=4)
+    # llama-3-8b, q_proj and v_proj, rank 16, 32 layers: 16 x 32 x ((4096 + 4096) + (4096 + 1024)), 4 bytes each.  # noqa: E501
+    answer = memory(
+        model="llama-3-8b",
+        gpu="a100-sxm-80gb",
+        method="lora",
+        lora_rank=16,
+        lora_targets="q_proj+v_proj",
+        adapter_bytes=4,
+    )
     assert answer["adapter_gib"] == pytest.approx(16 * 32 * (8192 + 5120) * 4 / GIB)
     assert answer["optimizer_gib"] == pytest.approx(2 * answer["adapter_gib"])
 
 
 def test_embeddings_and_head_are_not_quantized(memory: Estimate) -> None:
-    answer = memory(model="llama-3-8b", gpu="a100-sxm-80gb", method="qlora", quantization="nf4", kbit_upcast=0)
+    answer = memory(
+        model="llama-3-8b", gpu="a100-sxm-80gb", method="qlora", quantization="nf4", kbit_upcast=0
+    )
     linear, rest = 6_979_321_856, 8_030_261_248 - 6_979_321_856
     assert answer["weights_gib"] == pytest.approx((linear * 0.5625 + rest * 2) / GIB)
 
 
 def test_seventy_billion_parameters_in_four_bits_do_not_fit_a_24_gb_card(memory: Estimate) -> None:
-    answer = memory(model="llama-2-70b", gpu="rtx-4090", method="qlora", quantization="nf4dq", micro_batch=1, seq_len=512)
+    answer = memory(
+        model="llama-2-70b", gpu="rtx-4090", method="qlora", quantization="nf4dq", micro_batch=1, seq_len=512
+    )
     assert answer["weights_gib"] > 33
     assert not answer["fits"]
 
@@ -56,19 +82,28 @@ def test_defaults_are_said(memory: Estimate) -> None:
 
 
 def test_a_cte_named_like_our_tables_is_not_captured(model: duckdb.DuckDBPyConnection) -> None:
-    tables = [row[0] for row in model.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()]
+    tables = [
+        row[0]
+        for row in model.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+    ]
     assert {"gpus", "models", "model_constants", "model_bands", "measured_runs"} <= set(tables)
     traps = ", ".join(f"{table} AS (SELECT 'trap' AS trap)" for table in tables)
     job = "mine AS (SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 'rtx-4090' AS gpu)"
-    for macro, figure in (("memory_of", "memory_gib"), ("speed_of", "tokens_per_second_per_gpu"), ("plans_for", "memory_gib")):
+    for macro, figure in (
+        ("memory_of", "memory_gib"),
+        ("speed_of", "tokens_per_second_per_gpu"),
+        ("plans_for", "memory_gib"),
+    ):
         plain = model.execute(f"WITH {job} SELECT {figure} FROM {macro}('mine') ORDER BY ALL").fetchall()
-        trapped = model.execute(f"WITH {traps}, {job} SELECT {figure} FROM {macro}('mine') ORDER BY ALL").fetchall()
+        trapped = model.execute(
+            f"WITH {traps}, {job} SELECT {figure} FROM {macro}('mine') ORDER BY ALL"
+        ).fetchall()
         assert plain == trapped
 
 
 def test_every_macro_is_commented(model: duckdb.DuckDBPyConnection) -> None:
     bare = model.execute(
-        "SELECT function_name FROM duckdb_functions() WHERE NOT internal AND function_type LIKE '%macro' AND comment IS NULL"
+        "SELECT function_name FROM duckdb_functions() WHERE NOT internal AND function_type LIKE '%macro' AND comment IS NULL"  # noqa: E501
     ).fetchall()
     assert bare == []
 
@@ -78,22 +113,40 @@ def test_every_constant_has_a_value_a_unit_and_a_meaning(model: duckdb.DuckDBPyC
 
     parameters = settings.CATALOG_DIR / "model_parameters.csv"
     described = model.execute(
-        f"SELECT name FROM read_csv('{parameters}') WHERE unit IS NOT NULL AND meaning IS NOT NULL AND source IS NOT NULL"
+        f"SELECT name FROM read_csv('{parameters}') WHERE unit IS NOT NULL AND meaning IS NOT NULL AND source IS NOT NULL"  # noqa: E501
     ).fetchall()
     valued = model.execute("SELECT name FROM main.model_constants WHERE fit = 'all'").fetchall()
     assert sorted(described) == sorted(valued)
-    unused = model.execute("SELECT count(*) FROM (UNPIVOT (SELECT k.* FROM constants() AS k) ON * EXCLUDE (fit))").fetchone()
+    unused = model.execute(
+        "SELECT count(*) FROM (UNPIVOT (SELECT k.* FROM constants() AS k) ON * EXCLUDE (fit))"
+    ).fetchone()
     assert unused is not None
 
 
-def test_no_estimate_is_missing_for_any_model_and_gpu_of_the_run_files(model: duckdb.DuckDBPyConnection) -> None:
-    gpus = (
-        "t4 a10g rtx-3090 rtx-a5000 rtx-a6000 rtx-4090 rtx-4080 rtx-6000-ada a100-sxm-40gb a100-sxm-80gb h100-sxm-80gb "
-        "h100-sxm-96gb h200-sxm-141gb b200-sxm-180gb gb200 gb300"
-    ).split()
+def test_no_estimate_is_missing_for_any_model_and_gpu_of_the_run_files(
+    model: duckdb.DuckDBPyConnection,
+) -> None:
+    gpus = [
+        "t4",
+        "a10g",
+        "rtx-3090",
+        "rtx-a5000",
+        "rtx-a6000",
+        "rtx-4090",
+        "rtx-4080",
+        "rtx-6000-ada",
+        "a100-sxm-40gb",
+        "a100-sxm-80gb",
+        "h100-sxm-80gb",
+        "h100-sxm-96gb",
+        "h200-sxm-141gb",
+        "b200-sxm-180gb",
+        "gb200",
+        "gb300",
+    ]
     model.execute(
         "CREATE OR REPLACE TEMP TABLE everything AS SELECT m.model, g.gpu, t.method FROM main.models m, "
-        "(SELECT unnest($1::varchar[]) AS gpu) g, (VALUES ('full'), ('lora'), ('qlora'), ('pretrain')) t(method)",
+        "(SELECT unnest($1::varchar[]) AS gpu) g, (VALUES ('full'), ('lora'), ('qlora'), ('pretrain')) t(method)",  # noqa: E501
         [gpus],
     )
     wanted = model.execute("SELECT count(*) FROM everything").fetchall()[0][0]

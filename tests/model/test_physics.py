@@ -1,4 +1,4 @@
-"""Properties that hold for every model, GPU and setting: each test looks at thousands of neighbours at once."""
+"""Properties that hold for every model, GPU and setting: each test looks at thousands of neighbours at once."""  # noqa: E501
 
 import duckdb
 import pytest
@@ -7,8 +7,10 @@ GRID = """
 CREATE OR REPLACE TEMP TABLE grid AS
 SELECT m.model, g.gpu, t.method, c.checkpointing, k.stack, b.micro_batch, s.seq_len, 0 AS kbit_upcast,
     row_number() OVER () AS job
-FROM (VALUES ('smollm2-135m'), ('qwen2.5-1.5b'), ('llama-3.1-8b'), ('mixtral-8x7b'), ('llama-3.1-70b'), ('gemma-2-9b')) m(model),
-    (VALUES ('t4'), ('rtx-4090'), ('l40s'), ('a100-sxm-80gb'), ('h100-sxm-80gb'), ('mi300x'), ('b200-sxm-180gb')) g(gpu),
+FROM (VALUES ('smollm2-135m'), ('qwen2.5-1.5b'), ('llama-3.1-8b'), ('mixtral-8x7b'), ('llama-3.1-70b'),
+    ('gemma-2-9b')) m(model),
+    (VALUES ('t4'), ('rtx-4090'), ('l40s'), ('a100-sxm-80gb'), ('h100-sxm-80gb'), ('mi300x'),
+        ('b200-sxm-180gb')) g(gpu),
     (VALUES ('full'), ('lora'), ('qlora')) t(method),
     (VALUES ('none'), ('sac'), ('full')) c(checkpointing),
     (VALUES ('hf'), ('foak'), ('liger'), ('compile'), ('te')) k(stack),
@@ -28,102 +30,134 @@ def _violations(model: duckdb.DuckDBPyConnection, query: str) -> list[tuple[obje
 
 
 def test_more_batch_never_needs_less_memory(grid: duckdb.DuckDBPyConnection) -> None:
-    assert _violations(
-        grid,
-        """
-        WITH _m AS (SELECT g.*, m.memory_gib, m.needed_gib FROM memory_of('grid') m JOIN grid g ON g.job = m.job::BIGINT),
+    assert (
+        _violations(
+            grid,
+            """
+        WITH _m AS (SELECT g.*, m.memory_gib, m.needed_gib FROM memory_of('grid') m JOIN grid g ON g.job =
+            m.job::BIGINT),
         _steps AS (SELECT *, lag(memory_gib) OVER w AS before, lag(needed_gib) OVER w AS needed_before FROM _m
             WINDOW w AS (PARTITION BY model, gpu, method, checkpointing, stack, seq_len ORDER BY micro_batch))
         SELECT * FROM _steps WHERE memory_gib < before - 1e-9 OR needed_gib < needed_before - 1e-9
         """,
-    ) == []
+        )
+        == []
+    )
 
 
 def test_more_checkpointing_never_needs_more_memory_nor_less_time(grid: duckdb.DuckDBPyConnection) -> None:
-    assert _violations(
-        grid,
-        """
-        WITH _a AS (SELECT g.*, m.needed_gib, s.step_seconds FROM memory_of('grid') m JOIN speed_of('grid') s USING (job)
+    assert (
+        _violations(
+            grid,
+            """
+        WITH _a AS (SELECT g.*, m.needed_gib, s.step_seconds FROM memory_of('grid') m JOIN
+            speed_of('grid') s USING (job)
             JOIN grid g ON g.job = m.job::BIGINT)
         SELECT * FROM _a n JOIN _a f USING (model, gpu, method, stack, seq_len, micro_batch)
         WHERE n.checkpointing = 'none' AND f.checkpointing = 'full'
             AND (f.needed_gib > n.needed_gib + 1e-9 OR f.step_seconds < n.step_seconds - 1e-12)
         """,
-    ) == []
+        )
+        == []
+    )
 
 
 def test_more_sharding_never_more_per_gpu(model: duckdb.DuckDBPyConnection) -> None:
     model.execute(
         """
         CREATE OR REPLACE TEMP TABLE sharded AS
-        SELECT row_number() OVER () AS job, m.model, t.method, s.sharding, n.gpu_count, 'h100-sxm-80gb' AS gpu, 'compile' AS stack, 2 AS micro_batch
+        SELECT row_number() OVER () AS job, m.model, t.method, s.sharding, n.gpu_count, 'h100-sxm-80gb' AS
+            gpu, 'compile' AS stack, 2 AS micro_batch
         FROM (VALUES ('qwen2.5-0.5b'), ('llama-3.1-8b'), ('llama-3.1-70b'), ('mixtral-8x7b')) m(model),
             (VALUES ('full'), ('pretrain'), ('lora'), ('qlora')) t(method),
-            (VALUES ('ddp', 0), ('zero2', 1), ('fsdp', 2)) s(sharding, level), (VALUES (2), (4), (8), (16), (64)) n(gpu_count)
+            (VALUES ('ddp', 0), ('zero2', 1), ('fsdp', 2)) s(sharding, level), (VALUES (2), (4), (8),
+                (16), (64)) n(gpu_count)
         """
     )
     # The same sharding over more GPUs.
-    assert _violations(
-        model,
-        """
-        WITH _m AS (SELECT s.*, m.memory_gib FROM memory_of('sharded') m JOIN sharded s ON s.job = m.job::BIGINT),
-        _steps AS (SELECT *, lag(memory_gib) OVER (PARTITION BY model, method, sharding ORDER BY gpu_count) AS before FROM _m)
+    assert (
+        _violations(
+            model,
+            """
+        WITH _m AS (SELECT s.*, m.memory_gib FROM memory_of('sharded') m JOIN sharded s ON s.job =
+            m.job::BIGINT),
+        _steps AS (SELECT *, lag(memory_gib) OVER (PARTITION BY model, method, sharding ORDER BY
+            gpu_count) AS before FROM _m)
         SELECT * FROM _steps WHERE memory_gib > before + 1e-9
         """,
-    ) == []
+        )
+        == []
+    )
     # More of the state sharded over the same GPUs.
-    assert _violations(
-        model,
-        """
-        WITH _m AS (SELECT s.*, weights_gib + gradients_gib + optimizer_gib + adapter_gib AS state_gib, memory_gib
+    assert (
+        _violations(
+            model,
+            """
+        WITH _m AS (SELECT s.*, weights_gib + gradients_gib + optimizer_gib + adapter_gib AS state_gib,
+            memory_gib
             FROM memory_of('sharded') m JOIN sharded s ON s.job = m.job::BIGINT)
         SELECT * FROM _m a JOIN _m b USING (model, method, gpu_count)
         WHERE (a.sharding, b.sharding) IN (('ddp', 'zero2'), ('zero2', 'fsdp'))
-            AND (b.state_gib > a.state_gib + 1e-9 OR (method IN ('full', 'pretrain') AND b.memory_gib > a.memory_gib + 1e-9))
+            AND (b.state_gib > a.state_gib + 1e-9 OR (method IN ('full', 'pretrain') AND b.memory_gib >
+                a.memory_gib + 1e-9))
         """,
-    ) == []
+        )
+        == []
+    )
 
 
 def test_speed_is_never_above_the_peak(grid: duckdb.DuckDBPyConnection) -> None:
-    assert _violations(grid, "SELECT model, gpu, mfu FROM speed_of('grid') WHERE NOT mfu BETWEEN 0 AND 1") == []
+    assert (
+        _violations(grid, "SELECT model, gpu, mfu FROM speed_of('grid') WHERE NOT mfu BETWEEN 0 AND 1") == []
+    )
 
 
 def test_fp8_speed_is_never_above_the_fp8_peak(model: duckdb.DuckDBPyConnection) -> None:
     model.execute(
         """
         CREATE OR REPLACE TEMP TABLE narrow AS
-        SELECT m.model, g.gpu_id AS gpu, 'full' AS method, f.fp8, k.stack, 8 AS micro_batch, 8192 AS seq_len, 'none' AS checkpointing
-        FROM (VALUES ('llama-3.1-8b'), ('llama-3.1-405b')) m(model), (VALUES (1), (2)) f(fp8), (VALUES ('te'), ('compile')) k(stack),
+        SELECT m.model, g.gpu_id AS gpu, 'full' AS method, f.fp8, k.stack, 8 AS micro_batch, 8192 AS
+            seq_len, 'none' AS checkpointing
+        FROM (VALUES ('llama-3.1-8b'), ('llama-3.1-405b')) m(model), (VALUES (1), (2)) f(fp8), (VALUES
+            ('te'), ('compile')) k(stack),
             (SELECT gpu_id FROM main.gpus WHERE has_full_specs AND fp8_dense_tflops IS NOT NULL) g
         """
     )
-    assert _violations(
-        model,
-        """
+    assert (
+        _violations(
+            model,
+            """
         SELECT s.model, s.gpu, s.mfu FROM speed_of('narrow') s JOIN main.gpus g ON g.gpu_id = s.gpu
         WHERE s.mfu * g.bf16_dense_tflops > coalesce(g.fp4_dense_tflops, g.fp8_dense_tflops)
         """,
-    ) == []
+        )
+        == []
+    )
 
 
 def test_weights_shrink_from_full_to_lora_to_qlora(model: duckdb.DuckDBPyConnection) -> None:
     model.execute(
         """
         CREATE OR REPLACE TEMP TABLE methods AS
-        SELECT row_number() OVER () AS job, model, method, 'a100-sxm-80gb' AS gpu FROM main.models, (VALUES ('full'), ('lora'), ('qlora')) t(method)
+        SELECT row_number() OVER () AS job, model, method, 'a100-sxm-80gb' AS gpu FROM main.models,
+            (VALUES ('full'), ('lora'), ('qlora')) t(method)
         """
     )
-    assert _violations(
-        model,
-        """
-        WITH _m AS (SELECT j.model, j.method, weights_gib, weights_gib + adapter_gib + gradients_gib + optimizer_gib AS state_gib
+    assert (
+        _violations(
+            model,
+            """
+        WITH _m AS (SELECT j.model, j.method, weights_gib, weights_gib + adapter_gib + gradients_gib +
+            optimizer_gib AS state_gib
             FROM memory_of('methods') m JOIN methods j ON j.job = m.job::BIGINT)
         SELECT * FROM _m f JOIN _m l USING (model) JOIN _m q USING (model)
         WHERE f.method = 'full' AND l.method = 'lora' AND q.method = 'qlora'
             AND NOT (q.weights_gib < l.weights_gib AND l.weights_gib <= f.weights_gib
                 AND q.state_gib < l.state_gib AND l.state_gib < f.state_gib)
         """,
-    ) == []
+        )
+        == []
+    )
 
 
 def test_a_faster_link_is_never_slower(model: duckdb.DuckDBPyConnection) -> None:
@@ -131,29 +165,37 @@ def test_a_faster_link_is_never_slower(model: duckdb.DuckDBPyConnection) -> None
     cursor.execute("BEGIN")
     try:
         cursor.execute(
-            "INSERT INTO main.gpus BY NAME SELECT * REPLACE (gpu_id || ' faster link' AS gpu_id, nvlink_gb_s * 2 AS nvlink_gb_s, "
+            "INSERT INTO main.gpus BY NAME SELECT * REPLACE (gpu_id || ' faster link' AS gpu_id, nvlink_gb_s * 2 AS nvlink_gb_s, "  # noqa: E501
             "pcie_gen + 1 AS pcie_gen) FROM main.gpus WHERE gpu_id IN ('h100-sxm-80gb', 'l40s', 'rtx-4090')"
         )
         cursor.execute(
             """
             CREATE OR REPLACE TEMP TABLE links AS
-            SELECT row_number() OVER () AS job, m.model, t.method, s.sharding, n.gpu_count, ceil(n.gpu_count / 8) AS node_count, g.gpu, l.faster,
+            SELECT row_number() OVER () AS job, m.model, t.method, s.sharding, n.gpu_count,
+                ceil(n.gpu_count / 8) AS node_count, g.gpu, l.faster,
                 w.node_network_gbps, CASE WHEN l.faster THEN g.gpu || ' faster link' ELSE g.gpu END AS gpu
-            FROM (VALUES ('llama-3.1-8b'), ('llama-3.1-70b')) m(model), (VALUES ('full'), ('lora'), ('qlora')) t(method),
-                (VALUES ('ddp'), ('zero2'), ('fsdp'), ('zero3')) s(sharding), (VALUES (2), (8), (32)) n(gpu_count),
+            FROM (VALUES ('llama-3.1-8b'), ('llama-3.1-70b')) m(model), (VALUES ('full'), ('lora'),
+                ('qlora')) t(method),
+                (VALUES ('ddp'), ('zero2'), ('fsdp'), ('zero3')) s(sharding), (VALUES (2), (8), (32))
+                    n(gpu_count),
                 (VALUES ('h100-sxm-80gb'), ('l40s'), ('rtx-4090')) g(gpu), (VALUES (false), (true)) l(faster),
                 (VALUES (100), (400), (3200)) w(node_network_gbps)
             """.replace("g.gpu, l.faster", "g.gpu AS card, l.faster")
         )
-        assert cursor.execute(
-            """
-            WITH _s AS (SELECT j.*, s.tokens_per_second_per_gpu AS speed FROM speed_of('links') s JOIN links j ON j.job = s.job::BIGINT)
+        assert (
+            cursor.execute(
+                """
+            WITH _s AS (SELECT j.*, s.tokens_per_second_per_gpu AS speed FROM speed_of('links') s JOIN
+                links j ON j.job = s.job::BIGINT)
             SELECT * FROM _s a JOIN _s b USING (model, method, sharding, gpu_count, card)
-            WHERE (b.faster > a.faster AND a.node_network_gbps = b.node_network_gbps OR a.faster = b.faster AND b.node_network_gbps > a.node_network_gbps)
+            WHERE (b.faster > a.faster AND a.node_network_gbps = b.node_network_gbps OR a.faster =
+                b.faster AND b.node_network_gbps > a.node_network_gbps)
                 AND b.speed < a.speed - 1e-9
             LIMIT 5
             """
-        ).fetchall() == []
+            ).fetchall()
+            == []
+        )
     finally:
         cursor.execute("ROLLBACK")
         cursor.close()
