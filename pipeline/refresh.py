@@ -249,6 +249,20 @@ def captured_from_archive(config: SourceConfig, day: date, archive: Archive) -> 
 def _record(
     config: SourceConfig, day: date, captured: Captured, records: Records, report: RefreshReport
 ) -> Outcome:
+    try:
+        return _read_and_record(config, day, captured, records, report)
+    except Exception as error:  # a damaged record of its own, or a defect of ours: the others go on
+        reason = str(error) if isinstance(error, GpufareError) else f"{type(error).__name__}: {error}"
+        outcome = Outcome(
+            day=day, source=config.name, status=captured.status, accepted=False, reason=reason, error=reason
+        )
+        records.write_outcome(outcome)
+        return outcome
+
+
+def _read_and_record(
+    config: SourceConfig, day: date, captured: Captured, records: Records, report: RefreshReport
+) -> Outcome:
     if config.kind == "exchange_rates":
         return record_rates(config, day, captured, records)
     published = records.offers(config.name, day) if day in records.accepted_days(config.name) else None

@@ -232,3 +232,15 @@ def test_the_moment_of_building_is_given_not_taken(home: Home, tmp_path: Path) -
         run(home, pages, sources=("crusoe",), now=moment)
     with reader(home.published) as connection:
         assert ask(connection, "SELECT as_of_time FROM main.publication").rows == [(moment,)]
+
+
+def test_a_damaged_record_of_one_source_is_told_and_the_others_are_read(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path, ("crusoe", "runpod")) as pages:
+        run(home, pages, sources=("crusoe", "runpod"))
+        (home.offers / "crusoe" / f"{DAY}.parquet").write_bytes(b"not parquet")
+        report = run(home, pages, day=DAY + timedelta(days=1), sources=("crusoe", "runpod"))
+    outcomes = {outcome.source: outcome for outcome in report.outcomes}
+    assert outcomes["runpod"].accepted
+    assert not outcomes["crusoe"].accepted
+    assert f"{DAY}.parquet is damaged" in (outcomes["crusoe"].reason or "")
+    assert "nothing was published" in report.why_not_published()

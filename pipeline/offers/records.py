@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic import ValidationError
 
+from pipeline.errors import GpufareError
 from pipeline.offers.contract import Offer, RejectedRow
 from pipeline.offers.plain_text import plain
 from pipeline.settings import Home
@@ -112,6 +114,10 @@ class Outcome:
                 object.__setattr__(self, name, plain(text)[:MAX_ERROR_CHARACTERS])
 
 
+class RecordError(GpufareError):
+    """A file of the record cannot be read: says which and what to do."""
+
+
 class Records:
     """Reads and writes the record files under one home."""
 
@@ -178,9 +184,16 @@ class Records:
         )
 
     def offers(self, source: str, day: date) -> list[Offer]:
-        """The accepted offers of one source and day. Raises FileNotFoundError."""
-        frame = pl.read_parquet(self._home.offers / source / f"{day}.parquet")
-        return [Offer.model_validate(row) for row in frame.iter_rows(named=True)]
+        """The accepted offers of one source and day. Raises FileNotFoundError, and RecordError when damaged."""
+        path = self._home.offers / source / f"{day}.parquet"
+        try:
+            frame = pl.read_parquet(path)
+            return [Offer.model_validate(row) for row in frame.iter_rows(named=True)]
+        except (pl.exceptions.PolarsError, ValidationError) as error:
+            raise RecordError(
+                f"{path} is damaged or of an older version; remove it and read that day again: "
+                f"gpufare refresh --day {day} --pages archive --source {source} ({str(error)[:200]})"
+            ) from error
 
     def offer_count(self, source: str, day: date) -> int:
         """How many offers were accepted. Raises FileNotFoundError."""
