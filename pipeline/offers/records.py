@@ -184,7 +184,7 @@ class Records:
         )
 
     def offers(self, source: str, day: date) -> list[Offer]:
-        """The accepted offers of one source and day. Raises FileNotFoundError, and RecordError when damaged."""
+        """The accepted offers of one source and day. Raises FileNotFoundError and RecordError."""
         path = self._home.offers / source / f"{day}.parquet"
         try:
             frame = pl.read_parquet(path)
