@@ -12,7 +12,9 @@ _offers AS (
             AND coalesce(o.tier, '') NOT LIKE 'marketplace%' AS by_the_gpu,
         coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
         g.derived_from,
-        o.interconnect IS NOT NULL OR o.node_network_gbps IS NOT NULL AS has_fabric,
+        -- NVLink joins the GPUs of a machine, not machines; and an ask on a marketplace is one machine.
+        (o.node_network_gbps IS NOT NULL OR o.interconnect NOT ILIKE '%nvlink%')
+            AND coalesce(o.tier, '') NOT LIKE 'marketplace%' AS has_fabric,
         s.charged_while_stopped,
         s.persistent_disk,
         p.parameters AS p
