@@ -1,5 +1,5 @@
--- warn: a machine has more GPUs than machines with that card hold
+-- warn: an offer has more GPUs than a machine with that card holds, and not whole machines of them
 SELECT o.source, o.raw_label, o.instance_type, o.gpu_id, o.gpu_count, g.max_gpus_per_node
 FROM main.offers_latest AS o
 JOIN main.gpus AS g USING (gpu_id)
-WHERE o.ranked AND o.gpu_count > g.max_gpus_per_node
+WHERE o.ranked AND o.gpu_count > g.max_gpus_per_node AND o.gpu_count % g.max_gpus_per_node <> 0

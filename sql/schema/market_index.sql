@@ -13,7 +13,7 @@ CREATE TABLE main.market_index (
     oldest_price_day DATE NOT NULL
 );
 
-COMMENT ON TABLE main.market_index IS 'What the market asks per GPU and hour on each day. Method: each provider counts once, with its cheapest price for that GPU, kind and term; quartiles are over providers, interpolated. A provider whose page could not be read counts with its last accepted prices until they are stale. Prices that rankings leave out because they are far from the market do count: the median and the quartiles bear them, minimum and maximum do not. Stale, flagged, unavailable and future prices, slices and unsettled labels do not count.';
+COMMENT ON TABLE main.market_index IS 'What the market asks per GPU and hour on each day. Method: each provider counts once, with its cheapest price for that GPU, kind and term; quartiles are over providers, interpolated. A provider whose page could not be read counts with its last accepted prices until they are stale. A price far from the median over sources of its day, GPU and kind (market_above_factor and market_below_factor of cost_parameters) does not count where more than market_least_sources sources are compared. Stale, flagged, unavailable and future prices, slices and unsettled labels do not count.';
 COMMENT ON COLUMN main.market_index.day IS 'Day of the index.';
 COMMENT ON COLUMN main.market_index.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.market_index.price_kind IS 'on_demand, spot, reserved or serverless.';
