@@ -12,9 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from pipeline.capture.replay import serve_pages
-from pipeline.settings import HOME_VARIABLE, SQL_DIR, Home
+from pipeline.settings import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
 
@@ -197,3 +198,22 @@ def test_each_table_column_and_macro_is_described(sample_home: Home) -> None:
         kinds = dict(ask(connection, "SELECT kind, count(*) FROM main.data_dictionary GROUP BY 1").rows)
     assert kinds["table"] >= 20
     assert kinds["macro"] >= 4
+
+
+def accuracy_sentence() -> str:
+    """What the README must say of the model's error, from the record of the last calibration."""
+    record = yaml.safe_load((CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
+    memory, speed = (record[quantity]["leave_one_source_out"] for quantity in ("memory", "speed"))
+    fits, bands = record["fit_verdicts"], record["bands"]
+    return (
+        f"peak memory is off by {memory['median']:.1%} in the median and {memory['mean']:.1%} on average over "
+        f"{memory['runs']} runs; of {fits['died']} runs that died for lack of memory, {fits['died_and_said_so']} "
+        f"are said not to fit, and of {fits['ran']} that ran, {fits['ran_and_said_so']} are said to fit; tokens "
+        f"per second are off by {speed['median']:.1%} in the median and {speed['mean']:.1%} on average over "
+        f"{speed['runs']} runs; {bands['memory']['held_out_coverage']:.0%} (memory) and "
+        f"{bands['speed']['held_out_coverage']:.0%} (speed) of them lie inside the bands"
+    )
+
+
+def test_the_readme_says_the_models_error_as_it_was_measured() -> None:
+    assert accuracy_sentence() in " ".join(README.split())
