@@ -205,13 +205,16 @@ def accuracy_sentence() -> str:
     record = yaml.safe_load((CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
     memory, speed = (record[quantity]["leave_one_source_out"] for quantity in ("memory", "speed"))
     fits, bands = record["fit_verdicts"], record["bands"]
-    return (
-        f"peak memory is off by {memory['median']:.1%} in the median and {memory['mean']:.1%} on average over "
-        f"{memory['runs']} runs; of {fits['died']} runs that died for lack of memory, {fits['died_and_said_so']} "
-        f"are said not to fit, and of {fits['ran']} that ran, {fits['ran_and_said_so']} are said to fit; tokens "
-        f"per second are off by {speed['median']:.1%} in the median and {speed['mean']:.1%} on average over "
-        f"{speed['runs']} runs; {bands['memory']['held_out_coverage']:.0%} (memory) and "
-        f"{bands['speed']['held_out_coverage']:.0%} (speed) of them lie inside the bands"
+    inside = {quantity: bands[quantity]["held_out_coverage"] for quantity in ("memory", "speed")}
+    return " ".join(
+        [
+            f"peak memory is off by {memory['median']:.1%} in the median and {memory['mean']:.1%} on average",
+            f"over {memory['runs']} runs; of {fits['died']} runs that died for lack of memory,",
+            f"{fits['died_and_said_so']} are said not to fit, and of {fits['ran']} that ran,",
+            f"{fits['ran_and_said_so']} are said to fit; tokens per second are off by {speed['median']:.1%} in the",
+            f"median and {speed['mean']:.1%} on average over {speed['runs']} runs; {inside['memory']:.0%} (memory)",
+            f"and {inside['speed']:.0%} (speed) of them lie inside the bands",
+        ]
     )
 
 
