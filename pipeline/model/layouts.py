@@ -237,6 +237,27 @@ _TARGETS = {
 }
 
 
+# Names that model families and tools give the same layers.
+_MODULES = {
+    "qkv_fused": "qkv_fused c_attn w_pack query_key_value qkv_proj wqkv qkv attn.wqkv",
+    "q_proj": "q_proj wq query q attn.q",
+    "k_proj": "k_proj wk key k",
+    "v_proj": "v_proj wv value v",
+    "o_proj": "o_proj wo out_proj dense attn.c_proj output_proj o proj",
+    "gate_proj": "gate_proj w1 gate mlp.gate",
+    "up_proj": "up_proj w3 fc1 fc_in dense_h_to_4h c_fc up",
+    "down_proj": "down_proj w2 fc2 fc_out dense_4h_to_h mlp.c_proj down c_proj",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def lora_targets_of(text: str) -> str | None:
+    """The ``+``-joined targets in the model's names; None (all linear layers) where a name is not known."""
+    names = [name.strip().lower() for name in re.split(r"[+,\s]+", text) if name.strip()]
+    found = [_MODULE_OF.get(name) for name in names]
+    return None if None in found or not found else "+".join(dict.fromkeys(str(module) for module in found))
+
+
 def _memory_metric(kind: str) -> str:
     if "allocated" in kind or kind.startswith("torch peak (GiB"):
         return "alloc"
@@ -379,8 +400,8 @@ def _read_method(row: Row, read: ReadRow, method: str) -> None:
         return
     settings["lora_rank"] = _number(row, "lora_rank")
     targets = (row.get("lora_targets") or "").strip()
-    settings["lora_targets"] = _TARGETS.get(targets)
-    if targets and targets not in _TARGETS and targets != "all linear":
+    settings["lora_targets"] = _TARGETS.get(targets) or lora_targets_of(targets)
+    if targets and settings["lora_targets"] is None and targets != "all linear":
         read.assumptions.append(f"lora_targets: '{targets}' read as all linear layers")
     if method == "qlora":
         framework = (row.get("framework") or "").lower()

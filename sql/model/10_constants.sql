@@ -8,7 +8,7 @@ from (
         'traffic_quadratic_attention', 'traffic_fp32_residual', 'traffic_logits', 'traffic_logits_fixed', 'dequantization_nf4', 'dequantization_gptq',
         'host_seconds_eager', 'host_seconds_fused', 'host_seconds_compiled', 'host_seconds_engine', 'host_seconds_mosaic', 'host_adapter_factor', 'host_quantized', 'host_overlap',
         'host_step_seconds', 'host_before_2020', 'adapter_traffic', 'optimizer_traffic', 'recompute_selective', 'link_efficiency', 'pcie_link_efficiency', 'staged_link_efficiency',
-        'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds', 'offload_efficiency', 'bubble_share', 'expert_half_width',
+        'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds', 'offload_efficiency', 'host_memory_gb_s', 'bubble_share', 'expert_half_width',
         'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine', 'stored_selective', 'stored_eager_scores',
         'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual', 'working_quantized', 'sharded_adapter_copies',
         'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan', 'logits_fp32std',

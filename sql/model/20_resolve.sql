@@ -10,10 +10,23 @@ create or replace macro adapter_width(target, hidden, query, key_value, intermed
         when 'gate_proj' then (hidden + intermediate) * experts
         when 'up_proj' then (hidden + intermediate) * experts
         when 'down_proj' then (intermediate + hidden) * experts
-        else 0
+        else error('lora_targets: ' || target || ' is not one of q_proj, k_proj, v_proj, o_proj, qkv_fused, gate_proj, up_proj, down_proj')
     end;
 comment on macro adapter_width is
     'in + out of one adapted linear layer, in features: a LoRA adapter of rank r holds r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685).';
+
+create or replace macro gpu_family(architecture, segment) as split_part(architecture, ' ', 1) || ' ' || segment;
+comment on macro gpu_family is 'GPUs of one generation and market, whose matrix-product efficiency goes together.';
+
+create or replace macro gemm_share(watts_per_tflop, at_one_watt, exponent) as at_one_watt * pow(watts_per_tflop, exponent);
+comment on macro gemm_share is
+    'Expected share of the dense 16-bit datasheet peak that large matrix products reach, by watts per datasheet TFLOP: cards short of power stay below their datasheet. Regression over the measured cards of gpus.csv.';
+
+create or replace macro ignored_columns(jobs, known) as table
+select 'ignored columns: ' || nullif(array_to_string(list_filter(struct_keys(any_value(_row)), lambda name: not list_contains(known, lower(name))), ', '), '') as ignored
+from (select _row from query_table(jobs) _row limit 1);
+comment on macro table ignored_columns is
+    'Says which columns of a relation are none of the known ones: a misspelt setting would otherwise silently be a default.';
 
 create or replace macro settings_of(jobs) as table
 with _template as (
@@ -57,10 +70,21 @@ _known as (
         ) as assumptions
     from _given
 ),
+-- How much better than expected the measured cards of a family do; few cards count for less.
+_families as (
+    select c.fit, gpu_family(g.architecture, g.segment) as family,
+        sum(ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops) - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, c.gemm_ratio_at_one_watt, c.gemm_ratio_watt_exponent)))
+            / (count(*) + 1) as gemm_log_offset
+    from main.gpus g, constants() c
+    where g.gemm_bf16_measured_tflops is not null and g.bf16_dense_tflops is not null and g.tdp_w is not null and g.has_full_specs and g.derived_from is null
+    group by c.fit, family
+),
 _filled as (
     select k.* replace (
             coalesce(k.node_count, ceil(k.gpu_count / g.max_gpus_per_node)) as node_count,
-            coalesce(k.node_network_gbps, case when g.year >= 2022 then 3200e0 else 1600e0 end) as node_network_gbps,
+            -- Racks of four-GPU nodes share one NVLink domain of 72; others 3,200 Gbit/s a node since 2022, 1,600 before.
+            coalesce(k.node_network_gbps, case when g.nvlink_topology = 'switched' and g.max_gpus_per_node = 4 and k.gpu_count <= 72 then 14400e0
+                when g.year >= 2022 then 3200e0 else 1600e0 end) as node_network_gbps,
             case when k.method = 'qlora' then coalesce(nullif(k.quantization, 'none'), 'nf4') else coalesce(k.quantization, 'none') end as quantization,
             coalesce(k.kbit_upcast, case when k.method = 'qlora' and k.stack = 'hf' then 1e0 else 0e0 end) as kbit_upcast,
             coalesce(k.lora_rank, 16e0) as lora_rank,
@@ -83,12 +107,13 @@ _filled as (
         ),
         m.* exclude (model, title, max_context, licence, hf_id, source),
         m.heads * m.head_dim::double as query_width, m.kv_heads * m.head_dim::double as key_value_width,
-        g.vendor, g.architecture, g.bandwidth_gb_s * 1e9 as memory_bytes_per_second, g.usable_memory_gib::double as usable_memory_gib,
+        g.vendor, g.architecture, coalesce(f.gemm_log_offset, 0e0) as gemm_log_offset, g.bandwidth_gb_s * 1e9 as memory_bytes_per_second, g.usable_memory_gib::double as usable_memory_gib,
         g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w, g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer,
         g.max_gpus_per_node, g.year as gpu_year
     from _known k
     join main.models m on m.model = k.model
     join main.gpus g on g.gpu_id = k.gpu
+    left join _families f on f.family = gpu_family(g.architecture, g.segment) and f.fit = k.fit
 ),
 _numbers as (
     select f.*, c.* exclude (fit),

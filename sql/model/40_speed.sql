@@ -5,7 +5,7 @@ with _rates as (
     select s.*,
         -- Dense 16-bit matrix products of large square shapes: measured where somebody measured, else from the watts per datasheet TFLOP.
         coalesce(gemm_bf16_measured_tflops, case when bf16_dense_tflops is null then gemm_fp16_measured_tflops end, coalesce(bf16_dense_tflops, fp16_dense_tflops)
-            * least(1.05e0, gemm_ratio_at_one_watt * pow(tdp_w / coalesce(bf16_dense_tflops, fp16_dense_tflops), gemm_ratio_watt_exponent))) * 1e12 as gemm_flops,
+            * least(1.05e0, gemm_share(tdp_w / coalesce(bf16_dense_tflops, fp16_dense_tflops), gemm_ratio_at_one_watt, gemm_ratio_watt_exponent) * exp(gemm_log_offset))) * 1e12 as gemm_flops,
         case when checkpointing = 'none' then 0e0 else recompute end as recompute_passes,
         case when stack = 'te' then traffic_engine when stack = 'mosaic' then traffic_mosaic when stack in ('compile') then traffic_compiled
             when stack in ('foak', 'liger') then traffic_fused else traffic_eager end as layer_traffic,
@@ -81,7 +81,9 @@ with _compute as (
         logits_seconds_per_token * micro_step_tokens / model_parallel as logits_seconds,
         dequantization_seconds / model_parallel as dequantize_seconds,
         host_floor_seconds / pipeline_parallel as host_seconds,
-        optimizer_seconds_unsharded / (model_parallel * case when shards_optimizer then data_parallel else 1 end) / grad_accum as optimizer_seconds,
+        -- Held in host memory, the state is stepped there, by processors that the GPUs of a node share.
+        case when offload like '%cpu%' then optimizer_seconds_unsharded * memory_bytes_per_second / (host_memory_gb_s * 1e9) / node_count
+            else optimizer_seconds_unsharded / (model_parallel * case when shards_optimizer then data_parallel else 1 end) end / grad_accum as optimizer_seconds,
         host_step_seconds * host_factor / grad_accum as host_per_step_seconds,
         case when offload like '%cpu%' then (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second else 0e0 end
             + case when offload like '%act%' then 2e0 * layers * hidden * 2e0 * micro_step_tokens / host_bytes_per_second else 0e0 end as offload_seconds,
@@ -90,7 +92,8 @@ with _compute as (
             when sharding = 'none' then 0e0
             else 2e0 * reduced_bytes / grad_accum end) / model_parallel as collective_bytes,
         case when tensor_parallel > 1 then 8e0 * layers / pipeline_parallel * hidden * 2e0 * micro_step_tokens * (tensor_parallel - 1) / tensor_parallel / link_bytes_per_second else 0e0 end
-            + exchanged_bytes_per_token * micro_step_tokens / model_parallel / link_bytes_per_second as tensor_parallel_seconds
+            + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(1 / link_bytes_per_second,
+                case when node_count > 1 then gpu_count / node_count / (node_network_gbps * 0.125e9 * network_efficiency) else 0e0 end) as tensor_parallel_seconds
     from query_table(scaled)
 ),
 _communication as (

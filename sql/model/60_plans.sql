@@ -128,6 +128,10 @@ _best as (
 ),
 _needs as (select fit, gpu_id as gpu, method, params_total, gpu_count from _best),
 _evidence as (select * from evidence_of('_needs')),
+_ignored as (
+    select * from ignored_columns(jobs, ['job', 'fit', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'quantization', 'micro_batch', 'checkpointing',
+        'stack', 'optimizer', 'training_precision', 'max_gpus', 'global_batch_tokens', 'fp8', 'flash_attention', 'sharding', 'offload'])
+),
 _shardings(number, sharding, offload) as (values (0, 'none', ''), (1, 'ddp', ''), (2, 'zero2', ''), (3, 'fsdp', ''), (4, 'fsdp', 'cpu'))
 select p.job, p.model, p.method, p.seq_len, p.lora_rank, p.lora_targets, p.gpu_id, p.gpu_count, p.node_count,
     case when p.node_count > 1 then p.node_network_gbps end as node_network_gbps,
@@ -142,7 +146,7 @@ select p.job, p.model, p.method, p.seq_len, p.lora_rank, p.lora_targets, p.gpu_i
     c.tokens_per_second_per_gpu as tokens_per_second_per_gpu,
     bottleneck_of(c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds, c.host_exposed_seconds,
         c.communication_seconds, c.offload_seconds, c.optimizer_seconds) as bottleneck,
-    e.evidence, e.evidence_run, p.plan_assumptions as assumptions,
+    e.evidence, e.evidence_run, concat_ws('; ', p.plan_assumptions, i.ignored) as assumptions,
     case when p.unsupported is not null then p.unsupported
         when c.fit_tier = 0 then 'needs ' || round(c.needed_gib, 1) || ' GiB per GPU at its least, ' || round(p.usable_memory_gib, 1) || ' usable' end as why_not,
     peak_phase_of(c.loss_phase_bytes, c.backward_start_bytes, c.backward_end_bytes, c.optimizer_phase_bytes) as peak_phase,
@@ -156,6 +160,7 @@ select p.job, p.model, p.method, p.seq_len, p.lora_rank, p.lora_targets, p.gpu_i
     c.offload_seconds as offload_seconds, c.optimizer_seconds as optimizer_seconds, c.host_per_step_seconds as overhead_seconds, c.step_seconds as micro_step_seconds,
     p.training_state_gib, p.result_gib, p.params_total * 2e0 / 1073741824e0 as model_download_gib
 from _best p
+cross join _ignored i
 join _shardings s on s.number = c.candidate // 21
 join _evidence e on e.fit = p.fit and e.gpu = p.gpu_id and e.method = p.method and e.params = p.params_total and e.gpu_count = p.gpu_count
 join main.model_bands bm on bm.quantity = 'memory' and bm.method = p.method and bm.gpu_class = e.class and bm.evidence = e.evidence

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, Estimator, estimate_file
-from pipeline.model.layouts import Architecture, LayoutError, find_model, read_published, stack_of
+from pipeline.model.layouts import (
+    Architecture,
+    LayoutError,
+    find_model,
+    lora_targets_of,
+    read_published,
+    stack_of,
+)
 
 RUN_HEADER = (
     "run_id,source,model,gpu,gpu_count,method,quantization,kbit_upcast,lora_rank,lora_targets,adapter_bytes,training_precision,"
@@ -155,6 +162,20 @@ def test_model_of_a_name(name: str, params_b: float | None, model: str) -> None:
     }
     known = {name: Architecture(name, size) for name, size in sizes.items()}
     assert find_model(name, params_b, known) == (model, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("q_proj+v_proj", "q_proj+v_proj"),
+        ("c_attn, attn.c_proj, w1, w2", "qkv_fused+o_proj+gate_proj+down_proj"),
+        ("query_key_value", "qkv_fused"),
+        ("q_proj+mystery", None),
+        ("", None),
+    ],
+)
+def test_lora_targets_under_their_many_names(text: str, targets: str | None) -> None:
+    assert lora_targets_of(text) == targets
 
 
 def test_parallelism_in_free_text() -> None:

@@ -74,6 +74,23 @@ def test_seventy_billion_parameters_in_four_bits_do_not_fit_a_24_gb_card(memory:
     assert not answer["fits"]
 
 
+def test_a_misspelt_column_is_said_to_be_ignored(memory: Estimate, model: duckdb.DuckDBPyConnection) -> None:
+    answer = memory(model="llama-3.1-8b", gpu="h100-sxm-80gb", method="lora", sqe_len=512, note="mine")
+    assert answer["assumptions"].endswith("ignored columns: sqe_len")
+    assert "seq_len: 2048" in answer["assumptions"]
+    said = model.execute(
+        "WITH mine AS (SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 4 AS micro_bach) "
+        "SELECT DISTINCT assumptions FROM plans_for('mine')"
+    ).fetchall()
+    assert len(said) == 1
+    assert said[0][0].endswith("ignored columns: micro_bach")
+
+
+def test_an_unknown_lora_target_is_an_error_not_a_zero(memory: Estimate) -> None:
+    with pytest.raises(duckdb.Error, match="lora_targets: q_prj is not one of"):
+        memory(model="llama-3.1-8b", gpu="h100-sxm-80gb", method="lora", lora_targets="q_prj+v_proj")
+
+
 def test_defaults_are_said(memory: Estimate) -> None:
     answer = memory(model="llama-3.1-8b", gpu="h100-sxm-80gb", method="qlora", seq_len=1024)
     assert "quantization: nf4" in answer["assumptions"]
