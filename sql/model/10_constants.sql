@@ -17,4 +17,4 @@ from (
     ) using max(value) group by fit
 );
 comment on macro table constants is
-    'Fitted and fixed constants of the memory and speed model, one row per fit. Units and meaning: catalog/model_constants.csv.';
+    'Fitted and fixed constants of the memory and speed model, one row per fit. Units and meaning: catalog/model_parameters.csv.';

@@ -131,8 +131,8 @@ _numbers as (
             or (f.stack in ('hf', 'foak', 'liger') and f.sharding not in ('fsdp', 'zero3')
                 and (f.kbit_upcast = 1 or (f.method in ('full', 'pretrain') and f.training_precision = 'amp')))
             then 1e0 else 0e0 end as fp32_residual,
-        -- Sharded adapters under accelerate hold the checkpoints once more during the backward pass.
-        f.stack in ('hf', 'foak', 'liger') and f.sharding in ('fsdp', 'zero3') and f.method in ('lora', 'qlora') as doubles_checkpoints,
+        -- Adapters under accelerate's FSDP hold the checkpoints once more during the backward pass.
+        f.stack in ('hf', 'foak', 'liger') and f.sharding = 'fsdp' and f.method in ('lora', 'qlora') as doubles_checkpoints,
         case f.checkpointing when 'full' then 1e0 when 'sac' then c.recompute_selective else 0e0 end as recompute,
         case when f.method in ('full', 'pretrain') then 0e0 else f.lora_rank * f.layers * list_sum(list_transform(string_split(f.lora_targets, '+'),
             lambda t: adapter_width(t, f.hidden, f.query_width, f.key_value_width, f.intermediate, f.experts)))::double end as adapter_params,
