@@ -107,20 +107,34 @@ def nothing_fits(job: Job) -> str:
 
 def explained(row: Mapping[str, Any], today: date) -> list[str]:
     """The first answer in three lines: what, why, and how far to trust it."""
+    return [_what(row), _why(row), _trust(row, today)]
+
+
+def _what(row: Mapping[str, Any]) -> str:
     tier = f", {row['tier']}" if row["tier"] else ""
     money = f"${row['total_usd']:,.2f} (${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f})"
     idle = f" ({row['gpus_billed']} are paid)" if row["gpus_billed"] > row["gpu_count"] else ""
     kind = row["price_kind"].replace("_", "-")
-    what = (
+    spot = f" Interruptions are ${row['interruption_usd']:,.2f} of it." if row["price_kind"] == "spot" else ""
+    reserved = (
+        f" The reservation is for {row['term_days']} days, ${row['commitment_usd']:,.2f} in all."
+        if row["term_days"] and row["commitment_usd"]
+        else ""
+    )
+    return (
         f"{row['gpu_count']} x {row['gpu']}{idle} at {row['provider']} ({kind}{tier}): {money} for the "
         f"finished job, {row['hours']:,.1f} hours at ${row['usd_per_hour'].normalize():,f} per hour."
+        f"{spot}{reserved}"
     )
-    why = (
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    offload = ", its training state in the host's memory" if row["offload"] else ""
+    return (
         f"It needs {row['memory_gib']:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU with micro-batch "
-        f"{row['micro_batch']} and checkpointing {row['checkpointing']}, and trains "
+        f"{row['micro_batch']}, checkpointing {row['checkpointing']}{offload}, and trains "
         f"{row['tokens_per_second']:,.0f} tokens/s; most of the time goes to {row['bottleneck']}."
     )
-    return [what, why, _trust(row, today)]
 
 
 def _trust(row: Mapping[str, Any], today: date) -> str:
@@ -134,5 +148,11 @@ def _trust(row: Mapping[str, Any], today: date) -> str:
         cautions.append("the evidence is thin: no published run is close")
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""
     address = row["source_url"].partition("?")[0]
-    seen = f"Price seen {row['price_day']} at {address}; speed {row['evidence']}{nearest}."
+    converted = (
+        f" ({row['native_price'].normalize():f} {row['native_currency']} per {row['native_unit']}, "
+        f"one {row['native_currency']} at ${row['fx_rate'].normalize():f} of {row['fx_date']})"
+        if row["fx_rate"]
+        else ""
+    )
+    seen = f"Price seen {row['price_day']} at {address}{converted}; speed {row['evidence']}{nearest}."
     return seen + (f" CAREFUL: {'; '.join(cautions)}." if cautions else "")

@@ -39,6 +39,12 @@ class _Moment(click.ParamType[datetime]):
 UTC_MOMENT = _Moment()
 
 
+class _WrongUse(click.ClickException):
+    """An option or argument that cannot be: one line, without click's own usage text around it."""
+
+    exit_code = 2
+
+
 class _Commands(click.Group):
     """Shows errors that are meant for people as one line, without a traceback."""
 
@@ -48,10 +54,24 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except GpufareError as error:
             raise click.ClickException(str(error)) from error
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            path = error.ctx.command_path if error.ctx else ctx.command_path
+            told = " ".join(error.format_message().split())
+            raise _WrongUse(f"{told} (see: {path} --help)") from error
         except BrokenPipeError:
             # The reader of our output went away (`gpufare ... | head`): that is no error of ours.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return None
+        except OSError as error:
+            # A folder that cannot be written, a full disk: the machine's state, told as such.
+            raise click.ClickException(_told(error)) from error
+
+
+def _told(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -148,9 +168,12 @@ def _rates(pairs: tuple[str, ...]) -> "dict[str, Rate]":
     for pair in pairs:
         currency, _, amount = pair.partition("=")
         try:
-            rates[currency.strip().upper()] = Rate(Decimal(amount))
+            usd = Decimal(amount)
         except InvalidOperation as error:
             raise click.BadParameter(f"{pair!r} is not like EUR=1.17") from error
+        if not (usd.is_finite() and usd > 0 and currency.strip()):
+            raise click.BadParameter(f"{pair!r} is not like EUR=1.17")
+        rates[currency.strip().upper()] = Rate(usd)
     return rates
 
 
@@ -169,10 +192,13 @@ def estimate(file: Path) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
     import csv
 
-    from pipeline.model.estimate import OUTPUT_COLUMNS, estimate_file
+    from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, estimate_file
 
     writer = csv.DictWriter(sys.stdout, OUTPUT_COLUMNS, lineterminator="\n")
-    rows = estimate_file(file)
+    try:
+        rows = estimate_file(file)
+    except EstimateError as error:
+        raise click.ClickException(str(error)) from error
     writer.writeheader()
     writer.writerows(rows)
 
@@ -265,7 +291,11 @@ class _Tokens(click.ParamType[float]):
 @click.option("--lora-rank", type=click.IntRange(min=1))
 @click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences per GPU and step.")
 @click.option("--checkpointing", type=click.Choice(["none", "sac", "full"]))
-@click.option("--stack", help="Training software: hf, liger, foak, torchtune, litgpt, compile, te, mosaic.")
+@click.option(
+    "--stack",
+    type=click.Choice(["hf", "liger", "foak", "torchtune", "litgpt", "compile", "te", "mosaic"]),
+    help="Training software.",
+)
 @click.option(
     "--kind",
     "price_kind",
@@ -286,8 +316,9 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
     from pipeline.printing import COLUMNS_OF_CHEAPEST, show
 
     job = Job(**settings_of_job)
-    if job.tokens is None and (job.examples is None or job.tokens_per_example is None):
-        raise click.UsageError("give --tokens, or --examples and --tokens-per-example")
+    by_examples = (job.examples, job.tokens_per_example)
+    if (None in by_examples) if job.tokens is None else any(by_examples):
+        raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
     with prices_of(settings.home(), day.date() if day else None) as connection:
         result = rank(connection, job)
         if not result.rows:

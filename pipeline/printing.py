@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import sys
 from datetime import datetime
 from decimal import Decimal
@@ -42,11 +43,17 @@ def show(result: Result, form: Literal["table", "csv", "json"]) -> None:
     """Print a query's result as a table for people, as CSV, or as JSON lines."""
     if form == "json":
         for row in result.dicts():
-            print(json.dumps(row, default=_plain, ensure_ascii=False))
+            finite = {name: _finite(value) for name, value in row.items()}
+            print(json.dumps(finite, default=_plain, ensure_ascii=False))
     elif form == "csv":
         _show_csv(result)
     else:
         _show_table(result)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ One broken source never stops the rest: whatever happens to it is an outcome row
 stay published with their age.
 """
 
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from pipeline.offers.contract import Offer
 from pipeline.offers.money import ExchangeRates
 from pipeline.offers.records import MAX_RATE_AGE_DAYS, Outcome, Records
 from pipeline.reading import Captured, record_source
-from pipeline.settings import Home
+from pipeline.settings import HOME_VARIABLE, Home
 from pipeline.sources import source_config, source_module
 from pipeline.sources.base import SourceChangedError
 from pipeline.sources.config import SourceConfig, configs
@@ -108,6 +109,7 @@ def refresh(
     job cannot begin; what goes wrong in one source is in the report, and so is a failed build.
     """
     chosen = [source_config(name) for name in sources] or list(configs().values())
+    _refuse_home_that_keeps_nothing(home)
     if pages and pages != ARCHIVE and not _is_url(pages):
         chosen = _with_pages(chosen, Path(pages), named=bool(sources))
     day = day or _day_of(pages, chosen)
@@ -121,6 +123,17 @@ def refresh(
         report.outcomes.append(_record(config, day, captured[config.name], records, report))
     _publish(home, records, now or datetime.now(UTC), report, progress)
     return report
+
+
+def _refuse_home_that_keeps_nothing(home: Home) -> None:
+    """Asking providers for answers that then cannot be kept would only burden them."""
+    try:
+        home.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home.root):
+            pass
+    except OSError as error:
+        told = f"nothing can be kept in {home.root} ({error.strerror})"
+        raise RefreshError(f"{told}: set {HOME_VARIABLE} to a folder that can be written") from error
 
 
 def _is_url(pages: str) -> bool:

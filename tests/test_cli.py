@@ -69,18 +69,53 @@ def test_read_converts_a_foreign_price_only_with_a_rate(tmp_path: Path) -> None:
         (("refresh", "--source", "no-such-source"), "no source 'no-such-source'"),
         (("normalize", "no-such-file.csv"), "no-such-file.csv"),
         (("estimate", "no-such-file.csv"), "no-such-file.csv"),
+        (("estimate", "{empty}"), "no columns model and gpu"),
+        (("read", "runpod", "{folder}"), "is a directory"),
+        (("read", "runpod"), "Missing argument"),
+        (("read", "scaleway", str(RUNPOD_PAGE), "--fx", "EUR=-1"), "not like EUR=1.17"),
+        (("read", "scaleway", str(RUNPOD_PAGE), "--fx", "EUR=nan"), "not like EUR=1.17"),
+        (("no-such-command",), "No such command"),
     ],
 )
 def test_a_bad_input_gives_one_clear_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
     (tmp_path / "not.json").write_text("{ this is no JSON")
     (tmp_path / "empty").write_text("")
-    places = {"{not_json}": str(tmp_path / "not.json"), "{empty}": str(tmp_path / "empty")}
+    places = {
+        "{not_json}": str(tmp_path / "not.json"),
+        "{empty}": str(tmp_path / "empty"),
+        "{folder}": str(tmp_path),
+    }
     answer = gpufare(*(places.get(word, word) for word in arguments), home=tmp_path / "home")
     assert answer.returncode != 0
     assert "Traceback" not in answer.stderr
     assert says in answer.stderr
-    told = [line for line in answer.stderr.splitlines() if line.startswith("Error:")]
-    assert len(told) == 1
+    assert answer.stderr.startswith("Error:")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_a_home_that_is_a_file_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+    answer = gpufare("refresh", "--pages", str(PAGES), "--source", "ecb", home=tmp_path / "home")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"Error: nothing can be kept in {tmp_path / 'home'}")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "noise", "folder"])
+def test_a_damaged_published_file_is_named_with_what_to_do(
+    sample_home: Home, tmp_path: Path, damage: str
+) -> None:
+    file = Home(tmp_path).published
+    file.parent.mkdir(parents=True)
+    if damage == "folder":
+        file.mkdir()
+    else:
+        whole = sample_home.published.read_bytes()[:100_000]
+        file.write_bytes(whole if damage == "cut" else whole[::-1])
+    answer = gpufare(*QLORA, home=tmp_path)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"Error: {file} cannot be read: `gpufare refresh` writes it anew")
+    assert len(answer.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -93,6 +128,10 @@ def test_a_bad_input_gives_one_clear_line(tmp_path: Path, arguments: tuple[str, 
         ((*QLORA, "--day", "2020-01-01"), "no prices were captured on 2020-01-01"),
         ((*QLORA, "--max-hours", "0.01"), "no on_demand offer"),
         (QLORA[:5], "--tokens"),
+        ((*QLORA, "--examples", "3", "--tokens-per-example", "5"), "either --tokens, or --examples"),
+        ((*QLORA, "--stack", "no-such-stack"), "'no-such-stack' is not one of 'hf'"),
+        (("sql", ""), "the query is empty"),
+        (("export", "/dev/null/out"), "Not a directory"),
     ],
 )
 def test_a_bad_question_gives_one_clear_line(
@@ -125,6 +164,31 @@ def test_cheapest_as_csv_and_json_holds_every_column(sample_home: Home) -> None:
     assert costs == sorted(costs)
     terms = ("compute_usd", "interruption_usd", "storage_usd", "egress_usd")
     assert float(first["total_usd"]) == pytest.approx(sum(float(first[term]) for term in terms), abs=1e-9)
+
+
+def test_a_reservation_says_what_is_committed_to(sample_home: Home) -> None:
+    asked = (
+        "cheapest",
+        "--model",
+        "llama-2-13b",
+        "--method",
+        "lora",
+        "--tokens",
+        "10B",
+        "--kind",
+        "reserved",
+    )
+    rows = gpufare(*asked, "--format", "json", home=sample_home).stdout.splitlines()
+    first = json.loads(rows[0])
+    what = gpufare(*asked, home=sample_home).stdout.partition("\n\n")[2].splitlines()[0]
+    assert f"for {first['term_days']} days, ${first['commitment_usd']:,.2f} in all" in what
+
+
+def test_json_has_no_infinity(sample_home: Home) -> None:
+    answer = gpufare(
+        "sql", "SELECT 'infinity'::DOUBLE AS a, 'nan'::DOUBLE AS b", "--format", "json", home=sample_home
+    )
+    assert json.loads(answer.stdout, parse_constant=pytest.fail) == {"a": "inf", "b": "nan"}
 
 
 def test_gpus_and_time_are_respected(sample_home: Home) -> None:

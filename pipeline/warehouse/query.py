@@ -15,6 +15,10 @@ class NotPublishedError(GpufareError):
     """There is no published file yet: says where it was looked for and what to run."""
 
 
+class DamagedError(GpufareError):
+    """The published file is not a database that can be read: says where it lies and what to run."""
+
+
 class QueryError(GpufareError):
     """The query is not SQL that the published file can answer; the message is DuckDB's own."""
 
@@ -51,7 +55,7 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
     the caller exports some.
 
     Attached from an in-memory database, so that a process that asks again later gets the newer file.
-    Raises NotPublishedError.
+    Raises NotPublishedError and DamagedError.
     """
     if not published.exists():
         raise NotPublishedError(f"nothing is published at {published} yet: run `gpufare refresh` first")
@@ -61,8 +65,14 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")
         file = str(published).replace("'", "''")
-        connection.execute(f"ATTACH '{file}' AS gpufare (READ_ONLY)")
-        connection.execute("USE gpufare")
+        try:
+            connection.execute(f"ATTACH '{file}' AS gpufare (READ_ONLY)")
+            connection.execute("USE gpufare")
+        except duckdb.Error as error:
+            told = str(error).splitlines()[0]
+            raise DamagedError(
+                f"{published} cannot be read: `gpufare refresh` writes it anew ({told})"
+            ) from error
         if not writes_files:
             connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -73,6 +83,8 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
     """Run one query. Raises QueryError."""
     try:
         answer = connection.execute(query, list(parameters))
+        if answer is None:  # nothing but blanks and comments
+            raise QueryError("the query is empty")
         described = answer.description or []
         rows = answer.fetchall() if described else []
     except duckdb.Error as error:

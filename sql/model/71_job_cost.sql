@@ -145,7 +145,15 @@ SELECT
     CASE WHEN j.epochs <= 0 THEN error('Job ' || j.job || ': epochs must be above 0.') ELSE coalesce(j.epochs, 1) END AS epochs,
     coalesce(j.seq_len, 2048) AS seq_len,
     CASE WHEN coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN coalesce(j.lora_rank, 16) END AS lora_rank,
-    j.micro_batch, j.checkpointing, j.stack,
+    j.micro_batch,
+    CASE
+        WHEN coalesce(j.checkpointing, 'none') IN ('none', 'sac', 'full') THEN j.checkpointing
+        ELSE error('Job ' || j.job || ': checkpointing ' || j.checkpointing || ' is none of none, sac, full.')
+    END AS checkpointing,
+    CASE
+        WHEN coalesce(j.stack, 'hf') IN ('hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic') THEN j.stack
+        ELSE error('Job ' || j.job || ': stack ' || j.stack || ' is none of hf, liger, foak, torchtune, litgpt, compile, te, mosaic.')
+    END AS stack,
     coalesce(j.max_gpus, 8) AS max_gpus,
     coalesce(j.max_hours, 'infinity'::DOUBLE) AS max_hours,
     CASE

@@ -135,6 +135,8 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
             "price_kind on-demand is none of",
         ),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'speed' AS objective", "neither cost nor time"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'axolotl' AS stack", "stack axolotl is none of"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'yes' AS checkpointing", "checkpointing yes is none of"),
     ],
 )
 def test_a_wrong_job_is_refused_by_name(published: duckdb.DuckDBPyConnection, job: str, told: str) -> None:
