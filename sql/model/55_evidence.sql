@@ -3,7 +3,7 @@
 create or replace macro gpu_class(vendor, architecture, segment, form_factor) as
     case when vendor <> 'nvidia' then 'other vendor'
         when architecture like 'Blackwell%' then 'blackwell'
-        when architecture in ('Hopper', 'Ampere GA100') and form_factor like '%SXM%' then 'hopper and a100 sxm'
+        when architecture in ('Hopper', 'Ampere') and form_factor = 'SXM' then 'hopper and a100 sxm'
         when architecture in ('Kepler', 'Maxwell', 'Pascal', 'Volta', 'Turing') then 'before ampere'
         when segment = 'consumer' then 'consumer'
         else 'pcie' end;
@@ -11,7 +11,8 @@ comment on macro gpu_class is 'Class of a GPU, for error bands: cards of a class
 
 create or replace macro evidence_of(needs) as table
 with _runs as (
-    select r.source, case r.method when 'pretrain' then 'full' else r.method end as method, r.gpu, g.architecture, m.params_total::double as params, r.gpu_count, min(r.run_id) as run_id
+    select r.source, case r.method when 'pretrain' then 'full' else r.method end as method, r.gpu, g.architecture,
+        gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) as class, m.params_total::double as params, r.gpu_count, min(r.run_id) as run_id
     from main.measured_runs r
     join main.models m on m.model = r.model
     join main.gpus g on g.gpu_id = r.gpu
@@ -32,7 +33,7 @@ _nearest as (
             'run_id': r.run_id
         }) as best
     from _needs n
-    left join _runs r on r.method = case n.method when 'pretrain' then 'full' else n.method end and r.architecture = n.architecture
+    left join _runs r on r.method = case n.method when 'pretrain' then 'full' else n.method end and r.architecture = n.architecture and r.class = n.class
         -- Constants fitted without a source may not lean on its runs either.
         and n.fit <> 'without ' || r.source
     group by n.fit, n.gpu, n.method, n.params, n.gpu_count, n.class
@@ -42,4 +43,4 @@ select fit, gpu, method, params, gpu_count, class,
     case when best.rank = 0 then best.run_id end as evidence_run
 from _nearest;
 comment on macro table evidence_of is
-    'measured: a published run of the same GPU and method, within 1.25 x the parameters and 2 x the count (named in evidence_run); interpolated: same architecture and method within 3 x the parameters; else extrapolated.';
+    'measured: a published run of the same GPU and method, within 1.25 x the parameters and 2 x the count (named in evidence_run); interpolated: a GPU of the same class and generation, same method, within 3 x the parameters; else extrapolated.';

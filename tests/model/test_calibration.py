@@ -103,6 +103,26 @@ def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
     assert {row[0] for row in classes} <= set(bands.GPU_CLASSES)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "group"),
+    [
+        ("a100-sxm-80gb", "hopper and a100 sxm"),
+        ("h200-sxm-141gb", "hopper and a100 sxm"),
+        ("a100-pcie-80gb", "pcie"),
+        ("l40s", "pcie"),
+        ("rtx-4090", "consumer"),
+        ("rtx-5090", "blackwell"),
+        ("gb300", "blackwell"),
+        ("t4", "before ampere"),
+        ("v100-sxm-32gb", "before ampere"),
+        ("mi300x", "other vendor"),
+    ],
+)
+def test_class_of_a_gpu(model: duckdb.DuckDBPyConnection, gpu: str, group: str) -> None:
+    query = "SELECT gpu_class(vendor, architecture, segment, form_factor) FROM main.gpus WHERE gpu_id = $1"
+    assert model.execute(query, [gpu]).fetchall() == [(group,)]
+
+
 def test_the_catalogue_of_runs_names_known_models_and_gpus(model: duckdb.DuckDBPyConnection) -> None:
     assert (
         model.execute(
