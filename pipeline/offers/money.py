@@ -6,9 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 from pipeline.sources.base import NativeUnit
-
-HOURS_PER_MONTH = Decimal(730)
-"""8,760 hours a year / 12: what providers' own monthly prices are made of (Scaleway's and Azure's are)."""
+from pipeline.sources.units import HOURS_PER_MONTH
 
 HOURS_PER_DAY = 24
 

@@ -16,10 +16,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
+from pipeline.sources.answers import at_least_one, each_answer
 from pipeline.sources.base import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import each_answer
-from pipeline.sources.prices import NoPriceError, price_of
+from pipeline.sources.prices import RowError, price_of
 from pipeline.sources.text import UnreadableError, number
 
 _JSONP = re.compile(rb"\s*(?:/\*.{0,2000}?\*/\s*)?callback\s*\((.*)\)\s*;?\s*", re.DOTALL)
@@ -41,19 +41,22 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     kinds, refused = each_answer(answers, _content)
     yield from refused
     has_small_lists = any(kind == "on_demand" for _, (kind, _) in kinds)
-    rows = 0
-    for answer, (kind, content) in kinds:
-        if kind == "on_demand":
-            found = _read_on_demand(content, answer, config)
-        elif kind == "spot":
-            found = _read_spot(content, answer, config)
-        else:
-            found = _read_bulk(answer, config, reserved_only=has_small_lists)
-        for row in found:
-            rows += 1
-            yield row
-    if not rows:
-        raise SourceChangedError("no GPU instance type in any answer of AWS")
+    rows = (
+        row
+        for answer, (kind, content) in kinds
+        for row in _read_answer(kind, content, answer, config, reserved_only=has_small_lists)
+    )
+    yield from at_least_one(rows, "no GPU instance type in any answer of AWS")
+
+
+def _read_answer(
+    kind: str, content: Any, answer: Answer, config: SourceConfig, *, reserved_only: bool
+) -> Iterator[Listing | Reject]:
+    if kind == "on_demand":
+        return _read_on_demand(content, answer, config)
+    if kind == "spot":
+        return _read_spot(content, answer, config)
+    return _read_bulk(answer, config, reserved_only=reserved_only)
 
 
 def _content(answer: Answer) -> tuple[str, Any]:
@@ -122,10 +125,6 @@ def _listing(
     )
 
 
-def _reject(problem: NoPriceError, what: str, raw: Any, answer: Answer) -> Reject:
-    return Reject(reason=problem.reason, detail=f"{what}: {problem}", raw=raw, answer=answer)
-
-
 # On-demand lists
 
 
@@ -134,34 +133,34 @@ def _read_on_demand(
 ) -> Iterator[Listing | Reject]:
     for name, rows in regions.items():
         if not isinstance(rows, dict):
-            yield Reject(reason="unreadable_row", detail=f"{name} holds no rows", raw=rows, answer=answer)
+            yield Reject("unreadable_row", f"{name} holds no rows", rows, answer)
             continue
         known = [row for row in rows.values() if isinstance(row, dict)]
         if rows and not any("Instance Type" in row and "price" in row for row in known):
             raise SourceChangedError(f"{answer.url}: no row of {name} has an Instance Type and a price")
         for key, row in rows.items():
             if not isinstance(row, dict):
-                yield Reject(reason="unreadable_row", detail=f"no row of {name}", raw=row, answer=answer)
+                yield Reject("unreadable_row", f"no row of {name}", row, answer)
                 continue
             if "Instance Type" in row and not _is_gpu(row["Instance Type"], config):
                 continue
             try:
                 yield _on_demand(row, key, name, answer, config)
-            except NoPriceError as problem:
-                yield _reject(problem, f"{row.get('Instance Type')} in {name}", row, answer)
+            except RowError as problem:
+                yield Reject(problem.reason, f"{row.get('Instance Type')} in {name}: {problem}", row, answer)
 
 
 def _on_demand(
     row: Mapping[str, Any], key: str, region: str, answer: Answer, config: SourceConfig
 ) -> Listing:
     if "Instance Type" not in row or "price" not in row:
-        raise NoPriceError("missing_field", "a row without an instance type or a price")
+        raise RowError("missing_field", "a row without an instance type or a price")
     system = row.get("Operating System") or row.get("plc:OperatingSystem")
     said_around = "/Linux/" in unquote(answer.url) or key.endswith(" Linux")
     if system != "Linux" and not (system is None and said_around):
-        raise NoPriceError("not_linux", f"the operating system is {system!r}")
+        raise RowError("not_linux", f"the operating system is {system!r}")
     if str(row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
-        raise NoPriceError("software_included", f"with {row['Pre Installed S/W']!r}")
+        raise RowError("software_included", f"with {row['Pre Installed S/W']!r}")
     location = str(row.get("Location") or region or _region_of_url(answer))
     return _listing(
         row["Instance Type"],
@@ -206,8 +205,8 @@ def _read_spot(regions: Iterable[Any], answer: Answer, config: SourceConfig) -> 
                 continue
             try:
                 yield _spot(size, name, answer, config)
-            except NoPriceError as problem:
-                yield _reject(problem, f"{size['size']} spot in {name}", size, answer)
+            except RowError as problem:
+                yield Reject(problem.reason, f"{size['size']} spot in {name}: {problem}", size, answer)
 
 
 def _spot_region(region: Any, answer: Answer, config: SourceConfig) -> str:
@@ -233,9 +232,9 @@ def _spot(size: Mapping[str, Any], region: str, answer: Answer, config: SourceCo
     columns = columns if isinstance(columns, list) else []
     linux = [c for c in columns if isinstance(c, dict) and c.get("name") == "linux"]
     if len(linux) != 1 or not isinstance(linux[0].get("prices"), dict):
-        raise NoPriceError("no_linux_price", "no single Linux column")
+        raise RowError("no_linux_price", "no single Linux column")
     if config.currency not in linux[0]["prices"]:
-        raise NoPriceError("no_linux_price", f"the Linux column has no price in {config.currency}")
+        raise RowError("no_linux_price", f"the Linux column has no price in {config.currency}")
     return _listing(
         size["size"], "spot", price_of(linux[0]["prices"][config.currency]), region, answer, config
     )
@@ -261,14 +260,16 @@ def _read_bulk(answer: Answer, config: SourceConfig, reserved_only: bool) -> Ite
         terms = offers.setdefault((row["SKU"], row["OfferTermCode"]), _Terms(row))
         try:
             _add_part(row, terms, config)
-        except NoPriceError as problem:
-            yield _reject(problem, f"{row['Instance Type']} in {row['Region Code']}", row, answer)
+        except RowError as problem:
+            yield Reject(
+                problem.reason, f"{row['Instance Type']} in {row['Region Code']}: {problem}", row, answer
+            )
     for terms in offers.values():
         try:
             yield _bulk_listing(terms, answer, config)
-        except NoPriceError as problem:
+        except RowError as problem:
             what = f"{terms.row['Instance Type']} in {terms.row['Region Code']}"
-            yield _reject(problem, what, terms.row, answer)
+            yield Reject(problem.reason, f"{what}: {problem}", terms.row, answer)
 
 
 def _gpu_csv_rows(answer: Answer, config: SourceConfig) -> Iterator[dict[str, str]]:
@@ -317,19 +318,19 @@ def _add_part(row: Mapping[str, str], terms: _Terms, config: SourceConfig) -> No
     try:
         price = number(row["PricePerUnit"])
     except UnreadableError as error:
-        raise NoPriceError("unreadable_price", str(error)) from error
+        raise RowError("unreadable_price", str(error)) from error
     if row["Unit"] in ("Hrs", "Hours"):
         terms.hourly.append(price)
     elif row["Unit"] == "Quantity":
         terms.upfront.append(price)
     else:
-        raise NoPriceError("unknown_unit", f"a price per {row['Unit']!r}")
+        raise RowError("unknown_unit", f"a price per {row['Unit']!r}")
 
 
 def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listing:
     row = terms.row
     if len(terms.hourly) != 1 or len(terms.upfront) > 1:
-        raise NoPriceError(
+        raise RowError(
             "incomplete_terms",
             f"{len(terms.hourly)} hourly and {len(terms.upfront)} upfront prices for one offer",
         )
@@ -347,7 +348,7 @@ def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listin
         )
     days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower())
     if days is None:
-        raise NoPriceError("unreadable_term", f"a lease of {row['LeaseContractLength']!r}")
+        raise RowError("unreadable_term", f"a lease of {row['LeaseContractLength']!r}")
     # "All Upfront" has an hourly price of 0, "No Upfront" no upfront part.
     total = terms.hourly[0] * days * 24 + sum(terms.upfront)
     unit: NativeUnit = "instance_term" if terms.upfront else "instance_hour"

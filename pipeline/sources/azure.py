@@ -12,7 +12,7 @@ from typing import Any
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
-from pipeline.sources.prices import NoPriceError, price_of
+from pipeline.sources.prices import RowError, price_of
 from pipeline.sources.text import UnreadableError, number
 
 _MANDATORY = (
@@ -49,9 +49,9 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             gpu_items += 1
             try:
                 yield _listing(item, currency, answer, config)
-            except NoPriceError as problem:
+            except RowError as problem:
                 detail = f"{item['armSkuName']} in {item.get('armRegionName')}: {problem}"
-                yield Reject(reason=problem.reason, detail=detail, raw=item, answer=answer)
+                yield Reject(problem.reason, detail, item, answer)
     if not gpu_items:
         raise SourceChangedError("no item of a GPU size in any answer of Azure")
 
@@ -65,7 +65,7 @@ def _currency(answer: Answer, config: SourceConfig) -> str:
 def _listing(item: Mapping[str, Any], currency: str, answer: Answer, config: SourceConfig) -> Listing:
     missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
     if missing:
-        raise NoPriceError("missing_field", f"without {', '.join(missing)}")
+        raise RowError("missing_field", f"without {', '.join(missing)}")
     _refuse_other_products(item)
     term_days = _term_days(item, config)
     region = str(item["armRegionName"])
@@ -91,23 +91,23 @@ def _refuse_other_products(item: Mapping[str, Any]) -> None:
     """Meters that carry the same size but are not a Linux machine that anyone can rent."""
     product, meter = str(item["productName"]), str(item["meterName"])
     if item.get("serviceName") not in (None, "Virtual Machines"):
-        raise NoPriceError("other_service", f"of the service {item['serviceName']!r}")
+        raise RowError("other_service", f"of the service {item['serviceName']!r}")
     if "windows" in product.lower():
-        raise NoPriceError("windows_meter", f"a Windows meter: {product!r}")
+        raise RowError("windows_meter", f"a Windows meter: {product!r}")
     if "cloudservices" in product.replace(" ", "").lower():
-        raise NoPriceError("cloud_services_meter", f"a meter of Cloud Services: {product!r}")
+        raise RowError("cloud_services_meter", f"a meter of Cloud Services: {product!r}")
     if meter.lower().endswith("low priority"):
-        raise NoPriceError("low_priority", f"Low Priority is for Azure Batch only: {meter!r}")
+        raise RowError("low_priority", f"Low Priority is for Azure Batch only: {meter!r}")
     if meter.lower().endswith("expired"):
-        raise NoPriceError("expired_meter", f"an expired meter: {meter!r}")
+        raise RowError("expired_meter", f"an expired meter: {meter!r}")
     if item["type"] == "DevTestConsumption":
-        raise NoPriceError("dev_test", "only for Dev/Test subscriptions")
+        raise RowError("dev_test", "only for Dev/Test subscriptions")
     if item["type"] not in ("Consumption", "Reservation"):
-        raise NoPriceError("unknown_type", f"of type {item['type']!r}")
+        raise RowError("unknown_type", f"of type {item['type']!r}")
     if item["unitOfMeasure"] not in ("1 Hour", "1/Hour"):
-        raise NoPriceError("unknown_unit", f"a price per {item['unitOfMeasure']!r}")
+        raise RowError("unknown_unit", f"a price per {item['unitOfMeasure']!r}")
     if _is_tiered(item):
-        raise NoPriceError("volume_tier", f"only above {item['tierMinimumUnits']} units")
+        raise RowError("volume_tier", f"only above {item['tierMinimumUnits']} units")
 
 
 def _is_tiered(item: Mapping[str, Any]) -> bool:
@@ -126,7 +126,7 @@ def _term_days(item: Mapping[str, Any], config: SourceConfig) -> int | None:
         return None
     days = config.settings["term_days"].get(str(item.get("reservationTerm")))
     if days is None:
-        raise NoPriceError("unreadable_term", f"a reservation for {item.get('reservationTerm')!r}")
+        raise RowError("unreadable_term", f"a reservation for {item.get('reservationTerm')!r}")
     return int(days)
 
 

@@ -1,20 +1,29 @@
 """What every source module is made of.
 
 A source is ``catalog/sources/<name>.yaml`` (facts: addresses, currency, billing, bounds, evidence) and
-``pipeline/sources/<name>.py`` (one function, ``read``). Nothing here or in a source module touches the
+``pipeline/sources/<name>.py`` (how its answers are read). Nothing here or in a source module touches the
 network, the clock or Dagster: bytes come in, listings come out.
 
 A source module defines
 
     def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]
 
-and, only where the yaml's ``requests`` cannot say it,
+and, where the yaml's ``requests`` cannot say what to ask,
 
     def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
-    def next_requests(answer: Answer, config: SourceConfig) -> list[Request]      # paging
+    def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # paging
+
+where an answer holds what must not be stored, what takes it out before the answer is archived
+
+    def redact(body: bytes) -> bytes
+
+and where the yaml says ``kind: exchange_rates``, what is asked instead of ``read``
+
+    def read_rates(answers: Sequence[Answer], config: SourceConfig) -> ExchangeRates
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -71,6 +80,11 @@ class Answer:
         except UnicodeDecodeError as error:
             raise SourceChangedError(f"{self.url}: the answer is not UTF-8 text ({error})") from error
 
+    @property
+    def is_json(self) -> bool:
+        """Whether the body begins like a JSON object or list."""
+        return self.body.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
+
     def json(self) -> Any:
         """The body as JSON, numbers with a point as Decimal. Raises SourceChangedError when it is not."""
         try:
@@ -126,8 +140,24 @@ class Listing:
     effective_from: date | None = None
     flag_reason: str | None = None
 
+    @classmethod
+    def of_one_gpu(
+        cls, label: str, kind: PriceKind, price: Decimal, currency: str, answer: Answer, **more: Any
+    ) -> "Listing":
+        """A price per GPU-hour of machines that are rented one GPU at a time."""
+        return cls(
+            raw_label=label,
+            gpu_count=1,
+            price_kind=kind,
+            native_price=price,
+            native_currency=currency,
+            native_unit="gpu_hour",
+            answer=answer,
+            **more,
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class Reject:
     """A row that was left out: ``reason`` is a short code in snake_case, ``detail`` a sentence for people,
     ``raw`` the row as the source has it (bounded when it is written)."""

@@ -132,4 +132,4 @@ def _price(tail: str, config: SourceConfig) -> tuple[Decimal, str]:
 
 def _reject(reason: str, detail: str, row: Row, answer: Answer) -> Reject:
     raw = f"{row.label} {row.vram_gib} GiB VRAM {row.rest[:200]}"
-    return Reject(reason=reason, detail=detail, raw=raw, answer=answer)
+    return Reject(reason, detail, raw, answer)

@@ -15,7 +15,7 @@ from bs4 import Tag
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.html import column, columns, page, text_of
-from pipeline.sources.prices import NoPriceError, holds_price, price_in_cell
+from pipeline.sources.prices import RowError, holds_price, price_in_cell
 from pipeline.sources.text import UnreadableError, is_not_offered, number, whole_number
 
 _COUNT = r"^(?:gpu count|(?:number|#) of gpus|gpus$)"
@@ -117,20 +117,20 @@ def _read_table(
         cells = _direct_cells(row)
         if len(cells) != where.width:
             detail = f"a row of {region} has {len(cells)} cells under {where.width} headers"
-            yield Reject(reason="unexpected_cells", detail=detail, raw=text_of(row), answer=answer)
+            yield Reject("unexpected_cells", detail, text_of(row), answer)
             continue
         for at in where.unknown:
             if holds_price(text_of(cells[at])):
                 detail = f"{text_of(cells[where.name])}: a price in a column that is not known"
                 raw = [text_of(cell) for cell in cells]
-                yield Reject(reason="unknown_price_kind", detail=detail, raw=raw, answer=answer)
+                yield Reject("unknown_price_kind", detail, raw, answer)
         for kind in where.prices:
             try:
                 yield _listing(row, cells, kind, where, region, answer, config)
-            except NoPriceError as problem:
+            except RowError as problem:
                 raw = [text_of(cell) for cell in cells]
                 detail = f"{raw[where.name]} in {region}, {kind}: {problem}"
-                yield Reject(reason=problem.reason, detail=detail, raw=raw, answer=answer)
+                yield Reject(problem.reason, detail, raw, answer)
 
 
 def _region(table: Tag) -> str | None:
@@ -153,9 +153,9 @@ def _listing(
     try:
         count = whole_number(text_of(cells[where.count]))
     except UnreadableError as error:
-        raise NoPriceError("unreadable_count", f"GPU count {error}") from error
+        raise RowError("unreadable_count", f"GPU count {error}") from error
     if count < 1:
-        raise NoPriceError("unreadable_count", f"GPU count {count}")
+        raise RowError("unreadable_count", f"GPU count {count}")
 
     def quantity(at: int | None) -> Decimal | None:
         try:
@@ -188,5 +188,5 @@ def _price(cell: Tag, row: Tag, kind: PriceKind) -> tuple[Decimal, str]:
     for copy in row.select(_MOBILE_COPY[kind]):
         said = text_of(copy)
         if is_not_offered(said) or price_in_cell(said) != priced:
-            raise NoPriceError("contradictory_price", f"{text!r} in the table, {said!r} in its mobile copy")
+            raise RowError("contradictory_price", f"{text!r} in the table, {said!r} in its mobile copy")
     return priced

@@ -13,8 +13,9 @@ from bs4 import Tag
 from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import NoPriceError, holds_price, price_in_cell
+from pipeline.sources.prices import RowError, holds_price, price_in_cell
 from pipeline.sources.text import HOURLY
+from pipeline.sources.units import term_days
 
 SECTION = r"^GPU instances? pricing$"
 HEADINGS = ("h1", "h2", "h3")
@@ -23,8 +24,6 @@ KIND_HEADERS: tuple[tuple[str, PriceKind], ...] = (
     (r"reserv|commit", "reserved"),
     (r"on[ -]demand", "on_demand"),
 )
-TERM = re.compile(r"(\d{1,3})[ -]?(day|week|month|year)", re.IGNORECASE)
-TERM_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +79,10 @@ def _price_columns(section: list[Tag], answer: Answer, config: SourceConfig) -> 
     model_at = html.column(headers, r"^(?:GPU|model|GPU model|instance|name)$", answer)
     if model_at != 0:
         raise SourceChangedError(f"{answer.url}: the GPU model is not the first column of {headers}")
-    found = [_PriceColumn(_kind(header), _term_days(header), units) for header in headers[1:]]
+    found = [_PriceColumn(_kind(header), term_days(header), units) for header in headers[1:]]
     if [price.kind for price in found].count("on_demand") != 1:
         raise SourceChangedError(f"{answer.url}: expected one on-demand column in {headers}")
     return found
-
-
-def _term_days(header: str) -> int | None:
-    found = TERM.search(header)
-    return int(found[1]) * TERM_DAYS[found[2].lower()] if found else None
 
 
 def _kind(header: str) -> PriceKind | None:
@@ -104,10 +98,10 @@ def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[List
     raw = {"label": label, "cells": cells}
     if len(cells) != len(columns):
         yield Reject(
-            reason="unexpected_cells",
-            detail=f"{label!r} has {len(cells)} price cells under {len(columns)} price columns",
-            raw=raw,
-            answer=answer,
+            "unexpected_cells",
+            f"{label!r} has {len(cells)} price cells under {len(columns)} price columns",
+            raw,
+            answer,
         )
         return
     for column, cell in zip(columns, cells, strict=True):
@@ -115,12 +109,12 @@ def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[List
         if kind is None:
             if holds_price(cell):
                 detail = f"{label}: {cell!r} stands in a column that is not known"
-                yield Reject(reason="unknown_price_kind", detail=detail, raw=raw, answer=answer)
+                yield Reject("unknown_price_kind", detail, raw, answer)
             continue
         try:
             price, currency = price_in_cell(cell, column.units)
-        except NoPriceError as none:
-            yield Reject(reason=none.reason, detail=f"{label} {kind}: {none}", raw=raw, answer=answer)
+        except RowError as error:
+            yield Reject(error.reason, f"{label} {kind}: {error}", raw, answer)
             continue
         yield Listing(
             raw_label=label,

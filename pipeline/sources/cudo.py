@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.answers import at_least_one
+from pipeline.sources.base import Answer, Listing, Reject
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
-from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.prices import RowError, any_left, price_of
 from pipeline.sources.text import UnreadableError, number, whole_number
-
-GB_PER_GIB = Decimal("1.073741824")
+from pipeline.sources.units import GB_PER_GIB, HOURS_PER_MONTH
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -19,14 +19,13 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     Machine types without a GPU are not ours and are passed over. Raises SourceChangedError without any GPU.
     """
-    machines = 0
-    for answer in answers:
-        for machine in items_of(answer, "machineTypes"):
-            if machine.get("gpuModel") or machine.get("gpuModelId"):
-                machines += 1
-                yield _read_machine(machine, answer, config)
-    if not machines:
-        raise SourceChangedError(f"{config.name}: no machine type with a GPU")
+    rows = (
+        _read_machine(machine, answer, config)
+        for answer in answers
+        for machine in items_of(answer, "machineTypes")
+        if machine.get("gpuModel") or machine.get("gpuModelId")
+    )
+    return at_least_one(rows, f"{config.name}: no machine type with a GPU")
 
 
 def _read_machine(machine: dict[str, Any], answer: Answer, config: SourceConfig) -> Listing | Reject:
@@ -37,14 +36,14 @@ def _read_machine(machine: dict[str, Any], answer: Answer, config: SourceConfig)
         memory_gib = _part_price(machine, "memoryGibPriceHr")
         vcpus = max(1, whole_number(machine.get("minVcpuPerGpu")))
         ram_gib = _least_memory_gib(vcpus, machine)
-    except NoPriceError as error:
-        return Reject(reason=error.reason, detail=f"{name}: {error}", raw=machine, answer=answer)
+    except RowError as error:
+        return Reject(error.reason, f"{name}: {error}", machine, answer)
     except UnreadableError as error:
         detail = f"{name}: the smallest machine is not clear ({error})"
-        return Reject(reason="missing_field", detail=detail, raw=machine, answer=answer)
+        return Reject("missing_field", detail, machine, answer)
     if not machine.get("gpuModel"):
         detail = f"{name} names no GPU model"
-        return Reject(reason="missing_field", detail=detail, raw=machine, answer=answer)
+        return Reject("missing_field", detail, machine, answer)
     return Listing(
         raw_label=str(machine["gpuModel"]),
         instance_type=machine.get("machineType"),
@@ -55,7 +54,7 @@ def _read_machine(machine: dict[str, Any], answer: Answer, config: SourceConfig)
         native_unit="gpu_hour",
         answer=answer,
         region=machine.get("dataCenterId"),
-        available=_available(machine),
+        available=any_left(machine.get("totalGpuFree", machine.get("maxGpuFree"))),
         vcpus=vcpus,
         ram_gib=ram_gib,
         storage_usd_per_gb_month=_storage_usd_per_gb_month(machine, config),
@@ -63,12 +62,12 @@ def _read_machine(machine: dict[str, Any], answer: Answer, config: SourceConfig)
 
 
 def _part_price(machine: dict[str, Any], part: str) -> Decimal:
-    """The price of a part, written ``{"value": "0.0025"}``. Raises NoPriceError naming the part."""
+    """The price of a part, written ``{"value": "0.0025"}``. Raises RowError naming the part."""
     held = machine.get(part)
     try:
         return price_of(held.get("value") if isinstance(held, dict) else held)
-    except NoPriceError as error:
-        raise NoPriceError(error.reason, f"{part}: {error}") from error
+    except RowError as error:
+        raise RowError(error.reason, f"{part}: {error}") from error
 
 
 def _least_memory_gib(vcpus: int, machine: dict[str, Any]) -> int:
@@ -82,15 +81,10 @@ def _least_memory_gib(vcpus: int, machine: dict[str, Any]) -> int:
     return max(1, math.ceil(vcpus / bound))
 
 
-def _available(machine: dict[str, Any]) -> bool | None:
-    free = optional_number(machine.get("totalGpuFree", machine.get("maxGpuFree")))
-    return None if free is None else free > 0
-
-
 def _storage_usd_per_gb_month(machine: dict[str, Any], config: SourceConfig) -> Decimal | None:
     try:
         per_gib_hour = _part_price(machine, "minStorageGibPriceHr")
-    except NoPriceError:
+    except RowError:
         return None
-    per_gib_month = per_gib_hour * Decimal(config.settings["hours_per_month"])
+    per_gib_month = per_gib_hour * HOURS_PER_MONTH
     return round(per_gib_month / GB_PER_GIB, 6)

@@ -7,18 +7,19 @@ from typing import Any
 
 from bs4 import Tag
 
+from pipeline.sources.answers import at_least_one
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of, object_in, objects_in
 from pipeline.sources.html import Table, column, columns, is_hidden, page, table, text_of
-from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell, price_of
+from pipeline.sources.prices import RowError, optional_number, price_in_cell, price_of
 from pipeline.sources.text import UnreadableError, whole_number
+from pipeline.sources.units import gb_from_gib, gib_from_mib
 
 _GPU_COUNT = re.compile(r"\((\d{1,2})x\)", re.IGNORECASE)
 _OTHER_COUNT = re.compile(r"\b\d{1,2} ?x\b|\bx ?\d{1,2}\b|\b\d{1,2} gpus?\b", re.IGNORECASE)
 _KINDS: dict[str, PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
 _PER_DROPLET_HOUR = frozenset({"h", "hr", "hour", "droplet/hour", "droplet/hr"})
-GB_PER_GIB = 1.073741824
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -27,14 +28,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     CPU sizes and tables without a GPU column are not ours and are passed over. Raises SourceChangedError
     when a page has no section for on-demand prices or nothing at all can be read.
     """
-    rows = 0
-    for answer in answers:
-        is_json = answer.text().lstrip().startswith(("{", "["))
-        for row in _read_sizes(answer) if is_json else _read_page(answer, config):
-            rows += 1
-            yield row
-    if not rows:
-        raise SourceChangedError(f"{config.name}: no GPU droplet in any answer")
+    rows = (row for answer in answers for row in _read_answer(answer, config))
+    return at_least_one(rows, f"{config.name}: no GPU droplet in any answer")
+
+
+def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    return _read_sizes(answer) if answer.is_json else _read_page(answer, config)
 
 
 def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -80,15 +79,9 @@ def _read_table(
 ) -> Iterator[Listing | Reject]:
     gpu_at = column(grid.headers, config.settings["headers"]["gpu"], answer)
     price_at = column(grid.headers, config.settings["headers"]["price"], answer)
-    for row in grid.rows:
-        raw = [text_of(cell) for cell in row]
-        if len(row) != len(grid.headers):
-            yield Reject(
-                reason="unreadable_row",
-                detail=f"{len(row)} cells under {grid.headers}",
-                raw=raw,
-                answer=answer,
-            )
+    for raw in grid.rows_under_headers(answer):
+        if isinstance(raw, Reject):
+            yield raw
             continue
         is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
         units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR
@@ -107,15 +100,15 @@ def _read_row(
     """One row. A price per GPU, or without "per hour" in cell or header, is not what this table holds."""
     try:
         price, currency = price_in_cell(cell, units)
-    except NoPriceError as error:
-        return Reject(reason=error.reason, detail=f"{label}: {error}", raw=raw, answer=answer)
+    except RowError as error:
+        return Reject(error.reason, f"{label}: {error}", raw, answer)
     if section not in _KINDS:
         detail = f"{label}: a price under {heading!r}, whose terms are not known"
-        return Reject(reason="unknown_terms", detail=detail, raw=raw, answer=answer)
+        return Reject("unknown_terms", detail, raw, answer)
     gpu_count = _gpu_count(label)
     if gpu_count is None:
         detail = f"{label!r} does not say clearly how many GPUs it has"
-        return Reject(reason="unreadable_count", detail=detail, raw=raw, answer=answer)
+        return Reject("unreadable_count", detail, raw, answer)
     return Listing(
         raw_label=label,
         gpu_count=gpu_count,
@@ -150,12 +143,12 @@ def _read_size(size: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
         label, slug = str(gpu["model"]), str(size["slug"])
         if gpu_count < 1:
             raise UnreadableError(f"{gpu_count} GPUs")
-    except NoPriceError as error:
-        yield Reject(reason=error.reason, detail=f"{size.get('slug')}: {error}", raw=size, answer=answer)
+    except RowError as error:
+        yield Reject(error.reason, f"{size.get('slug')}: {error}", size, answer)
         return
     except (KeyError, UnreadableError) as error:
         detail = f"{size.get('slug')}: no readable GPU count, model or slug ({error})"
-        yield Reject(reason="missing_field", detail=detail, raw=size, answer=answer)
+        yield Reject("missing_field", detail, size, answer)
         return
     regions = size.get("regions")
     for region in (isinstance(regions, list) and regions) or [None]:
@@ -172,7 +165,7 @@ def _read_size(size: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
             region=region,
             available=_available(size),
             vcpus=optional_number(size.get("vcpus")),
-            ram_gib=_ram_gib(size),
+            ram_gib=gib_from_mib(size.get("memory")),
             local_disk_gb=_disk_gb(size),
         )
 
@@ -190,15 +183,10 @@ def _total_vram(gpu: dict[str, Any]) -> dict[str, str | float]:
     return {} if amount is None else {"vram_total_gb": amount}
 
 
-def _ram_gib(size: dict[str, Any]) -> float | None:
-    mebibytes = optional_number(size.get("memory"))
-    return None if mebibytes is None else mebibytes / 1024
-
-
 def _disk_gb(size: dict[str, Any]) -> float | None:
     """Boot and scratch disks together."""
     amounts = [
         optional_number(object_in(disk, "size").get("amount")) for disk in objects_in(size, "disk_info")
     ]
     known = [amount for amount in amounts if amount is not None]
-    return round(sum(known) * GB_PER_GIB, 1) if known else None
+    return round(gb_from_gib(sum(known)), 1) if known else None

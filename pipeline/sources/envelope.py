@@ -1,11 +1,9 @@
 """JSON answers that carry a list of objects, in their envelope or bare, and the objects inside those."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from pipeline.sources.base import Answer, Reject, SourceChangedError
-
-T = TypeVar("T")
+from pipeline.sources.base import Answer, SourceChangedError
 
 
 def items_of(answer: Answer, *names: str) -> list[dict[str, Any]]:
@@ -23,28 +21,6 @@ def items_of(answer: Answer, *names: str) -> list[dict[str, Any]]:
     if body and not objects:
         raise SourceChangedError(f"{answer.url}: the list under {' or '.join(names)} is not one of objects")
     return objects
-
-
-def each_answer(
-    answers: Sequence[Answer], read: Callable[[Answer], T]
-) -> tuple[list[tuple[Answer, T]], list[Reject]]:
-    """What ``read`` makes of answers to independent questions, such as one per region.
-
-    One that it refuses is a reject beside the others. Raises SourceChangedError when it refuses all.
-    """
-    known: list[tuple[Answer, T]] = []
-    refused: list[Reject] = []
-    problem: SourceChangedError | None = None
-    for answer in answers:
-        try:
-            known.append((answer, read(answer)))
-        except SourceChangedError as error:
-            problem = problem or error
-            raw = answer.body[:200].decode(errors="replace")
-            refused.append(Reject(reason="unreadable_answer", detail=str(error), raw=raw, answer=answer))
-    if problem is not None and not known:
-        raise problem
-    return known, refused
 
 
 def object_in(item: Mapping[str, Any], name: str) -> dict[str, Any]:

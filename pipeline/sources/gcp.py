@@ -15,12 +15,9 @@ from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of, object_in
 from pipeline.sources.html import Table, column, columns, page, table, text_of
 from pipeline.sources.text import UnreadableError, is_not_offered, money, number, squeeze
+from pipeline.sources.units import HOURS_PER_MONTH, gb_from_gib
 
 DAYS_PER_YEAR = 365
-HOURS_PER_MONTH = 730
-"""What Google divides a month's storage price by."""
-
-GB_PER_GIB = 1.073741824
 
 DWS_COLUMN = r"\bDWS\b|flex-start|calendar mode"
 KIND_BY_USAGE: Mapping[str, PriceKind] = {"OnDemand": "on_demand", "Preemptible": "spot"}
@@ -39,7 +36,7 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
 
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     """The next page of the billing catalogue."""
-    body = answer.json() if _is_json(answer) else None
+    body = answer.json() if answer.is_json else None
     token = body.get("nextPageToken") if isinstance(body, dict) else None
     return [_catalog_request(config, str(token))] if token else []
 
@@ -51,12 +48,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     """
     on_page: set[tuple[str, PriceKind]] = set()
     for answer in answers:
-        if not _is_json(answer):
+        if not answer.is_json:
             for row in _read_page(answer):
                 if isinstance(row, Listing):
                     on_page.add((row.raw_label, row.price_kind))
                 yield row
-    catalog = [answer for answer in answers if _is_json(answer)]
+    catalog = [answer for answer in answers if answer.is_json]
     if catalog:
         for row in _read_catalog(catalog, config):
             here = isinstance(row, Listing) and row.region == config.attributes.region
@@ -106,7 +103,7 @@ def _read_table(found: Table, answer: Answer) -> Iterator[Listing | Reject]:
         if _is_section(cells, texts, gpu_at):
             continue
         if len(texts) != len(found.headers):
-            yield _reject(
+            yield Reject(
                 "columns_missing", f"{len(texts)} cells under {len(found.headers)} headers", texts, answer
             )
             continue
@@ -114,7 +111,7 @@ def _read_table(found: Table, answer: Answer) -> Iterator[Listing | Reject]:
         for at in dws:
             if not is_not_offered(texts[at]):
                 detail = f"{texts[machine_at]}: {found.headers[at]} is neither on-demand nor a term"
-                yield _reject("dws_price", detail, texts, answer)
+                yield Reject("dws_price", detail, texts, answer)
 
 
 def _is_section(cells: list[Tag], texts: list[str], gpu_at: int) -> bool:
@@ -146,20 +143,20 @@ def _read_machine(
     try:
         parts = _components(components)
     except UnreadableError as error:
-        yield _reject("unreadable", f"{machine}: {error}", texts, answer)
+        yield Reject("unreadable", f"{machine}: {error}", texts, answer)
         return
     for price in prices:
         cell = texts[price.at]
         if is_not_offered(cell):
-            yield _reject("not_offered", f"{machine} has no {price.kind} price ({cell!r})", texts, answer)
+            yield Reject("not_offered", f"{machine} has no {price.kind} price ({cell!r})", texts, answer)
             continue
         try:
             amount = money(cell)
         except UnreadableError as error:
-            yield _reject("unreadable_price", f"{machine}, {price.kind}: {error}", texts, answer)
+            yield Reject("unreadable_price", f"{machine}, {price.kind}: {error}", texts, answer)
             continue
         if amount <= 0:
-            yield _reject("zero_price", f"{machine}, {price.kind}: {cell!r}", texts, answer)
+            yield Reject("zero_price", f"{machine}, {price.kind}: {cell!r}", texts, answer)
             continue
         yield Listing(
             raw_label=machine,
@@ -176,7 +173,7 @@ def _read_machine(
             context={"gpu_name": gpu},
             vcpus=parts.get("vcpus"),
             ram_gib=parts.get("memory"),
-            local_disk_gb=parts["ssd"] * GB_PER_GIB if "ssd" in parts else None,
+            local_disk_gb=gb_from_gib(parts["ssd"]) if "ssd" in parts else None,
         )
 
 
@@ -265,7 +262,7 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
                 try:
                     rate = Rate(_unit_price(sku), sku, answer)
                 except UnreadableError as error:
-                    yield _reject("unreadable_price", f"{sku.get('description')}: {error}", sku, answer)
+                    yield Reject("unreadable_price", f"{sku.get('description')}: {error}", sku, answer)
                     continue
                 regions = sku.get("serviceRegions")
                 for region in regions if isinstance(regions, list) else []:
@@ -281,8 +278,8 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
 def _unused_gpu(sku: dict[str, Any], usage: str, answer: Answer) -> Reject:
     description = str(sku.get("description", ""))
     if usage not in KIND_BY_USAGE or re.search("DWS|Commitment|Reserved|Calendar|Sole Tenancy", description):
-        return _reject("other_charging_model", f"{description}: not on-demand, not spot", sku, answer)
-    return _reject("component_only", f"{description}: a GPU without its machine has no price", sku, answer)
+        return Reject("other_charging_model", f"{description}: not on-demand, not spot", sku, answer)
+    return Reject("component_only", f"{description}: a GPU without its machine has no price", sku, answer)
 
 
 def _machines(
@@ -297,7 +294,7 @@ def _machines(
         core, ram = rates.get(family.core, usage, region), rates.get(family.ram, usage, region)
         if (part, usage, region) in rates.contradicted or not (family.whole or (core and ram)):
             detail = f"{name} in {region}, {usage}: the catalogue does not price every part of it once"
-            yield _reject("component_only", detail, gpu.sku, gpu.answer)
+            yield Reject("component_only", detail, gpu.sku, gpu.answer)
             continue
         total = gpus * gpu.usd
         flag = None
@@ -321,7 +318,7 @@ def _machines(
             region=region,
             vcpus=vcpus,
             ram_gib=ram_gib,
-            local_disk_gb=local_ssd_gib * GB_PER_GIB or None,
+            local_disk_gb=gb_from_gib(local_ssd_gib) or None,
             flag_reason=flag,
         )
 
@@ -352,11 +349,3 @@ def _catalog_request(config: SourceConfig, page_token: str | None) -> Request:
     )
     headers = {"X-Goog-Api-Key": f"${{{config.key_variables[0]}}}"}
     return Request(f"{config.settings['catalog_url']}?{urlencode(query)}", headers=headers)
-
-
-def _is_json(answer: Answer) -> bool:
-    return answer.body.lstrip()[:1] in (b"{", b"[")
-
-
-def _reject(reason: str, detail: str, raw: Any, answer: Answer) -> Reject:
-    return Reject(reason=reason, detail=detail, raw=raw, answer=answer)

@@ -1,13 +1,16 @@
 """Strict reading of price pages: exactly-one selectors and tables whose columns are found by header text."""
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
-from pipeline.sources.base import Answer, SourceChangedError
+from pipeline.sources.base import Answer, Reject, SourceChangedError
 from pipeline.sources.text import squeeze
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
@@ -26,6 +29,18 @@ def page(answer: Answer) -> BeautifulSoup:
     if "<" in text and not text.endswith(">"):
         raise SourceChangedError(f"{answer.url}: the page breaks off: it ends in {text[-40:]!r}")
     return BeautifulSoup(text, "lxml")
+
+
+def json_ld(soup: BeautifulSoup, answer: Answer) -> list[Any]:
+    """What each JSON-LD script of a page holds, numbers with a point as Decimal.
+
+    Raises SourceChangedError for one that is not JSON.
+    """
+    scripts = soup.find_all("script", type="application/ld+json")
+    try:
+        return [json.loads(script.get_text(), parse_float=Decimal) for script in scripts]
+    except ValueError as error:
+        raise SourceChangedError(f"{answer.url}: the page's JSON-LD cannot be read ({error})") from error
 
 
 def text_of(tag: Tag) -> str:
@@ -79,6 +94,24 @@ class Table:
 
     headers: list[str]
     rows: list[list[Tag]]
+
+    def texts(self) -> list[list[str]]:
+        """The text of every cell, row by row."""
+        return [[text_of(cell) for cell in row] for row in self.rows]
+
+    def rows_under_headers(self, answer: Answer) -> Iterator[list[str] | Reject]:
+        """The texts of the rows; a row with more or fewer cells than headers is a reject."""
+        for texts in self.texts():
+            if len(texts) == len(self.headers):
+                yield texts
+            else:
+                detail = f"{len(texts)} cells under {self.headers}"
+                yield Reject("unreadable_row", detail, texts, answer)
+
+    def cell(self, texts: list[str], pattern: str) -> str | None:
+        """A row's text in the one column whose header matches; None where none or several do."""
+        found = columns(self.headers, pattern)
+        return texts[found[0]] if len(found) == 1 else None
 
 
 def table(tag: Tag) -> Table:

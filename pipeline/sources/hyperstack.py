@@ -14,7 +14,7 @@ from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
-from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell, price_of
+from pipeline.sources.prices import RowError, optional_number, price_in_cell, price_of
 
 GPU_HEADER = r"^GPUs?(?: model| type| name)?$"
 PRICE_HEADER = r"pric(?:e|ing)|per hour|starting from|^spot\b|on[ -]demand"
@@ -32,7 +32,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     A reservation is priced "starting from", without its term: it is flagged and so not ranked.
     """
     for answer in answers:
-        if answer.text().lstrip().startswith(("[", "{")):
+        if answer.is_json:
             yield from _pricebook(answer, config)
         else:
             yield from _page(answer, config)
@@ -83,16 +83,16 @@ def _card(card: Tag, answer: Answer, config: SourceConfig) -> Iterator[Listing |
             continue  # the page's last row is sometimes an empty frame
         if len(cells) != len(headers):
             detail = f"{len(cells)} cells under {len(headers)} headings"
-            yield Reject(reason="unexpected_cells", detail=detail, raw=raw, answer=answer)
+            yield Reject("unexpected_cells", detail, raw, answer)
             continue
         if kind is None:
             detail = f"the card {_title(card)!r} does not say what kind of price it lists"
-            yield Reject(reason="unknown_price_kind", detail=detail, raw=raw, answer=answer)
+            yield Reject("unknown_price_kind", detail, raw, answer)
             continue
         try:
             price, currency = price_in_cell(cells[price_at])
-        except NoPriceError as none:
-            yield Reject(reason=none.reason, detail=f"{cells[gpu_at]} {kind}: {none}", raw=raw, answer=answer)
+        except RowError as error:
+            yield Reject(error.reason, f"{cells[gpu_at]} {kind}: {error}", raw, answer)
             continue
         vram_gb = optional_number(cells[vram_at[0]]) if vram_at else None
         yield Listing(
@@ -122,8 +122,8 @@ def _pricebook(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
         name = item["name"]
         try:
             price = price_of(_list_price(item, answer))
-        except NoPriceError as none:
-            yield Reject(reason=none.reason, detail=f"{name}: {none}", raw=item, answer=answer)
+        except RowError as error:
+            yield Reject(error.reason, f"{name}: {error}", item, answer)
             continue
         yield Listing(
             raw_label=name.removesuffix(SPOT_SUFFIX),

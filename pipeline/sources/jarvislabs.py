@@ -8,12 +8,13 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.sources.answers import at_least_one
+from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request
 from pipeline.sources.cards import cards
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
-from pipeline.sources.html import Table, column, columns, is_hidden, page, table, text_of
-from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell, price_of
+from pipeline.sources.html import Table, column, columns, is_hidden, page, table
+from pipeline.sources.prices import RowError, any_left, optional_number, price_in_cell, price_of
 from pipeline.sources.text import UnreadableError, number
 
 _PRICE = re.compile(
@@ -36,40 +37,23 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     CPU machines and storage are not ours and are passed over. Raises SourceChangedError when no GPU is found.
     """
-    rows = 0
-    for answer in answers:
-        is_json = answer.text().lstrip().startswith(("{", "["))
-        for row in _read_server_meta(answer) if is_json else _read_page(answer, config):
-            rows += 1
-            yield row
-    if not rows:
-        raise SourceChangedError(f"{config.name}: no GPU in a table, a card or server_meta")
+    rows = (row for answer in answers for row in _read_answer(answer, config))
+    return at_least_one(rows, f"{config.name}: no GPU in a table, a card or server_meta")
 
 
-def _listing(
-    label: str, kind: PriceKind, price: Decimal, currency: str, answer: Answer, **more: Any
-) -> Listing:
-    return Listing(
-        raw_label=label,
-        gpu_count=1,
-        price_kind=kind,
-        native_price=price,
-        native_currency=currency,
-        native_unit="gpu_hour",
-        answer=answer,
-        **more,
-    )
+def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    return _read_server_meta(answer) if answer.is_json else _read_page(answer, config)
 
 
 def _read_server_meta(answer: Answer) -> Iterator[Listing | Reject]:
     for gpu in items_of(answer, "server_meta"):
         if not gpu.get("gpu_type"):
             detail = "a machine without gpu_type"
-            yield Reject(reason="missing_field", detail=detail, raw=gpu, answer=answer)
+            yield Reject("missing_field", detail, gpu, answer)
             continue
         yield _read_gpu(gpu, "on_demand", "price_per_hour", _free(gpu), answer)
         if "spot_price" in gpu:
-            yield _read_gpu(gpu, "spot", "spot_price", _some(gpu.get("spot_num_free_devices")), answer)
+            yield _read_gpu(gpu, "spot", "spot_price", any_left(gpu.get("spot_num_free_devices")), answer)
 
 
 def _read_gpu(
@@ -78,10 +62,10 @@ def _read_gpu(
     label = str(gpu["gpu_type"])
     try:
         price = price_of(gpu.get(field))
-    except NoPriceError as error:
+    except RowError as error:
         detail = f"{label} in {gpu.get('region')}, {kind}: {error}"
-        return Reject(reason=error.reason, detail=detail, raw=gpu, answer=answer)
-    return _listing(
+        return Reject(error.reason, detail, gpu, answer)
+    return Listing.of_one_gpu(
         label,
         kind,
         price,
@@ -96,12 +80,7 @@ def _read_gpu(
 
 
 def _free(gpu: dict[str, Any]) -> bool | None:
-    return _some(gpu.get("effective_num_free_devices", gpu.get("num_free_devices")))
-
-
-def _some(count: Any) -> bool | None:
-    amount = optional_number(count)
-    return None if amount is None else amount > 0
+    return any_left(gpu.get("effective_num_free_devices", gpu.get("num_free_devices")))
 
 
 def _vram(said: Any) -> dict[str, str | float | Decimal]:
@@ -129,26 +108,19 @@ def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[L
     patterns = config.settings["headers"]
     gpu_at = column(grid.headers, patterns["gpu"], answer)
     prices_at = columns(grid.headers, patterns["price"])
-    for cells in grid.rows:
-        raw = [text_of(cell) for cell in cells]
-        if len(raw) != len(grid.headers):
-            detail = f"{len(raw)} cells under {grid.headers}"
-            yield Reject(reason="unreadable_row", detail=detail, raw=raw, answer=answer)
+    for raw in grid.rows_under_headers(answer):
+        if isinstance(raw, Reject):
+            yield raw
             continue
         facts = {
-            "context": _vram(_cell(raw, grid, patterns["vram"])),
-            "ram_gib": _gigabytes(_cell(raw, grid, patterns["ram"])),
-            "vcpus": optional_number(_cell(raw, grid, patterns["vcpus"])),
+            "context": _vram(grid.cell(raw, patterns["vram"])),
+            "ram_gib": _gigabytes(grid.cell(raw, patterns["ram"])),
+            "vcpus": optional_number(grid.cell(raw, patterns["vcpus"])),
         }
         for at in prices_at:
             yield _read_price(
                 raw[gpu_at], grid.headers[at], _with_sign(raw[at], grid.headers[at]), facts, answer, config
             )
-
-
-def _cell(raw: list[str], grid: Table, pattern: str) -> str | None:
-    found = columns(grid.headers, pattern)
-    return raw[found[0]] if len(found) == 1 else None
 
 
 def _gigabytes(text: str | None) -> float | None:
@@ -168,14 +140,14 @@ def _read_price(
     raw = {"label": label, "term": term, "price": cell}
     if any(word in term.casefold() for word in config.settings["other_terms"]):
         detail = f"{label}: a price under {term!r}"
-        return Reject(reason="unknown_terms", detail=detail, raw=raw, answer=answer)
+        return Reject("unknown_terms", detail, raw, answer)
     try:
         price, currency = price_in_cell(cell)
-    except NoPriceError as error:
+    except RowError as error:
         detail = f"{label}, {term or 'price'}: {error}"
-        return Reject(reason=error.reason, detail=detail, raw=raw, answer=answer)
+        return Reject(error.reason, detail, raw, answer)
     kind: PriceKind = "spot" if re.search(r"\bspot\b", term, re.IGNORECASE) else "on_demand"
-    return _listing(label, kind, price, currency, answer, **facts)
+    return Listing.of_one_gpu(label, kind, price, currency, answer, **facts)
 
 
 @cache
@@ -198,7 +170,7 @@ def _read_card(
     label = text[: found.start()].strip() if found else ""
     if found is None or not label or len(label) > 60 or _PRICE.search(label):
         detail = f"not a GPU's name, its memory and its price: {text[:80]!r}"
-        yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+        yield Reject("unreadable_card", detail, text, answer)
         return
     rest = text[found.end() :]
     prices = list(_PRICE.finditer(rest))
@@ -214,6 +186,6 @@ def _read_card(
         yield _read_price(label, "", rest or "-", facts, answer, config)
     elif len(kinds) != len(set(kinds)):
         detail = f"{label}: several prices without a name"
-        yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+        yield Reject("unreadable_card", detail, text, answer)
     else:
         yield from rows

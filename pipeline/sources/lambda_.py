@@ -18,8 +18,9 @@ from bs4 import Tag
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.html import page, text_of
-from pipeline.sources.prices import NoPriceError, optional_number, price_in_cell, price_of
+from pipeline.sources.prices import RowError, optional_number, price_in_cell, price_of
 from pipeline.sources.text import UnreadableError, number, squeeze, whole_number
+from pipeline.sources.units import DAYS_PER
 
 _PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
 _DURATION = r"(?:duration|term|commitment|reservation)\b"
@@ -31,7 +32,6 @@ _DISK = r"(?:local )?storage\b"
 
 _TAB = re.compile(r"(\d{1,3})\s?[x×]", re.IGNORECASE)
 _TERM = re.compile(r"(\d{1,3})\s?(day|week|month|year)s?\b", re.IGNORECASE)
-_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _SIZE = re.compile(r"([\d,]{1,12}(?:\.\d{1,6})?)\s?(GB|GiB|TB|TiB)\b", re.IGNORECASE)
 _BYTES = {"gb": Decimal(10**9), "gib": Decimal(2**30), "tb": Decimal(10**12), "tib": Decimal(2**40)}
 _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
@@ -70,7 +70,7 @@ def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject
     for offered in types:
         if not any(offered is one for one in known):
             detail = "not an instance type"
-            yield Reject(reason="unreadable_row", detail=detail, raw=offered, answer=answer)
+            yield Reject("unreadable_row", detail, offered, answer)
             continue
         instance = offered["instance_type"]
         specs = instance.get("specs")
@@ -78,16 +78,16 @@ def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject
             continue
         try:
             yield _api_listing(offered, answer, config)
-        except NoPriceError as problem:
+        except RowError as problem:
             detail = f"{instance.get('name')}: {problem}"
-            yield Reject(reason=problem.reason, detail=detail, raw=offered, answer=answer)
+            yield Reject(problem.reason, detail, offered, answer)
 
 
 def _api_listing(offered: Mapping[str, Any], answer: Answer, config: SourceConfig) -> Listing:
     instance = offered["instance_type"]
     specs = instance.get("specs")
     if not instance.get("name") or not isinstance(specs, dict) or "gpus" not in specs:
-        raise NoPriceError("missing_field", "without a name or specs.gpus")
+        raise RowError("missing_field", "without a name or specs.gpus")
     regions = offered.get("regions_with_capacity_available")
     storage_gib = optional_number(specs.get("storage_gib"))
     described = instance.get("gpu_description")
@@ -132,9 +132,9 @@ def _read_row(
     for label in price_labels:
         try:
             yield _listing(row, cells, label, tab if in_instances else None, announced, answer, config)
-        except NoPriceError as problem:
+        except RowError as problem:
             detail = f"{row['data-plan']}: {problem}"
-            yield Reject(reason=problem.reason, detail=detail, raw=dict(cells), answer=answer)
+            yield Reject(problem.reason, detail, dict(cells), answer)
 
 
 def _cells(row: Tag, answer: Answer) -> dict[str, str]:
@@ -211,9 +211,9 @@ def _gpu_count(text: str) -> int:
     try:
         count = whole_number(text.removesuffix("+"))
     except UnreadableError as error:
-        raise NoPriceError("unreadable_count", f"GPU count {error}") from error
+        raise RowError("unreadable_count", f"GPU count {error}") from error
     if count < 1:
-        raise NoPriceError("unreadable_count", f"GPU count {count}")
+        raise RowError("unreadable_count", f"GPU count {count}")
     return count
 
 
@@ -226,8 +226,8 @@ def _term_days(text: str) -> int | None:
         return None
     found = _TERM.match(text)
     if found is None or int(found[1]) < 1:
-        raise NoPriceError("unreadable_term", f"not a duration: {text!r}")
-    return int(found[1]) * _DAYS[found[2].lower()]
+        raise RowError("unreadable_term", f"not a duration: {text!r}")
+    return int(found[1]) * DAYS_PER[found[2].lower()]
 
 
 def _size(text: str | None) -> Decimal | None:

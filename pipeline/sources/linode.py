@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from pipeline.sources.answers import at_least_one
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of, object_in, objects_in
-from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.prices import RowError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, whole_number
+from pipeline.sources.units import gib_from_mib
 
 MB_PER_GB = 1000
 
@@ -36,14 +38,14 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     Plans without GPUs are not ours and are passed over. Raises SourceChangedError without any GPU plan.
     """
-    plans = 0
-    for answer in answers:
-        for plan in items_of(answer, "data"):
-            if plan.get("class") == "gpu" or plan.get("gpus"):
-                plans += 1
-                yield from _read_plan(plan, answer)
-    if not plans:
-        raise SourceChangedError(f"{config.name}: no GPU plan in the list of types")
+    rows = (
+        row
+        for answer in answers
+        for plan in items_of(answer, "data")
+        if plan.get("class") == "gpu" or plan.get("gpus")
+        for row in _read_plan(plan, answer)
+    )
+    return at_least_one(rows, f"{config.name}: no GPU plan in the list of types")
 
 
 def _read_plan(plan: dict[str, Any], answer: Answer) -> Iterator[Listing | Reject]:
@@ -53,11 +55,11 @@ def _read_plan(plan: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
             raise UnreadableError("id and label are not text")
     except UnreadableError as error:
         detail = f"{plan.get('id')}: no readable id, label or number of GPUs ({error})"
-        yield Reject(reason="missing_field", detail=detail, raw=plan, answer=answer)
+        yield Reject("missing_field", detail, plan, answer)
         return
     if gpu_count < 1:
         detail = f"{plan_id} is in the GPU class but has {gpu_count} GPUs"
-        yield Reject(reason="unreadable_count", detail=detail, raw=plan, answer=answer)
+        yield Reject("unreadable_count", detail, plan, answer)
         return
     places = [
         (None, object_in(plan, "price")),
@@ -66,9 +68,9 @@ def _read_plan(plan: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
     for region, money in places:
         try:
             price = price_of(money.get("hourly"))
-        except NoPriceError as error:
+        except RowError as error:
             where = region or "everywhere"
-            yield Reject(reason=error.reason, detail=f"{plan_id}, {where}: {error}", raw=plan, answer=answer)
+            yield Reject(error.reason, f"{plan_id}, {where}: {error}", plan, answer)
             continue
         yield Listing(
             raw_label=label,
@@ -81,11 +83,11 @@ def _read_plan(plan: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
             answer=answer,
             region=region,
             vcpus=optional_number(plan.get("vcpus")),
-            ram_gib=_scaled(plan.get("memory"), 1024),
-            local_disk_gb=_scaled(plan.get("disk"), MB_PER_GB),
+            ram_gib=gib_from_mib(plan.get("memory")),
+            local_disk_gb=_disk_gb(plan),
         )
 
 
-def _scaled(megabytes: Any, divisor: int) -> float | None:
-    amount = optional_number(megabytes)
-    return None if amount is None else amount / divisor
+def _disk_gb(plan: dict[str, Any]) -> float | None:
+    disk_mb = optional_number(plan.get("disk"))
+    return None if disk_mb is None else disk_mb / MB_PER_GB

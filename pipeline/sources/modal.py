@@ -11,7 +11,7 @@ from decimal import Decimal
 from pipeline.sources.base import Answer, Listing, NativeUnit, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.html import page
-from pipeline.sources.prices import NoPriceError, price_in_cell
+from pipeline.sources.prices import RowError, price_in_cell
 from pipeline.sources.running_text import Item, items_at, visible_texts
 from pipeline.sources.text import is_not_offered
 
@@ -96,7 +96,7 @@ def _read(item: Item, answer: Answer) -> Listing | Reject | None:
         return _reject("unreadable_price", f"{item.label}: a price per {found['unit']}", item, answer)
     try:
         price, currency = price_in_cell(found["price"])
-    except NoPriceError as error:
+    except RowError as error:
         return _reject(error.reason, f"{item.label}: {error}", item, answer)
     return Listing(
         raw_label=item.label,
@@ -110,4 +110,4 @@ def _read(item: Item, answer: Answer) -> Listing | Reject | None:
 
 
 def _reject(reason: str, detail: str, item: Item, answer: Answer) -> Reject:
-    return Reject(reason=reason, detail=detail, raw=f"{item.label} {item.rest[:200]}", answer=answer)
+    return Reject(reason, detail, f"{item.label} {item.rest[:200]}", answer)

@@ -18,8 +18,9 @@ from typing import Any
 from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import NoPriceError, holds_price, optional_number, price_in_cell
+from pipeline.sources.prices import RowError, holds_price, optional_number, price_in_cell
 from pipeline.sources.text import is_floor, squeeze
+from pipeline.sources.units import term_days
 
 BLOCK_TYPE = "highlight-table-block"
 GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"
@@ -30,8 +31,6 @@ MAX_BLOCKS = 200
 _EMBEDDED = re.compile(rf'\{{(\\{{0,7}})"type\1":\1"{BLOCK_TYPE}\1"')
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_TERM = re.compile(r"(\d{1,3})[ -]?(day|week|month|year)", re.IGNORECASE)
-_TERM_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +113,8 @@ def _price_columns(headers: list[str], title: str, answer: Answer) -> list[_Pric
             raise SourceChangedError(
                 f"{answer.url}: {headers[at]!r} does not say which of {own_kinds} it prices"
             )
-        term = _TERM.search(headers[at]) if kind == "reserved" else None
-        term_days = int(term[1]) * _TERM_DAYS[term[2].lower()] if term else None
-        price_columns.append(
-            _PriceColumn(at, headers[at], kind, term_days, _effective_from(headers[at], answer))
-        )
+        term = term_days(headers[at]) if kind == "reserved" else None
+        price_columns.append(_PriceColumn(at, headers[at], kind, term, _effective_from(headers[at], answer)))
     return price_columns
 
 
@@ -155,17 +151,12 @@ def _row(
 ) -> Listing | Reject:
     raw = {"label": machine.label, "kind": machine.kind, "prices": list(said), "columns": list(said.values())}
     if len({_amount(price) for price in said}) > 1:
-        return Reject(
-            reason="conflicting_prices",
-            detail=f"the page gives {list(said)} for one price",
-            raw=raw,
-            answer=answer,
-        )
+        return Reject("conflicting_prices", f"the page gives {list(said)} for one price", raw, answer)
     price, header = next(iter(said.items()))
     try:
         amount, currency = price_in_cell(price)
-    except NoPriceError as none:
-        return Reject(reason=none.reason, detail=f"{header}: {none}", raw=raw, answer=answer)
+    except RowError as error:
+        return Reject(error.reason, f"{header}: {error}", raw, answer)
     return Listing(
         raw_label=machine.label,
         gpu_count=1,
@@ -186,8 +177,8 @@ def _amount(price: str) -> object:
     """What a price text says: texts that say the same are not in conflict."""
     try:
         return price_in_cell(price)
-    except NoPriceError as none:
-        return none.reason
+    except RowError as error:
+        return error.reason
 
 
 def _doubt(
@@ -214,7 +205,7 @@ def _doubt(
 def _blocks(answer: Answer) -> list[_Block]:
     """Every table of the page, from the visible rows and from the embedded JSON."""
     text = answer.text().strip()
-    if text.startswith(("{", "[")):
+    if answer.is_json:
         # A piece of the page's script starts like JSON and is not: its quotes are escaped.
         with suppress(ValueError):
             return _json_blocks(json.loads(text))

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of, objects_in
-from pipeline.sources.prices import NoPriceError, price_of
+from pipeline.sources.prices import RowError, price_of
 from pipeline.sources.text import UnreadableError, number, squeeze, whole_number
 
 PAY_AS_YOU_GO = "PAY_AS_YOU_GO"
@@ -75,19 +75,19 @@ def _read_part(item: dict[str, Any], answer: Answer) -> Part | Reject:
     label = item.get("displayName")
     part_number = item.get("partNumber")
     if not label or not part_number:
-        return _reject("missing_field", "the product has no displayName or no partNumber", item, answer)
+        return Reject("missing_field", "the product has no displayName or no partNumber", item, answer)
     if not _MACHINE.search(squeeze(str(label))):
         detail = f"{label} is billed per GPU-hour but is no machine (software has the same metric)"
-        return _reject("not_a_machine", detail, item, answer)
+        return Reject("not_a_machine", detail, item, answer)
     try:
         price, currency = _price(item)
-    except NoPriceError as error:
-        return _reject(error.reason, f"{label}: {error}", item, answer)
+    except RowError as error:
+        return Reject(error.reason, f"{label}: {error}", item, answer)
     return Part(str(part_number), str(label), price, currency, answer)
 
 
 def _price(item: dict[str, Any]) -> tuple[Decimal, str]:
-    """The one pay-as-you-go price, in USD where that is among the currencies. Raises NoPriceError."""
+    """The one pay-as-you-go price, in USD where that is among the currencies. Raises RowError."""
     priced: dict[str, list[Any]] = {}
     for local in objects_in(item, "currencyCodeLocalizations"):
         for price in objects_in(local, "prices"):
@@ -95,10 +95,10 @@ def _price(item: dict[str, Any]) -> tuple[Decimal, str]:
                 priced.setdefault(str(local.get("currencyCode")), []).append(price.get("value"))
     currency = "USD" if "USD" in priced else next(iter(priced), "")
     if not currency or (currency != "USD" and len(priced) > 1):
-        raise NoPriceError("not_offered", f"no pay-as-you-go price in USD, but in {sorted(priced)}")
+        raise RowError("not_offered", f"no pay-as-you-go price in USD, but in {sorted(priced)}")
     prices = {price_of(value) for value in priced[currency]}
     if len(prices) != 1:
-        raise NoPriceError("unreadable_price", f"several pay-as-you-go prices: {sorted(prices)}")
+        raise RowError("unreadable_price", f"several pay-as-you-go prices: {sorted(prices)}")
     return prices.pop(), currency
 
 
@@ -108,23 +108,23 @@ def _read_shape(
     name = _SHAPE_NOTE.sub("", squeeze(str(shape.get("name") or "")))
     if len(parts) != 1:
         detail = f"{name}: {len(parts)} of its parts have a price per GPU-hour, not one"
-        yield _reject("shape_not_priced", detail, shape, answer)
+        yield Reject("shape_not_priced", detail, shape, answer)
         return
     if not name:
-        yield _reject("missing_field", "a GPU shape without a name", shape, answer)
+        yield Reject("missing_field", "a GPU shape without a name", shape, answer)
         return
     part = parts[0]
     if shape.get("hidden") is True or (shape.get("status") or "ACTIVE") != "ACTIVE":
-        yield _reject("not_offered", f"{name} is hidden or not active", shape, answer)
+        yield Reject("not_offered", f"{name} is hidden or not active", shape, answer)
         return
     try:
         gpu_count = whole_number(shape["gpuQty"])
         ram_gib = None if shape.get("bundleMemoryQty") is None else float(number(shape["bundleMemoryQty"]))
     except UnreadableError as error:
-        yield _reject("unreadable", f"{name}: {error}", shape, answer)
+        yield Reject("unreadable", f"{name}: {error}", shape, answer)
         return
     if gpu_count <= 0:
-        yield _reject("unreadable", f"{name} has {gpu_count} GPUs", shape, answer)
+        yield Reject("unreadable", f"{name} has {gpu_count} GPUs", shape, answer)
         return
     yield _listing(part, part.price, "on_demand", name, gpu_count, ram_gib)
     if shape.get("allowPreemptible") is True:
@@ -153,7 +153,3 @@ def _listing(
         answer=part.answer,
         ram_gib=ram_gib,
     )
-
-
-def _reject(reason: str, detail: str, raw: Any, answer: Answer) -> Reject:
-    return Reject(reason=reason, detail=detail, raw=raw, answer=answer)

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline.sources.base import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import object_in
-from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.prices import RowError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, squeeze, whole_number
 
 PRICE_UNIT = Decimal("1e-8")
@@ -28,12 +28,6 @@ SECONDS_PER_HOUR = 3600
 SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 
-class _RowError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-
-
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """One listing per Linux GPU plan; Windows plans are rejects, other bricks than "gpu" are not ours.
 
@@ -44,13 +38,9 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
         for addon in addons:
             try:
                 yield _listing(addon, currency, answer)
-            except _RowError as error:
-                yield Reject(
-                    reason=error.reason,
-                    detail=f"{addon.get('planCode')}: {error}",
-                    raw={name: addon.get(name) for name in ("planCode", "pricings", "blobs")},
-                    answer=answer,
-                )
+            except RowError as error:
+                raw = {name: addon.get(name) for name in ("planCode", "pricings", "blobs")}
+                yield Reject(error.reason, f"{addon.get('planCode')}: {error}", raw, answer)
 
 
 def _catalogue(answer: Answer) -> tuple[str | None, list[dict[str, Any]]]:
@@ -76,7 +66,7 @@ def _listing(addon: dict[str, Any], currency: str | None, answer: Answer) -> Lis
     pricing = _pricing(addon)
     model = squeeze(str(_technical(addon, "gpu", "model") or ""))
     if not model:
-        raise _RowError("incomplete_row", "the GPU has no model")
+        raise RowError("incomplete_row", "the GPU has no model")
     vram_gb = _technical(addon, "gpu", "memory")
     per_gpu = optional_number(vram_gb.get("size")) if isinstance(vram_gb, dict) else None
     coming = "coming_soon" in str(object_in(addon, "blobs").get("tags"))
@@ -105,9 +95,9 @@ def _plan(addon: dict[str, Any]) -> tuple[str, str, str | None]:
     code = addon.get("planCode")
     found = PLAN_CODE.fullmatch(code) if isinstance(code, str) else None
     if found is None:
-        raise _RowError("unknown_plan", "the plan code does not end in a known billing mode")
+        raise RowError("unknown_plan", "the plan code does not end in a known billing mode")
     if found["flavor"].startswith("win-") or _technical(addon, "os", "family") == "windows":
-        raise _RowError("windows", "the price includes a Windows licence")
+        raise RowError("windows", "the price includes a Windows licence")
     return found["flavor"], found["mode"], found["zone"]
 
 
@@ -115,9 +105,9 @@ def _gpu_count(addon: dict[str, Any]) -> int:
     try:
         count = whole_number(_technical(addon, "gpu", "number"))
     except UnreadableError as error:
-        raise _RowError("gpu_count_unknown", f"gpu.number: {error}") from error
+        raise RowError("gpu_count_unknown", f"gpu.number: {error}") from error
     if count < 1:
-        raise _RowError("gpu_count_unknown", f"gpu.number is {count}")
+        raise RowError("gpu_count_unknown", f"gpu.number is {count}")
     return count
 
 
@@ -130,20 +120,17 @@ def _pricing(addon: dict[str, Any]) -> dict[str, Any]:
         if isinstance(pricing, dict) and pricing.get("capacities") != ["installation"]
     ]
     if len({str(pricing.get("price")) for pricing in running}) != 1:
-        raise _RowError("several_prices" if running else "not_offered", f"{len(running)} running prices")
+        raise RowError("several_prices" if running else "not_offered", f"{len(running)} running prices")
     if running[0].get("intervalUnit") == "minute":
-        raise _RowError("unknown_unit", "the price is per minute")
+        raise RowError("unknown_unit", "the price is per minute")
     return running[0]
 
 
 def _price(pricing: dict[str, Any]) -> Decimal:
-    try:
-        price = price_of(pricing.get("price")) * PRICE_UNIT
-    except NoPriceError as none:
-        raise _RowError(none.reason, str(none)) from none
+    price = price_of(pricing.get("price")) * PRICE_UNIT
     shown = _shown_amount(str(pricing.get("formattedPrice") or ""))
     if shown is not None and abs(shown - price) > ROUNDING:
-        raise _RowError("price_contradicted", f"{price} is shown as {pricing['formattedPrice']!r}")
+        raise RowError("price_contradicted", f"{price} is shown as {pricing['formattedPrice']!r}")
     return price
 
 
@@ -163,7 +150,7 @@ def _currency(pricing: dict[str, Any], currency: str | None) -> str:
     shown = {code for sign, code in SIGNS.items() if sign in text}
     found = shown | ({currency} if currency else set())
     if len(found) != 1:
-        raise _RowError("currency_unknown", f"{text!r} in a catalogue of {currency}")
+        raise RowError("currency_unknown", f"{text!r} in a catalogue of {currency}")
     return found.pop()
 
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from pipeline.sources.answers import at_least_one
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig, configs
 from pipeline.sources.envelope import items_of, object_in
-from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.prices import RowError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, whole_number
 
 _SOLD_OUT = frozenset({"unavailable", "out_of_stock", "none"})
@@ -35,14 +36,13 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     Raises SourceChangedError when there is no offer.
     """
-    rows = 0
-    for answer in answers:
-        for offer in _offers(answer):
-            if offer.get("gpuType") not in config.settings["not_gpus"]:
-                rows += 1
-                yield _read_offer(offer, answer, config)
-    if not rows:
-        raise SourceChangedError(f"{config.name}: no offer with GPUs")
+    rows = (
+        _read_offer(offer, answer, config)
+        for answer in answers
+        for offer in _offers(answer)
+        if offer.get("gpuType") not in config.settings["not_gpus"]
+    )
+    return at_least_one(rows, f"{config.name}: no offer with GPUs")
 
 
 def _offers(answer: Answer) -> list[dict[str, Any]]:
@@ -66,11 +66,11 @@ def _read_offer(offer: dict[str, Any], answer: Answer, config: SourceConfig) -> 
         label, gpu_count = offer["gpuType"], whole_number(offer["gpuCount"])
         if not isinstance(label, str) or not label or gpu_count < 1:
             raise UnreadableError(f"{gpu_count} of {label!r}")
-    except NoPriceError as error:
-        return Reject(reason=error.reason, detail=f"{name}: {error}", raw=offer, answer=answer)
+    except RowError as error:
+        return Reject(error.reason, f"{name}: {error}", offer, answer)
     except (KeyError, UnreadableError) as error:
         detail = f"{name}: no readable GPU type or count ({error})"
-        return Reject(reason="missing_field", detail=detail, raw=offer, answer=answer)
+        return Reject("missing_field", detail, offer, answer)
     return Listing(
         raw_label=label,
         instance_type=offer.get("cloudId"),

@@ -70,14 +70,14 @@ def _read_item(item: Item, by_contract: bool, answer: Answer) -> Listing | Rejec
     try:
         price = money(found["second"])
         if price <= 0:
-            return _reject("zero_price", f"{item.label}: {found['second']!r}", raw, answer)
+            return Reject("zero_price", f"{item.label}: {found['second']!r}", raw, answer)
         if found["hour"] and abs(price * SECONDS_PER_HOUR - money(found["hour"])) > HOURLY_ROUNDING_USD:
             detail = f"{item.label}: {found['second']} a second is not {found['hour']} an hour"
-            return _reject("prices_disagree", detail, raw, answer)
+            return Reject("prices_disagree", detail, raw, answer)
         vram = _TOTAL_VRAM.search(item.rest)
         return _listing(item.label, found["sku"], price, vram[1] if vram else None, by_contract, answer)
     except UnreadableError as error:
-        return _reject("unreadable", f"{item.label}: {error}", raw, answer)
+        return Reject("unreadable", f"{item.label}: {error}", raw, answer)
 
 
 def _without_price(item: Item, found: re.Match[str] | None, raw: str, answer: Answer) -> Reject | None:
@@ -86,8 +86,8 @@ def _without_price(item: Item, found: re.Match[str] | None, raw: str, answer: An
         return None
     behind = item.rest[found.end("sku") :].strip(" |")
     if is_not_offered(" ".join(behind.split()[:2])):
-        return _reject("not_offered", f"{item.label}: {behind[:40]!r}", raw, answer)
-    return _reject("unreadable_price", f"{item.label}: no price per second in {behind[:40]!r}", raw, answer)
+        return Reject("not_offered", f"{item.label}: {behind[:40]!r}", raw, answer)
+    return Reject("unreadable_price", f"{item.label}: no price per second in {behind[:40]!r}", raw, answer)
 
 
 def _read_embedded(soup: BeautifulSoup, config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
@@ -125,7 +125,7 @@ def _read_object(found: dict[str, Any], config: SourceConfig, answer: Answer) ->
             raise UnreadableError(f"{sku}: not one name and one price above zero")
         yield _listing(label, sku, price, None, False, answer)
     except UnreadableError as error:
-        yield _reject("unreadable", str(error), found, answer)
+        yield Reject("unreadable", str(error), found, answer)
 
 
 def _listing(
@@ -148,7 +148,3 @@ def _listing(
         answer=answer,
         context={"vram_total_gb": number(total_vram)} if total_vram else {},
     )
-
-
-def _reject(reason: str, detail: str, raw: Any, answer: Answer) -> Reject:
-    return Reject(reason=reason, detail=detail, raw=raw, answer=answer)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import NoPriceError, price_of
+from pipeline.sources.prices import RowError, price_of
 from pipeline.sources.text import UnreadableError, number, whole_number
 
 
@@ -67,7 +67,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             if _has_id(gpu):
                 yield from _read_gpu(gpu, memory, answer, config)
             else:
-                yield Reject(reason="missing_field", detail="a GPU type without id", raw=gpu, answer=answer)
+                yield Reject("missing_field", "a GPU type without id", gpu, answer)
     if len(refusals) == len(answers):
         told = "; ".join(str(_object(answer).get("errors"))[:300] for answer in refusals)
         raise SourceChangedError(f"RunPod answered no GPU types: {told or 'no answer'}")
@@ -100,16 +100,16 @@ def _read_gpu(
     gpu: dict[str, Any], memory: dict[str, Any], answer: Answer, config: SourceConfig
 ) -> Iterator[Listing | Reject]:
     if gpu["id"] == "unknown":
-        yield Reject(reason="unknown_gpu", detail="RunPod's own row for no GPU", raw=gpu, answer=answer)
+        yield Reject("unknown_gpu", "RunPod's own row for no GPU", gpu, answer)
         return
     for name, price_field in _PRICE_FIELDS.items():
         if name not in gpu:
             continue
         try:
             yield _listing(gpu, name, price_field, memory, answer, config)
-        except NoPriceError as problem:
+        except RowError as problem:
             raw = {"id": gpu["id"], name: gpu[name], **{flag: gpu.get(flag) for flag in _FLAGS.values()}}
-            yield Reject(reason=problem.reason, detail=f"{gpu['id']}: {problem}", raw=raw, answer=answer)
+            yield Reject(problem.reason, f"{gpu['id']}: {problem}", raw, answer)
 
 
 def _listing(
@@ -144,12 +144,12 @@ def _price(gpu: dict[str, Any], name: str, price_field: _PriceField, config: Sou
     """The price, if the GPU is offered in that tier. Without the tier's flag the placeholder is refused."""
     offered = gpu.get(_FLAGS[price_field.tier])
     if offered is False:
-        raise NoPriceError("not_offered", f"not offered in the {price_field.tier} cloud ({name})")
+        raise RowError("not_offered", f"not offered in the {price_field.tier} cloud ({name})")
     if gpu[name] in (0, "0"):
-        raise NoPriceError("not_offered", f"{name} is 0")
+        raise RowError("not_offered", f"{name} is 0")
     price = price_of(gpu[name])
     if offered is not True and price == Decimal(config.settings["placeholder_price"]):
-        raise NoPriceError(
+        raise RowError(
             "placeholder_suspected",
             f"{name} is exactly {price}, which RunPod also shows for tiers not offered",
         )
@@ -160,7 +160,7 @@ def _smallest_cluster(gpu: dict[str, Any], config: SourceConfig) -> int:
     try:
         return whole_number(gpu.get("maxGpuCount")) * int(config.settings["cluster_min_pods"])
     except UnreadableError as error:
-        raise NoPriceError("gpu_count_unknown", "a cluster price without maxGpuCount") from error
+        raise RowError("gpu_count_unknown", "a cluster price without maxGpuCount") from error
 
 
 def _slice(gpu: dict[str, Any], memory: dict[str, Any]) -> Decimal:
@@ -171,9 +171,9 @@ def _slice(gpu: dict[str, Any], memory: dict[str, Any]) -> Decimal:
     try:
         share = number(gpu.get("memoryInGb")) / number(memory.get(card))
     except (UnreadableError, ArithmeticError) as error:
-        raise NoPriceError("slice_unknown", f"nothing says what part of a {card} this is") from error
+        raise RowError("slice_unknown", f"nothing says what part of a {card} this is") from error
     if not 0 < share < 1:
-        raise NoPriceError("slice_unknown", f"{share} of a {card} is not a slice")
+        raise RowError("slice_unknown", f"{share} of a {card} is not a slice")
     return share
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.answers import at_least_one
+from pipeline.sources.base import Answer, Listing, Reject
 from pipeline.sources.cards import cards
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
-from pipeline.sources.html import Table, column, columns, is_hidden, page, table, text_of
-from pipeline.sources.prices import NoPriceError, price_in_cell, price_of
+from pipeline.sources.html import Table, column, columns, is_hidden, page, table
+from pipeline.sources.prices import RowError, price_in_cell, price_of
 from pipeline.sources.text import is_not_offered
 
 _GIGABYTES = re.compile(r"(\d{1,3}) ?GB", re.IGNORECASE)
@@ -29,27 +30,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     Raises SourceChangedError when no GPU is found.
     """
-    rows = 0
-    for answer in answers:
-        is_json = answer.text().lstrip().startswith(("{", "["))
-        for row in _read_gpu_classes(answer) if is_json else _read_page(answer, config):
-            rows += 1
-            yield row
-    if not rows:
-        raise SourceChangedError(f"{config.name}: no GPU in a table, a card or gpu-classes")
+    rows = (row for answer in answers for row in _read_answer(answer, config))
+    return at_least_one(rows, f"{config.name}: no GPU in a table, a card or gpu-classes")
 
 
-def _listing(label: str, price: Decimal, currency: str, answer: Answer, **more: Any) -> Listing:
-    return Listing(
-        raw_label=label,
-        gpu_count=1,
-        price_kind="spot",
-        native_price=price,
-        native_currency=currency,
-        native_unit="gpu_hour",
-        answer=answer,
-        **more,
-    )
+def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    return _read_gpu_classes(answer) if answer.is_json else _read_page(answer, config)
 
 
 def _read_gpu_classes(answer: Answer) -> Iterator[Listing | Reject]:
@@ -58,11 +44,11 @@ def _read_gpu_classes(answer: Answer) -> Iterator[Listing | Reject]:
         offered = gpu.get("prices")
         if not isinstance(label, str) or not isinstance(offered, list):
             detail = "a GPU class without a name or a list of prices"
-            yield Reject(reason="missing_field", detail=detail, raw=gpu, answer=answer)
+            yield Reject("missing_field", detail, gpu, answer)
             continue
         if (count := gpu.get("gpu_count")) not in (None, 1):
             detail = f"{label}: {count} GPUs, and whether the price is for one or for all is not known"
-            yield Reject(reason="unreadable_count", detail=detail, raw=gpu, answer=answer)
+            yield Reject("unreadable_count", detail, gpu, answer)
             continue
         for entry in offered:
             yield _read_priority(label, entry, gpu, answer)
@@ -72,10 +58,10 @@ def _read_priority(label: str, entry: Any, gpu: dict[str, Any], answer: Answer) 
     entry = entry if isinstance(entry, dict) else {}
     try:
         price = price_of(entry.get("price"))
-    except NoPriceError as error:
+    except RowError as error:
         detail = f"{label}, {entry.get('priority')}: {error}"
-        return Reject(reason=error.reason, detail=detail, raw=gpu, answer=answer)
-    return _listing(label, price, "USD", answer, tier=entry.get("priority") or None)
+        return Reject(error.reason, detail, gpu, answer)
+    return Listing.of_one_gpu(label, "spot", price, "USD", answer, tier=entry.get("priority") or None)
 
 
 def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -84,7 +70,7 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
     pattern = config.settings["headers"]["gpu"]
     grids = [table(tag) for tag in soup.find_all("table") if not is_hidden(tag)]
     headed = [grid for grid in grids if columns(grid.headers, pattern)]
-    bare = [raw for grid in grids if not grid.headers for raw in _texts(grid)]
+    bare = [raw for grid in grids if not grid.headers for raw in grid.texts()]
     if headed:
         for grid in headed:
             yield from _read_table(grid, answer, config)
@@ -95,23 +81,18 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
         yield from _read_calculator(soup, answer)
 
 
-def _texts(grid: Table) -> list[list[str]]:
-    return [[text_of(cell) for cell in row] for row in grid.rows]
-
-
 def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     patterns = config.settings["headers"]
     gpu_at = column(grid.headers, patterns["gpu"], answer)
     prices_at = _price_columns(grid, answer, config)
-    for raw in _texts(grid):
-        if len(raw) != len(grid.headers):
-            detail = f"{len(raw)} cells under {grid.headers}"
-            yield Reject(reason="unreadable_row", detail=detail, raw=raw, answer=answer)
+    for raw in grid.rows_under_headers(answer):
+        if isinstance(raw, Reject):
+            yield raw
             continue
         facts = {
-            "context": _vram(_cell(raw, grid, patterns["vram"])),
-            "ram_gib": _amount(_GIGABYTES, _cell(raw, grid, patterns["ram"])),
-            "vcpus": _amount(_VCPUS, _cell(raw, grid, patterns["vcpus"])),
+            "context": _vram(grid.cell(raw, patterns["vram"])),
+            "ram_gib": _amount(_GIGABYTES, grid.cell(raw, patterns["ram"])),
+            "vcpus": _amount(_VCPUS, grid.cell(raw, patterns["vcpus"])),
         }
         for at, tier in prices_at.items():
             yield _read_cell(raw[gpu_at], raw[at], tier, facts, raw, answer)
@@ -127,20 +108,15 @@ def _price_columns(grid: Table, answer: Answer, config: SourceConfig) -> dict[in
     return dict(named) or {column(grid.headers, config.settings["headers"]["hour"], answer): None}
 
 
-def _cell(raw: list[str], grid: Table, pattern: str) -> str:
-    found = columns(grid.headers, pattern)
-    return raw[found[0]] if len(found) == 1 else ""
-
-
 def _read_cell(
     label: str, cell: str, tier: str | None, facts: dict[str, Any], raw: list[str], answer: Answer
 ) -> Listing | Reject:
     try:
         price, currency = price_in_cell(cell)
-    except NoPriceError as error:
+    except RowError as error:
         detail = f"{label}, {tier or 'price'}: {error}"
-        return Reject(reason=error.reason, detail=detail, raw=raw, answer=answer)
-    return _listing(label, price, currency, answer, tier=tier, **facts)
+        return Reject(error.reason, detail, raw, answer)
+    return Listing.of_one_gpu(label, "spot", price, currency, answer, tier=tier, **facts)
 
 
 def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Listing | Reject:
@@ -155,21 +131,21 @@ def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> List
     prices = [text for text in raw if _is_price(text)]
     if len(memory) != 2 or len(vcpus) != 1 or not named or len(prices) != 2 or raw[0] != named[0]:
         detail = f"not GPU, VRAM, RAM, vCPUs and two prices: {raw}"
-        return Reject(reason="unreadable_row", detail=detail, raw=raw, answer=answer)
+        return Reject("unreadable_row", detail, raw, answer)
     try:
         (low, currency), (high, _) = sorted(price_in_cell(text) for text in prices)
-    except NoPriceError as error:
-        return Reject(reason=error.reason, detail=f"{raw[0]}: {error}", raw=raw, answer=answer)
+    except RowError as error:
+        return Reject(error.reason, f"{raw[0]}: {error}", raw, answer)
     hours = Decimal(config.settings["hours_per_month"])
     if abs(high / (low * hours) - 1) > _MONTH_TOLERANCE:
         detail = f"{raw[0]}: {low} and {high} are not an hour's and a month's price"
-        return Reject(reason="unreadable_price", detail=detail, raw=raw, answer=answer)
+        return Reject("unreadable_price", detail, raw, answer)
     facts = {
         "context": _vram(memory[0]),
         "ram_gib": _amount(_GIGABYTES, memory[1]),
         "vcpus": _amount(_VCPUS, vcpus[0]),
     }
-    return _listing(raw[0], low, currency, answer, **facts)
+    return Listing.of_one_gpu(raw[0], "spot", low, currency, answer, **facts)
 
 
 def _is_price(text: str) -> bool:
@@ -184,7 +160,7 @@ def _read_rows_of_text(
         row, found = _ROW.search(text), _TWO_PRICES.search(text)
         if row is None or found is None:
             detail = f"not a GPU with two prices: {text[:80]!r}"
-            yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+            yield Reject("unreadable_card", detail, text, answer)
             continue
         prices = [found["first"] or found[0], found["second"] or found[0]]
         raw = [text[: row.start()].strip(), row["vram"], row["ram"], row["vcpus"], *prices]
@@ -197,16 +173,16 @@ def _read_calculator(soup: BeautifulSoup, answer: Answer) -> Iterator[Listing | 
         gpu, found = _NAMED_MEMORY.search(text), _HOURLY_PRICE.findall(text)
         if gpu is None or len(found) != 1:
             detail = f"not one GPU with one price per hour: {text[:80]!r}"
-            yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+            yield Reject("unreadable_card", detail, text, answer)
             continue
         yield _read_cell(gpu["name"], found[0], None, {"context": _vram(gpu["vram"] + "GB")}, [text], answer)
 
 
-def _vram(text: str) -> dict[str, float]:
+def _vram(text: str | None) -> dict[str, float]:
     amount = _amount(_GIGABYTES, text)
     return {} if amount is None else {"vram_gb": amount}
 
 
-def _amount(pattern: re.Pattern[str], text: str) -> float | None:
-    found = pattern.fullmatch(text)
+def _amount(pattern: re.Pattern[str], text: str | None) -> float | None:
+    found = pattern.fullmatch(text or "")
     return float(found[1]) if found else None

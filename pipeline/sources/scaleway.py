@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from pipeline.sources.answers import each_answer
 from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import each_answer
-from pipeline.sources.prices import NoPriceError, price_of
+from pipeline.sources.prices import RowError, price_of
 from pipeline.sources.text import UnreadableError, number, whole_number
 
 _ZONE = re.compile(r"/zones/([a-z]{2}-[a-z]{3}-\d{1,2})/")
@@ -55,9 +55,9 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             try:
                 available = availability.get((_zone(answer), name))
                 yield _listing(name, server, available, answer, config)
-            except NoPriceError as problem:
+            except RowError as problem:
                 detail = f"{name} in {_zone(answer)}: {problem}"
-                yield Reject(reason=problem.reason, detail=detail, raw={name: server}, answer=answer)
+                yield Reject(problem.reason, detail, {name: server}, answer)
     if not gpu_servers:
         raise SourceChangedError("no server type with a GPU in any answer of Scaleway")
 
@@ -83,9 +83,9 @@ def _listing(
     name: str, server: Mapping[str, Any], available: bool | None, answer: Answer, config: SourceConfig
 ) -> Listing:
     if server.get("end_of_service"):
-        raise NoPriceError("end_of_service", "cannot be ordered any more")
+        raise RowError("end_of_service", "cannot be ordered any more")
     if server.get("mig_profile"):
-        raise NoPriceError("slice_unknown", f"a slice {server['mig_profile']!r} of a GPU of unknown share")
+        raise RowError("slice_unknown", f"a slice {server['mig_profile']!r} of a GPU of unknown share")
     price = price_of(server.get("hourly_price"))
     gpu_count = _gpu_count(server)
     info = _part(server, "gpu_info")
@@ -120,9 +120,9 @@ def _gpu_count(server: Mapping[str, Any]) -> int:
     try:
         count = whole_number(server["gpu"])
     except UnreadableError as error:
-        raise NoPriceError("unreadable_count", f"GPU count {error}") from error
+        raise RowError("unreadable_count", f"GPU count {error}") from error
     if count < 1:
-        raise NoPriceError("unreadable_count", f"GPU count {count}")
+        raise RowError("unreadable_count", f"GPU count {count}")
     return count
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
+from pipeline.sources.answers import at_least_one
 from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import object_in, objects_in
-from pipeline.sources.prices import NoPriceError, optional_number, price_of
-
-HOURS_PER_MONTH = 730
+from pipeline.sources.prices import RowError, any_left, optional_number, price_of
+from pipeline.sources.units import HOURS_PER_MONTH
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -17,13 +17,8 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     Raises SourceChangedError when an answer has neither shape, or none has a GPU.
     """
-    rows = 0
-    for answer in answers:
-        for row in _read_answer(answer, config):
-            rows += 1
-            yield row
-    if not rows:
-        raise SourceChangedError(f"{config.name}: no GPU at any location (the list was empty in 2026-08 too)")
+    rows = (row for answer in answers for row in _read_answer(answer, config))
+    return at_least_one(rows, f"{config.name}: no GPU at any location (the list was empty in 2026-08 too)")
 
 
 def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -45,7 +40,6 @@ def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rej
 
 def _read_location(place: dict[str, Any], config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
     for gpu in objects_in(place, "gpus"):
-        count = optional_number(gpu.get("max_count"))
         yield _row(
             gpu.get("displayName") or gpu.get("v0Name"),
             gpu.get("price_per_hr"),
@@ -53,7 +47,7 @@ def _read_location(place: dict[str, Any], config: SourceConfig, answer: Answer) 
             config,
             answer,
             region=_region(place),
-            available=None if count is None else count > 0,
+            available=any_left(gpu.get("max_count")),
             tier=f"marketplace_tier_{place['tier']}" if place.get("tier") is not None else None,
             storage_usd_per_gb_month=_per_month(object_in(gpu, "pricing").get("per_gb_storage_hr")),
         )
@@ -82,21 +76,14 @@ def _row(
     label: Any, price: Any, raw: Any, config: SourceConfig, answer: Answer, **facts: Any
 ) -> Listing | Reject:
     if not isinstance(label, str) or not label:
-        return Reject(reason="missing_field", detail="a GPU without a name", raw=raw, answer=answer)
+        return Reject("missing_field", "a GPU without a name", raw, answer)
     try:
         native_price = price_of(price)
-    except NoPriceError as error:
-        return Reject(reason=error.reason, detail=f"{label}: {error}", raw=raw, answer=answer)
-    return Listing(
-        raw_label=label,
-        gpu_count=1,
-        price_kind="on_demand",
-        native_price=native_price,
-        native_currency="USD",
-        native_unit="gpu_hour",
-        answer=answer,
-        flag_reason=str(config.settings["flag_reason"]),
-        **facts,
+    except RowError as error:
+        return Reject(error.reason, f"{label}: {error}", raw, answer)
+    flag_reason = str(config.settings["flag_reason"])
+    return Listing.of_one_gpu(
+        label, "on_demand", native_price, "USD", answer, flag_reason=flag_reason, **facts
     )
 
 
@@ -108,5 +95,5 @@ def _region(place: dict[str, Any]) -> str | None:
 def _per_month(per_hour: Any) -> Decimal | None:
     try:
         return price_of(per_hour) * HOURS_PER_MONTH
-    except NoPriceError:
+    except RowError:
         return None

@@ -1,18 +1,17 @@
 """Thunder Compute: GPUs in two modes, from the pricing page's cards or its JSON-LD products."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
+from pipeline.sources.answers import at_least_one
+from pipeline.sources.base import Answer, Listing, Reject
 from pipeline.sources.cards import cards
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.html import page, text_of
-from pipeline.sources.prices import NoPriceError, price_in_cell, price_of
+from pipeline.sources.html import json_ld, page, text_of
+from pipeline.sources.prices import RowError, price_in_cell, price_of
 
 _MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
 _PRICE = re.compile(
@@ -31,41 +30,20 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     What the page shows comes first; JSON-LD is read where there are no cards. Storage, vCPUs and snapshots
     are not ours and are passed over. Raises SourceChangedError when no GPU is found.
     """
-    rows = 0
-    for answer in answers:
-        for row in _read_answer(answer, config):
-            rows += 1
-            yield row
-    if not rows:
-        raise SourceChangedError(f"{config.name}: no GPU in a card or in JSON-LD")
+    rows = (row for answer in answers for row in _read_answer(answer, config))
+    return at_least_one(rows, f"{config.name}: no GPU in a card or in JSON-LD")
 
 
 def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    if answer.text().lstrip().startswith(("{", "[")):
+    if answer.is_json:
         yield from _read_products(answer.json(), answer, config)
         return
     soup = page(answer)
     shown = list(_read_cards(soup, answer, config))
     yield from shown
     if not shown:
-        for script in soup.find_all("script", type="application/ld+json"):
-            yield from _read_products(_json_ld(script, answer), answer, config)
-
-
-def _listing(
-    label: str, price: Decimal, currency: str, tier: str | None, answer: Answer, **more: Any
-) -> Listing:
-    return Listing(
-        raw_label=label,
-        gpu_count=1,
-        price_kind="on_demand",
-        native_price=price,
-        native_currency=currency,
-        native_unit="gpu_hour",
-        answer=answer,
-        tier=tier,
-        **more,
-    )
+        for document in json_ld(soup, answer):
+            yield from _read_products(document, answer, config)
 
 
 def _mode(text: str, config: SourceConfig) -> str | None:
@@ -84,7 +62,7 @@ def _read_cards(soup: BeautifulSoup, answer: Answer, config: SourceConfig) -> It
         label = text[: found.start()].strip() if found else ""
         if found is None or not label or len(label) > 60 or "$" in label:
             detail = f"not a GPU's name, its memory and its price: {text[:80]!r}"
-            yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+            yield Reject("unreadable_card", detail, text, answer)
             continue
         around = _mode_around(element, config)
         yield from _read_card(label, text, found, around, answer, config)
@@ -96,7 +74,7 @@ def _read_card(
     prices = list(_PRICE.finditer(text, found.end()))
     if not prices:
         reason = "not_offered" if "$" not in text else "unreadable_card"
-        yield Reject(reason=reason, detail=f"{label}: no price per GPU-hour", raw=text, answer=answer)
+        yield Reject(reason, f"{label}: no price per GPU-hour", text, answer)
         return
     starts = [0, *(price.end() for price in prices)]
     tiers = [
@@ -105,15 +83,17 @@ def _read_card(
     ]
     if len(set(tiers)) != len(prices):
         detail = f"{label}: several prices without a name"
-        yield Reject(reason="unreadable_card", detail=detail, raw=text, answer=answer)
+        yield Reject("unreadable_card", detail, text, answer)
         return
     for tier, found_price in zip(tiers, prices, strict=True):
         try:
             price, currency = price_in_cell(found_price["after"] or found_price["before"])
-        except NoPriceError as error:
-            yield Reject(reason=error.reason, detail=f"{label}: {error}", raw=text, answer=answer)
+        except RowError as error:
+            yield Reject(error.reason, f"{label}: {error}", text, answer)
             continue
-        yield _listing(label, price, currency, tier, answer, context={"vram_gb": float(found["vram"])})
+        yield Listing.of_one_gpu(
+            label, "on_demand", price, currency, answer, tier=tier, context={"vram_gb": float(found["vram"])}
+        )
 
 
 def _mode_around(element: Tag, config: SourceConfig) -> str | None:
@@ -126,13 +106,6 @@ def _mode_around(element: Tag, config: SourceConfig) -> str | None:
         if mode := _mode(text_of(heading), config):
             return mode
     return None
-
-
-def _json_ld(script: Tag, answer: Answer) -> Any:
-    try:
-        return json.loads(script.get_text(), parse_float=Decimal)
-    except ValueError as error:
-        raise SourceChangedError(f"{answer.url}: its JSON-LD cannot be read ({error})") from error
 
 
 def _read_products(held: Any, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -168,14 +141,14 @@ def _read_offer(
     unit = str(terms.get("unitCode") or terms.get("unitText") or offer.get("unitCode") or "hour").casefold()
     if not name or "lowPrice" in offer or unit not in config.settings["hour_units"]:
         detail = f"{name or 'a product without a name'}: not one price per hour (unit {unit!r})"
-        return Reject(reason="unknown_terms", detail=detail, raw=product, answer=answer)
+        return Reject("unknown_terms", detail, product, answer)
     currency = offer.get("priceCurrency") or terms.get("priceCurrency")
     if not isinstance(currency, str):
         detail = f"{name}: the price names no currency"
-        return Reject(reason="missing_field", detail=detail, raw=product, answer=answer)
+        return Reject("missing_field", detail, product, answer)
     try:
         price = price_of(offer.get("price", terms.get("price")))
-    except NoPriceError as error:
-        return Reject(reason=error.reason, detail=f"{name}: {error}", raw=product, answer=answer)
+    except RowError as error:
+        return Reject(error.reason, f"{name}: {error}", product, answer)
     tier = _mode(f"{name} {offer.get('name') or ''} {product.get('category') or ''}", config)
-    return _listing(name, price, currency, tier, answer)
+    return Listing.of_one_gpu(name, "on_demand", price, currency, answer, tier=tier)

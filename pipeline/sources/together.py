@@ -12,12 +12,12 @@ from bs4 import Tag
 from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import NoPriceError, holds_price, price_in_cell
+from pipeline.sources.prices import RowError, holds_price, price_in_cell
+from pipeline.sources.units import DAYS_PER
 
 SECTION = "gpu-clusters"
 ON_DEMAND_HEADER = r"on[ -]demand|pay as you go"
 TERM = re.compile(r"(\d{1,4})\s?(?:-\s?\d{1,4}|\+)?\s?(day|week|month|year)", re.IGNORECASE)
-DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -48,19 +48,19 @@ def _rows(table: html.Table, answer: Answer) -> Iterator[Listing | Reject]:
         texts = [html.text_of(cell) for cell in row]
         if len(row) != len(table.headers):
             detail = f"{len(row)} cells under {len(table.headers)} columns"
-            yield Reject(reason="unexpected_cells", detail=detail, raw=texts, answer=answer)
+            yield Reject("unexpected_cells", detail, texts, answer)
             continue
         for at, text in enumerate(texts):
             if at != name_at and at not in priced and holds_price(text):
                 detail = f"{text!r} stands in the column {table.headers[at]!r}, which is not known"
-                yield Reject(reason="unknown_price_kind", detail=detail, raw=texts, answer=answer)
+                yield Reject("unknown_price_kind", detail, texts, answer)
         for at in priced:
             yield _price(texts, name_at, at, None if at == on_demand_at else terms[at], row, answer)
 
 
 def _term_days(header: str) -> int | None:
     found = TERM.search(header)
-    return int(found[1]) * DAYS[found[2].lower()] if found else None
+    return int(found[1]) * DAYS_PER[found[2].lower()] if found else None
 
 
 def _price(
@@ -70,10 +70,10 @@ def _price(
     try:
         price, currency = price_in_cell(texts[at])
         if sum(cell is row[at] for cell in row) > 1:
-            raise NoPriceError("spanning_price", f"{texts[at]!r} spans several columns")
-    except NoPriceError as none:
-        detail = f"{label} {kind}{f' {term_days} days' if term_days else ''}: {none}"
-        return Reject(reason=none.reason, detail=detail, raw=texts, answer=answer)
+            raise RowError("spanning_price", f"{texts[at]!r} spans several columns")
+    except RowError as error:
+        detail = f"{label} {kind}{f' {term_days} days' if term_days else ''}: {error}"
+        return Reject(error.reason, detail, texts, answer)
     return Listing(
         raw_label=label,
         gpu_count=1,

@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
+from pipeline.sources.answers import each_answer
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import each_answer, items_of
+from pipeline.sources.envelope import items_of
 from pipeline.sources.prices import optional_number
 from pipeline.sources.text import UnreadableError, number, whole_number
 
@@ -126,7 +127,7 @@ def _count(value: Any) -> int:
 
 
 def _reject(reason: str, detail: str, ask: dict[str, Any], answer: Answer) -> Reject:
-    return Reject(reason=reason, detail=detail, raw=ask, answer=answer)
+    return Reject(reason, detail, ask, answer)
 
 
 def _kind(ask: dict[str, Any], rental_type: str | None) -> PriceKind:

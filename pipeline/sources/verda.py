@@ -4,7 +4,6 @@ Prices are per hour of the whole machine. The page repeats the API's machines an
 serverless containers; where both list a machine the API's row stands, because it names the instance type.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any, Literal
 from pipeline.sources import html
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.prices import RowError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, squeeze, whole_number
 
 LABEL = re.compile(r"(\d{1,4})x (\S.{0,80})")
@@ -44,12 +43,6 @@ API_PRICES: tuple[tuple[str, PriceKind, str | None, bool], ...] = (
     ("serverless_spot_price", "serverless", "spot", False),
 )
 """Price fields of an instance type: field, kind, tier, and whether 0 is worth a reject."""
-
-
-class _RowError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +106,12 @@ def _sort(answers: Sequence[Answer]) -> _Answers:
 
 def _documents(answer: Answer) -> list[Any]:
     """The JSON in an answer: all of it, or each JSON-LD script of a page."""
-    if answer.text().lstrip().startswith(("{", "[")):
+    if answer.is_json:
         return [answer.json()]
-    scripts = html.page(answer).find_all("script", type="application/ld+json")
-    if not scripts:
+    documents = html.json_ld(html.page(answer), answer)
+    if not documents:
         raise SourceChangedError(f"{answer.url}: the page has no JSON-LD")
-    try:
-        return [json.loads(script.get_text(), parse_float=Decimal) for script in scripts]
-    except ValueError as error:
-        raise SourceChangedError(f"{answer.url}: the page's JSON-LD cannot be read ({error})") from error
+    return documents
 
 
 def _offers_in(value: Any) -> list[dict[str, Any]]:
@@ -157,8 +147,8 @@ def _instance_type(
 ) -> Iterator[Listing | Reject]:
     try:
         machine = _machine_of(item, config)
-    except _RowError as error:
-        yield Reject(reason=error.reason, detail=str(error), raw=item, answer=answer)
+    except RowError as error:
+        yield Reject(error.reason, str(error), item, answer)
         return
     if machine is None:
         return
@@ -166,12 +156,10 @@ def _instance_type(
     for name, kind, tier, expected in API_PRICES:
         try:
             price = price_of(item.get(name))
-        except NoPriceError as none:
+        except RowError as error:
             if expected:
-                reason = "not_offered" if none.reason == "zero_price" and kind == "spot" else none.reason
-                yield Reject(
-                    reason=reason, detail=f"{machine.instance_type} {name}: {none}", raw=item, answer=answer
-                )
+                reason = "not_offered" if error.reason == "zero_price" and kind == "spot" else error.reason
+                yield Reject(reason, f"{machine.instance_type} {name}: {error}", item, answer)
             continue
         if kind == "on_demand":
             on_demand = price
@@ -203,7 +191,7 @@ def _machine_of(item: dict[str, Any], config: SourceConfig) -> _Machine | None:
     """The machine of an instance type, None for a CPU machine."""
     instance_type, currency = item.get("instance_type"), item.get("currency", config.currency)
     if not isinstance(instance_type, str) or not isinstance(currency, str):
-        raise _RowError("incomplete_row", "instance_type or currency is missing")
+        raise RowError("incomplete_row", "instance_type or currency is missing")
     count = _gpus_of(item)
     if count == 0 or (count is None and instance_type.startswith("CPU.")):
         return None
@@ -212,7 +200,7 @@ def _machine_of(item: dict[str, Any], config: SourceConfig) -> _Machine | None:
         return _Machine(instance_type, "instance_type", instance_type, count, currency.upper())
     counted = LABEL.fullmatch(label)
     if counted and count is not None and int(counted[1]) != count:
-        raise _RowError("gpu_count_contradicted", f"{label!r} with number_of_gpus {count}")
+        raise RowError("gpu_count_contradicted", f"{label!r} with number_of_gpus {count}")
     return _Machine(label, "gpu_name", instance_type, count, currency.upper())
 
 
@@ -222,7 +210,7 @@ def _gpus_of(item: dict[str, Any]) -> int | None:
     try:
         return whole_number(_inside(item, "gpu", "number_of_gpus"))
     except UnreadableError as error:
-        raise _RowError("gpu_count_unknown", f"gpu.number_of_gpus: {error}") from error
+        raise RowError("gpu_count_unknown", f"gpu.number_of_gpus: {error}") from error
 
 
 def _inside(item: dict[str, Any], group: str, name: str) -> Any:
@@ -249,18 +237,18 @@ def _page_offer(offer: dict[str, Any], answer: Answer) -> Iterator[Listing | Rej
     try:
         tier = TIERS.get(description.capitalize())
         if tier is None:
-            raise _RowError("unknown_price_kind", f"{name!r} is described as {description!r}")
+            raise RowError("unknown_price_kind", f"{name!r} is described as {description!r}")
         label, suffix = _split_name(name)
         if suffix not in (tier.suffix, ""):
-            raise _RowError("contradictory_price_kind", f"{name!r} is described as {description!r}")
+            raise RowError("contradictory_price_kind", f"{name!r} is described as {description!r}")
         if not label or label.startswith("CPU"):
             return  # CPU machines mostly have no name on the page
         counted = LABEL.fullmatch(label)
         if counted is None or int(counted[1]) == 0:
-            raise _RowError("gpu_count_unknown", f"{name!r} does not begin with its number of GPUs")
+            raise RowError("gpu_count_unknown", f"{name!r} does not begin with its number of GPUs")
         price, currency = _page_price(offer)
-    except _RowError as error:
-        yield Reject(reason=error.reason, detail=str(error), raw=offer, answer=answer)
+    except RowError as error:
+        yield Reject(error.reason, str(error), offer, answer)
         return
     yield Listing(
         raw_label=label,
@@ -285,16 +273,13 @@ def _page_price(offer: dict[str, Any]) -> tuple[Decimal, str]:
     """Price and currency, which stand twice in an offer and must agree."""
     said_twice = offer.get("priceSpecification")
     places = [offer, said_twice] if isinstance(said_twice, dict) else [offer]
-    try:
-        prices = {price_of(place["price"]) for place in places if "price" in place}
-    except NoPriceError as none:
-        raise _RowError(none.reason, str(none)) from none
+    prices = {price_of(place["price"]) for place in places if "price" in place}
     currencies = {str(place["priceCurrency"]).upper() for place in places if place.get("priceCurrency")}
     units = {str(place["unitText"]).lower() for place in places if place.get("unitText")}
     if len(prices) != 1 or len(currencies) != 1:
-        raise _RowError("conflicting_prices", f"prices {sorted(map(str, prices))} in {sorted(currencies)}")
+        raise RowError("conflicting_prices", f"prices {sorted(map(str, prices))} in {sorted(currencies)}")
     if not units <= {"hour", "hur", "h"}:
-        raise _RowError("unknown_unit", f"the price is per {sorted(units)}")
+        raise RowError("unknown_unit", f"the price is per {sorted(units)}")
     return prices.pop(), currencies.pop()
 
 
@@ -308,6 +293,6 @@ def _unless_by_api(row: Listing | Reject, by_api: Mapping[tuple[Any, ...], Decim
     listed = by_api[_price_key(row)]
     raw = {"label": row.raw_label, "kind": row.price_kind, "price": str(row.native_price)}
     if listed == row.native_price:
-        return Reject(reason="duplicate", detail="the API lists the same machine", raw=raw, answer=row.answer)
+        return Reject("duplicate", "the API lists the same machine", raw, row.answer)
     detail = f"the API lists the same machine at {listed}"
-    return Reject(reason="conflicting_prices", detail=detail, raw=raw, answer=row.answer)
+    return Reject("conflicting_prices", detail, raw, row.answer)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pipeline.sources.answers import at_least_one
 from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of, object_in
-from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.prices import RowError, any_left, optional_number, price_of
 from pipeline.sources.text import UnreadableError, whole_number
 
 _PRICE_FIELD = "gpu_price_"
@@ -18,13 +19,8 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     Presets without GPUs are not ours and are passed over. Raises SourceChangedError for objects of another
     kind and when nothing is read.
     """
-    rows = 0
-    for answer in answers:
-        for row in _read_answer(answer, config):
-            rows += 1
-            yield row
-    if not rows:
-        raise SourceChangedError(f"{config.name}: neither a location nor a preset with GPUs")
+    rows = (row for answer in answers for row in _read_answer(answer, config))
+    return at_least_one(rows, f"{config.name}: neither a location nor a preset with GPUs")
 
 
 def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -39,10 +35,10 @@ def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rej
             yield from _read_preset(item, answer)
         else:
             detail = f"neither a location nor a preset: {sorted(item)[:12]}"
-            yield Reject(reason="unknown_object", detail=detail, raw=item, answer=answer)
+            yield Reject("unknown_object", detail, item, answer)
     if isinstance(body, dict) and body.get("has_next"):
         detail = "the list goes on, on pages whose addresses are not known"
-        yield Reject(reason="unread_page", detail=detail, raw=body.get("total_result_count"), answer=answer)
+        yield Reject("unread_page", detail, body.get("total_result_count"), answer)
 
 
 def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -55,7 +51,7 @@ def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -
             raise UnreadableError(f"{gpu_count} of {model!r}")
     except UnreadableError as error:
         detail = f"location {item.get('id')}: no readable GPU model or count ({error})"
-        yield Reject(reason="missing_field", detail=detail, raw=item, answer=answer)
+        yield Reject("missing_field", detail, item, answer)
         return
     networks = [name.removeprefix(_PRICE_FIELD) for name in item if name.startswith(_PRICE_FIELD)]
     if not networks:
@@ -63,13 +59,13 @@ def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -
     for network in networks:
         if network not in config.settings["networks"]:
             detail = f"location {item.get('id')}: a price for {network!r}, which is not known"
-            yield Reject(reason="unknown_terms", detail=detail, raw=item, answer=answer)
+            yield Reject("unknown_terms", detail, item, answer)
             continue
         try:
             price = price_of(item[_PRICE_FIELD + network])
-        except NoPriceError as error:
+        except RowError as error:
             detail = f"location {item.get('id')}, {network}: {error}"
-            yield Reject(reason=error.reason, detail=detail, raw=item, answer=answer)
+            yield Reject(error.reason, detail, item, answer)
             continue
         yield Listing(
             raw_label=model,
@@ -80,7 +76,7 @@ def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -
             native_unit="gpu_hour",
             answer=answer,
             min_gpu_count=gpu_count,
-            available=_any_free(item.get(f"gpu_count_{network}")),
+            available=any_left(item.get(f"gpu_count_{network}")),
             tier=f"bare_metal_{network}",
             node_network_gbps=config.settings["node_network_gbps"].get(network),
             ram_gib=optional_number(node.get("ram_gb")),
@@ -104,10 +100,10 @@ def _read_preset(item: dict[str, Any], answer: Answer) -> Iterator[Listing | Rej
         price = price_of(item["compute_rate_hourly"])
         storage = item.get("storage_rate_hourly")
         price += 0 if storage is None else price_of(storage)
-    except (NoPriceError, UnreadableError) as error:
-        reason = error.reason if isinstance(error, NoPriceError) else "missing_field"
+    except (RowError, UnreadableError) as error:
+        reason = error.reason if isinstance(error, RowError) else "missing_field"
         detail = f"preset {item.get('id')}: {error}"
-        yield Reject(reason=reason, detail=detail, raw=item, answer=answer)
+        yield Reject(reason, detail, item, answer)
         return
     yield Listing(
         raw_label=model,
@@ -124,11 +120,6 @@ def _read_preset(item: dict[str, Any], answer: Answer) -> Iterator[Listing | Rej
         local_disk_gb=optional_number(resources.get("storage_gb")),
         flag_reason=None if storage is not None else "disk_not_priced",
     )
-
-
-def _any_free(count: Any) -> bool | None:
-    free = optional_number(count)
-    return None if free is None else free > 0
 
 
 def _any_place(locations: Any) -> bool | None:

@@ -7,25 +7,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from pipeline.sources.answers import at_least_one
 from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.sources.config import SourceConfig
 from pipeline.sources.envelope import items_of
-from pipeline.sources.prices import NoPriceError, optional_number, price_of
+from pipeline.sources.prices import RowError, optional_number, price_of
 from pipeline.sources.text import UnreadableError, number
+from pipeline.sources.units import gib_from_mib
 
 PRICES: tuple[tuple[str, PriceKind, str], ...] = (
     ("hourly_cost", "on_demand", "deploy_ondemand"),
     ("hourly_cost_preemptible", "spot", "deploy_preemptible"),
 )
 """Price fields of a plan: field, kind, and the field that says whether it can be deployed so."""
-
-MIB_PER_GIB = 1024
-
-
-class _RowError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
@@ -46,24 +40,23 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     A plan that can be deployed nowhere keeps one listing without region, ``available`` False.
     """
-    found = False
-    for answer in answers:
-        plans = items_of(answer, "plans", "plans_metal")
-        if plans and not any("hourly_cost" in plan for plan in plans):
-            raise SourceChangedError(f"{answer.url}: no plan has an hourly_cost")
-        for plan in plans:
-            for row in _plan(plan, answer, config):
-                found = True
-                yield row
-    if not found:
-        raise SourceChangedError(f"{answers[0].url if answers else 'vultr'}: no plan with a GPU")
+    rows = (row for answer in answers for row in _read_answer(answer, config))
+    return at_least_one(rows, f"{config.name}: no plan with a GPU")
+
+
+def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    plans = items_of(answer, "plans", "plans_metal")
+    if plans and not any("hourly_cost" in plan for plan in plans):
+        raise SourceChangedError(f"{answer.url}: no plan has an hourly_cost")
+    for plan in plans:
+        yield from _plan(plan, answer, config)
 
 
 def _plan(plan: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     plan_id = plan.get("id")
     try:
         if not isinstance(plan_id, str):
-            raise _RowError("incomplete_row", "a plan without id")
+            raise RowError("incomplete_row", "a plan without id")
         words = plan_id.lower().split("-")
         if plan.get("type") == "vcg" or "gpu_type" in plan:
             offers = _offers(plan, answer, config, *_cloud_gpu(plan, config))
@@ -72,8 +65,8 @@ def _plan(plan: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterato
             offers = _offers(plan, answer, config, plan_id, None, {})
         else:
             return
-    except _RowError as error:
-        yield Reject(reason=error.reason, detail=f"{plan_id}: {error}", raw=plan, answer=answer)
+    except RowError as error:
+        yield Reject(error.reason, f"{plan_id}: {error}", plan, answer)
         return
     yield from offers
 
@@ -82,18 +75,18 @@ def _cloud_gpu(plan: dict[str, Any], config: SourceConfig) -> tuple[str, float, 
     """Label, number of GPUs (a fraction for a slice) and memory per GPU of a cloud GPU plan."""
     gpu_type = plan.get("gpu_type")
     if not isinstance(gpu_type, str) or not gpu_type:
-        raise _RowError("incomplete_row", "the plan has no gpu_type")
+        raise RowError("incomplete_row", "the plan has no gpu_type")
     whole = config.settings["vram_gb_per_gpu"].get(gpu_type)
     if whole is None:
-        raise _RowError(
+        raise RowError(
             "unknown_gpu_type", f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml"
         )
     try:
         count = number(plan.get("gpu_vram_gb")) / number(whole)
     except UnreadableError as error:
-        raise _RowError("gpu_count_unknown", f"gpu_vram_gb: {error}") from error
+        raise RowError("gpu_count_unknown", f"gpu_vram_gb: {error}") from error
     if count <= 0 or (count > 1 and count != count.to_integral_value()):
-        raise _RowError(
+        raise RowError(
             "gpu_count_unknown", f"{plan['gpu_vram_gb']} GB are no number of {whole} GB {gpu_type}"
         )
     return gpu_type, float(count), {"vram_gb": float(whole)}
@@ -112,10 +105,10 @@ def _offers(
             continue
         try:
             if plan.get(deployable) is False:
-                raise NoPriceError("not_offered", f"{deployable} is false")
+                raise RowError("not_offered", f"{deployable} is false")
             price = price_of(plan.get(name))
-        except NoPriceError as none:
-            yield Reject(reason=none.reason, detail=f"{plan['id']} {name}: {none}", raw=plan, answer=answer)
+        except RowError as error:
+            yield Reject(error.reason, f"{plan['id']} {name}: {error}", plan, answer)
             continue
         for region, available in _where(plan):
             yield Listing(
@@ -132,7 +125,7 @@ def _offers(
                 region=region,
                 available=available,
                 vcpus=optional_number(plan.get("vcpu_count", plan.get("cpu_threads"))),
-                ram_gib=_times(plan.get("ram"), 1 / MIB_PER_GIB),
+                ram_gib=gib_from_mib(plan.get("ram")),
                 local_disk_gb=_times(plan.get("disk"), optional_number(plan.get("disk_count")) or 1),
             )
 
