@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import socket
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,16 @@ def test_a_home_that_is_a_file_is_refused_before_anything_is_asked(tmp_path: Pat
     assert answer.returncode == 1
     assert answer.stderr.startswith(f"Error: nothing can be kept in {tmp_path / 'home'}")
     assert len(answer.stderr.splitlines()) == 1
+
+
+def test_retries_do_not_stand_among_the_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    answer = gpufare("refresh", "--pages", f"http://127.0.0.1:{port}", "--source", "runpod", home=tmp_path)
+    assert answer.returncode == 1
+    (line,) = answer.stdout.splitlines()
+    assert line.startswith("runpod  NOT ACCEPTED  connection_refused")
+    assert answer.stderr.splitlines()[-1].startswith("Error: nothing was published")
 
 
 @pytest.mark.parametrize("damage", ["cut", "noise", "folder"])
@@ -229,3 +241,11 @@ def test_export_writes_every_table_with_its_descriptor(sample_home: Home, tmp_pa
     for resource in package["resources"]:
         assert resource["description"]
         assert all(field["description"] for field in resource["schema"]["fields"]), resource["name"]
+
+
+def test_exported_moments_are_of_iso_8601(sample_home: Home, tmp_path: Path) -> None:
+    gpufare("export", str(tmp_path), home=sample_home)
+    with (tmp_path / "offers.csv").open(newline="") as file:
+        row = next(csv.DictReader(file))
+    assert row["observed_at"] == "2026-08-22T06:00:00.000000Z"
+    assert datetime.fromisoformat(row["observed_at"]).tzinfo is not None

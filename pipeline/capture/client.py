@@ -41,9 +41,11 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_ERROR = 1000
 _KEPT_ACROSS_HOSTS = ("accept", "content-type")
 
-# These log whole URLs and headers, in which keys may stand, and each retry as a warning of its own.
-for _name in ("httpx", "httpcore", "stamina"):
+# These log whole URLs and headers, in which keys may stand.
+for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.ERROR)
+# Retries are counted in the outcome; where structlog is installed, stamina would print each on stdout.
+stamina.instrumentation.set_on_retry_hooks([])
 
 
 def user_agent() -> str:

@@ -11,6 +11,9 @@ from pipeline.warehouse.query import ask
 FORMULA_START = r"^[=+\-@\t\r]"
 """A spreadsheet would run a cell that begins so; in CSV such text gets an apostrophe in front."""
 
+DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+"""What a data package's datetime looks like; the connection's time zone is UTC."""
+
 FIELD_TYPES = {
     "BOOLEAN": "boolean",
     "DATE": "date",
@@ -64,7 +67,7 @@ def _write(
     names = [_safe_cell(name, kind) if form == "csv" else f'"{name}"' for name, kind, _ in columns]
     frame = connection.sql(f'SELECT {", ".join(names)} FROM main."{table}"')  # noqa: S608 - our own names
     if form == "csv":
-        frame.write_csv(str(file))
+        frame.write_csv(str(file), timestamp_format=DATETIME)
     else:
         frame.write_parquet(str(file))
 
