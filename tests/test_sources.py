@@ -4,6 +4,8 @@
 """
 
 import csv
+import inspect
+import re
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from pipeline.capture.replay import pages_dir_answers
 from pipeline.offers.build import Built, Rate
 from pipeline.offers.contract import Offer
+from pipeline.offers.gpu_labels import identify
 from pipeline.reading import read_answers
 from pipeline.settings import CATALOG_DIR
 from pipeline.sources import source_config, source_module
@@ -20,8 +23,10 @@ from pipeline.sources.config import configs
 
 PAGES = Path(__file__).parent / "pages"
 PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]
+LOOKUPS = [(name, label) for name, config in configs().items() for label in config.lookups]
+SETTINGS = [(name, key) for name, config in configs().items() for key in config.settings]
 RATES = {"EUR": Rate(Decimal("1.1699"))}
-"""The rate of the sample page of the exchange rates: expected.csv of a source in euros is worked out with it."""
+"""The rate of the exchange rates' sample page: expected.csv of a source in euros is worked out with it."""
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -85,3 +90,23 @@ def test_the_yaml_says_what_it_rests_on(name: str) -> None:
     config = source_config(name)
     assert config.evidence.note
     assert config.expect.usd_per_gpu_hour[0] > 0
+
+
+@pytest.mark.parametrize(("name", "label"), LOOKUPS)
+def test_a_lookup_says_what_the_gpu_catalogue_does_not(name: str, label: str) -> None:
+    def gpu_id(label: str) -> str | None:
+        return identify(label, provider=name, kind="gpu_name", context={}, gpu_count=1).gpu_id
+
+    assert gpu_id(label) != gpu_id(source_config(name).lookups[label].means)
+
+
+@pytest.mark.parametrize(("name", "label"), LOOKUPS)
+def test_a_lookup_is_met_on_the_sample_page_or_in_the_readers_test(name: str, label: str) -> None:
+    test_of_reader = Path(__file__).parent / "sources" / f"test_{name}.py"
+    on_page = {offer.raw_label for offer in read_sample(name).offers}
+    assert label in on_page or f'"{label}"' in test_of_reader.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "key"), SETTINGS)
+def test_a_setting_is_read_by_its_module(name: str, key: str) -> None:
+    assert re.search(rf"""settings\[["']{key}["']\]""", inspect.getsource(source_module(name)))

@@ -247,7 +247,7 @@ class _Visit:
                 queue.extendleft(reversed(self._next_requests(answer)))
 
     def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
-        limit = int(self._config.settings.get("max_requests", self._run.client.limits.requests_per_source))
+        limit = self._run.client.limits.requests_per_source
         if asked > limit:
             return OutcomeCode.REQUEST_LIMIT, f"{OutcomeCode.REQUEST_LIMIT.sentence} ({limit})"
         if failures_in_a_row >= GIVE_UP_AFTER:

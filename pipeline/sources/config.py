@@ -115,7 +115,6 @@ class SourceConfig(_Facts):
     billing: Billing = Billing()
     attributes: Attributes = Attributes()
     lookups: Mapping[str, LabelLookup] = Field(default_factory=dict)
-    regions: tuple[str, ...] = ()
     settings: Mapping[str, Any] = Field(default_factory=dict)
     expect: Expectations = Expectations()
     stale_after_days: int = Field(default=7, gt=0)

@@ -135,7 +135,7 @@ def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
         return [Request(f"https://{ACME}/gpus?page={number + 1}")]
 
     site.say(ACME, "/gpus", Reply(200, b"{}"))
-    outcome = capture(source(settings={"max_requests": 5}), module(next_requests=next_requests))
+    outcome = capture(source(), module(next_requests=next_requests), requests_per_source=5)
     assert codes(outcome) == ["ok"] * 5 + ["request_limit"]
     assert outcome.status == "partial"
     assert len(site.pages_asked()) == 5

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.reading import read_answers
+from pipeline.sources import source_config
 from pipeline.sources.base import Listing, SourceChangedError
 from tests.sources.helpers import answer, page, read
 
@@ -93,6 +95,13 @@ def test_json_ld_products() -> None:
         ("NVIDIA A100 80GB (Production)", "production"): Decimal("1.79"),
         ("NVIDIA H100 80GB (PCIe) On-demand", None): Decimal("1.38"),
     }
+
+
+def test_a_product_for_one_to_eight_gpus_is_priced_per_gpu() -> None:
+    body = json_ld(product("1-8 x H100 PCIe NVLink", "2.49"))
+    (offer,) = read_answers([answer(body)], source_config("thundercompute")).offers
+    assert (offer.gpu_id, offer.gpu_count) == ("h100-pcie-nvlink-80gb", 1)
+    assert offer.usd_per_gpu_hour == Decimal("2.49")
 
 
 def test_json_ld_may_be_nested_or_alone() -> None:
