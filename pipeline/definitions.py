@@ -2,12 +2,18 @@
 
 import dagster as dg
 
-from pipeline.orchestration.assets import calibration, published_tables, source_assets
+from pipeline.orchestration.assets import (
+    calibration,
+    model_does_not_get_worse,
+    published_tables,
+    source_assets,
+)
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.schedules import jobs, schedules, sensors
 
 defs = dg.Definitions(
     assets=[*source_assets, published_tables, calibration],
+    asset_checks=[model_does_not_get_worse],
     jobs=jobs,
     schedules=schedules,
     sensors=sensors,

@@ -10,6 +10,7 @@ import pytest
 from pipeline.capture.replay import serve_pages
 from pipeline.definitions import defs
 from pipeline.orchestration.assets import (
+    model_does_not_get_worse,
     offers_key,
     published_tables,
     raw_key,
@@ -108,6 +109,12 @@ def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
         assert ask(connection, "SELECT DISTINCT source FROM main.offers").rows == [("runpod",)]
         why = ask(connection, "SELECT why FROM main.source_health WHERE source = 'lambda'").rows[0][0]
     assert "no pricing row" in why
+
+
+def test_the_models_error_is_a_check_of_its_table() -> None:
+    checks = {(key.asset_key, key.name) for key in defs.resolve_asset_graph().asset_check_keys}
+    assert (table_key("model_accuracy"), "model_does_not_get_worse") in checks
+    assert model_does_not_get_worse().passed
 
 
 def test_a_past_partition_is_not_captured(tmp_path: Path, instance: dg.DagsterInstance) -> None:

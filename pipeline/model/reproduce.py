@@ -8,7 +8,6 @@ from pipeline import settings
 from pipeline.model.calibrate import CONSTANTS_FILE, QUANTITIES, Fitter, gemm_ratio, read_parameters
 from pipeline.model.engine import connect_model
 
-
 TOLERANCE = 1e-4
 """Relative. On one machine a fit repeats to the digit; other processors add up in another order."""
 

@@ -11,12 +11,15 @@ from datetime import UTC, date, datetime, timedelta
 import dagster as dg
 
 from pipeline.capture.archive import Archive
+from pipeline.capture.captured import captured_from_archive
 from pipeline.capture.fetch import PastDayError
+from pipeline.model.accuracy import worsened
 from pipeline.model.calibrate import calibrate
+from pipeline.model.engine import connect_model
 from pipeline.offers.records import Outcome, Records
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.reading import record_source
-from pipeline.refresh import capture_live, captured_from_archive, record_rates, usd_rates
+from pipeline.reading import record
+from pipeline.refresh import capture_live
 from pipeline.sources.config import SourceConfig, configs
 from pipeline.warehouse.build import BuildError, table_lineage
 from pipeline.warehouse.publish import publish
@@ -113,9 +116,7 @@ def _offers_asset(config: SourceConfig) -> dg.AssetsDefinition:
 def _read(config: SourceConfig, day: date, home: GpufareHome) -> Outcome:
     records = Records(home.home())
     captured = captured_from_archive(config, day, Archive(home.home().archive))
-    if config.kind == "exchange_rates":
-        return record_rates(config, day, captured, records)
-    return record_source(config, day, captured, usd_rates(day, records), records)
+    return record(config, day, captured, records)
 
 
 def _metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
@@ -199,3 +200,11 @@ def calibration(home: GpufareHome) -> dg.MaterializeResult[None]:
             "errors": dg.MetadataValue.json({name: record[name] for name in ("memory", "speed")}),
         }
     )
+
+
+@dg.asset_check(asset=table_key("model_accuracy"), description="Held-out errors against the reviewed record.")
+def model_does_not_get_worse() -> dg.AssetCheckResult:
+    """Fails when a held-out error is more than a tenth above what was reviewed."""
+    with connect_model() as connection:
+        reasons = worsened(connection)
+    return dg.AssetCheckResult(passed=not reasons, description="; ".join(reasons) or "as reviewed, or better")
