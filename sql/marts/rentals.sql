@@ -11,6 +11,7 @@ _offers AS (
         o.native_unit LIKE 'gpu_%' AND o.gpu_count = 1 AND o.instance_type IS NULL
             AND coalesce(o.tier, '') NOT LIKE 'marketplace%' AS by_the_gpu,
         coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
+        g.memory_gb,
         g.derived_from,
         -- NVLink joins the GPUs of a machine, not machines; and an ask on a marketplace is one machine.
         (o.node_network_gbps IS NOT NULL OR o.interconnect NOT ILIKE '%nvlink%')
@@ -86,6 +87,7 @@ _terms AS (
         coalesce(local_disk_gb, 0) AS local_disk_gb,
         node_network_gbps,
         ram_gib * units AS ram_gib,
+        coalesce(ram_gib, p['host_ram_gib_per_gpu_gb'] * memory_gb * offer_gpus) * units AS host_ram_gib,
         p['setup_seconds'] AS setup_seconds,
         p['image_gb'] AS image_gb,
         p['download_gbps'] / 8 AS download_gb_per_second,

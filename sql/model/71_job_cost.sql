@@ -25,7 +25,7 @@ WITH _priced_cases AS (
             CASE WHEN p.node_network_gbps IS NOT NULL AND r.node_network_gbps IS NULL
                 THEN 'network of ' || p.node_network_gbps || ' Gbit/s per machine' END,
             CASE WHEN coalesce(p.offload, '') <> '' AND r.ram_gib IS NULL
-                THEN 'host memory of ' || ceil(p.training_state_gib)::BIGINT || ' GiB' END
+                THEN 'host memory of ' || round(r.host_ram_gib)::BIGINT || ' GiB' END
         ], lambda text: text IS NOT NULL)) AS price_assumptions
     FROM query_table(jobs) AS j
     JOIN query_table(plans) AS p USING (job)
@@ -37,8 +37,11 @@ WITH _priced_cases AS (
     WHERE p.verdict IN ('fits', 'tight') AND p.tokens_per_second > 0
         AND p.gpu_count <= j.max_gpus
         AND list_contains(j.price_kinds, r.price_kind)
-        -- What is offloaded must find room in the hosts' memory, where the source says how much there is.
-        AND (coalesce(p.offload, '') = '' OR coalesce(r.ram_gib >= p.training_state_gib, true))
+        -- What is offloaded must find room in the hosts' memory: the training state, or the frozen weights
+        -- of adapters, a quarter as large where they are quantized.
+        AND (coalesce(p.offload, '') = '' OR r.host_ram_gib >= greatest(
+            p.training_state_gib, p.model_download_gib * CASE p.quantization WHEN 'none' THEN 1 ELSE 0.25 END
+        ))
 )
 
 SELECT *

@@ -21,6 +21,7 @@ CREATE TABLE main.rentals (
     local_disk_gb DOUBLE NOT NULL,
     node_network_gbps DOUBLE,
     ram_gib DOUBLE,
+    host_ram_gib DOUBLE,
     setup_seconds DOUBLE NOT NULL,
     image_gb DOUBLE NOT NULL,
     download_gb_per_second DOUBLE NOT NULL,
@@ -69,6 +70,7 @@ COMMENT ON COLUMN main.rentals.download_usd_per_gb IS 'Data entering the cloud i
 COMMENT ON COLUMN main.rentals.local_disk_gb IS 'Local disk in the price, in GB; 0 where none is named.';
 COMMENT ON COLUMN main.rentals.node_network_gbps IS 'Network of one machine in 10^9 bits per second.';
 COMMENT ON COLUMN main.rentals.ram_gib IS 'Host memory of all that is rented, in GiB; null means not said.';
+COMMENT ON COLUMN main.rentals.host_ram_gib IS 'The same, taken as host_ram_gib_per_gpu_gb of cost_parameters for each GB of GPU memory where it is not said: what is offloaded must find room in it.';
 COMMENT ON COLUMN main.rentals.setup_seconds IS 'From renting to a machine that starts to load, without downloads, in seconds.';
 COMMENT ON COLUMN main.rentals.image_gb IS 'Container image or environment to download, in GB.';
 COMMENT ON COLUMN main.rentals.download_gb_per_second IS 'Download speed in 10^9 bytes per second.';

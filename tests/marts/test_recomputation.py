@@ -129,11 +129,16 @@ def priced(facts: Facts, workload: Row, plan: Row, offer: Row) -> tuple[Decimal,
     network = plan["node_network_gbps"]
     if units is None or (network and offer["node_network_gbps"] and offer["node_network_gbps"] < network):
         return None
-    if plan["offload"] and offer["ram_gib"] and offer["ram_gib"] * units < plan["training_state_gib"]:
-        return None
 
     def p(name: str) -> float:
         return facts.parameter(name, offer)
+
+    if plan["offload"]:
+        gpu_gb = facts.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
+        host_gib = units * (offer["ram_gib"] or p("host_ram_gib_per_gpu_gb") * gpu_gb)
+        frozen_gib = plan["model_download_gib"] / (1 if plan["quantization"] == "none" else 4)
+        if host_gib < max(plan["training_state_gib"], frozen_gib):
+            return None
 
     host = p("host_cores_per_gpu") * p("host_usd_per_core_hour") + p("host_ram_gib_per_gpu") * p(
         "host_usd_per_gib_hour"
