@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ import duckdb
 
 from pipeline.errors import GpufareError
 from pipeline.offers.records import Records
+from pipeline.printing import price
 from pipeline.settings import Home
 from pipeline.sources.config import configs
 from pipeline.warehouse.build import build
@@ -87,7 +89,10 @@ def cheapest(connection: duckdb.DuckDBPyConnection, job: Job) -> Result:
 def _refuse_unknown_model(connection: duckdb.DuckDBPyConnection, model: str) -> None:
     known = [name for (name,) in ask(connection, "SELECT model FROM main.models ORDER BY model").rows]
     if model not in known:
-        raise JobError(f"there is no model {model!r}; known models: {', '.join(known)}")
+        plain = model.lower().rpartition("/")[2]
+        alike = get_close_matches(plain, known, n=3)
+        hint = f"did you mean {' or '.join(alike)}? " if alike else ""
+        raise JobError(f"there is no model {model!r}; {hint}known models: {', '.join(known)}")
 
 
 def nothing_fits(job: Job) -> str:
@@ -123,7 +128,7 @@ def _what(row: Mapping[str, Any]) -> str:
     )
     return (
         f"{row['gpu_count']} x {row['gpu']}{idle} at {row['provider']} ({kind}{tier}): {money} for the "
-        f"finished job, {row['hours']:,.1f} hours at ${row['usd_per_hour'].normalize():,f} per hour."
+        f"finished job, {row['hours']:,.1f} hours at ${price(row['usd_per_hour'])} per hour."
         f"{spot}{reserved}"
     )
 

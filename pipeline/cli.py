@@ -261,6 +261,10 @@ def export(folder: Path, form: Any) -> None:
     click.echo(f"{len(files)} files in {folder}")
 
 
+MOST_TOKENS = 1e16
+"""Some hundred times what the largest runs see; beyond, dollars would leave their columns."""
+
+
 class _Tokens(click.ParamType[float]):
     """A number of tokens, plain or with K, M, B or T behind it."""
 
@@ -274,8 +278,8 @@ class _Tokens(click.ParamType[float]):
             amount = float(text.rstrip("KMBT")) * scale
         except ValueError:
             self.fail(f"{value!r} is not a number such as 100M", param, ctx)
-        if not 0 < amount < float("inf"):
-            self.fail(f"{value!r} must be above 0", param, ctx)
+        if not 0 < amount <= MOST_TOKENS:
+            self.fail(f"{value!r} must be above 0 and at most {MOST_TOKENS:g}", param, ctx)
         return amount
 
 
@@ -318,6 +322,8 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
     by_examples = (job.examples, job.tokens_per_example)
     if (None in by_examples) if job.tokens is None else any(by_examples):
         raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
+    if job.lora_rank and job.method not in ("lora", "qlora"):
+        raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job.method}")
     with prices_of(settings.home(), day.date() if day else None) as connection:
         result = rank(connection, job)
         if not result.rows:

@@ -76,11 +76,17 @@ def _show_table(result: Result) -> None:
     Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_PIPE, highlight=False).print(table)
 
 
+def price(value: Decimal) -> str:
+    """Dollars in cents; below a dollar, as many digits more as there are."""
+    digits = 2 if abs(value) >= 1 else max(2, -int(value.normalize().as_tuple().exponent))
+    return f"{value:,.{digits}f}"
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Decimal):
-        return f"{value:,.2f}" if value >= 1 else f"{value.normalize():f}"
+        return price(value)
     if isinstance(value, float):
         return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
     if isinstance(value, datetime):

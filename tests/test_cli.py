@@ -5,10 +5,12 @@ import io
 import json
 import socket
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from pipeline.printing import price
 from pipeline.settings import Home
 from tests.conftest import PAGES, gpufare
 
@@ -141,6 +143,9 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         ((*QLORA, "--max-hours", "0.01"), "no on_demand offer"),
         (QLORA[:5], "--tokens"),
         ((*QLORA, "--examples", "3", "--tokens-per-example", "5"), "either --tokens, or --examples"),
+        ((*QLORA[:2], "meta-llama/Llama-3.1-8B", *QLORA[3:]), "did you mean llama-3.1-8b"),
+        ((*QLORA[:-1], "1e30"), "at most 1e+16"),
+        ((*QLORA[:4], "full", *QLORA[5:], "--lora-rank", "8"), "--lora-rank goes with lora and qlora"),
         ((*QLORA, "--stack", "no-such-stack"), "'no-such-stack' is not one of 'hf'"),
         (("sql", ""), "the query is empty"),
         (("export", "/dev/null/out"), "Not a directory"),
@@ -194,6 +199,20 @@ def test_a_reservation_says_what_is_committed_to(sample_home: Home) -> None:
     first = json.loads(rows[0])
     what = gpufare(*asked, home=sample_home).stdout.partition("\n\n")[2].splitlines()[0]
     assert f"for {first['term_days']} days, ${first['commitment_usd']:,.2f} in all" in what
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        ("0.3", "0.30"),
+        ("0.13480000", "0.1348"),
+        ("569.664", "569.66"),
+        ("1139.328", "1,139.33"),
+        ("2E+2", "200.00"),
+    ],
+)
+def test_a_price_is_shown_in_cents_or_finer(amount: str, shown: str) -> None:
+    assert price(Decimal(amount)) == shown
 
 
 def test_json_has_no_infinity(sample_home: Home) -> None:
