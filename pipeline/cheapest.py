@@ -19,6 +19,8 @@ from pipeline.sources.config import configs
 from pipeline.warehouse.build import build
 from pipeline.warehouse.query import QueryError, Result, ask, reader
 
+HOURS_TOLD_IN_DAYS = 72
+
 OLD_PRICE_DAYS = 2
 """A price older than this is called old in the explanation."""
 
@@ -103,10 +105,11 @@ def nothing_fits(job: Job) -> str:
         f"at most {job.max_hours:g} hours" if job.max_hours else "",
     ]
     within = " and ".join(limit for limit in limits if limit)
+    fits = f"FROM fits('{job.model}', '{job.method}', 'h100-sxm-80gb')"
     return (
         f"no{kind} offer runs {job.model} {job.method}"
-        + (f" within {within}" if within else "")
-        + "; the table why_not says what was ruled out and why"
+        + (f" with {within}" if within else "")
+        + f'; what it needs, for example: gpufare sql "{fits}"'
     )
 
 
@@ -126,9 +129,10 @@ def _what(row: Mapping[str, Any]) -> str:
         if row["term_days"] and row["commitment_usd"]
         else ""
     )
+    days = f" ({row['hours'] / 24:,.0f} days)" if row["hours"] >= HOURS_TOLD_IN_DAYS else ""
     return (
         f"{row['gpu_count']} x {row['gpu']}{idle} at {row['provider']} ({kind}{tier}): {money} for the "
-        f"finished job, {row['hours']:,.1f} hours at ${price(row['usd_per_hour'])} per hour."
+        f"finished job, {row['hours']:,.1f} hours{days} at ${price(row['usd_per_hour'])} per hour."
         f"{spot}{reserved}"
     )
 

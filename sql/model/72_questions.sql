@@ -42,10 +42,10 @@ _facts AS (
 )
 
 SELECT
-    c.comment AS meaning,
     c.column_name AS fact,
     max(f.value) FILTER (f._gpu = one) AS one_value,
-    max(f.value) FILTER (f._gpu = other) AS other_value
+    max(f.value) FILTER (f._gpu = other) AS other_value,
+    c.comment AS meaning
 FROM _facts AS f
 CROSS JOIN _asked_gpus AS k
 JOIN duckdb_columns() AS c
