@@ -3,33 +3,23 @@
 What is accepted is written to the record; what is refused leaves the last good offers where they are.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
+from pipeline.capture.captured import Captured
 from pipeline.offers.acceptance import Verdict, judge, quarantine_jumps
 from pipeline.offers.build import Built, Rate, build_offers
+from pipeline.offers.money import ExchangeRates
 from pipeline.offers.plain_text import plain
-from pipeline.offers.records import Outcome, Records
+from pipeline.offers.records import MAX_RATE_AGE_DAYS, Outcome, Records
 from pipeline.sources import source_module
 from pipeline.sources.base import Answer, SourceChangedError
 from pipeline.sources.config import SourceConfig
 
-
-@dataclass(frozen=True, slots=True)
-class Captured:
-    """What the capture of a source left for its outcome row."""
-
-    status: str
-    answers: Sequence[Answer]
-    requests: int = 0
-    failed_requests: int = 0
-    bytes: int = 0
-    duration_seconds: float = 0.0
-    retries: int = 0
-    error: str | None = None
+MAX_RATE_CHANGE = Decimal("0.25")
+"""A currency that moved more than this against the dollar within a week was misread."""
 
 
 def read_answers(
@@ -51,6 +41,13 @@ def read_answers(
         ) from error
 
 
+def record(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:
+    """Read what was captured of a source, prices or exchange rates, and keep what is accepted."""
+    if config.kind == "exchange_rates":
+        return record_rates(config, day, captured, records)
+    return record_source(config, day, captured, usd_rates(day, records), records)
+
+
 def record_source(
     config: SourceConfig,
     day: date,
@@ -70,7 +67,7 @@ def record_source(
         records.write_accepted(day, config.name, built.offers)
     if captured.answers:
         records.write_rejects(day, config.name, built.rejects)
-    outcome = _outcome(config, day, captured, built, verdict, error)
+    outcome = _outcome(config, day, captured, verdict, error, **_counts(built))
     records.write_outcome(outcome)
     return outcome
 
@@ -109,11 +106,10 @@ def _outcome(
     config: SourceConfig,
     day: date,
     captured: Captured,
-    built: Built,
     verdict: Verdict,
     error: str | None,
+    **counts: int,
 ) -> Outcome:
-    statuses = [offer.match_status for offer in built.offers]
     return Outcome(
         day=day,
         source=config.name,
@@ -127,15 +123,63 @@ def _outcome(
         sha256=captured.answers[0].sha256 if captured.answers else None,
         duration_seconds=captured.duration_seconds,
         retries=captured.retries,
-        rows=len(built.offers),
-        rejects=len(built.rejects),
-        matched=statuses.count("matched"),
-        ambiguous=statuses.count("ambiguous"),
-        unknown=statuses.count("unknown"),
         error=error,
-        observed_at=_last_moment(captured.answers),
+        observed_at=max((answer.observed_at for answer in captured.answers), default=None),
+        **counts,
     )
 
 
-def _last_moment(answers: Sequence[Answer]) -> datetime | None:
-    return max((answer.observed_at for answer in answers), default=None)
+def _counts(built: Built) -> dict[str, int]:
+    statuses = [offer.match_status for offer in built.offers]
+    return {
+        "rows": len(built.offers),
+        "rejects": len(built.rejects),
+        "matched": statuses.count("matched"),
+        "ambiguous": statuses.count("ambiguous"),
+        "unknown": statuses.count("unknown"),
+    }
+
+
+def record_rates(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:
+    """Read the day's exchange rates and keep them for every source that does not price in dollars."""
+    rows: list[dict[str, Any]] = []
+    error = captured.error
+    if captured.answers:
+        try:
+            rows = _rate_rows(source_module(config.name).read_rates(captured.answers, config), day, records)
+        except Exception as problem:  # an answer may be anything: the other sources go on with older rates
+            error = str(problem)
+    if rows:
+        records.write_exchange_rates(day, rows)
+    reason = None if rows else error or captured.status
+    verdict = Verdict(bool(rows), reason, tuple(_warn_of_age(rows, day)))
+    outcome = _outcome(config, day, captured, verdict, error, rows=len(rows))
+    records.write_outcome(outcome)
+    return outcome
+
+
+def _rate_rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, Any]]:
+    """The rates as they are kept. Raises SourceChangedError for one that jumped."""
+    before = usd_rates(day - timedelta(days=1), records)
+    rows = []
+    for currency in sorted({"EUR", *rates.rates}):
+        usd = rates.usd_per(currency)
+        if currency in before and abs(usd / before[currency].usd - 1) > MAX_RATE_CHANGE:
+            raise SourceChangedError(
+                f"one {currency} went from {before[currency].usd:.4f} to {usd:.4f} USD, which is not believed"
+            )
+        rows.append({"day": day, "currency": currency, "usd_per_unit": usd, "rate_date": rates.date})
+    return rows
+
+
+def _warn_of_age(rows: Sequence[Mapping[str, Any]], day: date) -> Iterator[str]:
+    """Each price says its rate's day, so an old rate is shown and not refused."""
+    if rows and (day - rows[0]["rate_date"]).days > MAX_RATE_AGE_DAYS:
+        yield f"the rates are of {rows[0]['rate_date']}"
+
+
+def usd_rates(day: date, records: Records) -> dict[str, Rate]:
+    """Dollars per unit of each currency, from the newest rates kept up to ``day`` (and not too old)."""
+    return {
+        row["currency"]: Rate(row["usd_per_unit"], row["rate_date"]) for row in records.exchange_rates(day)
+    }

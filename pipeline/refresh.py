@@ -5,37 +5,28 @@ stay published with their age.
 """
 
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 from pipeline.capture.archive import Archive
+from pipeline.capture.captured import Captured, captured_from_archive, captured_of
 from pipeline.capture.client import Client, Limits, ReplayServer
 from pipeline.capture.fetch import capture_all
 from pipeline.capture.outcome import CaptureOutcome, RequestOutcome
 from pipeline.capture.replay import capture_pages, page_entries
 from pipeline.errors import GpufareError
-from pipeline.offers.acceptance import price_key
-from pipeline.offers.build import Rate
-from pipeline.offers.contract import Offer
-from pipeline.offers.money import ExchangeRates
-from pipeline.offers.records import MAX_RATE_AGE_DAYS, Outcome, Records
-from pipeline.reading import Captured, record_source
+from pipeline.offers.changes import changes
+from pipeline.offers.records import Outcome, Records
+from pipeline.reading import record
 from pipeline.settings import HOME_VARIABLE, Home
-from pipeline.sources import source_config, source_module
-from pipeline.sources.base import SourceChangedError
+from pipeline.sources import source_config
 from pipeline.sources.config import SourceConfig, configs
 from pipeline.warehouse.build import BuildError, Report
 from pipeline.warehouse.publish import publish
 
 MAX_SHOWN_CHANGES = 20
-
-MAX_RATE_CHANGE = Decimal("0.25")
-"""A currency that moved more than this against the dollar within a week was misread."""
 
 ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
@@ -62,9 +53,9 @@ class RefreshReport:
         """One line per source and one on what was published."""
         width = max((len(outcome.source) for outcome in self.outcomes), default=0)
         lines = [f"{outcome.source:<{width}}  {_sentence(outcome)}" for outcome in self.outcomes]
-        for source, changes in self.changes.items():
-            lines.append(f"{source}: {len(changes)} changes against what was published of {self.day}")
-            lines += [f"  {change}" for change in changes[:MAX_SHOWN_CHANGES]]
+        for source, changed in self.changes.items():
+            lines.append(f"{source}: {len(changed)} changes against what was published of {self.day}")
+            lines += [f"  {change}" for change in changed[:MAX_SHOWN_CHANGES]]
         if self.published:
             lines += [f"warning: {warning}" for warning in self.published.warnings]
             offers = self.published.rows.get("offers_latest", 0)
@@ -225,40 +216,6 @@ def _shown(progress: Progress) -> Callable[[str, RequestOutcome | CaptureOutcome
     return show
 
 
-def captured_of(outcome: CaptureOutcome, archive: Archive) -> Captured:
-    """A capture's outcome with its answers read back from the archive, their hashes checked."""
-    error = outcome.error
-    answers = []
-    if outcome.capture is not None:
-        try:
-            answers = archive.answers(outcome.capture)
-        except GpufareError as damaged:
-            error = str(damaged)
-    return Captured(
-        status=outcome.status,
-        answers=answers,
-        requests=len(outcome.requests),
-        failed_requests=sum(not request.outcome.usable for request in outcome.requests),
-        bytes=outcome.bytes,
-        duration_seconds=outcome.duration_seconds,
-        retries=outcome.retries,
-        error=error,
-    )
-
-
-def captured_from_archive(config: SourceConfig, day: date, archive: Archive) -> Captured:
-    """The newest whole capture of a day, as the archive holds it."""
-    capture = archive.latest_capture(config.name, day)
-    if capture is None:
-        return Captured(status="failed", answers=[], error=f"the archive holds no capture of {day}")
-    try:
-        answers = archive.answers(capture)
-    except GpufareError as damaged:
-        return Captured(status="failed", answers=[], error=str(damaged))
-    size = sum(len(answer.body) for answer in answers)
-    return Captured(status=capture.status or "failed", answers=answers, requests=len(answers), bytes=size)
-
-
 def _record(
     config: SourceConfig, day: date, captured: Captured, records: Records, report: RefreshReport
 ) -> Outcome:
@@ -276,105 +233,13 @@ def _record(
 def _read_and_record(
     config: SourceConfig, day: date, captured: Captured, records: Records, report: RefreshReport
 ) -> Outcome:
-    if config.kind == "exchange_rates":
-        return record_rates(config, day, captured, records)
     published = records.offers(config.name, day) if day in records.accepted_days(config.name) else None
-    outcome = record_source(config, day, captured, usd_rates(day, records), records)
+    outcome = record(config, day, captured, records)
     if published is not None and outcome.accepted:
-        change = _change(published, records.offers(config.name, day))
-        if change:
-            report.changes[config.name] = change
+        told = changes(published, records.offers(config.name, day))
+        if told:
+            report.changes[config.name] = told
     return outcome
-
-
-def _change(before: Sequence[Offer], after: Sequence[Offer]) -> list[str]:
-    """What a second reading of a day changed against what was published of it, a line per price."""
-    old, new = _by_key(before), _by_key(after)
-    lines = [f"no longer read: {_priced(offer)}" for key, offer in old.items() if key not in new]
-    lines += [f"newly read: {_priced(offer)}" for key, offer in new.items() if key not in old]
-    for key in old.keys() & new.keys():
-        if _meaning(old[key]) != _meaning(new[key]):
-            lines.append(f"read differently: {_priced(old[key])} -> {_priced(new[key])}")
-    return sorted(lines)
-
-
-def _by_key(offers: Sequence[Offer]) -> dict[tuple[Any, ...], Offer]:
-    """Offers by what tells them apart; asks of a marketplace that look alike are numbered."""
-    counts: Counter[tuple[Any, ...]] = Counter()
-    found = {}
-    for offer in sorted(offers, key=lambda offer: offer.native_price):
-        key = price_key(offer)
-        found[*key, counts[key]] = offer
-        counts[key] += 1
-    return found
-
-
-def _meaning(offer: Offer) -> tuple[Any, ...]:
-    return (offer.gpu_id, offer.native_price, offer.usd_per_hour, offer.flag_reason)
-
-
-def _priced(offer: Offer) -> str:
-    what = f"{offer.raw_label} x{offer.gpu_count:g} ({offer.gpu_id}) {offer.price_kind} {offer.region or ''}"
-    return f"{what}: {offer.native_price.normalize():f} {offer.native_currency} per {offer.native_unit}"
-
-
-def record_rates(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:
-    """Read the day's exchange rates and keep them for every source that does not price in dollars."""
-    rows: list[dict[str, Any]] = []
-    error = captured.error
-    if captured.answers:
-        try:
-            rows = _rate_rows(source_module(config.name).read_rates(captured.answers, config), day, records)
-        except Exception as problem:  # an answer may be anything: the other sources go on with older rates
-            error = str(problem)
-    if rows:
-        records.write_exchange_rates(day, rows)
-    outcome = Outcome(
-        day=day,
-        source=config.name,
-        status=captured.status,
-        accepted=bool(rows),
-        reason=None if rows else error or captured.status,
-        warnings=tuple(_warn_of_age(rows, day)),
-        requests=captured.requests,
-        failed_requests=captured.failed_requests,
-        bytes=captured.bytes,
-        sha256=captured.answers[0].sha256 if captured.answers else None,
-        duration_seconds=captured.duration_seconds,
-        retries=captured.retries,
-        rows=len(rows),
-        error=error,
-        observed_at=max((answer.observed_at for answer in captured.answers), default=None),
-    )
-    records.write_outcome(outcome)
-    return outcome
-
-
-def _rate_rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, Any]]:
-    """The rates as they are kept. Raises SourceChangedError for one that jumped."""
-    before = usd_rates(day - timedelta(days=1), records)
-    rows = []
-    for currency in sorted({"EUR", *rates.rates}):
-        usd = rates.usd_per(currency)
-        if currency in before and abs(usd / before[currency].usd - 1) > MAX_RATE_CHANGE:
-            raise SourceChangedError(
-                f"one {currency} went from {before[currency].usd:.4f} to {usd:.4f} USD, which is not believed"
-            )
-        rows.append({"day": day, "currency": currency, "usd_per_unit": usd, "rate_date": rates.date})
-    return rows
-
-
-def _warn_of_age(rows: Sequence[Mapping[str, Any]], day: date) -> Iterator[str]:
-    """Each price says its rate's day, so an old rate is shown and not refused."""
-    if rows and (day - rows[0]["rate_date"]).days > MAX_RATE_AGE_DAYS:
-        yield f"the rates are of {rows[0]['rate_date']}"
-
-
-def usd_rates(day: date, records: Records) -> dict[str, Rate]:
-    """Dollars per unit of each currency, from the newest rates kept up to ``day`` (and not too old)."""
-    return {
-        row["currency"]: Rate(row["usd_per_unit"], row["rate_date"]) for row in records.exchange_rates(day)
-    }
 
 
 def _publish(home: Home, records: Records, now: datetime, report: RefreshReport, progress: Progress) -> None:

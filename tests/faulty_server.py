@@ -5,13 +5,13 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 from pipeline.capture.client import SOURCE_HEADER
 from pipeline.capture.replay import PagesServer
+from tests.capture.site import HangUpsAreExpected
 
 MIB = 2**20
 UNTRUSTED = Path(__file__).parent / "capture" / "untrusted.pem"
@@ -56,21 +56,13 @@ class FaultyServer(PagesServer):
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server, plain = self, super()._handler()
 
-        class Handler(plain):  # type: ignore[valid-type,misc]
+        class Handler(HangUpsAreExpected, plain):  # type: ignore[valid-type,misc]
             def setup(self) -> None:
                 if self.request.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE:
                     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                     context.load_cert_chain(UNTRUSTED)
                     self.request = context.wrap_socket(self.request, server_side=True)
                 super().setup()
-
-            def handle(self) -> None:
-                with suppress(OSError):  # a client that turns away in the middle is what is tested
-                    super().handle()
-
-            def finish(self) -> None:
-                with suppress(OSError):
-                    super().finish()
 
             def do_GET(self) -> None:
                 source = self.headers.get(SOURCE_HEADER, "")

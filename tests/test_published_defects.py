@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from pipeline.capture.captured import Captured
 from pipeline.offers.build import Built, Rate, build_offers
 from pipeline.offers.records import Records
-from pipeline.reading import Captured, record_source
-from pipeline.refresh import record_rates, usd_rates
+from pipeline.reading import record_rates, record_source, usd_rates
 from pipeline.settings import Home
 from pipeline.sources import source_config
 from pipeline.sources.base import Listing, SourceChangedError

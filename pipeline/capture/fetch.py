@@ -23,6 +23,7 @@ from pipeline.capture.outcome import (
     RequestOutcome,
     capture_status,
     first_error,
+    request_outcome,
 )
 from pipeline.capture.robots import RobotsRules, Verdict
 from pipeline.capture.secrets import MissingKeyError, Secrets, WatchedEnvironment
@@ -345,19 +346,7 @@ class _Visit:
             ),
             body,
         )
-        self._record(
-            RequestOutcome(
-                url=url,
-                method=method,
-                outcome=code,
-                status_code=fetched.status,
-                bytes=entry.bytes,
-                sha256=entry.sha256,
-                duration_seconds=fetched.duration_seconds,
-                retries=fetched.retries,
-                error=error,
-            )
-        )
+        self._record(replace(request_outcome(entry, code), status_code=fetched.status))
         if not code.usable or body is None or entry.sha256 is None:
             return code, None
         return code, Answer(url, body, fetched.observed_at, entry.sha256, 200, entry.headers)

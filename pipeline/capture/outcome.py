@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from pipeline.capture.index import Entry
+
 if TYPE_CHECKING:
     from pipeline.capture.archive import Capture
 
@@ -131,6 +133,21 @@ class RequestOutcome:
     duration_seconds: float = 0.0
     retries: int = 0
     error: str | None = None
+
+
+def request_outcome(entry: Entry, code: OutcomeCode) -> RequestOutcome:
+    """What became of a request whose answer is kept as ``entry``."""
+    return RequestOutcome(
+        url=entry.url,
+        method=entry.method,
+        outcome=code,
+        status_code=entry.status,
+        bytes=entry.bytes,
+        sha256=entry.sha256,
+        duration_seconds=entry.duration_seconds,
+        retries=entry.retries,
+        error=entry.error,
+    )
 
 
 CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "disabled"]

@@ -35,10 +35,10 @@ from pipeline.capture.index import (
 from pipeline.capture.outcome import (
     CaptureOutcome,
     OutcomeCode,
-    RequestOutcome,
     capture_status,
     code_of_status,
     first_error,
+    request_outcome,
 )
 from pipeline.sources.base import Answer
 from pipeline.sources.config import SourceConfig, configs
@@ -104,7 +104,7 @@ def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: 
         kept = writer.add(
             entry.model_copy(update={"outcome": code.value, "observed_at": observed_at, "file": None}), body
         )
-        outcomes.append(_request_outcome(kept, code))
+        outcomes.append(request_outcome(kept, code))
     status = capture_status(outcome.outcome for outcome in outcomes)
     capture = writer.finish(status)
     return CaptureOutcome(
@@ -127,20 +127,6 @@ def _code_of(entry: Entry, body: bytes | None) -> OutcomeCode:
     if entry.status != 200:
         return code_of_status(entry.status) if entry.status else OutcomeCode.CONNECTION_FAILED
     return OutcomeCode.OK if body else OutcomeCode.EMPTY_BODY
-
-
-def _request_outcome(entry: Entry, code: OutcomeCode) -> RequestOutcome:
-    return RequestOutcome(
-        url=entry.url,
-        method=entry.method,
-        outcome=code,
-        status_code=entry.status,
-        bytes=entry.bytes,
-        sha256=entry.sha256,
-        duration_seconds=entry.duration_seconds,
-        retries=entry.retries,
-        error=entry.error,
-    )
 
 
 @dataclass(frozen=True, slots=True)

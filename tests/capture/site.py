@@ -34,6 +34,18 @@ Route = Callable[[Asked, BaseHTTPRequestHandler], Reply | None]
 """Gives the reply, or None after it has written to the connection itself."""
 
 
+class HangUpsAreExpected(BaseHTTPRequestHandler):
+    """A handler that a client may leave in the middle: that is what is tested."""
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            super().handle()
+
+    def finish(self) -> None:
+        with suppress(OSError):
+            super().finish()
+
+
 class Site:
     """Routes by (host, path). Hosts that a test gives no robots.txt answer 404 for it, and so does anything
     else without a route."""
@@ -106,17 +118,9 @@ class Site:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(HangUpsAreExpected):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
-
-            def handle(self) -> None:
-                with suppress(OSError):  # a client that turns away in the middle is what is tested
-                    super().handle()
-
-            def finish(self) -> None:
-                with suppress(OSError):
-                    super().finish()
 
             def do_GET(self) -> None:
                 site._answer(self)

@@ -1,0 +1,39 @@
+"""What a second reading of the same day changed against what was published of it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.offers.acceptance import price_key
+from pipeline.offers.contract import Offer
+
+
+def changes(before: Sequence[Offer], after: Sequence[Offer]) -> list[str]:
+    """What a second reading of a day changed against what was published of it, a line per price."""
+    old, new = _by_key(before), _by_key(after)
+    lines = [f"no longer read: {_priced(offer)}" for key, offer in old.items() if key not in new]
+    lines += [f"newly read: {_priced(offer)}" for key, offer in new.items() if key not in old]
+    for key in old.keys() & new.keys():
+        if _meaning(old[key]) != _meaning(new[key]):
+            lines.append(f"read differently: {_priced(old[key])} -> {_priced(new[key])}")
+    return sorted(lines)
+
+
+def _by_key(offers: Sequence[Offer]) -> dict[tuple[Any, ...], Offer]:
+    """Offers by what tells them apart; asks of a marketplace that look alike are numbered."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    found = {}
+    for offer in sorted(offers, key=lambda offer: offer.native_price):
+        key = price_key(offer)
+        found[*key, counts[key]] = offer
+        counts[key] += 1
+    return found
+
+
+def _meaning(offer: Offer) -> tuple[Any, ...]:
+    return (offer.gpu_id, offer.native_price, offer.usd_per_hour, offer.flag_reason)
+
+
+def _priced(offer: Offer) -> str:
+    what = f"{offer.raw_label} x{offer.gpu_count:g} ({offer.gpu_id}) {offer.price_kind} {offer.region or ''}"
+    return f"{what}: {offer.native_price.normalize():f} {offer.native_currency} per {offer.native_unit}"
