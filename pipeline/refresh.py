@@ -105,7 +105,7 @@ def refresh(
         chosen = _with_pages(chosen, Path(pages), named=bool(sources))
     day = day or _day_of(pages, chosen)
     if pages == ARCHIVE:
-        _refuse_day_without_captures(Archive(home.archive), chosen, day)
+        chosen = _with_captures(Archive(home.archive), chosen, day, named=bool(sources))
     report = RefreshReport(day)
     records = Records(home)
     captured = _capture(home, chosen, day, pages, environment, progress, limits)
@@ -157,11 +157,15 @@ def _day_of(pages: str | None, chosen: Iterable[SourceConfig]) -> date:
     return datetime.now(UTC).date()
 
 
-def _refuse_day_without_captures(archive: Archive, chosen: Sequence[SourceConfig], day: date) -> None:
+def _with_captures(
+    archive: Archive, chosen: list[SourceConfig], day: date, *, named: bool
+) -> list[SourceConfig]:
+    """The sources captured that day; what became of the others then stays as it was told."""
     days = sorted({each for config in chosen for each in archive.days(config.name)})
     if day not in days:
         kept = f"it has captures of {days[0]} to {days[-1]}" if days else "it is empty"
         raise RefreshError(f"the archive holds no captures of {day}; {kept}")
+    return chosen if named else [config for config in chosen if day in archive.days(config.name)]
 
 
 def _capture(

@@ -118,6 +118,13 @@ def test_a_day_is_read_again_from_the_archive_and_the_difference_is_told(home: H
     assert records.offers("crusoe", DAY) == published
 
 
+def test_reading_a_day_again_leaves_sources_without_captures_as_they_were(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path) as pages:
+        run(home, pages, sources=FEW)
+    report = refresh(home, day=DAY, pages="archive", environment={})
+    assert {outcome.source for outcome in report.outcomes} == set(FEW)
+
+
 def test_a_day_without_captures_cannot_be_read_again(home: Home) -> None:
     with pytest.raises(RefreshError, match="no captures of 2026-08-22"):
         refresh(home, day=DAY, pages="archive", environment={})
