@@ -49,7 +49,7 @@ FLIPS: list[tuple[str, tuple[float, float | None], str, str]] = [
     ("001-050a", (300, None), MEASURED, HOLDS),
     ("001-050c", (4, None), MEASURED, CONDITIONS),
     ("001-107a", (3, None), CONDITIONS, MEASURED),
-    ("001-243a", (55, None), MEASURED, CONDITIONS),
+    ("001-243a", (50, None), MEASURED, CONDITIONS),
     ("002-010b", (110, None), MEASURED, HOLDS),
     ("001-317a", (500, 900), HOLDS, MEASURED),
     # speed

@@ -63,6 +63,8 @@ where g.has_full_specs
     and (w.checkpointing_wanted is null or w.checkpointing_wanted = c.checkpointing)
     and (w.sharding_wanted is null or w.sharding_wanted = s.sharding or s.sharding = 'none')
     and (w.offload_wanted is null or w.offload_wanted = s.offload)
+    -- Offloading was measured with frozen weights only: an optimizer step on the host is planned on request, not proposed.
+    and (s.offload = '' or w.method in ('lora', 'qlora') or w.offload_wanted = s.offload)
     and not (w.method in ('lora', 'qlora') and s.sharding = 'zero2');
 comment on macro table plan_variants is
     'Every workload with every GPU, sharding, offload and checkpointing, as settings of a run; defaults filled and named in plan_assumptions.';
