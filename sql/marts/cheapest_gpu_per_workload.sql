@@ -1,17 +1,11 @@
 -- reads: rentals, gpus, plans, workloads, cost_parameters, sources
 WITH _workload_jobs AS (
-    SELECT
-        workload AS job, tokens, coalesce(epochs, 1) AS epochs, max_gpus,
-        ['on_demand', 'spot', 'reserved', 'serverless'] AS price_kinds
-    FROM main.workloads
+    SELECT *, ['on_demand', 'spot', 'reserved', 'serverless'] AS price_kinds
+    FROM workload_jobs()
 ),
 
 _workload_plans AS (
-    SELECT w.workload AS job, p.*
-    FROM main.workloads AS w
-    JOIN main.plans AS p
-        ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
-        AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
+    FROM workload_plans()
 ),
 
 _workload_costs AS (

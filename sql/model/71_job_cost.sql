@@ -231,3 +231,18 @@ CROSS JOIN main.publication AS p
 ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
     'The ranked ways to run your own jobs, in USD per finished job, at the published prices. jobs: the name of a table or CTE; see completed_jobs for its columns. Ties in cost go to fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
+
+CREATE OR REPLACE MACRO workload_jobs() AS TABLE
+SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, max_gpus, scenario
+FROM main.workloads;
+COMMENT ON MACRO TABLE workload_jobs IS
+    'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds.';
+
+CREATE OR REPLACE MACRO workload_plans() AS TABLE
+SELECT w.workload AS job, p.*
+FROM main.workloads AS w
+JOIN main.plans AS p
+    ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
+    AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank;
+COMMENT ON MACRO TABLE workload_plans IS
+    'The plans of each of the catalogue''s workloads, by job.';
