@@ -17,6 +17,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

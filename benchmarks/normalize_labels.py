@@ -12,8 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from pipeline.offers.gpu_labels import identify
-from pipeline.offers.labels.identify import forget
+from pipeline.offers.gpu_matching import identify
+from pipeline.offers.gpu_matching.identify import forget
 
 CARDS = {
     "H100": (["", "SXM5", "PCIe", "SXM", "NVLink"], [80]), "H100 NVL": ([""], [94]),

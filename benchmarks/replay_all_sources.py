@@ -22,14 +22,14 @@ AT_START = process_time()
 from pipeline.capture.archive import Archive  # noqa: E402 - what importing costs is counted too
 from pipeline.capture.captured import captured_from_archive  # noqa: E402
 from pipeline.capture.replay import capture_pages  # noqa: E402
-from pipeline.demo import sample_days  # noqa: E402
+from pipeline.catalog.source_config import SourceConfig, configs  # noqa: E402
+from pipeline.contracts.paths import Home  # noqa: E402
+from pipeline.daily.demo import sample_days  # noqa: E402
+from pipeline.daily.ingest import record_rates, usd_rates  # noqa: E402
 from pipeline.offers.acceptance import judge  # noqa: E402
 from pipeline.offers.build import build_offers  # noqa: E402
 from pipeline.offers.records import Records  # noqa: E402
-from pipeline.reading import record_rates, usd_rates  # noqa: E402
-from pipeline.settings import Home  # noqa: E402
 from pipeline.sources import source_module  # noqa: E402
-from pipeline.sources.config import SourceConfig, configs  # noqa: E402
 from pipeline.warehouse.publish import publish  # noqa: E402
 
 GOAL_SECONDS = 20.0

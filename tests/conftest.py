@@ -9,9 +9,9 @@ import pytest
 from filelock import FileLock
 
 from pipeline.capture.replay import serve_pages
-from pipeline.demo import sample_days
-from pipeline.refresh import refresh
-from pipeline.settings import HOME_VARIABLE, Home
+from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.daily.demo import sample_days
+from pipeline.daily.refresh import refresh
 
 PAGES = Path(__file__).parent / "pages"
 

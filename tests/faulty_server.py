@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from pipeline.capture.client import SOURCE_HEADER
+from pipeline.capture.http.client import SOURCE_HEADER
 from pipeline.capture.replay import PagesServer
 from tests.capture.site import HangUpsAreExpected
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.catalog.source_config import Evidence, Expectations, SourceConfig
+from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.offers.acceptance import judge, price_key, quarantine_jumps, unique_prices
-from pipeline.offers.contract import Offer, RejectedRow
-from pipeline.sources.config import Evidence, Expectations, SourceConfig
 
 
 def offer(price: str = "2.00", **changes: Any) -> Offer:
@@ -20,7 +20,7 @@ def offer(price: str = "2.00", **changes: Any) -> Offer:
         "gpu_id": "h100-sxm-80gb",
         "match_status": "matched",
         "match_rule": "label",
-        "match_sureness": "certain",
+        "match_confidence": "certain",
         "gpu_count": 1,
         "price_kind": "on_demand",
         "usd_per_hour": Decimal(price),

@@ -9,11 +9,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline import settings
+from pipeline.contracts import paths
 from pipeline.warehouse.build import connect, prepare, table_lineage
 
-CLAIMS = settings.CATALOG_DIR / "claims.csv"
-AUDIT = settings.SQL_DIR / "marts" / "claim_audit.sql"
+CLAIMS = paths.CATALOG_DIR / "claims.csv"
+AUDIT = paths.SQL_DIR / "marts" / "claim_audit.sql"
 GUIDES = Path(__file__).parents[2] / "shared" / "seeds"
 
 KINDS = {"price", "memory", "speed", "time", "cost", "spec", "saving", "quality", "arithmetic"}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.printing import price
-from pipeline.settings import Home
+from pipeline.contracts.paths import Home
+from pipeline.offers.money import price_text
 from tests.conftest import PAGES, gpufare
 
 RUNPOD_PAGE = PAGES / "runpod" / "gpu_types.json"
@@ -212,7 +212,7 @@ def test_a_reservation_says_what_is_committed_to(sample_home: Home) -> None:
     ],
 )
 def test_a_price_is_shown_in_cents_or_finer(amount: str, shown: str) -> None:
-    assert price(Decimal(amount)) == shown
+    assert price_text(Decimal(amount)) == shown
 
 
 def test_json_has_no_infinity(sample_home: Home) -> None:

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.capture.client import Limits
-from pipeline.refresh import RefreshReport, refresh
-from pipeline.settings import Home
+from pipeline.capture.http.client import Limits
+from pipeline.contracts.paths import Home
+from pipeline.daily.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare
 from tests.faulty_server import (
@@ -351,7 +351,7 @@ def test_a_page_whose_prices_are_out_of_bounds_fails_its_source(
 def test_a_page_at_a_tenth_of_the_market_is_not_ranked_though_within_its_bounds(dear_day: Published) -> None:
     offers = dear_day.offers("runpod", "match_status = 'matched' AND flag_reason IS NULL")
     assert {offer["not_ranked_reason"] for offer in offers} == {
-        "far_from_market",
+        "price_outlier",
         "source_far_from_market",
         "gpu_slice",
     }
@@ -359,7 +359,7 @@ def test_a_page_at_a_tenth_of_the_market_is_not_ranked_though_within_its_bounds(
 
 def test_one_price_ten_times_the_market_is_not_ranked_and_the_rest_is(dear_day: Published) -> None:
     (wrong,) = dear_day.offers("nebius", "native_price = 15.5")
-    assert (wrong["ranked"], wrong["not_ranked_reason"]) == (False, "far_from_market")
+    assert (wrong["ranked"], wrong["not_ranked_reason"]) == (False, "price_outlier")
     assert all(offer["ranked"] for offer in dear_day.offers("nebius", "native_price <> 15.5"))
 
 

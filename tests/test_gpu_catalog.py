@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import settings
-from pipeline.offers.labels import catalog, instances
-from pipeline.offers.labels.sentences import read_label
+from pipeline.contracts import paths
+from pipeline.offers.gpu_matching import catalog, instances
+from pipeline.offers.gpu_matching.sentences import read_label
 
 Row = Mapping[str, str]
 SHARED = Path(__file__).parents[2] / "shared" / "measured"
 
-with (settings.CATALOG_DIR / "gpus.csv").open(encoding="utf-8", newline="") as _file:
+with (paths.CATALOG_DIR / "gpus.csv").open(encoding="utf-8", newline="") as _file:
     ROWS: list[Row] = list(csv.DictReader(_file))
 BY_ID = {row["gpu_id"]: row for row in ROWS}
 CARDS = [row for row in ROWS if not row["derived_from"]]

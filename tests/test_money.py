@@ -3,7 +3,8 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.offers.money import ExchangeRates, NoExchangeRateError, usd_per_hour
+from pipeline.contracts.rates import ExchangeRates, NoExchangeRateError
+from pipeline.offers.money import usd_per_hour
 
 RATES = ExchangeRates(date(2026, 8, 21), {"USD": Decimal("1.1699"), "GBP": Decimal("0.8641")})
 

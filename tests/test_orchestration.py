@@ -8,6 +8,8 @@ import dagster as dg
 import pytest
 
 from pipeline.capture.replay import serve_pages
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.paths import Home
 from pipeline.definitions import defs
 from pipeline.orchestration.assets import (
     model_does_not_get_worse,
@@ -18,8 +20,6 @@ from pipeline.orchestration.assets import (
     table_key,
 )
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.settings import Home
-from pipeline.sources.config import configs
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.settings import HOME_VARIABLE, Home
+from pipeline.contracts.paths import HOME_VARIABLE, Home
 
 PROJECT = Path(__file__).parent.parent
 
@@ -29,7 +29,7 @@ def run(site: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[
     code = (
         f"import sys; sys.path[:0] = [{str(site)!r}]; sys.path += {libraries!r}\n"
         "import pipeline; assert pipeline.__file__.startswith(sys.path[0]), pipeline.__file__\n"
-        "from pipeline.cli import main; main()"
+        "from pipeline.cli.main import main; main()"
     )
     return subprocess.run(
         [sys.executable, "-S", "-P", "-c", code, *arguments],

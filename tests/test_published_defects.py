@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 
 from pipeline.capture.captured import Captured
-from pipeline.offers.build import Built, Rate, build_offers
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import Listing, SourceChangedError
+from pipeline.contracts.paths import Home
+from pipeline.contracts.rates import Rate
+from pipeline.daily.ingest import record_rates, record_source, usd_rates
+from pipeline.offers.build import Built, build_offers
 from pipeline.offers.records import Records
-from pipeline.reading import record_rates, record_source, usd_rates
-from pipeline.settings import Home
-from pipeline.sources import source_config
-from pipeline.sources.base import Listing, SourceChangedError
 from tests.sources.helpers import answer, page, read
 
 DAY = date(2026, 8, 22)

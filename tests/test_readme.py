@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from pipeline.capture.replay import serve_pages
-from pipeline.settings import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
+from pipeline.contracts.paths import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
 

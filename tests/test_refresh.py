@@ -14,9 +14,9 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import serve_pages
+from pipeline.contracts.paths import SQL_DIR, Home
+from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
-from pipeline.refresh import RefreshError, RefreshReport, refresh
-from pipeline.settings import SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
 

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.replay import pages_dir_answers
-from pipeline.offers.build import Built, Rate
-from pipeline.offers.contract import Offer
-from pipeline.offers.gpu_labels import identify
-from pipeline.reading import read_answers
-from pipeline.settings import CATALOG_DIR
-from pipeline.sources import source_config, source_module
-from pipeline.sources.config import configs
+from pipeline.catalog.source_config import configs, source_config
+from pipeline.contracts.offer import Offer
+from pipeline.contracts.paths import CATALOG_DIR
+from pipeline.contracts.rates import Rate
+from pipeline.daily.ingest import read_answers
+from pipeline.offers.build import Built
+from pipeline.offers.gpu_matching import identify
+from pipeline.sources import source_module
 
 PAGES = Path(__file__).parent / "pages"
 PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]

@@ -18,8 +18,8 @@ from typing import Any
 
 from pipeline.capture.index import INDEX_NAME, Entry, PagesError, parse_index, read_answer, sha256_of
 from pipeline.capture.outcome import CaptureStatus
-from pipeline.errors import GpufareError
-from pipeline.sources.base import Answer
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.listing import Answer
 
 JOURNAL_NAME = "journal.jsonl"
 
@@ -88,7 +88,7 @@ class CaptureWriter:
 
 
 class Archive:
-    """The captures under one folder, ``settings.home().archive``."""
+    """The captures under one folder, ``paths.home().archive``."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -6,9 +6,9 @@ from datetime import date
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.outcome import CaptureOutcome
-from pipeline.errors import GpufareError
-from pipeline.sources.base import Answer
-from pipeline.sources.config import SourceConfig
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.listing import Answer
 
 
 @dataclass(frozen=True, slots=True)

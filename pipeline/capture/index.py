@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from pipeline.errors import GpufareError
-from pipeline.sources.base import Answer
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.listing import Answer
 
 INDEX_NAME = "index.json"
 

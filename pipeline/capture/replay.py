@@ -22,7 +22,7 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.client import OBSERVED_AT_HEADER, SOURCE_HEADER
+from pipeline.capture.http.client import OBSERVED_AT_HEADER, SOURCE_HEADER
 from pipeline.capture.index import (
     INDEX_NAME,
     Entry,
@@ -40,8 +40,8 @@ from pipeline.capture.outcome import (
     first_error,
     request_outcome,
 )
-from pipeline.sources.base import Answer
-from pipeline.sources.config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.contracts.listing import Answer
 
 _NOT_PASSED_ON = frozenset(
     {"connection", "content-encoding", "content-length", "date", "server", "transfer-encoding"}

@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import yaml
 
-from pipeline import settings
+from pipeline.contracts import paths
 
 RECORD_FILE = "accuracy_record.yaml"
 # A held-out error may worsen by a tenth before the check fails.
@@ -16,7 +16,7 @@ _HELD_OUT = """
 WITH _runs AS (
     SELECT * FROM main.measured_runs WHERE {measured} IS NOT NULL
 ),
-_jobs AS (SELECT *, 'without ' || source AS fit FROM _runs),
+_jobs AS (SELECT *, 'without ' || source AS calibration FROM _runs),
 _errors AS (
     SELECT abs(t.{predicted} / r.{measured} - 1) AS error FROM {macro}('_jobs') t JOIN _runs r USING (run_id)
 )
@@ -39,7 +39,7 @@ def held_out_errors(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str
 
 def read_record(path: Path | None = None) -> dict[str, Any]:
     """The reviewed record of held-out errors."""
-    path = path or settings.CATALOG_DIR / RECORD_FILE
+    path = path or paths.CATALOG_DIR / RECORD_FILE
     with path.open(encoding="utf-8") as file:
         record: dict[str, Any] = yaml.safe_load(file)
     return record

@@ -92,10 +92,10 @@ def calibrate_verdict(
         }
     )
     answer = connection.execute(
-        "WITH _trials AS (SELECT r.*, format('without {} #{:04d}', r.source, t.number) AS fit "
+        "WITH _trials AS (SELECT r.*, format('without {} #{:04d}', r.source, t.number) AS calibration "
         "FROM main.measured_runs r, range($1) t(number) "
         "WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL) "
-        "SELECT right(t.fit, 4)::INTEGER AS trial, t.needed_gib <= t.usable_memory_gib AS fits, "
+        "SELECT right(t.calibration, 4)::INTEGER AS trial, t.needed_gib <= t.usable_memory_gib AS fits, "
         "r.out_of_memory = 1 AS died "
         "FROM memory_terms_of('_trials') t JOIN main.measured_runs r USING (run_id) ORDER BY trial, run_id",
         [len(trials)],
@@ -129,12 +129,12 @@ def residuals_of(connection: duckdb.DuckDBPyConnection, held_out: Array, fits: F
     groups: dict[str, tuple[str, str, str]] = {
         run_id: (method, gpu_class, evidence)
         for run_id, method, gpu_class, evidence in connection.execute(
-            f"WITH _held_out AS (SELECT r.*, 'without ' || r.source AS fit, m.params_total "  # noqa: S608
+            f"WITH _held_out AS (SELECT r.*, 'without ' || r.source AS calibration, m.params_total "  # noqa: S608
             f"FROM runs_{fitter.quantity.name} r JOIN main.models m USING (model)), "
             "_evidence AS (SELECT * FROM evidence_of('_held_out')) "
             "SELECT h.run_id, h.method, e.class, e.evidence FROM _held_out h JOIN _evidence e "
-            "ON e.fit = h.fit AND e.gpu = h.gpu AND e.method = h.method AND e.params = h.params_total "
-            "AND e.gpu_count = h.gpu_count"
+            "ON e.calibration = h.calibration AND e.gpu = h.gpu AND e.method = h.method "
+            "AND e.params = h.params_total AND e.gpu_count = h.gpu_count"
         ).fetchall()
     }
     weights = _source_weights(list(fitter.sources))

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import yaml
 from scipy.optimize import least_squares
 
-from pipeline import settings
+from pipeline.contracts import paths
 from pipeline.model import bands
 from pipeline.model.engine import connect_model
 
@@ -69,7 +69,7 @@ QUANTITIES = (
 
 def read_parameters(path: Path | None = None) -> list[Parameter]:
     """The reviewed expectations of all constants."""
-    path = path or settings.CATALOG_DIR / PARAMETERS_FILE
+    path = path or paths.CATALOG_DIR / PARAMETERS_FILE
     with path.open(newline="", encoding="utf-8") as file:
         return [
             Parameter(row["name"], row["quantity"], float(row["prior"]), float(row["relative_width"]))
@@ -79,7 +79,11 @@ def read_parameters(path: Path | None = None) -> list[Parameter]:
 
 def _insert_constants(connection: duckdb.DuckDBPyConnection, sets: dict[str, dict[str, float]]) -> None:
     connection.execute("DELETE FROM main.model_constants")
-    rows = [(fit, name, value) for fit, constants in sets.items() for name, value in constants.items()]
+    rows = [
+        (calibration, name, value)
+        for calibration, constants in sets.items()
+        for name, value in constants.items()
+    ]
     fits, names, values = (list(column) for column in zip(*rows, strict=True))
     connection.execute(
         "INSERT INTO main.model_constants "
@@ -126,10 +130,10 @@ class Fitter:
         sets = {f"{index:04d}": self.constants_at(point) for index, point in enumerate(points)}
         _insert_constants(self.connection, sets)
         answer = self.connection.execute(
-            f"WITH _trials AS (SELECT r.*, t.fit FROM runs_{self.quantity.name} r, "  # noqa: S608
-            "(SELECT DISTINCT fit FROM main.model_constants) t) "
+            f"WITH _trials AS (SELECT r.*, t.calibration FROM runs_{self.quantity.name} r, "  # noqa: S608
+            "(SELECT DISTINCT calibration FROM main.model_constants) t) "
             f"SELECT {self.quantity.predicted} AS predicted FROM {self.quantity.macro}('_trials') "
-            "ORDER BY fit, run_id"
+            "ORDER BY calibration, run_id"
         ).fetchnumpy()["predicted"]
         return np.log(np.asarray(answer, dtype=np.float64).reshape(len(points), -1))
 
@@ -254,7 +258,7 @@ _DATA_QUERIES = (
 
 def data_hash(connection: duckdb.DuckDBPyConnection) -> str:
     """SHA-256 over the runs, and over the facts of their models and GPUs, that the calibration reads."""
-    digest = hashlib.sha256((settings.CATALOG_DIR / PARAMETERS_FILE).read_bytes())
+    digest = hashlib.sha256((paths.CATALOG_DIR / PARAMETERS_FILE).read_bytes())
     for query in _DATA_QUERIES:
         digest.update(repr(connection.execute(query).fetchall()).encode())
     return digest.hexdigest()
@@ -265,7 +269,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 
     Returns the record. Two runs on the same files write the same digits.
     """
-    output = output or settings.CATALOG_DIR
+    output = output or paths.CATALOG_DIR
     connection = connect_model()
     try:
         parameters = read_parameters()
@@ -307,15 +311,15 @@ def _constant_sets(fits: dict[str, Fits]) -> dict[str, dict[str, float]]:
 
 def _rounded(sets: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     return {
-        fit: {name: float(f"{value:.6g}") for name, value in constants.items()}
-        for fit, constants in sets.items()
+        calibration: {name: float(f"{value:.6g}") for name, value in constants.items()}
+        for calibration, constants in sets.items()
     }
 
 
 def _write_constants(path: Path, sets: dict[str, dict[str, float]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["fit", "name", "value"])
-        for fit, constants in _rounded(sets).items():
+        writer.writerow(["calibration", "name", "value"])
+        for calibration, constants in _rounded(sets).items():
             for name in sorted(constants):
-                writer.writerow([fit, name, f"{constants[name]:.6g}"])
+                writer.writerow([calibration, name, f"{constants[name]:.6g}"])

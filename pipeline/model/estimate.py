@@ -22,7 +22,7 @@ from pipeline.model.layouts import (
     read_published,
     read_run,
 )
-from pipeline.offers.gpu_labels import identify
+from pipeline.offers.gpu_matching import identify
 
 OUTPUT_COLUMNS = (
     "run_id",

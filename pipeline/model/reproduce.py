@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 
-from pipeline import settings
+from pipeline.contracts import paths
 from pipeline.model.calibrate import CONSTANTS_FILE, QUANTITIES, Fitter, gemm_ratio, read_parameters
 from pipeline.model.engine import connect_model
 
@@ -31,5 +31,7 @@ def changed_constants() -> list[str]:
 
 
 def _reviewed_constants() -> dict[str, float]:
-    with (settings.CATALOG_DIR / CONSTANTS_FILE).open(newline="", encoding="utf-8") as file:
-        return {row["name"]: float(row["value"]) for row in csv.DictReader(file) if row["fit"] == "all"}
+    with (paths.CATALOG_DIR / CONSTANTS_FILE).open(newline="", encoding="utf-8") as file:
+        return {
+            row["name"]: float(row["value"]) for row in csv.DictReader(file) if row["calibration"] == "all"
+        }

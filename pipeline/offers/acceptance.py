@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pipeline.offers.contract import Offer, RejectedRow
-from pipeline.sources.config import SourceConfig
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.offer import Offer, RejectedRow
 
 COLLAPSE_SHARE = 0.5
 """Fewer rows than this share of the last accepted reading fail the source."""

@@ -8,18 +8,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from decimal import Decimal
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from pipeline.offers.contract import Offer, RejectedRow
-from pipeline.offers.gpu_labels import Identity, identify
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Listing, Reject
+from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.rates import ONE_DOLLAR, Rate
+from pipeline.offers.gpu_matching import Identity, identify
 from pipeline.offers.money import usd_per_hour
 from pipeline.offers.plain_text import MAX_CHARACTERS, plain, plain_json
-from pipeline.sources.base import Listing, Reject
-from pipeline.sources.config import SourceConfig
 
 MAX_RAW_CHARACTERS = 2_000
 """A reject keeps at most this much of the row that it came from."""
@@ -30,17 +30,6 @@ _TEXTS = ("raw_label", "instance_type", "region", "tier", "interconnect", "upstr
 T = TypeVar("T")
 
 USD_DIGITS = Decimal("1e-8")
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """US dollars for one unit of a currency, and the day it was published (None: given by hand)."""
-
-    usd: Decimal
-    day: date | None = None
-
-
-ONE_DOLLAR = Rate(Decimal(1))
 
 
 @dataclass(slots=True)
@@ -124,7 +113,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
             gpu_id=identity.gpu_id if identity.status == "matched" else None,
             match_status=identity.status,
             match_rule=identity.rule,
-            match_sureness=identity.sureness,
+            match_confidence=identity.confidence,
             candidates=" ".join(identity.candidates) or None,
             gpu_count=gpu_count,
             price_kind=row.price_kind,

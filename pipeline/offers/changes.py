@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.contracts.offer import Offer
 from pipeline.offers.acceptance import price_key
-from pipeline.offers.contract import Offer
 
 
 def changes(before: Sequence[Offer], after: Sequence[Offer]) -> list[str]:

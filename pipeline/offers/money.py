@@ -1,12 +1,9 @@
-"""Exchange rates, and native prices as US dollars per hour. Everything stays an unrounded Decimal."""
+"""Native prices as US dollars per hour, unrounded, and as people read them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 
-from pipeline.sources.base import NativeUnit
-from pipeline.sources.units import HOURS_PER_MONTH
+from pipeline.contracts.listing import NativeUnit
+from pipeline.parsing.units import HOURS_PER_MONTH
 
 HOURS_PER_DAY = 24
 
@@ -15,27 +12,6 @@ _PERIODS_PER_HOUR = {
     "minute": Decimal(60),
     "hour": Decimal(1),
 }
-
-
-class NoExchangeRateError(LookupError):
-    """The rates of that day do not hold this currency."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangeRates:
-    """One day's reference rates: ``rates`` says how much of each currency one euro buys."""
-
-    date: date
-    rates: Mapping[str, Decimal]
-
-    def usd_per(self, currency: str) -> Decimal:
-        """US dollars for one unit of a currency (ISO 4217). Raises NoExchangeRateError."""
-        if currency == "USD":
-            return Decimal(1)
-        if "USD" not in self.rates or (currency != "EUR" and currency not in self.rates):
-            raise NoExchangeRateError(f"the rates of {self.date} hold no way from {currency} to USD")
-        per_euro = Decimal(1) if currency == "EUR" else self.rates[currency]
-        return self.rates["USD"] / per_euro
 
 
 def usd_per_hour(
@@ -60,3 +36,9 @@ def usd_per_hour(
     if period == "month":
         return native_price * things / HOURS_PER_MONTH * fx
     return native_price * things * _PERIODS_PER_HOUR[period] * fx
+
+
+def price_text(value: Decimal) -> str:
+    """Dollars in cents; below a dollar, as many digits more as there are."""
+    digits = 2 if abs(value) >= 1 else max(2, -int(value.normalize().as_tuple().exponent))
+    return f"{value:,.{digits}f}"

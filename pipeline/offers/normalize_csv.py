@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from pipeline.errors import GpufareError
-from pipeline.offers.gpu_labels import Identity, LabelKind, identify
+from pipeline.contracts.errors import GpufareError
+from pipeline.offers.gpu_matching import Identity, LabelKind, identify
 
 ANSWER_COLUMNS = (
     "status",
@@ -17,7 +17,7 @@ ANSWER_COLUMNS = (
     "memory_gb",
     "gpu_count",
     "rule",
-    "sureness",
+    "confidence",
     "candidates",
 )
 _KINDS: tuple[LabelKind, ...] = ("gpu_name", "instance_type")
@@ -57,7 +57,7 @@ def _answer(identity: Identity) -> dict[str, str]:
         "memory_gb": _plain_number(identity.memory_gb),
         "gpu_count": _plain_number(identity.gpu_count),
         "rule": identity.rule,
-        "sureness": identity.sureness,
+        "confidence": identity.confidence,
         "candidates": " ".join(identity.candidates) if identity.status == "ambiguous" else "",
     }
 

@@ -16,10 +16,10 @@ from typing import Any
 import polars as pl
 from pydantic import ValidationError
 
-from pipeline.errors import GpufareError
-from pipeline.offers.contract import Offer, RejectedRow
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.paths import Home
 from pipeline.offers.plain_text import plain
-from pipeline.settings import Home
 
 MONEY = pl.Decimal(18, 8)
 MAX_RATE_AGE_DAYS = 7
@@ -37,7 +37,7 @@ OFFER_SCHEMA: dict[str, Any] = {
     "gpu_id": pl.String,
     "match_status": pl.String,
     "match_rule": pl.String,
-    "match_sureness": pl.String,
+    "match_confidence": pl.String,
     "candidates": pl.String,
     "gpu_count": pl.Float64,
     "price_kind": pl.String,

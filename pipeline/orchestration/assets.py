@@ -12,15 +12,15 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.captured import captured_from_archive
-from pipeline.capture.fetch import PastDayError
+from pipeline.capture.visit import PastDayError
+from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.daily.ingest import record
+from pipeline.daily.refresh import capture_live
 from pipeline.model.accuracy import worsened
 from pipeline.model.calibrate import calibrate
 from pipeline.model.engine import connect_model
 from pipeline.offers.records import Outcome, Records
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.reading import record
-from pipeline.refresh import capture_live
-from pipeline.sources.config import SourceConfig, configs
 from pipeline.warehouse.build import BuildError, table_lineage
 from pipeline.warehouse.publish import publish
 

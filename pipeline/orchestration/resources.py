@@ -4,8 +4,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from pipeline import settings
-from pipeline.settings import Home
+from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
 
 
 class GpufareHome(dg.ConfigurableResource[Home]):
@@ -19,4 +19,4 @@ class GpufareHome(dg.ConfigurableResource[Home]):
 
     def home(self) -> Home:
         """The folders."""
-        return Home(Path(self.root)) if self.root else settings.home()
+        return Home(Path(self.root)) if self.root else paths.home()

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.orchestration.assets import offers_key, published_tables, raw_key, source_assets
-from pipeline.sources.config import SourceConfig, configs
 
 capture_job = dg.define_asset_job(
     "capture",

@@ -3,24 +3,13 @@
 from importlib import import_module
 from types import ModuleType
 
-from pipeline.errors import GpufareError
-from pipeline.sources.config import SourceConfig, configs
-
-
-class UnknownSourceError(GpufareError):
-    """No source of that name: the message lists the names there are."""
-
-
-def source_config(name: str) -> SourceConfig:
-    """The facts of one source. Raises UnknownSourceError."""
-    try:
-        return configs()[name]
-    except KeyError:
-        known = ", ".join(configs())
-        raise UnknownSourceError(f"there is no source {name!r}; known sources: {known}") from None
+from pipeline.catalog.source_config import source_config
 
 
 def source_module(name: str) -> ModuleType:
-    """The reader of one source. ``lambda`` is a word of Python's, so its module ends in an underscore."""
+    """The reader of one source. ``lambda`` is a Python keyword, so its module ends in an underscore.
+
+    Raises UnknownSourceError.
+    """
     source_config(name)
     return import_module(f"pipeline.sources.{name}_" if name == "lambda" else f"pipeline.sources.{name}")

@@ -16,11 +16,11 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
-from pipeline.sources.answers import at_least_one, each_answer
-from pipeline.sources.base import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import RowError, price_of
-from pipeline.sources.text import UnreadableError, number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
+from pipeline.parsing.answers import at_least_one, each_answer
+from pipeline.parsing.prices import RowError, price_of
+from pipeline.parsing.text import UnreadableError, number
 
 _JSONP = re.compile(rb"\s*(?:/\*.{0,2000}?\*/\s*)?callback\s*\((.*)\)\s*;?\s*", re.DOTALL)
 _LEASE_DAYS = {"1yr": 365, "1 yr": 365, "3yr": 1095, "3 yr": 1095}

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date
 from typing import Any
 
-from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
-from pipeline.sources.prices import RowError, price_of
-from pipeline.sources.text import UnreadableError, number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.prices import RowError, price_of
+from pipeline.parsing.text import UnreadableError, number
 
 _MANDATORY = (
     "armSkuName",

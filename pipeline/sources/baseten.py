@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pipeline.sources.base import Answer, Listing, NativeUnit, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.html import page
-from pipeline.sources.running_text import visible_texts
-from pipeline.sources.text import UnreadableError, is_not_offered, money, number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, NativeUnit, Reject, SourceChangedError
+from pipeline.parsing.html import page
+from pipeline.parsing.running_text import visible_texts
+from pipeline.parsing.text import UnreadableError, is_not_offered, money, number
 
 MINUTES_PER_HOUR = 60
 HOURLY_ROUNDING_USD = Decimal("0.006")

@@ -12,11 +12,11 @@ from decimal import Decimal
 
 from bs4 import Tag
 
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.html import column, columns, page, text_of
-from pipeline.sources.prices import RowError, holds_price, price_in_cell
-from pipeline.sources.text import UnreadableError, is_not_offered, number, whole_number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.parsing.html import column, columns, page, text_of
+from pipeline.parsing.prices import RowError, holds_price, price_in_cell
+from pipeline.parsing.text import UnreadableError, is_not_offered, number, whole_number
 
 _COUNT = r"^(?:gpu count|(?:number|#) of gpus|gpus$)"
 _KNOWN = r"(?:gpu|gpus|model|vram|vcpus|system|ram|local|on[- ]?demand|spot|inference|number|#)\b"

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from bs4 import Tag
 
-from pipeline.sources import html
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import RowError, holds_price, price_in_cell
-from pipeline.sources.text import HOURLY
-from pipeline.sources.units import term_days
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.parsing import html
+from pipeline.parsing.prices import RowError, holds_price, price_in_cell
+from pipeline.parsing.text import HOURLY
+from pipeline.parsing.units import term_days
 
 SECTION = r"^GPU instances? pricing$"
 HEADINGS = ("h1", "h2", "h3")

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pipeline.sources.answers import at_least_one
-from pipeline.sources.base import Answer, Listing, Reject
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
-from pipeline.sources.prices import RowError, any_left, price_of
-from pipeline.sources.text import UnreadableError, number, whole_number
-from pipeline.sources.units import GB_PER_GIB, HOURS_PER_MONTH
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.prices import RowError, any_left, price_of
+from pipeline.parsing.text import UnreadableError, number, whole_number
+from pipeline.parsing.units import GB_PER_GIB, HOURS_PER_MONTH
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

@@ -7,14 +7,14 @@ from typing import Any
 
 from bs4 import Tag
 
-from pipeline.sources.answers import at_least_one
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of, object_in, objects_in
-from pipeline.sources.html import Table, column, columns, is_hidden, page, table, text_of
-from pipeline.sources.prices import RowError, optional_number, price_in_cell, price_of
-from pipeline.sources.text import UnreadableError, whole_number
-from pipeline.sources.units import gb_from_gib, gib_from_mib
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.html import Table, column, columns, is_hidden, page, table, text_of
+from pipeline.parsing.json_lists import items_of, object_in, objects_in
+from pipeline.parsing.prices import RowError, optional_number, price_in_cell, price_of
+from pipeline.parsing.text import UnreadableError, whole_number
+from pipeline.parsing.units import gb_from_gib, gib_from_mib
 
 _GPU_COUNT = re.compile(r"\((\d{1,2})x\)", re.IGNORECASE)
 _OTHER_COUNT = re.compile(r"\b\d{1,2} ?x\b|\bx ?\d{1,2}\b|\b\d{1,2} gpus?\b", re.IGNORECASE)

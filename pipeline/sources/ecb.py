@@ -7,10 +7,10 @@ from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from pipeline.offers.money import ExchangeRates
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.text import UnreadableError, number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.rates import ExchangeRates
+from pipeline.parsing.text import UnreadableError, number
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

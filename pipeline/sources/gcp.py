@@ -10,12 +10,12 @@ from urllib.parse import urlencode
 from bs4 import Tag
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of, object_in
-from pipeline.sources.html import Table, column, columns, page, table, text_of
-from pipeline.sources.text import UnreadableError, is_not_offered, money, number, squeeze
-from pipeline.sources.units import HOURS_PER_MONTH, gb_from_gib
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.parsing.html import Table, column, columns, page, table, text_of
+from pipeline.parsing.json_lists import items_of, object_in
+from pipeline.parsing.text import UnreadableError, is_not_offered, money, number, squeeze
+from pipeline.parsing.units import HOURS_PER_MONTH, gb_from_gib
 
 DAYS_PER_YEAR = 365
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from bs4 import Tag
 
-from pipeline.sources import html
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
-from pipeline.sources.prices import RowError, optional_number, price_in_cell, price_of
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.parsing import html
+from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.prices import RowError, optional_number, price_in_cell, price_of
 
 GPU_HEADER = r"^GPUs?(?: model| type| name)?$"
 PRICE_HEADER = r"pric(?:e|ing)|per hour|starting from|^spot\b|on[ -]demand"

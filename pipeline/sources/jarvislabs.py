@@ -8,14 +8,14 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-from pipeline.sources.answers import at_least_one
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request
-from pipeline.sources.cards import cards
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
-from pipeline.sources.html import Table, column, columns, is_hidden, page, table
-from pipeline.sources.prices import RowError, any_left, optional_number, price_in_cell, price_of
-from pipeline.sources.text import UnreadableError, number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.cards import cards
+from pipeline.parsing.html import Table, column, columns, is_hidden, page, table
+from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.prices import RowError, any_left, optional_number, price_in_cell, price_of
+from pipeline.parsing.text import UnreadableError, number
 
 _PRICE = re.compile(
     r"[$€£₹] ?\d[\d,]*(?:\.\d+)?(?: ?(?:/|\bper\b) ?[a-z]+(?:[/ -](?:hr|hour|h)\b)?)?", re.IGNORECASE

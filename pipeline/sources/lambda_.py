@@ -15,12 +15,12 @@ from typing import Any
 
 from bs4 import Tag
 
-from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.html import page, text_of
-from pipeline.sources.prices import RowError, optional_number, price_in_cell, price_of
-from pipeline.sources.text import UnreadableError, number, squeeze, whole_number
-from pipeline.sources.units import DAYS_PER
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.parsing.html import page, text_of
+from pipeline.parsing.prices import RowError, optional_number, price_in_cell, price_of
+from pipeline.parsing.text import UnreadableError, number, squeeze, whole_number
+from pipeline.parsing.units import DAYS_PER
 
 _PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
 _DURATION = r"(?:duration|term|commitment|reservation)\b"

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from pipeline.sources.answers import at_least_one
-from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of, object_in, objects_in
-from pipeline.sources.prices import RowError, optional_number, price_of
-from pipeline.sources.text import UnreadableError, whole_number
-from pipeline.sources.units import gib_from_mib
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.json_lists import items_of, object_in, objects_in
+from pipeline.parsing.prices import RowError, optional_number, price_of
+from pipeline.parsing.text import UnreadableError, whole_number
+from pipeline.parsing.units import gib_from_mib
 
 MB_PER_GB = 1000
 

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from pipeline.sources.base import Answer, Listing, NativeUnit, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.html import page
-from pipeline.sources.prices import RowError, price_in_cell
-from pipeline.sources.running_text import Item, items_at, visible_texts
-from pipeline.sources.text import is_not_offered
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, NativeUnit, Reject, SourceChangedError
+from pipeline.parsing.html import page
+from pipeline.parsing.prices import RowError, price_in_cell
+from pipeline.parsing.running_text import Item, items_at, visible_texts
+from pipeline.parsing.text import is_not_offered
 
 GPU_LABEL = re.compile(r"(?:nvidia|amd)[®™]? [a-z0-9][a-z0-9 ,.+()/®™-]{0,60}", re.IGNORECASE)
 BARE_VENDOR = re.compile(r"(?:nvidia|amd)[®™]?", re.IGNORECASE)

@@ -15,12 +15,12 @@ from html import unescape
 from itertools import islice
 from typing import Any
 
-from pipeline.sources import html
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import RowError, holds_price, optional_number, price_in_cell
-from pipeline.sources.text import is_floor, squeeze
-from pipeline.sources.units import term_days
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.parsing import html
+from pipeline.parsing.prices import RowError, holds_price, optional_number, price_in_cell
+from pipeline.parsing.text import is_floor, squeeze
+from pipeline.parsing.units import term_days
 
 BLOCK_TYPE = "highlight-table-block"
 GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of, objects_in
-from pipeline.sources.prices import RowError, price_of
-from pipeline.sources.text import UnreadableError, number, squeeze, whole_number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.parsing.json_lists import items_of, objects_in
+from pipeline.parsing.prices import RowError, price_of
+from pipeline.parsing.text import UnreadableError, number, squeeze, whole_number
 
 PAY_AS_YOU_GO = "PAY_AS_YOU_GO"
 _MACHINE = re.compile(r"\bCompute ?-.{0,40}\bGPU\b")

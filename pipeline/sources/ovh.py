@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pipeline.sources.base import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import object_in
-from pipeline.sources.prices import RowError, optional_number, price_of
-from pipeline.sources.text import UnreadableError, squeeze, whole_number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
+from pipeline.parsing.json_lists import object_in
+from pipeline.parsing.prices import RowError, optional_number, price_of
+from pipeline.parsing.text import UnreadableError, squeeze, whole_number
 
 PRICE_UNIT = Decimal("1e-8")
 ROUNDING = Decimal("0.005")

@@ -8,11 +8,11 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.html import page
-from pipeline.sources.running_text import Item, items, visible_texts
-from pipeline.sources.text import UnreadableError, is_not_offered, money, number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.parsing.html import page
+from pipeline.parsing.running_text import Item, items, visible_texts
+from pipeline.parsing.text import UnreadableError, is_not_offered, money, number
 
 SECONDS_PER_HOUR = 3600
 HOURLY_ROUNDING_USD = Decimal("0.006")

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import RowError, price_of
-from pipeline.sources.text import UnreadableError, number, whole_number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.parsing.prices import RowError, price_of
+from pipeline.parsing.text import UnreadableError, number, whole_number
 
 
 @dataclass(frozen=True, slots=True)

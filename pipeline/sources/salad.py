@@ -7,14 +7,14 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-from pipeline.sources.answers import at_least_one
-from pipeline.sources.base import Answer, Listing, Reject
-from pipeline.sources.cards import cards
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
-from pipeline.sources.html import Table, column, columns, is_hidden, page, table
-from pipeline.sources.prices import RowError, price_in_cell, price_of
-from pipeline.sources.text import is_not_offered
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.cards import cards
+from pipeline.parsing.html import Table, column, columns, is_hidden, page, table
+from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.prices import RowError, price_in_cell, price_of
+from pipeline.parsing.text import is_not_offered
 
 _GIGABYTES = re.compile(r"(\d{1,3}) ?GB", re.IGNORECASE)
 _VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)

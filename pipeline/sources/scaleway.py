@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from pipeline.sources.answers import each_answer
-from pipeline.sources.base import Answer, Listing, Reject, Request, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import RowError, price_of
-from pipeline.sources.text import UnreadableError, number, whole_number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.parsing.answers import each_answer
+from pipeline.parsing.prices import RowError, price_of
+from pipeline.parsing.text import UnreadableError, number, whole_number
 
 _ZONE = re.compile(r"/zones/([a-z]{2}-[a-z]{3}-\d{1,2})/")
 _AVAILABLE = {"available": True, "scarce": True, "shortage": False}

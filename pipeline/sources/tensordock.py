@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pipeline.sources.answers import at_least_one
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import object_in, objects_in
-from pipeline.sources.prices import RowError, any_left, optional_number, price_of
-from pipeline.sources.units import HOURS_PER_MONTH
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.json_lists import object_in, objects_in
+from pipeline.parsing.prices import RowError, any_left, optional_number, price_of
+from pipeline.parsing.units import HOURS_PER_MONTH
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

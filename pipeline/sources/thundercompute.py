@@ -6,12 +6,12 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
-from pipeline.sources.answers import at_least_one
-from pipeline.sources.base import Answer, Listing, Reject
-from pipeline.sources.cards import cards
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.html import json_ld, page, text_of
-from pipeline.sources.prices import RowError, price_in_cell, price_of
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.cards import cards
+from pipeline.parsing.html import json_ld, page, text_of
+from pipeline.parsing.prices import RowError, price_in_cell, price_of
 
 _MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
 _PRICE = re.compile(

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from bs4 import Tag
 
-from pipeline.sources import html
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import RowError, holds_price, price_in_cell
-from pipeline.sources.units import DAYS_PER
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.parsing import html
+from pipeline.parsing.prices import RowError, holds_price, price_in_cell
+from pipeline.parsing.units import DAYS_PER
 
 SECTION = "gpu-clusters"
 ON_DEMAND_HEADER = r"on[ -]demand|pay as you go"

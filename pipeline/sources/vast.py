@@ -8,12 +8,12 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from pipeline.sources.answers import each_answer
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of
-from pipeline.sources.prices import optional_number
-from pipeline.sources.text import UnreadableError, number, whole_number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.parsing.answers import each_answer
+from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.prices import optional_number
+from pipeline.parsing.text import UnreadableError, number, whole_number
 
 _ADDRESS_FIELD = rb'"public_ipaddr"\s*:\s*(?:"[^"]*"?|null)\s*'
 _ADDRESS = re.compile(_ADDRESS_FIELD + rb",\s*")

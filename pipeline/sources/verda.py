@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from pipeline.sources import html
-from pipeline.sources.base import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.prices import RowError, optional_number, price_of
-from pipeline.sources.text import UnreadableError, squeeze, whole_number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.parsing import html
+from pipeline.parsing.prices import RowError, optional_number, price_of
+from pipeline.parsing.text import UnreadableError, squeeze, whole_number
 
 LABEL = re.compile(r"(\d{1,4})x (\S.{0,80})")
 STORAGE = "Monthly storage price per GiB"

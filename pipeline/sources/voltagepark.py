@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipeline.sources.answers import at_least_one
-from pipeline.sources.base import Answer, Listing, Reject, SourceChangedError
-from pipeline.sources.config import SourceConfig
-from pipeline.sources.envelope import items_of, object_in
-from pipeline.sources.prices import RowError, any_left, optional_number, price_of
-from pipeline.sources.text import UnreadableError, whole_number
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.json_lists import items_of, object_in
+from pipeline.parsing.prices import RowError, any_left, optional_number, price_of
+from pipeline.parsing.text import UnreadableError, whole_number
 
 _PRICE_FIELD = "gpu_price_"
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline import settings
-from pipeline.errors import GpufareError
-from pipeline.settings import Home
-from pipeline.warehouse import facts
+from pipeline.contracts import paths
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.paths import Home
+from pipeline.warehouse import load as facts
 
 STORAGE_VERSION = "v1.5.0"
 """The oldest DuckDB whose shell opens the published file."""
@@ -90,7 +90,7 @@ def prepare(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _scripts(room: str) -> list[Path]:
-    return sorted((settings.SQL_DIR / room).glob("*.sql"))
+    return sorted((paths.SQL_DIR / room).glob("*.sql"))
 
 
 def _run(connection: duckdb.DuckDBPyConnection, script: Path) -> None:
@@ -208,7 +208,7 @@ def _cached(connection: duckdb.DuckDBPyConnection, path: Path, query: str, home:
 def _state_of_model() -> str:
     """A hash over everything that plans rest on."""
     digest = hashlib.sha256()
-    for folder in (settings.CATALOG_DIR, settings.SQL_DIR / "model", settings.SQL_DIR / "marts"):
+    for folder in (paths.CATALOG_DIR, paths.SQL_DIR / "model", paths.SQL_DIR / "marts"):
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from pipeline.settings import Home
+from pipeline.contracts.paths import Home
 from pipeline.warehouse.build import Progress, Report, build
 
 

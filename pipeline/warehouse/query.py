@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.errors import GpufareError
+from pipeline.contracts.errors import GpufareError
 
 
 class NotPublishedError(GpufareError):

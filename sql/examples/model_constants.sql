@@ -1,5 +1,5 @@
 -- Which constants does the model of memory and speed use?
 SELECT name, value
 FROM model_constants
-WHERE fit = 'all'
+WHERE calibration = 'all'
 ORDER BY name

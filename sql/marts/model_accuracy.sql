@@ -1,20 +1,20 @@
 -- timeless: depends on the catalogue and the model, not on the day
 -- reads: measured_runs, models, gpus, model_constants, model_bands
-WITH _fits AS (SELECT DISTINCT fit FROM main.model_constants),
+WITH _fits AS (SELECT DISTINCT calibration FROM main.model_constants),
 
 -- Every run under the constants that answers use, under those fitted without its source, and under the fixed split.
 _jobs AS (
-    SELECT r.*, f.fit
+    SELECT r.*, f.calibration
     FROM main.measured_runs AS r
-    JOIN _fits AS f ON f.fit IN ('all', 'split', 'without ' || r.source)
+    JOIN _fits AS f ON f.calibration IN ('all', 'split', 'without ' || r.source)
 ),
 
 _predictions AS (
-    SELECT run_id, fit, 'memory' AS quantity, memory_gib AS predicted, memory_gib_low AS low, memory_gib_high AS high, fits, evidence
+    SELECT run_id, calibration, 'memory' AS quantity, memory_gib AS predicted, memory_gib_low AS low, memory_gib_high AS high, fits, evidence
     FROM memory_of('_jobs')
     UNION ALL BY NAME
     SELECT
-        run_id, fit, 'speed' AS quantity, tokens_per_second_per_gpu AS predicted, tokens_per_second_per_gpu_low AS low,
+        run_id, calibration, 'speed' AS quantity, tokens_per_second_per_gpu AS predicted, tokens_per_second_per_gpu_low AS low,
         tokens_per_second_per_gpu_high AS high, evidence
     FROM speed_of('_jobs')
 ),
@@ -22,13 +22,13 @@ _predictions AS (
 _by_run AS (
     SELECT
         run_id, quantity,
-        any_value(predicted) FILTER (fit = 'all') AS predicted,
-        any_value(predicted) FILTER (fit LIKE 'without %') AS predicted_held_out,
-        any_value(low) FILTER (fit LIKE 'without %') AS low_held_out,
-        any_value(high) FILTER (fit LIKE 'without %') AS high_held_out,
-        any_value(fits) FILTER (fit LIKE 'without %') AS fits_held_out,
-        any_value(evidence) FILTER (fit LIKE 'without %') AS evidence_held_out,
-        any_value(predicted) FILTER (fit = 'split') AS predicted_split
+        any_value(predicted) FILTER (calibration = 'all') AS predicted,
+        any_value(predicted) FILTER (calibration LIKE 'without %') AS predicted_held_out,
+        any_value(low) FILTER (calibration LIKE 'without %') AS low_held_out,
+        any_value(high) FILTER (calibration LIKE 'without %') AS high_held_out,
+        any_value(fits) FILTER (calibration LIKE 'without %') AS fits_held_out,
+        any_value(evidence) FILTER (calibration LIKE 'without %') AS evidence_held_out,
+        any_value(predicted) FILTER (calibration = 'split') AS predicted_split
     FROM _predictions
     GROUP BY run_id, quantity
 )

@@ -89,7 +89,7 @@ _judged AS (
         *,
         CASE
             WHEN own_reason IS NOT NULL THEN own_reason
-            WHEN far THEN 'far_from_market'
+            WHEN far THEN 'price_outlier'
             WHEN source IN (FROM _misread) THEN 'source_far_from_market'
         END AS not_ranked_reason
     FROM _compared

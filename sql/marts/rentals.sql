@@ -96,8 +96,8 @@ _terms AS (
         p['checkpoints_kept'] AS checkpoints_kept,
         p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
         p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
-        CASE WHEN price_kind = 'spot' THEN p['reclaim_hours'] END AS reclaim_hours,
-        p['reclaim_wait_seconds'] AS reclaim_wait_seconds,
+        CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END AS hours_between_interruptions,
+        p['interruption_wait_seconds'] AS interruption_wait_seconds,
         p['hours_per_month'] AS hours_per_month,
         list_filter([
             CASE WHEN billing_increment_seconds IS NULL THEN
@@ -107,7 +107,7 @@ _terms AS (
             CASE WHEN egress_usd_per_gb IS NULL THEN
                 'egress at ' || p['egress_usd_per_gb'] || ' USD per GB' END,
             CASE WHEN price_kind = 'spot' THEN
-                'a reclaim every ' || p['reclaim_hours'] || ' hours' END,
+                'an interruption every ' || p['hours_between_interruptions'] || ' hours' END,
             CASE WHEN price_kind = 'spot' AND NOT persistent_disk THEN
                 'checkpoints kept elsewhere, its disks die with the machine' END,
             CASE WHEN host_usd_per_hour > 0 THEN

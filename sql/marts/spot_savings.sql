@@ -45,7 +45,7 @@ _budgets AS (
     FROM _pairs
 ),
 
--- Bisection over the logarithm of the time between reclaims, from a minute to 12 years, in 40 halvings.
+-- Bisection over the logarithm of the time between interruptions, from a minute to 12 years, in 40 halvings.
 _even AS (
     SELECT
         *,
@@ -63,7 +63,7 @@ _even AS (
                 ELSE 0e0
             END,
             ln(60e0)
-        ) AS ln_reclaim_seconds
+        ) AS ln_seconds_between_interruptions
     FROM _budgets
 )
 
@@ -79,12 +79,12 @@ SELECT
     hours AS spot_hours,
     on_demand_hours,
     checkpoint_interval_minutes,
-    reclaims,
-    reclaim_hours,
+    interruptions,
+    hours_between_interruptions,
     CASE
         WHEN budget_seconds <= 0 THEN NULL
-        WHEN ln_reclaim_seconds = ln(60e0) THEN 0
-        ELSE exp(ln_reclaim_seconds) / 3600 * node_count
-    END AS break_even_reclaim_hours
+        WHEN ln_seconds_between_interruptions = ln(60e0) THEN 0
+        ELSE exp(ln_seconds_between_interruptions) / 3600 * node_count
+    END AS break_even_hours_between_interruptions
 FROM _even
 ORDER BY workload, gpu_id, gpu_count, node_count, source, spot_tier

@@ -16,7 +16,7 @@ _by_gpu AS (
         min(gpu_count) FILTER (fits) AS fits_from_gpus,
         min(memory_gib) AS least_memory_gib,
         any_value(usable_memory_gib) AS usable_memory_gib,
-        arg_max(why_not, gpu_count) AS why_not
+        arg_max(infeasible_reason, gpu_count) AS infeasible_reason
     FROM _by_count
     GROUP BY ALL
 ),
@@ -41,7 +41,7 @@ _judged AS (
 SELECT
     model, method, seq_len, lora_rank, gpu_id, reason, fits_from_gpus, least_memory_gib, usable_memory_gib,
     CASE reason
-        WHEN 'does_not_fit' THEN why_not
+        WHEN 'does_not_fit' THEN infeasible_reason
         WHEN 'no_price' THEN 'fits on ' || fits_from_gpus || ' or more, but no source has a ranked price for it'
         ELSE 'fits on ' || fits_from_gpus || ' or more, but no source rents that many on one machine'
     END AS detail

@@ -1,4 +1,4 @@
--- The constants of the model, one row per fit: 'all' is what answers use; 'without <source>' was fitted with
+-- The constants of the model, one row per calibration: 'all' is what answers use; 'without <source>' was fitted with
 -- that source left out and 'split' on the calibration half, so that held-out errors come from the same macros.
 create or replace macro constants() as table
 from (
@@ -14,7 +14,7 @@ from (
         'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan', 'logits_fp32std',
         'fsdp_layers', 'foreach_copy', 'activation_offload_left', 'paged_resident',
         'allocated_base_gib', 'reserved_ratio', 'reserved_transient', 'reserved_sharded', 'context_gib', 'context_multi_gpu_gib', 'fit_reserved_ratio', 'fit_transient', 'fit_margin_gib', 'fit_safety_ratio'
-    ) using max(value) group by fit
+    ) using max(value) group by calibration
 );
 comment on macro table constants is
-    'Fitted and fixed constants of the memory and speed model, one row per fit. Units and meaning: catalog/model_parameters.csv.';
+    'Fitted and fixed constants of the memory and speed model, one row per calibration. Units and meaning: catalog/model_parameters.csv.';

@@ -30,7 +30,7 @@ comment on macro table ignored_columns is
 
 create or replace macro settings_of(jobs) as table
 with _template as (
-    select null::varchar as job, null::varchar as run_id, null::varchar as fit, null::varchar as model, null::varchar as gpu,
+    select null::varchar as job, null::varchar as run_id, null::varchar as calibration, null::varchar as model, null::varchar as gpu,
         null::double as gpu_count, null::double as node_count, null::double as node_network_gbps,
         null::varchar as method, null::varchar as quantization, null::double as kbit_upcast,
         null::double as lora_rank, null::varchar as lora_targets, null::double as adapter_bytes,
@@ -43,7 +43,7 @@ with _template as (
 ),
 _given as (from _template union all by name from query_table(jobs)),
 _known as (
-    select job::varchar as job, run_id::varchar as run_id, coalesce(fit, 'all') as fit, model, gpu,
+    select job::varchar as job, run_id::varchar as run_id, coalesce(calibration, 'all') as calibration, model, gpu,
         coalesce(method, 'lora') as method, gpu_count::double as gpu_count_given,
         coalesce(gpu_count::double, 1) as gpu_count, node_count::double as node_count, node_network_gbps::double as node_network_gbps,
         quantization, kbit_upcast::double as kbit_upcast, lora_rank::double as lora_rank, nullif(lora_targets, '') as lora_targets,
@@ -72,12 +72,12 @@ _known as (
 ),
 -- How much better than expected the measured cards of a family do; few cards count for less.
 _families as (
-    select c.fit, gpu_family(g.architecture, g.segment) as family,
+    select c.calibration, gpu_family(g.architecture, g.segment) as family,
         sum(ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops) - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, c.gemm_ratio_at_one_watt, c.gemm_ratio_watt_exponent)))
             / (count(*) + 1) as gemm_log_offset
     from main.gpus g, constants() c
     where g.gemm_bf16_measured_tflops is not null and g.bf16_dense_tflops is not null and g.tdp_w is not null and g.has_full_specs and g.derived_from is null
-    group by c.fit, family
+    group by c.calibration, family
 ),
 _filled as (
     select k.* replace (
@@ -113,10 +113,10 @@ _filled as (
     from _known k
     join main.models m on m.model = k.model
     join main.gpus g on g.gpu_id = k.gpu
-    left join _families f on f.family = gpu_family(g.architecture, g.segment) and f.fit = k.fit
+    left join _families f on f.family = gpu_family(g.architecture, g.segment) and f.calibration = k.calibration
 ),
 _numbers as (
-    select f.*, c.* exclude (fit),
+    select f.*, c.* exclude (calibration),
         f.method in ('full', 'pretrain') as is_full,
         f.method = 'qlora' as is_quantized,
         f.sharding in ('fsdp', 'zero3') as shards_weights,
@@ -142,7 +142,7 @@ _numbers as (
         f.optimizer like '%8bit%' as is_8bit_optimizer,
         f.optimizer like '%inbwd%' as is_optimizer_in_backward,
         f.optimizer like 'paged%' as is_paged_optimizer
-    from _filled f join constants() c on c.fit = f.fit
+    from _filled f join constants() c on c.calibration = f.calibration
 )
 select *,
     -- One layer's activations, bytes per token at 2 bytes each: norms and residuals 8h, attention 3q + 3kv, MLP 4f (2f ungated).

@@ -45,12 +45,12 @@ create or replace macro memory_terms(scaled) as table
 with _states as (
     select *,
         case when offload like '%cpu%' then 0e0 else 1e0 end as on_gpu,
-        weight_total_bytes / (model_parallel * case when shards_weights then data_parallel else 1 end) as weight_bytes_held,
-        case when is_full then 0e0 else adapter_params * adapter_bytes / (model_parallel * case when shards_weights then data_parallel else 1 end) end as adapter_bytes_held,
+        weight_total_bytes / (model_parallel * case when shards_weights then data_parallel else 1 end) as weight_bytes_per_gpu,
+        case when is_full then 0e0 else adapter_params * adapter_bytes / (model_parallel * case when shards_weights then data_parallel else 1 end) end as adapter_bytes_per_gpu,
         case when is_optimizer_in_backward then largest_tensor_params else trainable_params end * gradient_bytes
-            / (model_parallel * case when shards_gradients then data_parallel else 1 end) as gradient_bytes_held,
-        trainable_params * optimizer_bytes / (model_parallel * case when shards_optimizer then data_parallel else 1 end) as optimizer_bytes_held,
-        case when is_optimizer_in_backward then 0e0 else trainable_params * step_copy_bytes / (model_parallel * case when shards_weights then data_parallel else 1 end) end as step_copy_bytes_held,
+            / (model_parallel * case when shards_gradients then data_parallel else 1 end) as gradient_bytes_per_gpu,
+        trainable_params * optimizer_bytes / (model_parallel * case when shards_optimizer then data_parallel else 1 end) as optimizer_bytes_per_gpu,
+        case when is_optimizer_in_backward then 0e0 else trainable_params * step_copy_bytes / (model_parallel * case when shards_weights then data_parallel else 1 end) end as step_copy_bytes_per_gpu,
         case when checkpointing = 'none' then stored_bytes_per_token + stored_score_bytes_per_token
             when checkpointing = 'sac' then checkpoint_bytes_per_token + stored_selective * stored_bytes_per_token
             when offload like '%act%' then checkpoint_bytes_per_token * activation_offload_left
@@ -66,11 +66,11 @@ with _states as (
 ),
 _phases as (
     select *,
-        on_gpu * (weight_bytes_held + optimizer_bytes_held) + adapter_bytes_held as resident_bytes,
-        resident_bytes + stored_bytes + logits_bytes + root_bytes + on_gpu * accumulates * gradient_bytes_held as loss_phase_bytes,
-        resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes + on_gpu * accumulates * gradient_bytes_held as backward_start_bytes,
-        resident_bytes + stored_bytes / layers + working_bytes + units_bytes + root_bytes + on_gpu * gradient_bytes_held as backward_end_bytes,
-        resident_bytes + on_gpu * (gradient_bytes_held + step_copy_bytes_held) as optimizer_phase_bytes
+        on_gpu * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu as resident_bytes,
+        resident_bytes + stored_bytes + logits_bytes + root_bytes + on_gpu * accumulates * gradient_bytes_per_gpu as loss_phase_bytes,
+        resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes + on_gpu * accumulates * gradient_bytes_per_gpu as backward_start_bytes,
+        resident_bytes + stored_bytes / layers + working_bytes + units_bytes + root_bytes + on_gpu * gradient_bytes_per_gpu as backward_end_bytes,
+        resident_bytes + on_gpu * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu) as optimizer_phase_bytes
     from _states
 ),
 _peak as (

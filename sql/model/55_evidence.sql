@@ -20,12 +20,12 @@ with _runs as (
     group by all
 ),
 _needs as (
-    select distinct n.fit, n.gpu, n.method, n.params_total::double as params, n.gpu_count::double as gpu_count, g.architecture,
+    select distinct n.calibration, n.gpu, n.method, n.params_total::double as params, n.gpu_count::double as gpu_count, g.architecture,
         gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) as class
     from query_table(needs) n join main.gpus g on g.gpu_id = n.gpu
 ),
 _nearest as (
-    select n.fit, n.gpu, n.method, n.params, n.gpu_count, n.class,
+    select n.calibration, n.gpu, n.method, n.params, n.gpu_count, n.class,
         min({
             'rank': case when r.gpu = n.gpu and abs(ln(r.params / n.params)) <= ln(1.25e0) and abs(ln(r.gpu_count::double / n.gpu_count)) <= ln(2.01e0) then 0
                 when r.run_id is not null and abs(ln(r.params / n.params)) <= ln(3e0) then 1 else 2 end,
@@ -35,10 +35,10 @@ _nearest as (
     from _needs n
     left join _runs r on r.method = case n.method when 'pretrain' then 'full' else n.method end and r.architecture = n.architecture and r.class = n.class
         -- Constants fitted without a source may not lean on its runs either.
-        and n.fit <> 'without ' || r.source
-    group by n.fit, n.gpu, n.method, n.params, n.gpu_count, n.class
+        and n.calibration <> 'without ' || r.source
+    group by n.calibration, n.gpu, n.method, n.params, n.gpu_count, n.class
 )
-select fit, gpu, method, params, gpu_count, class,
+select calibration, gpu, method, params, gpu_count, class,
     case best.rank when 0 then 'measured' when 1 then 'interpolated' else 'extrapolated' end as evidence,
     case when best.rank = 0 then best.run_id end as evidence_run
 from _nearest;

@@ -2,7 +2,7 @@
 
 create or replace macro plan_variants(jobs) as table
 with _template as (
-    select null::varchar as job, null::varchar as fit, null::varchar as model, null::varchar as method, null::double as seq_len,
+    select null::varchar as job, null::varchar as calibration, null::varchar as model, null::varchar as method, null::double as seq_len,
         null::double as lora_rank, null::varchar as lora_targets, null::varchar as quantization,
         null::double as micro_batch, null::varchar as checkpointing, null::varchar as stack, null::varchar as optimizer,
         null::varchar as training_precision, null::double as max_gpus, null::double as global_batch_tokens, null::double as fp8,
@@ -11,7 +11,7 @@ with _template as (
 ),
 _given as (from _template union all by name from query_table(jobs)),
 _workloads as (
-    select coalesce(job::varchar, concat_ws(' ', model, method, seq_len)) as job, coalesce(fit, 'all') as fit, model, method,
+    select coalesce(job::varchar, concat_ws(' ', model, method, seq_len)) as job, coalesce(calibration, 'all') as calibration, model, method,
         coalesce(seq_len::double, 2048e0) as seq_len, lora_rank::double as lora_rank, nullif(lora_targets, '') as lora_targets,
         case when method = 'qlora' then coalesce(quantization, 'nf4dq') else 'none' end as quantization,
         micro_batch::double as micro_batch_wanted, checkpointing as checkpointing_wanted, coalesce(stack, 'liger') as stack,
@@ -41,7 +41,7 @@ _sizes as (
     from (values (1e0), (2e0), (4e0), (8e0), (16e0), (32e0), (64e0)) c(gpus),
         (values (0, 1e0), (1, 2e0), (2, 4e0), (3, 8e0), (4, 16e0), (5, 32e0), (6, 64e0)) b(step, micro_batch)
 )
-select w.job, w.job as run_id, w.fit, w.model, w.method, w.seq_len, w.lora_rank, w.lora_targets, w.quantization, 0e0 as kbit_upcast,
+select w.job, w.job as run_id, w.calibration, w.model, w.method, w.seq_len, w.lora_rank, w.lora_targets, w.quantization, 0e0 as kbit_upcast,
     w.stack, w.optimizer, w.fp8, w.flash_attention, g.gpu_id as gpu, 1e0 as gpu_count, s.sharding, s.offload, c.checkpointing,
     case when w.training_precision is not null then w.training_precision
         when g.bf16_dense_tflops is null then 'fp16' when w.method = 'pretrain' then 'amp' else 'bf16' end as training_precision,
@@ -104,7 +104,7 @@ _scored as (
 _best as (
     select job, gpu as gpu_id, gpu_count::int as gpu_count, node_count::int as node_count,
         -- The same for all candidates of a job and GPU.
-        any_value(fit) as fit, any_value(model) as model, any_value(method) as method, any_value(seq_len)::int as seq_len,
+        any_value(calibration) as calibration, any_value(model) as model, any_value(method) as method, any_value(seq_len)::int as seq_len,
         any_value(lora_rank)::int as lora_rank, any_value(lora_targets) as lora_targets, any_value(params_total) as params_total,
         any_value(params_linear) as params_linear, any_value(quantization) as quantization, any_value(optimizer) as optimizer,
         any_value(training_precision) as training_precision, any_value(stack) as stack, any_value(node_network_gbps) as node_network_gbps,
@@ -116,8 +116,8 @@ _best as (
         arg_max({
             'candidate': candidate, 'micro_batch': micro_batch, 'grad_accum': grad_accum, 'fit_tier': fit_tier,
             'memory_gib': memory_gib, 'needed_gib': needed_gib, 'tokens_per_second_per_gpu': tokens_per_second_per_gpu,
-            'on_gpu': on_gpu, 'weight_bytes_held': weight_bytes_held, 'adapter_bytes_held': adapter_bytes_held,
-            'gradient_bytes_held': gradient_bytes_held, 'optimizer_bytes_held': optimizer_bytes_held, 'step_copy_bytes_held': step_copy_bytes_held,
+            'on_gpu': on_gpu, 'weight_bytes_per_gpu': weight_bytes_per_gpu, 'adapter_bytes_per_gpu': adapter_bytes_per_gpu,
+            'gradient_bytes_per_gpu': gradient_bytes_per_gpu, 'optimizer_bytes_per_gpu': optimizer_bytes_per_gpu, 'step_copy_bytes_per_gpu': step_copy_bytes_per_gpu,
             'stored_bytes': stored_bytes, 'working_bytes': working_bytes, 'logits_bytes': logits_bytes, 'gathered_units_bytes': root_bytes + units_bytes,
             'fragmentation_gib': reserved_gib - allocated_gib, 'process_gib': process_gib,
             'loss_phase_bytes': loss_phase_bytes, 'backward_start_bytes': backward_start_bytes, 'backward_end_bytes': backward_end_bytes,
@@ -128,10 +128,10 @@ _best as (
         }, score) as c
     from _scored group by job, gpu, gpu_count, node_count
 ),
-_needs as (select fit, gpu_id as gpu, method, params_total, gpu_count from _best),
+_needs as (select calibration, gpu_id as gpu, method, params_total, gpu_count from _best),
 _evidence as (select * from evidence_of('_needs')),
 _ignored as (
-    select * from ignored_columns(jobs, ['job', 'fit', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'quantization', 'micro_batch', 'checkpointing',
+    select * from ignored_columns(jobs, ['job', 'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'quantization', 'micro_batch', 'checkpointing',
         'stack', 'optimizer', 'training_precision', 'max_gpus', 'global_batch_tokens', 'fp8', 'flash_attention', 'sharding', 'offload'])
 ),
 _shardings(number, sharding, offload) as (values (0, 'none', ''), (1, 'ddp', ''), (2, 'zero2', ''), (3, 'fsdp', ''), (4, 'fsdp', 'cpu'))
@@ -150,11 +150,11 @@ select p.job, p.model, p.method, p.seq_len, p.lora_rank, p.lora_targets, p.gpu_i
         c.communication_seconds, c.offload_seconds, c.optimizer_seconds) as bottleneck,
     e.evidence, e.evidence_run, concat_ws('; ', p.plan_assumptions, i.ignored) as assumptions,
     case when p.unsupported is not null then p.unsupported
-        when c.fit_tier = 0 then 'needs ' || round(c.needed_gib, 1) || ' GiB per GPU at its least, ' || round(p.usable_memory_gib, 1) || ' usable' end as why_not,
+        when c.fit_tier = 0 then 'needs ' || round(c.needed_gib, 1) || ' GiB per GPU at its least, ' || round(p.usable_memory_gib, 1) || ' usable' end as infeasible_reason,
     peak_phase_of(c.loss_phase_bytes, c.backward_start_bytes, c.backward_end_bytes, c.optimizer_phase_bytes) as peak_phase,
-    c.on_gpu * c.weight_bytes_held / 1073741824e0 as weights_gib, c.adapter_bytes_held / 1073741824e0 as adapter_gib,
-    c.on_gpu * c.gradient_bytes_held / 1073741824e0 as gradients_gib, c.on_gpu * c.optimizer_bytes_held / 1073741824e0 as optimizer_gib,
-    c.on_gpu * c.step_copy_bytes_held / 1073741824e0 as optimizer_copy_gib, c.stored_bytes / 1073741824e0 as activations_gib,
+    c.on_gpu * c.weight_bytes_per_gpu / 1073741824e0 as weights_gib, c.adapter_bytes_per_gpu / 1073741824e0 as adapter_gib,
+    c.on_gpu * c.gradient_bytes_per_gpu / 1073741824e0 as gradients_gib, c.on_gpu * c.optimizer_bytes_per_gpu / 1073741824e0 as optimizer_gib,
+    c.on_gpu * c.step_copy_bytes_per_gpu / 1073741824e0 as optimizer_copy_gib, c.stored_bytes / 1073741824e0 as activations_gib,
     c.working_bytes / 1073741824e0 as working_set_gib, c.logits_bytes / 1073741824e0 as logits_gib,
     c.gathered_units_bytes / 1073741824e0 as fsdp_units_gib, c.fragmentation_gib as fragmentation_gib, c.process_gib as overhead_gib,
     c.matmul_seconds as matmul_seconds, c.attention_seconds as attention_seconds, c.traffic_seconds as traffic_seconds, c.logits_seconds as logits_seconds,
@@ -164,8 +164,8 @@ select p.job, p.model, p.method, p.seq_len, p.lora_rank, p.lora_targets, p.gpu_i
 from _best p
 cross join _ignored i
 join _shardings s on s.number = c.candidate // 21
-join _evidence e on e.fit = p.fit and e.gpu = p.gpu_id and e.method = p.method and e.params = p.params_total and e.gpu_count = p.gpu_count
+join _evidence e on e.calibration = p.calibration and e.gpu = p.gpu_id and e.method = p.method and e.params = p.params_total and e.gpu_count = p.gpu_count
 join main.model_bands bm on bm.quantity = 'memory' and bm.method = p.method and bm.gpu_class = e.class and bm.evidence = e.evidence
 join main.model_bands bs on bs.quantity = 'speed' and bs.method = p.method and bs.gpu_class = e.class and bs.evidence = e.evidence;
 comment on macro table plans_for is
-    'One row per job, GPU and count: the settings with most tokens per second among those that fit, memory and time term by term, band, evidence, and why_not where nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';
+    'One row per job, GPU and count: the settings with most tokens per second among those that fit, memory and time term by term, band, evidence, and infeasible_reason where nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';

@@ -27,22 +27,22 @@ GROUP BY ALL;
 COMMENT ON MACRO TABLE cost_parameters_by_source IS
     'The cost parameters that apply to each source and price kind, as a map from name to value: a row for the source counts before one for the price kind, and that before the default.';
 
-CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, reclaim_seconds) AS
+CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interruptions) AS
     CASE
-        WHEN checkpoint_seconds >= 2 * reclaim_seconds THEN reclaim_seconds
-        ELSE sqrt(2 * checkpoint_seconds * reclaim_seconds)
-            * (1 + sqrt(checkpoint_seconds / (2 * reclaim_seconds)) / 3 + checkpoint_seconds / (2 * reclaim_seconds) / 9)
+        WHEN checkpoint_seconds >= 2 * seconds_between_interruptions THEN seconds_between_interruptions
+        ELSE sqrt(2 * checkpoint_seconds * seconds_between_interruptions)
+            * (1 + sqrt(checkpoint_seconds / (2 * seconds_between_interruptions)) / 3 + checkpoint_seconds / (2 * seconds_between_interruptions) / 9)
             - checkpoint_seconds
     END;
 COMMENT ON MACRO daly_interval IS
-    'Seconds of work between two checkpoints that lose least, for a checkpoint that takes checkpoint_seconds and machines reclaimed every reclaim_seconds on average. J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37; its first term is Young''s (CACM 17, 1974).';
+    'Seconds of work between two checkpoints that lose least, for a checkpoint that takes checkpoint_seconds and machines reclaimed every seconds_between_interruptions on average. J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37; its first term is Young''s (CACM 17, 1974).';
 
-CREATE OR REPLACE MACRO daly_expected_seconds(work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, reclaim_seconds) AS
-    reclaim_seconds * exp(restart_seconds / reclaim_seconds)
-        * (exp((interval_seconds + checkpoint_seconds) / reclaim_seconds) - 1)
+CREATE OR REPLACE MACRO daly_expected_seconds(work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, seconds_between_interruptions) AS
+    seconds_between_interruptions * exp(restart_seconds / seconds_between_interruptions)
+        * (exp((interval_seconds + checkpoint_seconds) / seconds_between_interruptions) - 1)
         * work_seconds / interval_seconds;
 COMMENT ON MACRO daly_expected_seconds IS
-    'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and interrupted at random every reclaim_seconds on average, checkpoints, lost work and restarts included. Daly (2006), eq. 20.';
+    'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and interrupted at random every seconds_between_interruptions on average, checkpoints, lost work and restarts included. Daly (2006), eq. 20.';
 
 CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
 WITH _cost_template AS (
@@ -57,7 +57,7 @@ WITH _cost_template AS (
         NULL::DOUBLE AS setup_seconds, NULL::DOUBLE AS image_gb, NULL::DOUBLE AS download_gb_per_second,
         NULL::DOUBLE AS evaluation_share, NULL::DOUBLE AS dataset_bytes_per_token, NULL::DOUBLE AS checkpoints_kept,
         NULL::DOUBLE AS checkpoint_pause_seconds, NULL::DOUBLE AS checkpoint_gb_per_second,
-        NULL::DOUBLE AS reclaim_hours, NULL::DOUBLE AS reclaim_wait_seconds, NULL::DOUBLE AS hours_per_month
+        NULL::DOUBLE AS hours_between_interruptions, NULL::DOUBLE AS interruption_wait_seconds, NULL::DOUBLE AS hours_per_month
     WHERE false
 ),
 
@@ -97,8 +97,8 @@ _cost_cases AS (
             coalesce(g.checkpoints_kept, d.p['checkpoints_kept']) AS checkpoints_kept,
             coalesce(g.checkpoint_pause_seconds, d.p['checkpoint_pause_seconds']) AS checkpoint_pause_seconds,
             coalesce(g.checkpoint_gb_per_second, d.p['checkpoint_gbps'] / 8) AS checkpoint_gb_per_second,
-            CASE WHEN coalesce(g.price_kind, 'on_demand') = 'spot' THEN coalesce(g.reclaim_hours, d.p['reclaim_hours']) END AS reclaim_hours,
-            coalesce(g.reclaim_wait_seconds, d.p['reclaim_wait_seconds']) AS reclaim_wait_seconds,
+            CASE WHEN coalesce(g.price_kind, 'on_demand') = 'spot' THEN coalesce(g.hours_between_interruptions, d.p['hours_between_interruptions']) END AS hours_between_interruptions,
+            coalesce(g.interruption_wait_seconds, d.p['interruption_wait_seconds']) AS interruption_wait_seconds,
             coalesce(g.hours_per_month, d.p['hours_per_month']) AS hours_per_month
         )
     FROM _cost_given AS g
@@ -124,7 +124,7 @@ _cost_times AS (
         _train_seconds + _train_seconds * evaluation_share AS _work_seconds,
         checkpoint_pause_seconds + _state_gb / checkpoint_gb_per_second AS _checkpoint_seconds,
         setup_seconds + _inbound_gb / download_gb_per_second + _state_gb / checkpoint_gb_per_second AS _restart_seconds,
-        reclaim_hours * 3600 / node_count AS _reclaim_seconds,
+        hours_between_interruptions * 3600 / node_count AS _seconds_between_interruptions,
         _inbound_gb + checkpoints_kept * _state_gb + _result_gb AS _disk_gb
     FROM _cost_sizes
 ),
@@ -132,7 +132,7 @@ _cost_times AS (
 _cost_intervals AS (
     SELECT
         *,
-        least(daly_interval(_checkpoint_seconds, _reclaim_seconds), _work_seconds) AS _interval_seconds,
+        least(daly_interval(_checkpoint_seconds, _seconds_between_interruptions), _work_seconds) AS _interval_seconds,
         _setup_seconds + _work_seconds AS _used_seconds
     FROM _cost_times
 ),
@@ -140,8 +140,8 @@ _cost_intervals AS (
 _cost_expected AS (
     SELECT
         *,
-        CASE WHEN _reclaim_seconds IS NULL THEN 0e0 ELSE
-            daly_expected_seconds(_work_seconds, _interval_seconds, _checkpoint_seconds, _restart_seconds, _reclaim_seconds)
+        CASE WHEN _seconds_between_interruptions IS NULL THEN 0e0 ELSE
+            daly_expected_seconds(_work_seconds, _interval_seconds, _checkpoint_seconds, _restart_seconds, _seconds_between_interruptions)
             - _work_seconds
         END AS _interruption_seconds,
         -- To the millisecond first, so that exactly one hour of floating-point sums stays one hour.
@@ -158,13 +158,13 @@ _cost_hours AS (
         _train_seconds / 3600 AS train_hours,
         _evaluation_seconds / 3600 AS evaluation_hours,
         _interruption_seconds / 3600 AS interruption_hours,
-        coalesce((_work_seconds + _interruption_seconds) / _reclaim_seconds, 0) AS reclaims,
-        CASE WHEN _reclaim_seconds IS NOT NULL THEN _interval_seconds / 60 END AS checkpoint_interval_minutes,
+        coalesce((_work_seconds + _interruption_seconds) / _seconds_between_interruptions, 0) AS interruptions,
+        CASE WHEN _seconds_between_interruptions IS NOT NULL THEN _interval_seconds / 60 END AS checkpoint_interval_minutes,
         _billed_seconds / 3600 AS billed_hours,
         -- A disk that the machine brings along costs nothing, but checkpoints on it die with a reclaimed machine.
         CASE
             WHEN local_disk_gb < _disk_gb THEN _disk_gb
-            WHEN _reclaim_seconds IS NOT NULL THEN checkpoints_kept * _state_gb + _result_gb
+            WHEN _seconds_between_interruptions IS NOT NULL THEN checkpoints_kept * _state_gb + _result_gb
             ELSE 0e0
         END AS storage_gb
     FROM _cost_expected
@@ -173,8 +173,8 @@ _cost_hours AS (
 _cost_waits AS (
     SELECT
         *,
-        reclaims * reclaim_wait_seconds / 3600 AS wait_hours,
-        (_used_seconds + _interruption_seconds + reclaims * reclaim_wait_seconds) / 3600 AS hours
+        interruptions * interruption_wait_seconds / 3600 AS wait_hours,
+        (_used_seconds + _interruption_seconds + interruptions * interruption_wait_seconds) / 3600 AS hours
     FROM _cost_hours
 ),
 
@@ -184,7 +184,7 @@ _cost_money AS (
         (billed_hours * (usd_per_hour + host_usd_per_hour))::DECIMAL(18, 4) AS compute_usd,
         (interruption_hours * (usd_per_hour + host_usd_per_hour))::DECIMAL(18, 4) AS interruption_usd,
         (storage_gb * storage_usd_per_gb_month * hours / hours_per_month)::DECIMAL(18, 4) AS storage_usd,
-        (_result_gb * egress_usd_per_gb + _inbound_gb * (1 + reclaims) * download_usd_per_gb)::DECIMAL(18, 4) AS egress_usd,
+        (_result_gb * egress_usd_per_gb + _inbound_gb * (1 + interruptions) * download_usd_per_gb)::DECIMAL(18, 4) AS egress_usd,
         CASE WHEN price_kind = 'reserved' THEN (term_days * 24 * usd_per_hour)::DECIMAL(18, 4) END AS commitment_usd,
         (storage_gb * storage_usd_per_gb_month)::DECIMAL(18, 4) AS kept_volume_usd_per_month
     FROM _cost_waits
@@ -193,7 +193,7 @@ _cost_money AS (
 SELECT
     * EXCLUDE (
         _inbound_gb, _state_gb, _result_gb, _train_seconds, _setup_seconds, _evaluation_seconds, _work_seconds,
-        _checkpoint_seconds, _restart_seconds, _reclaim_seconds, _disk_gb, _interval_seconds, _used_seconds,
+        _checkpoint_seconds, _restart_seconds, _seconds_between_interruptions, _disk_gb, _interval_seconds, _used_seconds,
         _interruption_seconds, _billed_seconds
     ),
     (compute_usd + interruption_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd

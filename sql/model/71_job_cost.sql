@@ -17,7 +17,7 @@ WITH _priced_cases AS (
         r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
         r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
         r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
-        r.reclaim_hours, r.reclaim_wait_seconds, r.hours_per_month, r.charged_while_stopped,
+        r.hours_between_interruptions, r.interruption_wait_seconds, r.hours_per_month, r.charged_while_stopped,
         r.native_price, r.native_currency, r.native_unit, r.fx_rate, r.fx_date,
         r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
         p.evidence, p.evidence_run, p.assumptions AS plan_assumptions,
@@ -70,7 +70,7 @@ _band_cases AS (
         b.storage_usd_per_gb_month, b.egress_usd_per_gb, b.download_usd_per_gb, b.local_disk_gb,
         b.setup_seconds, b.image_gb, b.download_gb_per_second, b.evaluation_share, b.dataset_bytes_per_token,
         b.checkpoints_kept, b.checkpoint_pause_seconds, b.checkpoint_gb_per_second,
-        b.reclaim_hours, b.reclaim_wait_seconds, b.hours_per_month
+        b.hours_between_interruptions, b.interruption_wait_seconds, b.hours_per_month
     FROM _band_rows AS b
     CROSS JOIN (SELECT unnest(['fast', 'slow']) AS side) AS s
 ),
@@ -91,7 +91,7 @@ SELECT
         _row, epochs, training_state_gib, result_gib, model_download_gib,
         billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb, download_usd_per_gb,
         local_disk_gb, setup_seconds, image_gb, download_gb_per_second, evaluation_share, dataset_bytes_per_token,
-        checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, reclaim_hours, reclaim_wait_seconds,
+        checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, hours_between_interruptions, interruption_wait_seconds,
         hours_per_month, plan_assumptions, price_assumptions
     ),
     n.total_usd_low, n.total_usd_high, n.hours_low, n.hours_high,

@@ -48,7 +48,7 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     evaluation_hours DOUBLE NOT NULL,
     interruption_hours DOUBLE NOT NULL,
     wait_hours DOUBLE NOT NULL,
-    reclaims DOUBLE NOT NULL,
+    interruptions DOUBLE NOT NULL,
     checkpoint_interval_minutes DOUBLE,
     billed_hours DOUBLE NOT NULL,
     usd_per_hour DECIMAL(18, 8) NOT NULL,
@@ -125,9 +125,9 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.stack IS 'Training software tha
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.setup_hours IS 'Start, image, data set and model download.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.train_hours IS 'Tokens over speed.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.evaluation_hours IS 'Evaluation, a share of training.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_hours IS 'Paid hours that reclaims and checkpoints are expected to cost; 0 unless spot.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_hours IS 'Paid hours that interruptions and checkpoints are expected to cost; 0 unless spot.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.wait_hours IS 'Unpaid hours that the job is expected to wait for a new machine; 0 unless spot.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.reclaims IS 'Expected number of reclaims; 0 unless spot.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruptions IS 'Expected number of interruptions; 0 unless spot.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpoint_interval_minutes IS 'Minutes between checkpoints that lose least; null unless spot.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.billed_hours IS 'Set-up, training and evaluation, rounded up by the billing step and minimum.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_hour IS 'USD per hour of all that is rented.';

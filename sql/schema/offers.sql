@@ -7,7 +7,7 @@ CREATE TABLE main.offers (
     gpu_id VARCHAR,
     match_status VARCHAR NOT NULL CHECK (match_status IN ('matched', 'ambiguous', 'unknown', 'not_a_gpu')),
     match_rule VARCHAR NOT NULL,
-    match_sureness VARCHAR,
+    match_confidence VARCHAR,
     candidates VARCHAR,
     gpu_count DOUBLE NOT NULL CHECK (gpu_count > 0),
     price_kind VARCHAR NOT NULL CHECK (price_kind IN ('on_demand', 'spot', 'reserved', 'serverless')),
@@ -50,7 +50,7 @@ COMMENT ON COLUMN main.offers.instance_type IS 'The source''s own name of the ma
 COMMENT ON COLUMN main.offers.gpu_id IS 'Key into gpus; null unless match_status is matched.';
 COMMENT ON COLUMN main.offers.match_status IS 'Whether the label says for sure which GPU it is.';
 COMMENT ON COLUMN main.offers.match_rule IS 'The rule that settled the label.';
-COMMENT ON COLUMN main.offers.match_sureness IS 'How sure the match is: certain, or usual where sellers mean the usual card of the name; none without a match.';
+COMMENT ON COLUMN main.offers.match_confidence IS 'How sure the match is: certain, or usual where sellers mean the usual card of the name; none without a match.';
 COMMENT ON COLUMN main.offers.candidates IS 'What an ambiguous label could be.';
 COMMENT ON COLUMN main.offers.gpu_count IS 'GPUs of the whole offer; a fraction for a slice.';
 COMMENT ON COLUMN main.offers.price_kind IS 'on_demand, spot (may be reclaimed), reserved (for a term) or serverless (per second, host charged apart).';

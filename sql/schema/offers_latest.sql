@@ -7,7 +7,7 @@ CREATE TABLE main.offers_latest (
     gpu_id VARCHAR,
     match_status VARCHAR NOT NULL,
     match_rule VARCHAR NOT NULL,
-    match_sureness VARCHAR,
+    match_confidence VARCHAR,
     candidates VARCHAR,
     gpu_count DOUBLE NOT NULL,
     price_kind VARCHAR NOT NULL,
@@ -54,7 +54,7 @@ COMMENT ON COLUMN main.offers_latest.instance_type IS 'The source''s own name of
 COMMENT ON COLUMN main.offers_latest.gpu_id IS 'Key into gpus; null unless match_status is matched.';
 COMMENT ON COLUMN main.offers_latest.match_status IS 'Whether the label says for sure which GPU it is.';
 COMMENT ON COLUMN main.offers_latest.match_rule IS 'The rule that settled the label.';
-COMMENT ON COLUMN main.offers_latest.match_sureness IS 'How sure the match is: certain, or usual where sellers mean the usual card of the name; none without a match.';
+COMMENT ON COLUMN main.offers_latest.match_confidence IS 'How sure the match is: certain, or usual where sellers mean the usual card of the name; none without a match.';
 COMMENT ON COLUMN main.offers_latest.candidates IS 'What an ambiguous label could be.';
 COMMENT ON COLUMN main.offers_latest.gpu_count IS 'GPUs of the whole offer; a fraction for a slice.';
 COMMENT ON COLUMN main.offers_latest.price_kind IS 'on_demand, spot, reserved or serverless.';
@@ -89,4 +89,4 @@ COMMENT ON COLUMN main.offers_latest.capture_sha256 IS 'Hash of the archived ans
 COMMENT ON COLUMN main.offers_latest.age_days IS 'Days from the capture to the published day.';
 COMMENT ON COLUMN main.offers_latest.stale IS 'Older than the source''s limit.';
 COMMENT ON COLUMN main.offers_latest.ranked IS 'Whether rankings use the offer.';
-COMMENT ON COLUMN main.offers_latest.not_ranked_reason IS 'Why not: gpu_not_settled, gpu_slice, impossible_machine (more SXM or OAM cards than one machine holds, and no whole number of machines), no_exchange_rate, flagged, not_available, not_yet_in_effect, stale, listed_by_its_provider (an aggregator''s listing of a provider that is also read directly), far_from_market (more than market_above_factor times the median, or less than one market_below_factor-th of it, over at least market_least_sources other sources, each by its own median, for the same GPU and price kind) or source_far_from_market (more than one and more than market_misread_share of the source''s comparable prices are). The numbers stand in cost_parameters.';
+COMMENT ON COLUMN main.offers_latest.not_ranked_reason IS 'Why not: gpu_not_settled, gpu_slice, impossible_machine (more SXM or OAM cards than one machine holds, and no whole number of machines), no_exchange_rate, flagged, not_available, not_yet_in_effect, stale, listed_by_its_provider (an aggregator''s listing of a provider that is also read directly), price_outlier (more than market_above_factor times the median, or less than one market_below_factor-th of it, over at least market_least_sources other sources, each by its own median, for the same GPU and price kind) or source_far_from_market (more than one and more than market_misread_share of the source''s comparable prices are). The numbers stand in cost_parameters.';

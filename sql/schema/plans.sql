@@ -31,7 +31,7 @@ CREATE TABLE main.plans (
     evidence VARCHAR,
     evidence_run VARCHAR,
     assumptions VARCHAR,
-    why_not VARCHAR,
+    infeasible_reason VARCHAR,
     peak_phase VARCHAR,
     weights_gib DOUBLE,
     adapter_gib DOUBLE,
@@ -93,7 +93,7 @@ COMMENT ON COLUMN main.plans.bottleneck IS 'What the time goes to most.';
 COMMENT ON COLUMN main.plans.evidence IS 'What the plan rests on: measured, interpolated or extrapolated.';
 COMMENT ON COLUMN main.plans.evidence_run IS 'The closest published run, key into measured_runs.';
 COMMENT ON COLUMN main.plans.assumptions IS 'What was assumed because the job leaves it open.';
-COMMENT ON COLUMN main.plans.why_not IS 'Why it does not fit; null where it does.';
+COMMENT ON COLUMN main.plans.infeasible_reason IS 'Why it does not fit; null where it does.';
 COMMENT ON COLUMN main.plans.peak_phase IS 'Phase of a step in which memory peaks.';
 COMMENT ON COLUMN main.plans.weights_gib IS 'Weights on the GPU, in GiB.';
 COMMENT ON COLUMN main.plans.adapter_gib IS 'Adapters, in GiB.';

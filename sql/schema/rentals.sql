@@ -30,8 +30,8 @@ CREATE TABLE main.rentals (
     checkpoints_kept DOUBLE NOT NULL,
     checkpoint_pause_seconds DOUBLE NOT NULL,
     checkpoint_gb_per_second DOUBLE NOT NULL,
-    reclaim_hours DOUBLE,
-    reclaim_wait_seconds DOUBLE NOT NULL,
+    hours_between_interruptions DOUBLE,
+    interruption_wait_seconds DOUBLE NOT NULL,
     hours_per_month DOUBLE NOT NULL,
     assumptions VARCHAR[] NOT NULL,
     charged_while_stopped VARCHAR,
@@ -79,8 +79,8 @@ COMMENT ON COLUMN main.rentals.dataset_bytes_per_token IS 'Size of the data set 
 COMMENT ON COLUMN main.rentals.checkpoints_kept IS 'Checkpoints that are on disk at once.';
 COMMENT ON COLUMN main.rentals.checkpoint_pause_seconds IS 'Pause of training at each checkpoint besides writing it, in seconds.';
 COMMENT ON COLUMN main.rentals.checkpoint_gb_per_second IS 'Speed of writing and reading a checkpoint in 10^9 bytes per second.';
-COMMENT ON COLUMN main.rentals.reclaim_hours IS 'Mean hours between reclaims of one spot machine; null where nothing is reclaimed.';
-COMMENT ON COLUMN main.rentals.reclaim_wait_seconds IS 'Unpaid wait for the next machine after a reclaim, in seconds.';
+COMMENT ON COLUMN main.rentals.hours_between_interruptions IS 'Mean hours between interruptions of one spot machine; null where nothing is reclaimed.';
+COMMENT ON COLUMN main.rentals.interruption_wait_seconds IS 'Unpaid wait for the next machine after an interruption, in seconds.';
 COMMENT ON COLUMN main.rentals.hours_per_month IS 'Hours that a month''s price is divided by.';
 COMMENT ON COLUMN main.rentals.assumptions IS 'Charges that the source does not say, filled from cost_parameters, and the rule by which GPUs are counted.';
 COMMENT ON COLUMN main.rentals.charged_while_stopped IS 'What a stopped machine still costs, in words; null means not said.';

@@ -17,9 +17,9 @@ CREATE TABLE main.spot_savings (
     spot_hours DOUBLE NOT NULL,
     on_demand_hours DOUBLE NOT NULL,
     checkpoint_interval_minutes DOUBLE NOT NULL,
-    reclaims DOUBLE NOT NULL,
-    reclaim_hours DOUBLE NOT NULL,
-    break_even_reclaim_hours DOUBLE
+    interruptions DOUBLE NOT NULL,
+    hours_between_interruptions DOUBLE NOT NULL,
+    break_even_hours_between_interruptions DOUBLE
 );
 
 COMMENT ON TABLE main.spot_savings IS 'For the scenarios: what spot really saves. The spot price of a source against its on-demand price for the same GPU and number, first by the hour, then for the finished job with interruptions.';
@@ -41,6 +41,6 @@ COMMENT ON COLUMN main.spot_savings.cost_saving_share IS 'Saving for the finishe
 COMMENT ON COLUMN main.spot_savings.spot_hours IS 'Hours to the finished job on spot, waits included.';
 COMMENT ON COLUMN main.spot_savings.on_demand_hours IS 'Hours to the finished job on demand.';
 COMMENT ON COLUMN main.spot_savings.checkpoint_interval_minutes IS 'Minutes between checkpoints that lose least.';
-COMMENT ON COLUMN main.spot_savings.reclaims IS 'Expected number of reclaims.';
-COMMENT ON COLUMN main.spot_savings.reclaim_hours IS 'Mean hours between reclaims of one machine that the cost assumes.';
-COMMENT ON COLUMN main.spot_savings.break_even_reclaim_hours IS 'Mean hours between reclaims at which both cost the same: if machines are reclaimed more often, on demand is cheaper. 0 where spot wins even with a reclaim a minute; null where it never wins.';
+COMMENT ON COLUMN main.spot_savings.interruptions IS 'Expected number of interruptions.';
+COMMENT ON COLUMN main.spot_savings.hours_between_interruptions IS 'Mean hours between interruptions of one machine that the cost assumes.';
+COMMENT ON COLUMN main.spot_savings.break_even_hours_between_interruptions IS 'Mean hours between interruptions at which both cost the same: if machines are reclaimed more often, on demand is cheaper. 0 where spot wins even with an interruption a minute; null where it never wins.';

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.client import Client, Limits, ReplayServer
-from pipeline.capture.fetch import capture_source
+from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.outcome import CaptureOutcome
-from pipeline.sources.config import SourceConfig
+from pipeline.capture.visit import capture_source
+from pipeline.catalog.source_config import SourceConfig
 
 from .site import Site
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.client import (
+from pipeline.capture.http.client import (
     Client,
     Fetched,
     Limits,
@@ -20,10 +20,10 @@ from pipeline.capture.client import (
     _retry_after_seconds,
     user_agent,
 )
-from pipeline.capture.fetch import capture_source
+from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
 from pipeline.capture.outcome import OutcomeCode
-from pipeline.capture.secrets import Secrets, WatchedEnvironment
-from pipeline.sources.base import Request
+from pipeline.capture.visit import capture_source
+from pipeline.contracts.listing import Request
 
 from .conftest import DAY, FAST, module, source
 from .site import Reply, Site

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.capture.decode import BoundedDecoder, DecodeError, TooMuchError
+from pipeline.capture.http.decode import BoundedDecoder, DecodeError, TooMuchError
 
 TEXT = b"price,3.49\n" * 100
 

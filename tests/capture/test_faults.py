@@ -14,10 +14,10 @@ from types import ModuleType
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.client import Client, Limits, ReplayServer
-from pipeline.capture.fetch import capture_all
+from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.outcome import CaptureOutcome
-from pipeline.sources.base import SourceChangedError
+from pipeline.capture.visit import capture_all
+from pipeline.contracts.listing import SourceChangedError
 
 from .conftest import DAY, FAST, Capturing, module, source
 from .site import Asked, Reply, Route, Site

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.client import Client, Limits, ReplayServer
-from pipeline.capture.fetch import PastDayError, capture_all, capture_source
+from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.outcome import CaptureOutcome, OutcomeCode
-from pipeline.sources.base import Request
+from pipeline.capture.visit import PastDayError, capture_all, capture_source
+from pipeline.contracts.listing import Request
 
 from .conftest import DAY, FAST, Capturing, module, source
 from .site import Reply, Site

@@ -21,9 +21,9 @@ from datetime import date
 from pathlib import Path
 from types import ModuleType
 from pipeline.capture.archive import Archive
-from pipeline.capture.client import Client, Limits, ReplayServer
-from pipeline.capture.fetch import capture_all
-from pipeline.sources.config import SourceConfig
+from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.visit import capture_all
+from pipeline.catalog.source_config import SourceConfig
 
 config = SourceConfig.model_validate({
     "name": "acme", "title": "acme", "provider": "acme", "homepage": "https://prices.acme.example/",

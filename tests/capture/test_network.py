@@ -8,9 +8,9 @@ from threading import Thread
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.client import Client, Limits, ReplayServer
-from pipeline.capture.fetch import capture_all, capture_source
-from pipeline.capture.network import is_public_address
+from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.http.network import is_public_address
+from pipeline.capture.visit import capture_all, capture_source
 
 from .conftest import FAST, Capturing, module, source
 from .site import Reply, Site
@@ -95,7 +95,7 @@ def test_the_replay_switch_opens_one_host_and_port_only(site: Site, other_site: 
     """Underneath the rules for URLs, the connections of a replay go nowhere else either."""
     import httpx
 
-    from pipeline.capture.network import AddressRefusedError, GuardedTransport
+    from pipeline.capture.http.network import AddressRefusedError, GuardedTransport
 
     site.say(f"127.0.0.1:{site.port}", "/", Reply(200, b"here"))
     with httpx.Client(transport=GuardedTransport(only=("127.0.0.1", site.port))) as http:

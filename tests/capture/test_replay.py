@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.client import Client, Limits, ReplayServer
-from pipeline.capture.fetch import capture_source, first_requests
+from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.index import PagesError
 from pipeline.capture.replay import capture_pages, main, pages_dir_answers, serve_pages
+from pipeline.capture.visit import capture_source, first_requests
+from pipeline.catalog.source_config import configs
 from pipeline.sources import source_module
-from pipeline.sources.config import configs
 
 from .conftest import DAY, FAST, module, source
 

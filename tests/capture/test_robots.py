@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.client import Client, Limits, ReplayServer, Rules
+from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
+from pipeline.capture.http.robots import RobotsRules
+from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
 from pipeline.capture.outcome import OutcomeCode
-from pipeline.capture.robots import RobotsRules
-from pipeline.capture.secrets import Secrets, WatchedEnvironment
 
 from .conftest import FAST, Capturing, source
 from .site import Reply, Site

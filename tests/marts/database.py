@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline import settings
+from pipeline.contracts import paths
 
 CASES = Path(__file__).parent / "cases"
 
@@ -45,7 +45,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "day": AS_OF_DAY,
         "match_status": "matched",
         "match_rule": "exact",
-        "match_sureness": "certain",
+        "match_confidence": "certain",
         "price_kind": "on_demand",
         "native_currency": "USD",
         "native_unit": "instance_hour",
@@ -143,7 +143,7 @@ def _empty() -> Path:
     file = Path(folder) / "empty.duckdb"
     with _connect(file) as connection:
         for room in ("schema", "model"):
-            for script in sorted((settings.SQL_DIR / room).glob("*.sql")):
+            for script in sorted((paths.SQL_DIR / room).glob("*.sql")):
                 connection.execute(script.read_text(encoding="utf-8"))
     return file
 
@@ -166,6 +166,6 @@ def from_folder(folder: Path, workplace: Path) -> duckdb.DuckDBPyConnection:
     connection.execute(f"SET VARIABLE as_of_day = DATE '{AS_OF_DAY}'")
     connection.execute(f"SET VARIABLE as_of_time = TIMESTAMPTZ '{AS_OF_DAY} 07:00:00+00'")
     for mart in MARTS:
-        query = (settings.SQL_DIR / "marts" / f"{mart}.sql").read_text(encoding="utf-8")
+        query = (paths.SQL_DIR / "marts" / f"{mart}.sql").read_text(encoding="utf-8")
         connection.execute(f"INSERT INTO main.{mart} BY NAME {query}")
     return connection

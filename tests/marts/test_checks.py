@@ -6,10 +6,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline import settings
+from pipeline.contracts import paths
 from tests.marts.database import CASES, from_folder
 
-CHECKS = {path.stem: path for path in sorted((settings.SQL_DIR / "checks").glob("*.sql"))}
+CHECKS = {path.stem: path for path in sorted((paths.SQL_DIR / "checks").glob("*.sql"))}
 
 # For each check a statement that breaks what it watches over.
 BREAKAGES = {
@@ -23,7 +23,9 @@ BREAKAGES = {
     "offers_have_a_source": "UPDATE main.offers SET source = 'nobody'",
     "paid_machines_are_whole_offers": "UPDATE main.rentals SET usd_per_hour = usd_per_hour / 8",
     "plans_are_unique": "INSERT INTO main.plans FROM main.plans LIMIT 1",
-    "plans_that_do_not_fit_say_why": "UPDATE main.plans SET verdict = 'does_not_fit', why_not = NULL",
+    "plans_that_do_not_fit_say_why": (
+        "UPDATE main.plans SET verdict = 'does_not_fit', infeasible_reason = NULL"
+    ),
     "plans_that_fit_are_whole": "UPDATE main.plans SET tokens_per_second = NULL",
     "price_per_gpu_is_the_whole_price_shared": "UPDATE main.offers SET usd_per_gpu_hour = usd_per_hour / 8",
     "prices_do_not_jump": "UPDATE main.price_changes SET change_share = 9",
@@ -40,7 +42,7 @@ BREAKAGES = {
 def sound(tmp_path: Path) -> duckdb.DuckDBPyConnection:
     """A database in which nothing is wrong, with a price change on the published day."""
     connection = from_folder(CASES / "prices_over_days", tmp_path)
-    connection.execute("UPDATE main.plans SET result_gib = 1, why_not = NULL")
+    connection.execute("UPDATE main.plans SET result_gib = 1, infeasible_reason = NULL")
     return connection
 
 

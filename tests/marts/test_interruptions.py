@@ -13,18 +13,18 @@ def play(
 ) -> float:
     """Paid seconds of one run: work in intervals, each safe only once its checkpoint is written."""
     clock, done = 0.0, 0.0
-    next_reclaim = rng.exponential(between)
+    next_interruption = rng.exponential(between)
     while done < work:
         needed = min(interval, work - done) + checkpoint
-        if clock + needed <= next_reclaim:
+        if clock + needed <= next_interruption:
             clock += needed
             done += interval
             continue
-        clock = next_reclaim
+        clock = next_interruption
         while True:  # the restart can be reclaimed, too
             lifetime = rng.exponential(between)
             if lifetime >= restart:
-                next_reclaim = clock + lifetime
+                next_interruption = clock + lifetime
                 clock += restart
                 break
             clock += lifetime
@@ -66,14 +66,14 @@ def test_no_other_interval_costs_less(between: float, tmp_path: Path) -> None:
     assert best[0] == 1.0
 
 
-def test_more_reclaims_never_cost_less(tmp_path: Path) -> None:
+def test_more_interruptions_never_cost_less(tmp_path: Path) -> None:
     connection = with_macros(tmp_path)
     insert = "INSERT INTO main.cost_parameters VALUES (?, ?, '-', 'default', 'a test', NULL)"
     for name in ("setup_seconds", "minimum_seconds", "image_gb", "evaluation_share", "download_usd_per_gb"):
         connection.execute(insert, [name, 0])
     for name in ("billing_increment_seconds", "checkpoint_pause_seconds", "dataset_bytes_per_token"):
         connection.execute(insert, [name, 1])
-    for name in ("download_gbps", "checkpoint_gbps", "checkpoints_kept", "reclaim_wait_seconds"):
+    for name in ("download_gbps", "checkpoint_gbps", "checkpoints_kept", "interruption_wait_seconds"):
         connection.execute(insert, [name, 8])
     for name in ("hours_per_month", "storage_usd_per_gb_month", "egress_usd_per_gb"):
         connection.execute(insert, [name, 2])
@@ -81,9 +81,9 @@ def test_more_reclaims_never_cost_less(tmp_path: Path) -> None:
         """WITH cases AS (
                SELECT 36e6 AS tokens, 1000 AS tokens_per_second, 1.0 AS usd_per_hour, 'spot' AS price_kind,
                    20e0 AS training_state_gib,
-                   unnest([0.5e0, 1e0, 2e0, 6e0, 12e0, 100e0, 10000e0]) AS reclaim_hours
+                   unnest([0.5e0, 1e0, 2e0, 6e0, 12e0, 100e0, 10000e0]) AS hours_between_interruptions
            )
-           SELECT total_usd FROM cost_of('cases') ORDER BY reclaim_hours"""
+           SELECT total_usd FROM cost_of('cases') ORDER BY hours_between_interruptions"""
     ).fetchall()
     assert totals == sorted(totals, reverse=True)
     assert totals[0] > totals[-1]

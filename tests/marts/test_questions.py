@@ -8,11 +8,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline import settings
-from pipeline.settings import Home
+from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
 from pipeline.warehouse.query import reader
 
-EXAMPLES = sorted((settings.SQL_DIR / "examples").glob("*.sql"))
+EXAMPLES = sorted((paths.SQL_DIR / "examples").glob("*.sql"))
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_training_from_scratch_downloads_no_model(published: duckdb.DuckDBPyConn
 def test_fits_says_yes_and_no(published: duckdb.DuckDBPyConnection) -> None:
     (large,) = rows_of(published, "FROM fits('llama-2-70b', 'lora', 'rtx-4090')")
     assert large["verdict"] == "does_not_fit"
-    assert "GiB" in large["why_not"]
+    assert "GiB" in large["infeasible_reason"]
     (small,) = rows_of(published, "FROM fits('llama-3.2-1b', 'qlora', 'h100-sxm-80gb')")
     assert small["verdict"] == "fits"
     with pytest.raises(duckdb.Error, match="No GPU rtx-9999"):

@@ -17,7 +17,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.settings import Home
+from pipeline.contracts.paths import Home
 from pipeline.warehouse.query import reader
 
 Row = Mapping[str, Any]
@@ -159,7 +159,7 @@ def priced(facts: Facts, workload: Row, plan: Row, offer: Row) -> tuple[Decimal,
 
     step = facts.said(offer, "billing_increment_seconds")
     billed = max(math.ceil(round(setup + work, 3) / step) * step, facts.said(offer, "minimum_seconds"))
-    hours = (setup + work + lost + reclaims * p("reclaim_wait_seconds")) / 3600
+    hours = (setup + work + lost + reclaims * p("interruption_wait_seconds")) / 3600
 
     disk_gb = inbound_gb + p("checkpoints_kept") * state_gb + result_gb
     if (offer["local_disk_gb"] or 0) >= disk_gb:
@@ -176,10 +176,10 @@ def priced(facts: Facts, workload: Row, plan: Row, offer: Row) -> tuple[Decimal,
 
 
 def interruptions(p: Any, plan: Row, work: float, setup: float, state_gb: float) -> tuple[float, float]:
-    """Paid seconds lost to checkpoints and reclaims, and the number of reclaims (Daly 2006)."""
+    """Paid seconds lost to checkpoints and reclaims, and the number of interruptions (Daly 2006)."""
     move = state_gb / (p("checkpoint_gbps") / 8)
     write, restart = p("checkpoint_pause_seconds") + move, setup + move
-    between = p("reclaim_hours") * 3600 / plan["node_count"]
+    between = p("hours_between_interruptions") * 3600 / plan["node_count"]
     share = write / (2 * between)
     best = math.sqrt(2 * write * between) * (1 + math.sqrt(share) / 3 + share / 9) - write
     interval = min(between if share >= 1 else best, work)

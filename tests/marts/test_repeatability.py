@@ -2,8 +2,8 @@
 
 import duckdb
 
-from pipeline import settings
-from pipeline.settings import Home
+from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
 
 MARTS = (
     "offers_latest",
@@ -36,7 +36,7 @@ def test_a_second_run_on_one_thread_gives_the_same_tables(sample_home: Home) -> 
         "SET VARIABLE as_of_time = (SELECT as_of_time FROM published.publication)"
     )
     for mart in MARTS:
-        query = (settings.SQL_DIR / "marts" / f"{mart}.sql").read_text(encoding="utf-8")
+        query = (paths.SQL_DIR / "marts" / f"{mart}.sql").read_text(encoding="utf-8")
         connection.execute(f"DELETE FROM main.{mart}")
         connection.execute(f"INSERT INTO main.{mart} BY NAME {query}")
         differing = connection.execute(

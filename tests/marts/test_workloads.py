@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.sources.config import CatalogError
-from pipeline.warehouse.workloads import workloads
+from pipeline.catalog.source_config import CatalogError
+from pipeline.catalog.workloads import workloads
 
 SCENARIO = """
 grid: []

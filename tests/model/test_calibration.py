@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline import settings
+from pipeline.contracts import paths
 from pipeline.model import accuracy, bands
 from pipeline.model.calibrate import QUANTITIES, Fitter, data_hash, gemm_ratio, in_first_half, read_parameters
 from pipeline.model.engine import connect_model
@@ -26,7 +26,7 @@ def test_the_check_can_fail(model: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_record_is_of_these_files(model: duckdb.DuckDBPyConnection) -> None:
-    record = yaml.safe_load((settings.CATALOG_DIR / "calibration.yaml").read_text())
+    record = yaml.safe_load((paths.CATALOG_DIR / "calibration.yaml").read_text())
     assert record["data_sha256"] == data_hash(model), (
         "the data changed since the calibration: run gpufare calibrate"
     )

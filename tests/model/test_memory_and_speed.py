@@ -126,16 +126,16 @@ def test_every_macro_is_commented(model: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_every_constant_has_a_value_a_unit_and_a_meaning(model: duckdb.DuckDBPyConnection) -> None:
-    from pipeline import settings
+    from pipeline.contracts import paths
 
-    parameters = settings.CATALOG_DIR / "model_parameters.csv"
+    parameters = paths.CATALOG_DIR / "model_parameters.csv"
     described = model.execute(
         f"SELECT name FROM read_csv('{parameters}') WHERE unit IS NOT NULL AND meaning IS NOT NULL AND source IS NOT NULL"  # noqa: E501
     ).fetchall()
-    valued = model.execute("SELECT name FROM main.model_constants WHERE fit = 'all'").fetchall()
+    valued = model.execute("SELECT name FROM main.model_constants WHERE calibration = 'all'").fetchall()
     assert sorted(described) == sorted(valued)
     unused = model.execute(
-        "SELECT count(*) FROM (UNPIVOT (SELECT k.* FROM constants() AS k) ON * EXCLUDE (fit))"
+        "SELECT count(*) FROM (UNPIVOT (SELECT k.* FROM constants() AS k) ON * EXCLUDE (calibration))"
     ).fetchone()
     assert unused is not None
 

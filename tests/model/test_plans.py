@@ -30,7 +30,7 @@ def test_one_row_per_gpu_and_count_with_a_verdict_a_band_and_a_reason(
     assert len({gpu for gpu, _ in keys}) >= 90
     for plan in plans:
         assert plan["verdict"] in ("fits", "tight", "does_not_fit")
-        assert (plan["why_not"] is None) == (plan["verdict"] != "does_not_fit")
+        assert (plan["infeasible_reason"] is None) == (plan["verdict"] != "does_not_fit")
         assert plan["evidence"] in ("measured", "interpolated", "extrapolated")
         assert (plan["evidence_run"] is not None) == (plan["evidence"] == "measured")
         assert plan["memory_gib_low"] <= plan["memory_gib"] <= plan["memory_gib_high"]
@@ -99,11 +99,13 @@ def test_nothing_is_planned_that_the_card_cannot_do(model: duckdb.DuckDBPyConnec
     assert by_gpu["v100-sxm-32gb"]["training_precision"] == "fp16"
     assert by_gpu["a100-sxm-80gb"]["training_precision"] == "bf16"
     assert by_gpu["p40"]["verdict"] == "does_not_fit"
-    assert "no longer support" in str(by_gpu["p40"]["why_not"])
+    assert "no longer support" in str(by_gpu["p40"]["infeasible_reason"])
     wanted = _plans(model, "gpu_count = 1", model="llama-3.2-3b", method="lora", training_precision="bf16")
-    assert {p["why_not"] for p in wanted if p["gpu_id"] in ("t4", "v100-sxm-32gb")} == {"no bf16 on this GPU"}
+    assert {p["infeasible_reason"] for p in wanted if p["gpu_id"] in ("t4", "v100-sxm-32gb")} == {
+        "no bf16 on this GPU"
+    }
     narrow = {
-        p["gpu_id"]: p["why_not"]
+        p["gpu_id"]: p["infeasible_reason"]
         for p in _plans(model, "gpu_count = 1", model="llama-3.2-3b", method="lora", fp8=1)
     }
     assert narrow["a100-sxm-80gb"] == "no fp8 on this GPU"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from pipeline import settings
+from pipeline.contracts import paths
 from pipeline.model.engine import connect_model
 
 
@@ -16,8 +16,8 @@ def tables() -> Iterator[duckdb.DuckDBPyConnection]:
         "CREATE TABLE main.workloads AS SELECT unnest(['llama-3.1-8b', 'llama-3.2-3b']) AS model"
     )
     for table in ("model_accuracy", "model_accuracy_summary", "technique_effects"):
-        connection.execute((settings.SQL_DIR / "schema" / f"{table}.sql").read_text())
-        select = (settings.SQL_DIR / "marts" / f"{table}.sql").read_text()
+        connection.execute((paths.SQL_DIR / "schema" / f"{table}.sql").read_text())
+        select = (paths.SQL_DIR / "marts" / f"{table}.sql").read_text()
         connection.execute(f"INSERT INTO main.{table} BY NAME {select}")
     yield connection
     connection.close()

@@ -2,14 +2,13 @@
 
 import csv
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from pipeline.offers.gpu_labels import Identity, identify
-from pipeline.offers.labels import catalog, habits, instances
-from pipeline.offers.labels import identify as identify_module
+from pipeline.offers.gpu_matching import Identity, catalog, habits, identify, instances
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "labels_sample.csv"
 NOT_GPUS = {"none", "aws", "google"}
@@ -96,9 +95,9 @@ def without_provider_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The normalizer without what it knows of any provider by name: a new provider's view."""
     monkeypatch.setattr(habits, "of_label", lambda provider, reseller_of: habits.NO_HABITS)
     monkeypatch.setattr(instances, "_index", lambda provider, index=instances._index: index(""))
-    identify_module.forget()
+    sys.modules["pipeline.offers.gpu_matching.identify"].forget()
     yield
-    identify_module.forget()
+    sys.modules["pipeline.offers.gpu_matching.identify"].forget()
 
 
 @needs_sample

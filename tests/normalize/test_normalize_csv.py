@@ -37,7 +37,7 @@ def test_rows_keep_their_order_and_columns_and_gain_the_answers(tmp_path: Path) 
         "form_factor",
         "memory_gb",
         "rule",
-        "sureness",
+        "confidence",
         "candidates",
     ]
     assert columns == given + answers

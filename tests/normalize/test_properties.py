@@ -3,8 +3,7 @@
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.offers.gpu_labels import identify
-from pipeline.offers.labels import catalog
+from pipeline.offers.gpu_matching import catalog, identify
 
 SETTLED = [
     "H100 SXM5 80GB",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.offers.gpu_labels import identify
+from pipeline.offers.gpu_matching import identify
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_what_is_known_is_told_where_the_rest_is_open() -> None:
 
 
 def test_a_name_that_is_usually_one_size_is_matched_but_not_certain() -> None:
-    assert (identify("H100").gpu_id, identify("H100").sureness) == ("h100-80gb", "usual")
-    assert (identify("H100 80GB").gpu_id, identify("H100 80GB").sureness) == ("h100-80gb", "certain")
+    assert (identify("H100").gpu_id, identify("H100").confidence) == ("h100-80gb", "usual")
+    assert (identify("H100 80GB").gpu_id, identify("H100 80GB").confidence) == ("h100-80gb", "certain")
 
 
 class TestDefectsSeenInPublishedData:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.sources import source_config, source_module
-from pipeline.sources.base import Answer, Listing, Reject
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.sources import source_module
 
 OBSERVED_AT = datetime(2026, 8, 22, 6, tzinfo=UTC)
 PAGES = Path(__file__).parent.parent / "pages"

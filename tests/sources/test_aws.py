@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.sources import source_config
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources.aws import read as read_aws
-from pipeline.sources.base import SourceChangedError
 from tests.sources.helpers import answer, capture, page, read
 
 VIRGINIA = "US East (N. Virginia)"

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.sources import source_config
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources.azure import next_requests
-from pipeline.sources.base import SourceChangedError
 from tests.sources.helpers import answer, capture, page, read
 
 

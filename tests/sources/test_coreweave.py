@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.sources.base import SourceChangedError
+from pipeline.contracts.listing import SourceChangedError
 from tests.sources.helpers import answer, capture, page, read
 
 H100 = 'data-product="hgx-h100"'

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.sources.base import SourceChangedError
+from pipeline.contracts.listing import SourceChangedError
 from tests.sources.helpers import answer, capture, page, read
 
 MACHINE: dict[str, Any] = {

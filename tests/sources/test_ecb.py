@@ -3,8 +3,8 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.sources import source_config
-from pipeline.sources.base import SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources.ecb import read, read_rates
 from tests.sources.helpers import answer, page
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources import gcp as source
-from pipeline.sources import source_config
-from pipeline.sources.base import SourceChangedError
 from tests.sources.helpers import answer, page, read
 
 PAGE = page("gcp", "accelerator-optimized.html")

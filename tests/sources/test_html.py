@@ -3,8 +3,8 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from pipeline.sources import html
-from pipeline.sources.base import SourceChangedError
+from pipeline.contracts.listing import SourceChangedError
+from pipeline.parsing import html
 
 from .helpers import answer
 

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.sources import source_config
-from pipeline.sources.base import Listing, SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import Listing, SourceChangedError
 from pipeline.sources.jarvislabs import requests
 from tests.sources.helpers import answer, capture, page, read
 

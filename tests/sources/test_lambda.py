@@ -2,8 +2,8 @@ from datetime import date
 
 import pytest
 
-from pipeline.sources import source_config
-from pipeline.sources.base import SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources.lambda_ import requests
 from tests.sources.helpers import answer, capture, page, read
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.sources import source_config
-from pipeline.sources.base import SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources.linode import next_requests
 from tests.sources.helpers import answer, page, read
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.sources.base import SourceChangedError
+from pipeline.contracts.listing import SourceChangedError
 from tests.sources.helpers import answer, page, read
 
 PAGE = page("modal", "pricing.html")

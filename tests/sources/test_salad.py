@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.sources.base import Listing, SourceChangedError
+from pipeline.contracts.listing import Listing, SourceChangedError
 from tests.sources.helpers import answer, page, read
 
 HEADED = """<table><tr><th>GPU</th><th>VRAM</th><th>RAM</th><th>vCPU</th><th>$/hour</th><th>$/month</th></tr>

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.sources.base import SourceChangedError
+from pipeline.contracts.listing import SourceChangedError
 from tests.sources.helpers import answer, page, read
 
 GPU = {"v0Name": "l40-pcie-48gb", "displayName": "NVIDIA L40 PCIe 48GB", "max_count": 2, "price_per_hr": 0.95}

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.sources.text import (
+from pipeline.parsing.text import (
     UnreadableError,
     is_floor,
     is_not_offered,

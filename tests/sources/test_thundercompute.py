@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.reading import read_answers
-from pipeline.sources import source_config
-from pipeline.sources.base import Listing, SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import Listing, SourceChangedError
+from pipeline.daily.ingest import read_answers
 from tests.sources.helpers import answer, page, read
 
 

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from pipeline.sources import source_config
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.sources import vast as source
-from pipeline.sources.base import Answer, SourceChangedError
 from tests.sources.helpers import answer, capture, page, read
 
 ASK = {

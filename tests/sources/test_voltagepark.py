@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.sources.base import SourceChangedError
+from pipeline.contracts.listing import SourceChangedError
 from tests.sources.helpers import answer, page, read
 
 LOCATIONS = "locations.json"

@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.sources import source_config, source_module
-from pipeline.sources.base import SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import SourceChangedError
+from pipeline.sources import source_module
 
 from .helpers import answer, capture, page, read
 

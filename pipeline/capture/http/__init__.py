@@ -1,0 +1,1 @@
+"""A polite and wary HTTP client."""

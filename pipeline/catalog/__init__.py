@@ -1,0 +1,1 @@
+"""The reviewed facts of catalog/, checked when they are loaded."""

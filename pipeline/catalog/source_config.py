@@ -1,0 +1,171 @@
+"""The reviewed facts of a source: catalog/sources/<name>.yaml, checked on loading."""
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pipeline.contracts import paths
+from pipeline.contracts.errors import GpufareError
+
+
+class CatalogError(GpufareError):
+    """A file of the catalogue is missing or wrong: says which file, which field and what to do."""
+
+
+class UnknownSourceError(GpufareError):
+    """No source has that name: the message lists the names there are."""
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Evidence(_Facts):
+    """What the reader rests on. ``level``: a captured answer, code that others run, documentation, or
+    inference. Nothing here says that the source works today."""
+
+    level: Literal["captured", "code", "documented", "inferred"]
+    date: date
+    note: str
+
+
+class RequestFacts(_Facts):
+    """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may hold ``${NAME}``
+    for a key from the environment."""
+
+    url: str
+    method: Literal["GET", "POST"] = "GET"
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    json_body: Any = None
+    content_types: tuple[str, ...] = ()
+
+    @property
+    def host(self) -> str:
+        """The host name that the URL asks."""
+        return urlsplit(self.url).hostname or ""
+
+
+class Billing(_Facts):
+    """How running time is charged, where the source says so. Amounts are USD unless named otherwise."""
+
+    increment_seconds: int | None = Field(default=None, gt=0)
+    minimum_seconds: int | None = Field(default=None, ge=0)
+    min_gpu_count: int | None = Field(default=None, gt=0)
+    charged_while_stopped: str | None = None
+
+
+class Attributes(_Facts):
+    """What holds for every offer of the source that does not say otherwise itself."""
+
+    region: str | None = None
+    tier: str | None = None
+    interconnect: str | None = None
+    node_network_gbps: float | None = Field(default=None, gt=0)
+    max_nodes: int | None = Field(default=None, gt=0)
+    storage_usd_per_gb_month: Decimal | None = Field(default=None, ge=0)
+    egress_usd_per_gb: Decimal | None = Field(default=None, ge=0)
+    persistent_disk: bool | None = None
+    local_nvme: bool | None = None
+
+
+class Expectations(_Facts):
+    """Bounds that a day's offers must keep. A breach of ``rows_min`` or ``must_have`` fails the source;
+    ``rows_max`` warns; offers outside ``usd_per_gpu_hour`` are rejected."""
+
+    rows_min: int = Field(default=1, ge=1)
+    rows_max: int | None = None
+    must_have: tuple[str, ...] = ()
+    usd_per_gpu_hour: tuple[Decimal, Decimal] = (Decimal("0.01"), Decimal("40"))
+    max_day_change: Decimal = Decimal("0.6")
+    fill_min: Mapping[str, float] = Field(default_factory=dict)
+
+
+class LabelLookup(_Facts):
+    """A label that only this provider's own page settles: ``means`` is a label the normalizer reads."""
+
+    means: str
+    why: str
+
+
+class SourceConfig(_Facts):
+    """Everything that gpufare knows of a source besides how to read its answers.
+
+    ``hosts`` are further hosts that may be asked or redirected to. ``api_hosts`` offer a documented interface
+    for programs: their robots.txt, written for crawlers of pages, is not asked; that of every other host is.
+    """
+
+    name: str
+    title: str
+    provider: str
+    homepage: str
+    evidence: Evidence
+    requests: tuple[RequestFacts, ...] = ()
+    hosts: tuple[str, ...] = ()
+    api_hosts: tuple[str, ...] = ()
+    currency: str = "USD"
+    kind: Literal["prices", "exchange_rates"] = "prices"
+    key_variables: tuple[str, ...] = ()
+    disabled: str | None = None
+    spacing_seconds: float = Field(default=1.0, ge=0)
+    time_limit_seconds: float = Field(default=300, gt=0)
+    max_body_bytes: int = Field(default=32 * 2**20, gt=0)
+    billing: Billing = Billing()
+    attributes: Attributes = Attributes()
+    lookups: Mapping[str, LabelLookup] = Field(default_factory=dict)
+    settings: Mapping[str, Any] = Field(default_factory=dict)
+    expect: Expectations = Expectations()
+    stale_after_days: int = Field(default=7, gt=0)
+    notes: str = ""
+
+    @model_validator(mode="after")
+    def _hosts_are_declared(self) -> "SourceConfig":
+        if not self.allowed_hosts and self.disabled is None:
+            raise ValueError("name at least one request or host, or say why the source is disabled")
+        return self
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether nothing can be asked without a key; elsewhere a key only adds to what is asked."""
+        return bool(self.key_variables) and not any(
+            "${" not in request.url + "".join(request.headers.values()) for request in self.requests
+        )
+
+    @property
+    def allowed_hosts(self) -> frozenset[str]:
+        """Hosts that may be asked or redirected to."""
+        own = {request.host for request in self.requests}
+        return frozenset(self.hosts) | frozenset(self.api_hosts) | own
+
+
+def load_config(path: Path) -> SourceConfig:
+    """Read one source's yaml. Raises CatalogError naming the file and the field."""
+    try:
+        facts = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return SourceConfig(name=path.stem, **facts)
+    except FileNotFoundError as error:
+        raise CatalogError(f"{path} is missing") from error
+    except (yaml.YAMLError, ValidationError, TypeError) as error:
+        raise CatalogError(f"{path} cannot be used: {error}") from error
+
+
+@cache
+def configs() -> Mapping[str, SourceConfig]:
+    """Every source of the catalogue by name, in the order of the names."""
+    files = sorted((paths.CATALOG_DIR / "sources").glob("*.yaml"))
+    return {file.stem: load_config(file) for file in files}
+
+
+def source_config(name: str) -> SourceConfig:
+    """The facts of one source. Raises UnknownSourceError."""
+    try:
+        return configs()[name]
+    except KeyError:
+        known = ", ".join(configs())
+        raise UnknownSourceError(f"there is no source {name!r}; known sources: {known}") from None

@@ -1,0 +1,121 @@
+"""The training jobs that are priced every day: catalog/workloads.yaml, expanded and checked."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from pipeline.catalog.source_config import CatalogError
+from pipeline.contracts import paths
+
+Method = Literal["lora", "qlora", "full", "pretrain"]
+
+ADAPTER_METHODS = ("lora", "qlora")
+
+GPUS_OF_A_MACHINE = 8
+"""Rankings stay on one machine unless the workload says more."""
+
+_MULTIPLES = {"M": 10**6, "B": 10**9}
+
+
+def _tokens(value: Any) -> Any:
+    """A number of tokens, or one with M (million) or B (billion) behind it."""
+    if isinstance(value, str) and value[-1:] in _MULTIPLES:
+        return float(value[:-1]) * _MULTIPLES[value[-1]]
+    return value
+
+
+Tokens = Annotated[float, BeforeValidator(_tokens), Field(gt=0)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Workload(_Entry):
+    """One job. ``tokens`` pass through the model, all epochs together."""
+
+    workload: str
+    title: str
+    model: str
+    method: Method
+    tokens: Tokens
+    examples: float | None = Field(default=None, gt=0)
+    tokens_per_example: float | None = Field(default=None, gt=0)
+    epochs: float | None = Field(default=None, gt=0)
+    seq_len: int = Field(gt=0)
+    lora_rank: int | None = Field(default=None, gt=0)
+    max_gpus: int = Field(default=GPUS_OF_A_MACHINE, gt=0)
+    scenario: bool = True
+    note: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count_tokens(cls, given: Any) -> Any:
+        """Fill in tokens where the job is counted in examples."""
+        counted = {"examples", "tokens_per_example", "epochs"} & given.keys()
+        if not counted:
+            return given
+        if len(counted) < 3 or "tokens" in given:
+            raise ValueError("give either tokens, or all of examples, tokens_per_example and epochs")
+        return given | {"tokens": given["examples"] * given["tokens_per_example"] * given["epochs"]}
+
+    @model_validator(mode="after")
+    def _rank_belongs_to_adapters(self) -> "Workload":
+        if (self.lora_rank is not None) != (self.method in ADAPTER_METHODS):
+            raise ValueError(f"{self.workload}: a lora_rank belongs to lora and qlora, and only there")
+        return self
+
+
+class _Block(_Entry):
+    """A part of the grid: every model with every method and every number of tokens."""
+
+    models: tuple[str, ...]
+    methods: tuple[Method, ...]
+    tokens: tuple[str, ...]
+    seq_len: int
+    lora_rank: int | None = None
+    max_gpus: int = GPUS_OF_A_MACHINE
+
+    def expand(self) -> Iterator[Workload]:
+        for model, method, tokens in product(self.models, self.methods, self.tokens):
+            long = f"-{self.seq_len}" if self.seq_len != 2048 else ""
+            yield Workload(
+                workload=f"{model}-{method}-{tokens.lower()}{long}",
+                title=f"{model}, {method}, {tokens} tokens in sequences of {self.seq_len}",
+                model=model,
+                method=method,
+                tokens=_tokens(tokens),
+                seq_len=self.seq_len,
+                lora_rank=self.lora_rank if method in ADAPTER_METHODS else None,
+                max_gpus=self.max_gpus,
+                scenario=False,
+            )
+
+
+class _Catalogue(_Entry):
+    grid: tuple[_Block, ...]
+    scenarios: tuple[Workload, ...]
+
+
+def workloads(path: Path | None = None) -> list[dict[str, Any]]:
+    """Return the rows of the table ``workloads``, the grid first.
+
+    Raises CatalogError naming the file and the field when the yaml cannot be used.
+    """
+    path = path or paths.CATALOG_DIR / "workloads.yaml"
+    try:
+        catalogue = _Catalogue.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        rows = [job for block in catalogue.grid for job in block.expand()] + list(catalogue.scenarios)
+    except FileNotFoundError as error:
+        raise CatalogError(f"{path} is missing") from error
+    except (yaml.YAMLError, ValidationError, ValueError) as error:
+        raise CatalogError(f"{path} cannot be used: {error}") from error
+    twice = [name for name, count in Counter(row.workload for row in rows).items() if count > 1]
+    if twice:
+        raise CatalogError(f"{path} names these workloads twice: {', '.join(twice)}")
+    return [row.model_dump() for row in rows]

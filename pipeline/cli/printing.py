@@ -1,0 +1,90 @@
+"""How answers are shown at the command line: tables for people, CSV and JSON lines for programs."""
+
+import csv
+import json
+import math
+import sys
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.offers.money import price_text
+from pipeline.warehouse.export import safe_text
+from pipeline.warehouse.query import Result
+
+WIDTH_OF_A_PIPE = 400
+"""A pipe has no width: rows are then as long as they need to be, up to this."""
+
+NUMERIC = ("DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER")
+
+COLUMNS_OF_CHEAPEST = (
+    ("rank", "rank"),
+    ("total_usd", "total USD"),
+    ("hours", "hours"),
+    ("gpu", "GPU"),
+    ("gpu_count", "count"),
+    ("provider", "provider"),
+    ("price_kind", "kind"),
+    ("tier", "tier"),
+    ("usd_per_hour", "USD/hour"),
+    ("tokens_per_second", "tokens/s"),
+    ("memory_gib", "GiB/GPU"),
+    ("verdict", "fit"),
+    ("evidence", "evidence"),
+    ("price_day", "price of"),
+)
+"""What a person is shown of ``cheapest_for``; csv and json give every column."""
+
+
+def show(result: Result, form: Literal["table", "csv", "json"]) -> None:
+    """Print a query's result as a table for people, as CSV, or as JSON lines."""
+    if form == "json":
+        for row in result.dicts():
+            finite = {name: _finite(value) for name, value in row.items()}
+            print(json.dumps(finite, default=_plain, ensure_ascii=False))
+    elif form == "csv":
+        _show_csv(result)
+    else:
+        _show_table(result)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else str(value)
+
+
+def _show_csv(result: Result) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(result.columns)
+    writer.writerows([safe_text(value) for value in row] for row in result.rows)
+
+
+def _show_table(result: Result) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, kind in zip(result.columns, result.types, strict=True):
+        table.add_column(name, justify="right" if kind.startswith(NUMERIC) else "left", overflow="fold")
+    for row in result.rows:
+        # Text objects: a label from a price page must not be read as markup.
+        table.add_row(*(Text(_cell(value)) for value in row))
+    Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_PIPE, highlight=False).print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Decimal):
+        return price_text(value)
+    if isinstance(value, float):
+        return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    # A label from a price page must not steer the terminal.
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(value))

@@ -1,0 +1,168 @@
+"""What every source module is made of.
+
+A source is ``catalog/sources/<name>.yaml`` (facts: addresses, currency, billing, bounds, evidence) and
+``pipeline/sources/<name>.py`` (how its answers are read). Nothing here or in a source module touches the
+network, the clock or Dagster: bytes come in, listings come out.
+
+A source module defines
+
+    def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]
+
+and, where the yaml's ``requests`` cannot say what to ask,
+
+    def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
+    def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # paging
+
+where an answer holds what must not be stored, what takes it out before the answer is archived
+
+    def redact(body: bytes) -> bytes
+
+and where the yaml says ``kind: exchange_rates``, what is asked instead of ``read``
+
+    def read_rates(answers: Sequence[Answer], config: SourceConfig) -> ExchangeRates
+"""
+
+import json
+from codecs import BOM_UTF8
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+from pipeline.contracts.errors import GpufareError
+
+PriceKind = Literal["on_demand", "spot", "reserved", "serverless"]
+
+NativeUnit = Literal[
+    "gpu_second",
+    "gpu_minute",
+    "gpu_hour",
+    "gpu_month",
+    "instance_second",
+    "instance_minute",
+    "instance_hour",
+    "instance_month",
+    "instance_term",
+]
+"""What the native price is per. ``instance_*`` is the whole offer, ``instance_term`` all of term_days."""
+
+
+class SourceChangedError(GpufareError):
+    """The answer is not in the shape this reader knows: the whole source fails, nothing is guessed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One thing to ask a provider. ``body`` is sent as it is."""
+
+    url: str
+    method: Literal["GET", "POST"] = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One archived answer: the raw bytes and where and when they came from (``observed_at`` in UTC)."""
+
+    url: str
+    body: bytes
+    observed_at: datetime
+    sha256: str
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """The body as UTF-8 text. Raises SourceChangedError when it is not."""
+        try:
+            return self.body.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise SourceChangedError(f"{self.url}: the answer is not UTF-8 text ({error})") from error
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the body begins like a JSON object or list."""
+        return self.body.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
+
+    def json(self) -> Any:
+        """The body as JSON, numbers with a point as Decimal. Raises SourceChangedError when it is not."""
+        try:
+            return json.loads(self.text(), parse_float=Decimal, parse_constant=_refuse_constant)
+        except (ValueError, ArithmeticError, RecursionError) as error:
+            raise SourceChangedError(f"{self.url}: the answer is not JSON ({error})") from error
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """One price as the source says it, in the source's own terms.
+
+    ``native_price`` is per ``native_unit``; ``gpu_count`` is the GPUs of the whole offer (a fraction for a
+    slice). ``context`` holds the other columns that tell which GPU it is, under keys that the normalizer
+    reads: ``vram_gb`` / ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer),
+    ``form_factor``, ``gpu_name``. What the source does not say stays None; what the
+    source's yaml says for all of its offers is filled in later and is not repeated here. An aggregator names
+    whose machine it resells in ``upstream_provider``, so that it is not counted twice.
+    """
+
+    raw_label: str
+    gpu_count: float | None
+    price_kind: PriceKind
+    native_price: Decimal
+    native_currency: str
+    native_unit: NativeUnit
+    answer: Answer
+    source_url: str | None = None
+    label_kind: Literal["gpu_name", "instance_type"] = "gpu_name"
+    context: Mapping[str, str | float | Decimal] = field(default_factory=dict)
+    instance_type: str | None = None
+    term_days: int | None = None
+    region: str | None = None
+    billing_increment_seconds: int | None = None
+    minimum_seconds: int | None = None
+    min_gpu_count: int | None = None
+    available: bool | None = None
+    tier: str | None = None
+    upstream_provider: str | None = None
+    interconnect: str | None = None
+    node_network_gbps: float | None = None
+    max_nodes: int | None = None
+    vcpus: float | None = None
+    ram_gib: float | None = None
+    local_disk_gb: float | None = None
+    storage_usd_per_gb_month: Decimal | None = None
+    egress_usd_per_gb: Decimal | None = None
+    reliability: float | None = None
+    effective_from: date | None = None
+    flag_reason: str | None = None
+
+    @classmethod
+    def of_one_gpu(
+        cls, label: str, kind: PriceKind, price: Decimal, currency: str, answer: Answer, **more: Any
+    ) -> "Listing":
+        """A price per GPU-hour of machines that are rented one GPU at a time."""
+        return cls(
+            raw_label=label,
+            gpu_count=1,
+            price_kind=kind,
+            native_price=price,
+            native_currency=currency,
+            native_unit="gpu_hour",
+            answer=answer,
+            **more,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that was left out: ``reason`` is a short code in snake_case, ``detail`` a sentence for people,
+    ``raw`` the row as the source has it (bounded when it is written)."""
+
+    reason: str
+    detail: str
+    raw: Any
+    answer: Answer

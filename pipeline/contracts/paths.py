@@ -1,0 +1,89 @@
+"""Where gpufare keeps its data and where it finds its SQL and catalogue.
+
+One environment variable, ``GPUFARE_HOME``, moves everything that gpufare writes.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+HOME_VARIABLE = "GPUFARE_HOME"
+
+
+def _resource_root() -> Path:
+    """The folder that holds sql/ and catalog/: inside the wheel, or the top of a clone."""
+    bundled = Path(__file__).parents[1] / "bundled"
+    return bundled if bundled.is_dir() else Path(__file__).parents[2]
+
+
+SQL_DIR = _resource_root() / "sql"
+CATALOG_DIR = _resource_root() / "catalog"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folders under one GPUFARE_HOME.
+
+    ``archive`` and ``offers`` are the record; everything else can be rebuilt from them.
+    """
+
+    root: Path
+
+    @property
+    def archive(self) -> Path:
+        """Raw answers, immutable: archive/<source>/<day>/<capture>/."""
+        return self.root / "archive"
+
+    @property
+    def offers(self) -> Path:
+        """Accepted offers, one Parquet file per source and day."""
+        return self.root / "offers"
+
+    @property
+    def rejects(self) -> Path:
+        """Rows left out, with their reason, one Parquet file per source and day."""
+        return self.root / "rejects"
+
+    @property
+    def outcomes(self) -> Path:
+        """What became of each capture and read, one JSON file per source and day."""
+        return self.root / "outcomes"
+
+    @property
+    def exchange_rates(self) -> Path:
+        """The rates that a day's foreign prices were converted with, one JSON file per day."""
+        return self.root / "exchange_rates"
+
+    @property
+    def calibration(self) -> Path:
+        """Constants and bands that a calibration proposes, for review."""
+        return self.root / "calibration"
+
+    @property
+    def cache(self) -> Path:
+        """Results that depend on the catalogue and the model only, by the hash of what they rest on."""
+        return self.root / "cache"
+
+    @property
+    def rankings(self) -> Path:
+        """The ranking of each published day, one Parquet file per day: what was published stays."""
+        return self.root / "rankings"
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever builds and publishes: one writer at a time."""
+        return self.root / "publish.lock"
+
+    @property
+    def published(self) -> Path:
+        """The read-only database that users query."""
+        return self.root / "published" / "gpufare.duckdb"
+
+
+def home() -> Home:
+    """Return the data home: $GPUFARE_HOME, or the user's data folder."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    root = Path(chosen) if chosen else Path(platformdirs.user_data_dir("gpufare", appauthor=False))
+    return Home(root.expanduser().absolute())

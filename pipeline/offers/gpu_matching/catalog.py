@@ -1,0 +1,178 @@
+"""The catalogue as the normalizer needs it: cards by model, and the ways a model's name is spelled."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from pipeline.contracts import paths
+from pipeline.contracts.errors import GpufareError
+
+EXPLICIT_FORMS = frozenset({"Laptop", "SFF", "Server", "MXM"})
+"""Forms that a seller always names where the same model also exists as an ordinary card."""
+
+
+class LabelCatalogError(GpufareError):
+    """A catalogue file that the normalizer reads is wrong: says the file, the row and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One row of catalog/gpus.csv that can be identified. ``memory_gb`` is the nominal size per GPU;
+    a ``generic`` card stands for every form factor of its model and memory."""
+
+    gpu_id: str
+    vendor: str
+    model: str
+    form_factor: str
+    memory_gb: float
+    memory_type: str
+    architecture: str
+    named_without_memory: bool
+    gpus_per_board: int
+    generic: bool
+
+    @property
+    def is_modified(self) -> bool:
+        """Whether it is an aftermarket board with more memory than the card was made with."""
+        return self.form_factor.endswith("-mod")
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """Something rented that is no GPU: named, so that it is counted apart and never ranked."""
+
+    vendor: str | None
+    model: str | None
+    memory_gb: float | None
+
+
+def rows(name: str) -> Iterator[Mapping[str, str]]:
+    """The rows of catalog/<name>. Raises LabelCatalogError when the file is missing."""
+    path = paths.CATALOG_DIR / name
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+    except FileNotFoundError as error:
+        raise LabelCatalogError(f"{path} is missing: reinstall gpufare or restore the file") from error
+
+
+@cache
+def cards() -> tuple[Card, ...]:
+    """Every GPU of the catalogue; accelerators that are no GPUs are left out."""
+    return tuple(
+        Card(
+            gpu_id=row["gpu_id"],
+            vendor=row["vendor"],
+            model=row["model"],
+            form_factor=row["form_factor"],
+            memory_gb=float(row["memory_gb"]),
+            memory_type=row["memory_type"].lower(),
+            architecture=row["architecture"].split()[0].lower(),
+            named_without_memory=row["named_without_memory"] == "true",
+            gpus_per_board=int(row["gpus_per_board"]),
+            generic=bool(row["derived_from"]),
+        )
+        for row in rows("gpus.csv")
+        if row["segment"] != "accelerator"
+    )
+
+
+@cache
+def cards_of_model() -> Mapping[str, tuple[Card, ...]]:
+    """The cards of each model, without the generic ones."""
+    found: dict[str, list[Card]] = {}
+    for card in cards():
+        if not card.generic:
+            found.setdefault(card.model, []).append(card)
+    return {model: tuple(group) for model, group in found.items()}
+
+
+@cache
+def generic_cards() -> Mapping[tuple[str, float], Card]:
+    """The card that stands for a model and memory whose form factor nothing tells."""
+    return {(card.model, card.memory_gb): card for card in cards() if card.generic}
+
+
+@cache
+def card_by_id() -> Mapping[str, Card]:
+    """Every card by its gpu_id."""
+    return {card.gpu_id: card for card in cards()}
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """What a sequence of words can mean. A weak spelling counts only where no strong one stands: it is
+    also an ordinary word or number ("A2", "4090", "Grace Hopper")."""
+
+    models: tuple[str, ...]
+    weak: bool
+
+
+# Brands that a name is understood without, so that they may be missing or stand anywhere.
+BRANDS = frozenset({"nvidia", "nvda", "amd", "intel", "geforce", "tesla", "radeon", "instinct"})
+
+# Series words that the rest of a name is understood without: "A6000", "7900 XTX", "W7900".
+_OPTIONAL = frozenset({"rtx", "rx", "quadro", "arc", "grid", "pro"})
+
+# Short names that are also words of machine families, regions or versions.
+_WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", "c500", "k10", "r200"})
+
+
+def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The ways to write a model's name, as words, and whether the way is weak."""
+    words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in BRANDS)
+    yield words, len(words) == 1 and words[0] in _WEAK_CODES
+    if model.endswith(")"):
+        yield words[:-1], False  # "Titan X" without "(Pascal)"
+    brand, rest = words[0], words[1:]
+    if words[:2] == ("quadro", "rtx"):
+        yield ("q", *rest), False  # Vast.ai's "Q RTX 8000"
+        yield ("qrtx", *rest[1:]), False
+    if brand == "titan":
+        yield (brand + rest[0],), False
+    if brand in {"rtx", "gtx"} and rest and rest[0].isdigit() and "ada" not in rest:
+        yield rest, len(rest) == 1 or rest == (rest[0], "d")
+    elif brand in _OPTIONAL and rest and (len(rest) > 1 or not rest[0].isdigit()) and rest[0] != "vii":
+        yield rest, False
+
+
+def _suffix_orders(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """ "4070 ti super" is also written "4070 super ti", "4070s ti" and "4070 ti s"."""
+    yield words
+    if "super" in words:
+        short = tuple("s" if word == "super" else word for word in words)
+        yield short
+        if words[-2:] == ("ti", "super"):
+            yield (*words[:-2], "super", "ti")
+            yield (*words[:-2], "s", "ti")
+
+
+@cache
+def spellings() -> Mapping[tuple[str, ...], Spelling]:
+    """Every known way to write a model, in lower-case words, with the models it can mean."""
+    found: dict[tuple[str, ...], Spelling] = {}
+    for model in cards_of_model():
+        for words, weak in _model_spellings(model):
+            for ordered in _suffix_orders(words):
+                found.setdefault(ordered, Spelling((model,), weak))
+    for row in rows("gpu_aliases.csv"):
+        models = tuple(row["models"].split("|"))
+        if unknown := [model for model in models if model not in cards_of_model()]:
+            raise LabelCatalogError(f"gpu_aliases.csv, {row['alias']!r}: no card is called {unknown[0]!r}")
+        found[tuple(row["alias"].split())] = Spelling(models, row["strength"] == "weak")
+    return found
+
+
+@cache
+def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
+    """Words that name something other than a GPU."""
+    return {
+        tuple(row["word"].split()): Accelerator(
+            vendor=row["vendor"] or None,
+            model=row["model"] or None,
+            memory_gb=float(row["memory_gb"]) if row["memory_gb"] else None,
+        )
+        for row in rows("other_accelerators.csv")
+    }

@@ -1,0 +1,1 @@
+"""What readers share: HTML, text, prices, units, tables and JSON lists."""

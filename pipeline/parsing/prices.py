@@ -1,0 +1,70 @@
+"""A price or the reason why a row has none: what a reader needs to choose between a listing and a reject."""
+
+from collections.abc import Collection
+from decimal import Decimal
+from typing import Any
+
+from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, money, number
+
+CURRENCIES = ("USD", "EUR", "GBP")
+
+
+class RowError(Exception):
+    """A row gives no listing. ``reason`` is the reject's code, for a price not_offered, zero_price or
+    unreadable_price."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def price_of(value: Any) -> Decimal:
+    """The price in a field of a JSON answer, above zero. Raises RowError."""
+    if value is None or (isinstance(value, str) and is_not_offered(value)):
+        raise RowError("not_offered", f"no price is given: {value!r}")
+    try:
+        return _positive(number(value))
+    except UnreadableError as error:
+        raise RowError("unreadable_price", str(error)) from error
+
+
+def price_in_cell(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, str]:
+    """The price in a cell of a page and its currency, which the cell must name. Raises RowError."""
+    if is_not_offered(text):
+        raise RowError("not_offered", f"no price is given: {text!r}")
+    refusals = []
+    for currency in CURRENCIES:
+        try:
+            return _positive(money(text, currency, units)), currency
+        except UnreadableError as error:
+            refusals.append(str(error))
+    raise RowError("unreadable_price", "; ".join(refusals))
+
+
+def holds_price(text: str, units: Collection[str] = HOURLY) -> bool:
+    """Does a cell hold a readable price? For columns that a reader does not know but must not lose."""
+    try:
+        price_in_cell(text, units)
+    except RowError:
+        return False
+    return True
+
+
+def optional_number(value: Any) -> float | None:
+    """A number that a row may leave out. Unreadable counts as left out: no price depends on it."""
+    try:
+        return None if value is None else float(number(value))
+    except UnreadableError:
+        return None
+
+
+def any_left(free_count: Any) -> bool | None:
+    """Whether something is free, by how many are; None where that is not given or unreadable."""
+    count = optional_number(free_count)
+    return None if count is None else count > 0
+
+
+def _positive(price: Decimal) -> Decimal:
+    if price <= 0:
+        raise RowError("zero_price", f"the price is {price}")
+    return price

@@ -1,0 +1,1 @@
+"""What a person asks: a job in, ranked and explained answers out."""
