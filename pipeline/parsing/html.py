@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
 from pipeline.contracts.listing import Answer, Reject, SourceChangedError
-from pipeline.parsing.text import squeeze
+from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
@@ -49,10 +49,10 @@ def text_of(tag: Tag) -> str:
         id(part) for note in tag.find_all(["sup", "script", "style"]) for part in note.find_all(string=True)
     }
     parts = (part for part in tag.find_all(string=True) if not isinstance(part, PreformattedString))
-    return squeeze(" ".join(part for part in parts if id(part) not in unread))
+    return clean_text(" ".join(part for part in parts if id(part) not in unread))
 
 
-def only(found: Iterable[Tag], what: str, answer: Answer) -> Tag:
+def exactly_one(found: Iterable[Tag], what: str, answer: Answer) -> Tag:
     """The one tag there must be. Raises SourceChangedError for none and for several."""
     tags = list(found)
     if len(tags) != 1:

@@ -28,7 +28,7 @@ def price_of(value: Any) -> Decimal:
         raise RowError("unreadable_price", str(error)) from error
 
 
-def price_in_cell(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, str]:
+def cell_price(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, str]:
     """The price in a cell of a page and its currency, which the cell must name. Raises RowError."""
     if is_not_offered(text):
         raise RowError("not_offered", f"no price is given: {text!r}")
@@ -41,10 +41,10 @@ def price_in_cell(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, 
     raise RowError("unreadable_price", "; ".join(refusals))
 
 
-def holds_price(text: str, units: Collection[str] = HOURLY) -> bool:
+def has_price(text: str, units: Collection[str] = HOURLY) -> bool:
     """Does a cell hold a readable price? For columns that a reader does not know but must not lose."""
     try:
-        price_in_cell(text, units)
+        cell_price(text, units)
     except RowError:
         return False
     return True

@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, Comment, Tag
 from bs4.element import PreformattedString
 
 from pipeline.parsing.html import is_hidden
-from pipeline.parsing.text import squeeze
+from pipeline.parsing.text import clean_text
 
 _SILENT = {"script", "style", "noscript", "template", "title", "head", "svg", "sup"}
 
@@ -31,7 +31,7 @@ def visible_texts(page: BeautifulSoup) -> list[str]:
     for text in page.find_all(string=True):
         if isinstance(text, Comment | PreformattedString) or not isinstance(text.parent, Tag):
             continue
-        line = squeeze(text)
+        line = clean_text(text)
         silent = text.parent.name in _SILENT or text.find_parent(list(_SILENT)) is not None
         if line and not silent and not is_hidden(text.parent):
             found.extend(part for text_part in _BEFORE_PRICE.split(line) if (part := text_part.strip()))

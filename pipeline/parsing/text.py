@@ -36,7 +36,7 @@ class UnreadableError(ValueError):
     """A cell does not hold exactly one value of the expected kind."""
 
 
-def squeeze(text: str) -> str:
+def clean_text(text: str) -> str:
     """Text in one Unicode form, with single spaces and without invisible characters and footnote marks."""
     text = _MARKDOWN_LINK.sub(r"\1", _FOOTNOTE.sub("", _INVISIBLE.sub("", text)))
     return " ".join(_DASHES.sub("-", unicodedata.normalize("NFKC", text)).split())
@@ -44,13 +44,13 @@ def squeeze(text: str) -> str:
 
 def is_not_offered(text: str) -> bool:
     """Does the cell say that there is no list price: empty, a dash, N/A, "Contact sales"?"""
-    text = squeeze(text).lower()
+    text = clean_text(text).lower()
     return text in _NOT_OFFERED or bool(_CONTACT.search(text))
 
 
-def is_floor(text: str) -> bool:
+def is_starting_price(text: str) -> bool:
     """Does the cell give the lowest of several prices ("from $1.55")?"""
-    return re.match(_FLOOR + r"\b", squeeze(text), re.IGNORECASE) is not None
+    return re.match(_FLOOR + r"\b", clean_text(text), re.IGNORECASE) is not None
 
 
 def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> Decimal:
@@ -68,7 +68,7 @@ def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> 
         rf"{amount}\s?(?:{sign}|{currency})",
     )
     unit = r"(?:\s?(?:/|\bper\b)\s?(?P<unit>[a-z0-9/ -]{1,40}))?"
-    cell = squeeze(text)
+    cell = clean_text(text)
     for shape in shapes:
         found = re.fullmatch(rf"(?:{_FLOOR}\s)?{shape}{unit}", cell, re.IGNORECASE)
         if found:
@@ -95,7 +95,7 @@ def number(value: Any) -> Decimal:
     if isinstance(value, float):
         return number(repr(value))
     if isinstance(value, str):
-        cell = squeeze(value)
+        cell = clean_text(value)
         if re.fullmatch(rf"-?{_NUMBER}(?:[eE][+-]?\d{{1,3}})?", cell):
             try:
                 return number(Decimal(cell.replace(",", "")))

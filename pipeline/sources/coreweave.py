@@ -15,7 +15,7 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.parsing.html import column, columns, page, text_of
-from pipeline.parsing.prices import RowError, holds_price, price_in_cell
+from pipeline.parsing.prices import RowError, cell_price, has_price
 from pipeline.parsing.text import UnreadableError, is_not_offered, number, whole_number
 
 _COUNT = r"^(?:gpu count|(?:number|#) of gpus|gpus$)"
@@ -120,7 +120,7 @@ def _read_table(
             yield Reject("unexpected_cells", detail, text_of(row), answer)
             continue
         for at in where.unknown:
-            if holds_price(text_of(cells[at])):
+            if has_price(text_of(cells[at])):
                 detail = f"{text_of(cells[where.name])}: a price in a column that is not known"
                 raw = [text_of(cell) for cell in cells]
                 yield Reject("unknown_price_kind", detail, raw, answer)
@@ -184,9 +184,9 @@ def _price(cell: Tag, row: Tag, kind: PriceKind) -> tuple[Decimal, str]:
     """The price in a cell, which may hold a link beside it; the row's mobile copy must not contradict it."""
     value = cell.find("div", recursive=False)
     text = text_of(value) if isinstance(value, Tag) and text_of(value) else text_of(cell)
-    priced = price_in_cell(text)
+    priced = cell_price(text)
     for copy in row.select(_MOBILE_COPY[kind]):
         said = text_of(copy)
-        if is_not_offered(said) or price_in_cell(said) != priced:
+        if is_not_offered(said) or cell_price(said) != priced:
             raise RowError("contradictory_price", f"{text!r} in the table, {said!r} in its mobile copy")
     return priced

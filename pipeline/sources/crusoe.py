@@ -13,7 +13,7 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.parsing import html
-from pipeline.parsing.prices import RowError, holds_price, price_in_cell
+from pipeline.parsing.prices import RowError, cell_price, has_price
 from pipeline.parsing.text import HOURLY
 from pipeline.parsing.units import term_days
 
@@ -59,7 +59,7 @@ def _section(answer: Answer) -> list[Tag]:
     if not headings:
         return document.find_all(True)  # the section alone, cut out of its page
     found = [h for h in headings if re.search(SECTION, html.text_of(h), re.IGNORECASE)]
-    heading = html.only(
+    heading = html.exactly_one(
         (h for h in found if not html.is_hidden(h)), "heading 'GPU instances pricing'", answer
     )
     section = []
@@ -90,7 +90,7 @@ def _kind(header: str) -> PriceKind | None:
 
 
 def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[Listing | Reject]:
-    name = html.text_of(html.only(row.select(".pricing-item-heading"), "GPU name in a row", answer))
+    name = html.text_of(html.exactly_one(row.select(".pricing-item-heading"), "GPU name in a row", answer))
     tags = [text for tag in row.select(".pricing-tag") if (text := html.text_of(tag))]
     # "NVIDIA A100" stands twice and only the tags tell the two apart, so they belong to the label.
     label = " ".join([name, *tags])
@@ -107,12 +107,12 @@ def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[List
     for column, cell in zip(columns, cells, strict=True):
         kind = column.kind
         if kind is None:
-            if holds_price(cell):
+            if has_price(cell):
                 detail = f"{label}: {cell!r} stands in a column that is not known"
                 yield Reject("unknown_price_kind", detail, raw, answer)
             continue
         try:
-            price, currency = price_in_cell(cell, column.units)
+            price, currency = cell_price(cell, column.units)
         except RowError as error:
             yield Reject(error.reason, f"{label} {kind}: {error}", raw, answer)
             continue

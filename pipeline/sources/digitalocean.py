@@ -12,7 +12,7 @@ from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Sourc
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import Table, column, columns, is_hidden, page, table, text_of
 from pipeline.parsing.json_lists import items_of, object_in, objects_in
-from pipeline.parsing.prices import RowError, optional_number, price_in_cell, price_of
+from pipeline.parsing.prices import RowError, cell_price, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, whole_number
 from pipeline.parsing.units import gb_from_gib, gib_from_mib
 
@@ -99,7 +99,7 @@ def _read_row(
 ) -> Listing | Reject:
     """One row. A price per GPU, or without "per hour" in cell or header, is not what this table holds."""
     try:
-        price, currency = price_in_cell(cell, units)
+        price, currency = cell_price(cell, units)
     except RowError as error:
         return Reject(error.reason, f"{label}: {error}", raw, answer)
     if section not in _KINDS:

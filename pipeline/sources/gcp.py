@@ -14,7 +14,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.parsing.html import Table, column, columns, page, table, text_of
 from pipeline.parsing.json_lists import items_of, object_in
-from pipeline.parsing.text import UnreadableError, is_not_offered, money, number, squeeze
+from pipeline.parsing.text import UnreadableError, clean_text, is_not_offered, money, number
 from pipeline.parsing.units import HOURS_PER_MONTH, gb_from_gib
 
 DAYS_PER_YEAR = 365
@@ -325,7 +325,7 @@ def _machines(
 
 def _component(description: str) -> str:
     """The part that a SKU describes, without its place and without the words for spot."""
-    return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", squeeze(description)), count=1)
+    return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", clean_text(description)), count=1)
 
 
 def _unit_price(sku: dict[str, Any]) -> Decimal:

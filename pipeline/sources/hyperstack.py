@@ -14,7 +14,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.parsing import html
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, optional_number, price_in_cell, price_of
+from pipeline.parsing.prices import RowError, cell_price, optional_number, price_of
 
 GPU_HEADER = r"^GPUs?(?: model| type| name)?$"
 PRICE_HEADER = r"pric(?:e|ing)|per hour|starting from|^spot\b|on[ -]demand"
@@ -90,7 +90,7 @@ def _card(card: Tag, answer: Answer, config: SourceConfig) -> Iterator[Listing |
             yield Reject("unknown_price_kind", detail, raw, answer)
             continue
         try:
-            price, currency = price_in_cell(cells[price_at])
+            price, currency = cell_price(cells[price_at])
         except RowError as error:
             yield Reject(error.reason, f"{cells[gpu_at]} {kind}: {error}", raw, answer)
             continue

@@ -14,7 +14,7 @@ from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.cards import cards
 from pipeline.parsing.html import Table, column, columns, is_hidden, page, table
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, any_left, optional_number, price_in_cell, price_of
+from pipeline.parsing.prices import RowError, any_left, cell_price, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, number
 
 _PRICE = re.compile(
@@ -142,7 +142,7 @@ def _read_price(
         detail = f"{label}: a price under {term!r}"
         return Reject("unknown_terms", detail, raw, answer)
     try:
-        price, currency = price_in_cell(cell)
+        price, currency = cell_price(cell)
     except RowError as error:
         detail = f"{label}, {term or 'price'}: {error}"
         return Reject(error.reason, detail, raw, answer)

@@ -18,8 +18,8 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.parsing.html import page, text_of
-from pipeline.parsing.prices import RowError, optional_number, price_in_cell, price_of
-from pipeline.parsing.text import UnreadableError, number, squeeze, whole_number
+from pipeline.parsing.prices import RowError, cell_price, optional_number, price_of
+from pipeline.parsing.text import UnreadableError, clean_text, number, whole_number
 from pipeline.parsing.units import DAYS_PER
 
 _PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
@@ -143,7 +143,9 @@ def _cells(row: Tag, answer: Answer) -> dict[str, str]:
     headers = [text_of(th) for th in table.select("thead th")] if table else []
     cells: dict[str, str] = {}
     for at, cell in enumerate(row.find_all(["th", "td"])):
-        label = squeeze(str(cell.get("data-label") or (headers[at] if at < len(headers) else f"column {at}")))
+        label = clean_text(
+            str(cell.get("data-label") or (headers[at] if at < len(headers) else f"column {at}"))
+        )
         if label in cells:
             raise SourceChangedError(f"{answer.url}: a pricing row has two columns named {label!r}")
         cells[label] = text_of(cell)
@@ -180,13 +182,13 @@ def _listing(
     answer: Answer,
     config: SourceConfig,
 ) -> Listing:
-    price, currency = price_in_cell(cells[price_label])
+    price, currency = cell_price(cells[price_label])
     count = tab if tab is not None else _gpu_count(_named(cells, _GPU_COUNT) or "")
     term_days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
     dates = _effective_dates(price_label, answer) or announced
     vram, ram, disk = (_size(_named(cells, kind)) for kind in (_VRAM, _RAM, _DISK))
     return Listing(
-        raw_label=squeeze(str(row["data-plan"])),
+        raw_label=clean_text(str(row["data-plan"])),
         gpu_count=float(count),
         price_kind="reserved" if term_days else "on_demand",
         native_price=price,

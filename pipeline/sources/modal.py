@@ -11,7 +11,7 @@ from decimal import Decimal
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, NativeUnit, Reject, SourceChangedError
 from pipeline.parsing.html import page
-from pipeline.parsing.prices import RowError, price_in_cell
+from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.running_text import Item, items_at, visible_texts
 from pipeline.parsing.text import is_not_offered
 
@@ -95,7 +95,7 @@ def _read(item: Item, answer: Answer) -> Listing | Reject | None:
     if unit is None or found["more"]:
         return _reject("unreadable_price", f"{item.label}: a price per {found['unit']}", item, answer)
     try:
-        price, currency = price_in_cell(found["price"])
+        price, currency = cell_price(found["price"])
     except RowError as error:
         return _reject(error.reason, f"{item.label}: {error}", item, answer)
     return Listing(

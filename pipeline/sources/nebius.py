@@ -18,8 +18,8 @@ from typing import Any
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.parsing import html
-from pipeline.parsing.prices import RowError, holds_price, optional_number, price_in_cell
-from pipeline.parsing.text import is_floor, squeeze
+from pipeline.parsing.prices import RowError, cell_price, has_price, optional_number
+from pipeline.parsing.text import clean_text, is_starting_price
 from pipeline.parsing.units import term_days
 
 BLOCK_TYPE = "highlight-table-block"
@@ -83,7 +83,7 @@ def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str
     vcpus_at, ram_at = html.columns(headers, r"^v?CPUs?$"), html.columns(headers, r"^(?:RAM|memory)\b")
     price_columns = _price_columns(headers, block.title, answer)
     known = {label_at, *vcpus_at, *ram_at, *(price.at for price in price_columns)}
-    if any(holds_price(row[at]) for row in rows for at in range(len(row)) if at not in known):
+    if any(has_price(row[at]) for row in rows for at in range(len(row)) if at not in known):
         raise SourceChangedError(f"{answer.url}: a column with prices is not known: {headers}")
     for row in rows:
         if len(row) != len(headers):
@@ -154,7 +154,7 @@ def _row(
         return Reject("conflicting_prices", f"the page gives {list(said)} for one price", raw, answer)
     price, header = next(iter(said.items()))
     try:
-        amount, currency = price_in_cell(price)
+        amount, currency = cell_price(price)
     except RowError as error:
         return Reject(error.reason, f"{header}: {error}", raw, answer)
     return Listing(
@@ -176,7 +176,7 @@ def _row(
 def _amount(price: str) -> object:
     """What a price text says: texts that say the same are not in conflict."""
     try:
-        return price_in_cell(price)
+        return cell_price(price)
     except RowError as error:
         return error.reason
 
@@ -189,7 +189,7 @@ def _doubt(
     answer: Answer,
 ) -> str | None:
     # The page's own footnote: spot prices move up to every 15 minutes, the list shows where they begin.
-    if is_floor(price) and re.search(r"\bspot\b", header, re.IGNORECASE):
+    if is_starting_price(price) and re.search(r"\bspot\b", header, re.IGNORECASE):
         return "spot_price_floor"
     today = answer.observed_at.date()
     newer = [
@@ -217,7 +217,7 @@ def _json_blocks(value: Any) -> list[_Block]:
     if isinstance(value, dict):
         table = value.get("table")
         if isinstance(table, dict) and _is_grid(table.get("content")):
-            return [_Block(squeeze(str(value.get("title", ""))), _grid(table["content"]))]
+            return [_Block(clean_text(str(value.get("title", ""))), _grid(table["content"]))]
         if _is_grid(value.get("content")):
             return [_Block("", _grid(value["content"]))]
         return [block for part in value.values() for block in _json_blocks(part)]
@@ -237,7 +237,7 @@ def _is_grid(value: Any) -> bool:
 
 
 def _grid(rows: list[list[str]]) -> list[list[str]]:
-    return [[squeeze(unescape(cell)) for cell in row] for row in rows]
+    return [[clean_text(unescape(cell)) for cell in row] for row in rows]
 
 
 def _embedded_blocks(text: str, answer: Answer) -> list[_Block]:
@@ -267,6 +267,6 @@ def _visible_blocks(answer: Answer) -> list[_Block]:
             for row in root.select(".pc-highlight-table-block__row")
         ]
         if rows:
-            title = html.only(root.select("h1, h2, h3"), "title of a price table", answer)
+            title = html.exactly_one(root.select("h1, h2, h3"), "title of a price table", answer)
             blocks.append(_Block(html.text_of(title), rows))
     return blocks

@@ -10,7 +10,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.parsing.json_lists import items_of, objects_in
 from pipeline.parsing.prices import RowError, price_of
-from pipeline.parsing.text import UnreadableError, number, squeeze, whole_number
+from pipeline.parsing.text import UnreadableError, clean_text, number, whole_number
 
 PAY_AS_YOU_GO = "PAY_AS_YOU_GO"
 _MACHINE = re.compile(r"\bCompute ?-.{0,40}\bGPU\b")
@@ -66,7 +66,7 @@ def _is_shape(item: dict[str, Any]) -> bool:
 
 def _is_gpu_hour(item: dict[str, Any], config: SourceConfig) -> bool:
     """Whether a product is a GPU rented by the hour."""
-    metric, category = (squeeze(str(item.get(name, ""))) for name in ("metricName", "serviceCategory"))
+    metric, category = (clean_text(str(item.get(name, ""))) for name in ("metricName", "serviceCategory"))
     prefix = config.settings["category_prefix"]
     return metric == config.settings["metric"] and re.match(rf"{re.escape(prefix)}\b", category) is not None
 
@@ -76,7 +76,7 @@ def _read_part(item: dict[str, Any], answer: Answer) -> Part | Reject:
     part_number = item.get("partNumber")
     if not label or not part_number:
         return Reject("missing_field", "the product has no displayName or no partNumber", item, answer)
-    if not _MACHINE.search(squeeze(str(label))):
+    if not _MACHINE.search(clean_text(str(label))):
         detail = f"{label} is billed per GPU-hour but is no machine (software has the same metric)"
         return Reject("not_a_machine", detail, item, answer)
     try:
@@ -105,7 +105,7 @@ def _price(item: dict[str, Any]) -> tuple[Decimal, str]:
 def _read_shape(
     shape: dict[str, Any], parts: list[Part], config: SourceConfig, answer: Answer
 ) -> Iterator[Listing | Reject]:
-    name = _SHAPE_NOTE.sub("", squeeze(str(shape.get("name") or "")))
+    name = _SHAPE_NOTE.sub("", clean_text(str(shape.get("name") or "")))
     if len(parts) != 1:
         detail = f"{name}: {len(parts)} of its parts have a price per GPU-hour, not one"
         yield Reject("shape_not_priced", detail, shape, answer)

@@ -13,7 +13,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
 from pipeline.parsing.json_lists import object_in
 from pipeline.parsing.prices import RowError, optional_number, price_of
-from pipeline.parsing.text import UnreadableError, squeeze, whole_number
+from pipeline.parsing.text import UnreadableError, clean_text, whole_number
 
 PRICE_UNIT = Decimal("1e-8")
 ROUNDING = Decimal("0.005")
@@ -64,7 +64,7 @@ def _listing(addon: dict[str, Any], currency: str | None, answer: Answer) -> Lis
     flavor, mode, zone = _plan(addon)
     kind, term_days, unit = MODES[mode]
     pricing = _pricing(addon)
-    model = squeeze(str(_technical(addon, "gpu", "model") or ""))
+    model = clean_text(str(_technical(addon, "gpu", "model") or ""))
     if not model:
         raise RowError("incomplete_row", "the GPU has no model")
     vram_gb = _technical(addon, "gpu", "memory")

@@ -13,7 +13,7 @@ from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.cards import cards
 from pipeline.parsing.html import Table, column, columns, is_hidden, page, table
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, price_in_cell, price_of
+from pipeline.parsing.prices import RowError, cell_price, price_of
 from pipeline.parsing.text import is_not_offered
 
 _GIGABYTES = re.compile(r"(\d{1,3}) ?GB", re.IGNORECASE)
@@ -112,7 +112,7 @@ def _read_cell(
     label: str, cell: str, tier: str | None, facts: dict[str, Any], raw: list[str], answer: Answer
 ) -> Listing | Reject:
     try:
-        price, currency = price_in_cell(cell)
+        price, currency = cell_price(cell)
     except RowError as error:
         detail = f"{label}, {tier or 'price'}: {error}"
         return Reject(error.reason, detail, raw, answer)
@@ -133,7 +133,7 @@ def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> List
         detail = f"not GPU, VRAM, RAM, vCPUs and two prices: {raw}"
         return Reject("unreadable_row", detail, raw, answer)
     try:
-        (low, currency), (high, _) = sorted(price_in_cell(text) for text in prices)
+        (low, currency), (high, _) = sorted(cell_price(text) for text in prices)
     except RowError as error:
         return Reject(error.reason, f"{raw[0]}: {error}", raw, answer)
     hours = Decimal(config.settings["hours_per_month"])

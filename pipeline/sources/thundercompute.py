@@ -11,7 +11,7 @@ from pipeline.contracts.listing import Answer, Listing, Reject
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.cards import cards
 from pipeline.parsing.html import json_ld, page, text_of
-from pipeline.parsing.prices import RowError, price_in_cell, price_of
+from pipeline.parsing.prices import RowError, cell_price, price_of
 
 _MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
 _PRICE = re.compile(
@@ -87,7 +87,7 @@ def _read_card(
         return
     for tier, found_price in zip(tiers, prices, strict=True):
         try:
-            price, currency = price_in_cell(found_price["after"] or found_price["before"])
+            price, currency = cell_price(found_price["after"] or found_price["before"])
         except RowError as error:
             yield Reject(error.reason, f"{label}: {error}", text, answer)
             continue

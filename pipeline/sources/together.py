@@ -12,7 +12,7 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.parsing import html
-from pipeline.parsing.prices import RowError, holds_price, price_in_cell
+from pipeline.parsing.prices import RowError, cell_price, has_price
 from pipeline.parsing.units import DAYS_PER
 
 SECTION = "gpu-clusters"
@@ -23,7 +23,7 @@ TERM = re.compile(r"(\d{1,4})\s?(?:-\s?\d{1,4}|\+)?\s?(day|week|month|year)", re
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
     for answer in answers:
-        table = html.table(html.only(_cluster_tables(answer), "visible GPU cluster table", answer))
+        table = html.table(html.exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
         yield from _rows(table, answer)
 
 
@@ -31,7 +31,7 @@ def _cluster_tables(answer: Answer) -> list[Tag]:
     """Visible tables between the section's anchor and the next section's."""
     document = html.page(answer)
     anchors = (tag for tag in document.select(f"#{SECTION}") if not html.is_hidden(tag))
-    anchor = html.only(anchors, f"visible section {SECTION!r}", answer)
+    anchor = html.exactly_one(anchors, f"visible section {SECTION!r}", answer)
     following = anchor.find_next(lambda tag: tag.name == "div" and tag.get("class") == anchor.get("class"))
     end = set(map(id, following.find_all_next("table"))) if isinstance(following, Tag) else set()
     return [t for t in anchor.find_all_next("table") if id(t) not in end and not html.is_hidden(t)]
@@ -51,7 +51,7 @@ def _rows(table: html.Table, answer: Answer) -> Iterator[Listing | Reject]:
             yield Reject("unexpected_cells", detail, texts, answer)
             continue
         for at, text in enumerate(texts):
-            if at != name_at and at not in priced and holds_price(text):
+            if at != name_at and at not in priced and has_price(text):
                 detail = f"{text!r} stands in the column {table.headers[at]!r}, which is not known"
                 yield Reject("unknown_price_kind", detail, texts, answer)
         for at in priced:
@@ -68,7 +68,7 @@ def _price(
 ) -> Listing | Reject:
     label, kind = texts[name_at], "reserved" if term_days else "on_demand"
     try:
-        price, currency = price_in_cell(texts[at])
+        price, currency = cell_price(texts[at])
         if sum(cell is row[at] for cell in row) > 1:
             raise RowError("spanning_price", f"{texts[at]!r} spans several columns")
     except RowError as error:

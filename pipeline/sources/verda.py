@@ -14,7 +14,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.parsing import html
 from pipeline.parsing.prices import RowError, optional_number, price_of
-from pipeline.parsing.text import UnreadableError, squeeze, whole_number
+from pipeline.parsing.text import UnreadableError, clean_text, whole_number
 
 LABEL = re.compile(r"(\d{1,4})x (\S.{0,80})")
 STORAGE = "Monthly storage price per GiB"
@@ -195,7 +195,7 @@ def _machine_of(item: dict[str, Any], config: SourceConfig) -> _Machine | None:
     count = _gpus_of(item)
     if count == 0 or (count is None and instance_type.startswith("CPU.")):
         return None
-    label = squeeze(str(_inside(item, "gpu", "description") or ""))
+    label = clean_text(str(_inside(item, "gpu", "description") or ""))
     if not label:
         return _Machine(instance_type, "instance_type", instance_type, count, currency.upper())
     counted = LABEL.fullmatch(label)
@@ -231,7 +231,7 @@ def _where(instance_type: str, free: Mapping[str, list[str]] | None) -> list[tup
 
 
 def _page_offer(offer: dict[str, Any], answer: Answer) -> Iterator[Listing | Reject]:
-    description, name = squeeze(str(offer.get("description", ""))), squeeze(str(offer.get("name", "")))
+    description, name = clean_text(str(offer.get("description", ""))), clean_text(str(offer.get("name", "")))
     if description == STORAGE:
         return
     try:

@@ -81,7 +81,7 @@ def test_exactly_one():
         with pytest.raises(SourceChangedError):
             html.column(headers, r"on-demand", page)
     with pytest.raises(SourceChangedError, match="found 0"):
-        html.only([], "table", page)
+        html.exactly_one([], "table", page)
 
 
 @pytest.mark.parametrize(

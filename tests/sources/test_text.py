@@ -6,11 +6,11 @@ import pytest
 
 from pipeline.parsing.text import (
     UnreadableError,
-    is_floor,
+    clean_text,
     is_not_offered,
+    is_starting_price,
     money,
     number,
-    squeeze,
     whole_number,
 )
 
@@ -108,16 +108,16 @@ def test_what_is_there_is_not_absent(text):
 
 
 def test_floors():
-    assert is_floor("from $1.55")
-    assert is_floor("As low as $1.55")
-    assert not is_floor("$1.55")
+    assert is_starting_price("from $1.55")
+    assert is_starting_price("As low as $1.55")
+    assert not is_starting_price("$1.55")
 
 
 def test_squeezing_drops_footnotes_before_digits_are_folded():
-    assert squeeze(" NVIDIA\u00a0 HGX\n H100¹ ") == "NVIDIA HGX H100"
-    assert squeeze("4^1") == "4"
-    assert squeeze("Free^*^") == "Free"
-    assert squeeze("H100 –\u00ad SXM") == "H100 - SXM"
+    assert clean_text(" NVIDIA\u00a0 HGX\n H100¹ ") == "NVIDIA HGX H100"
+    assert clean_text("4^1") == "4"
+    assert clean_text("Free^*^") == "Free"
+    assert clean_text("H100 –\u00ad SXM") == "H100 - SXM"
 
 
 @pytest.mark.parametrize(
