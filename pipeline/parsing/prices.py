@@ -1,12 +1,15 @@
 """A price or the reason why a row has none: what a reader needs to choose between a listing and a reject."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
+from pipeline.contracts.listing import Listing, Reject
 from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, money, number
 
 CURRENCIES = ("USD", "EUR", "GBP")
+
+T = TypeVar("T")
 
 
 class RowError(Exception):
@@ -50,6 +53,44 @@ def has_price(text: str, units: Collection[str] = HOURLY) -> bool:
     return True
 
 
+def agreed(prices: Iterable[T]) -> T:
+    """The one price that a source states in several places (an amount, or amount and currency).
+
+    Raises RowError where the statements differ.
+    """
+    stated = list(dict.fromkeys(prices))
+    if len(stated) != 1:
+        raise RowError("conflicting_prices", f"several prices for the same thing: {list(map(str, stated))}")
+    return stated[0]
+
+
+def reject_contradictions(
+    rows: Iterable[Listing | Reject], key: Callable[[Listing], Hashable]
+) -> Iterator[Listing | Reject]:
+    """The rows, with a reject for every listing whose ``key`` another listing has at another price.
+
+    Repetitions at the same price are kept: offers are made unique later.
+    """
+    rows = list(rows)
+    prices: dict[Hashable, dict[Decimal, None]] = {}
+    for row in rows:
+        if isinstance(row, Listing):
+            prices.setdefault(key(row), {})[row.native_price] = None
+    for row in rows:
+        if isinstance(row, Listing) and len(prices[key(row)]) > 1:
+            stated = [str(price) for price in prices[key(row)]]
+            raw = {"label": row.raw_label, "kind": row.price_kind, "prices": stated}
+            detail = f"{row.raw_label} ({row.price_kind}): several prices for the same thing: {stated}"
+            yield Reject("conflicting_prices", detail, raw, row.answer)
+        else:
+            yield row
+
+
+def spot_flag(spot: Decimal, on_demand: Decimal | None) -> str | None:
+    """Why a spot price is doubtful: it must be below the on-demand price of the same machine, if known."""
+    return "spot_not_below_on_demand" if on_demand is not None and spot >= on_demand else None
+
+
 def optional_number(value: Any) -> float | None:
     """A number that a row may leave out. Unreadable counts as left out: no price depends on it."""
     try:
@@ -58,8 +99,8 @@ def optional_number(value: Any) -> float | None:
         return None
 
 
-def any_left(free_count: Any) -> bool | None:
-    """Whether something is free, by how many are; None where that is not given or unreadable."""
+def is_available(free_count: Any) -> bool | None:
+    """Whether any are free, from how many are; None where that is not given or unreadable."""
     count = optional_number(free_count)
     return None if count is None else count > 0
 

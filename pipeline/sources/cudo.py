@@ -9,7 +9,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, any_left, price_of
+from pipeline.parsing.prices import RowError, is_available, price_of
 from pipeline.parsing.text import UnreadableError, number, whole_number
 from pipeline.parsing.units import GB_PER_GIB, HOURS_PER_MONTH
 
@@ -54,7 +54,7 @@ def _read_machine(machine: dict[str, Any], answer: Answer, config: SourceConfig)
         native_unit="gpu_hour",
         answer=answer,
         region=machine.get("dataCenterId"),
-        available=any_left(machine.get("totalGpuFree", machine.get("maxGpuFree"))),
+        available=is_available(machine.get("totalGpuFree", machine.get("maxGpuFree"))),
         vcpus=vcpus,
         ram_gib=ram_gib,
         storage_usd_per_gb_month=_storage_usd_per_gb_month(machine, config),

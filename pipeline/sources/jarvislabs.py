@@ -14,7 +14,7 @@ from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.cards import cards
 from pipeline.parsing.html import Table, column, columns, is_hidden, page, table
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, any_left, cell_price, optional_number, price_of
+from pipeline.parsing.prices import RowError, cell_price, is_available, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, number
 
 _PRICE = re.compile(
@@ -53,7 +53,7 @@ def _read_server_meta(answer: Answer) -> Iterator[Listing | Reject]:
             continue
         yield _read_gpu(gpu, "on_demand", "price_per_hour", _free(gpu), answer)
         if "spot_price" in gpu:
-            yield _read_gpu(gpu, "spot", "spot_price", any_left(gpu.get("spot_num_free_devices")), answer)
+            yield _read_gpu(gpu, "spot", "spot_price", is_available(gpu.get("spot_num_free_devices")), answer)
 
 
 def _read_gpu(
@@ -80,7 +80,7 @@ def _read_gpu(
 
 
 def _free(gpu: dict[str, Any]) -> bool | None:
-    return any_left(gpu.get("effective_num_free_devices", gpu.get("num_free_devices")))
+    return is_available(gpu.get("effective_num_free_devices", gpu.get("num_free_devices")))
 
 
 def _vram(said: Any) -> dict[str, str | float | Decimal]:

@@ -8,7 +8,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import object_in, objects_in
-from pipeline.parsing.prices import RowError, any_left, optional_number, price_of
+from pipeline.parsing.prices import RowError, is_available, optional_number, price_of
 from pipeline.parsing.units import HOURS_PER_MONTH
 
 
@@ -47,7 +47,7 @@ def _read_location(place: dict[str, Any], config: SourceConfig, answer: Answer) 
             config,
             answer,
             region=_region(place),
-            available=any_left(gpu.get("max_count")),
+            available=is_available(gpu.get("max_count")),
             tier=f"marketplace_tier_{place['tier']}" if place.get("tier") is not None else None,
             storage_usd_per_gb_month=_per_month(object_in(gpu, "pricing").get("per_gb_storage_hr")),
         )

@@ -7,7 +7,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of, object_in
-from pipeline.parsing.prices import RowError, any_left, optional_number, price_of
+from pipeline.parsing.prices import RowError, is_available, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, whole_number
 
 _PRICE_FIELD = "gpu_price_"
@@ -76,7 +76,7 @@ def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -
             native_unit="gpu_hour",
             answer=answer,
             min_gpu_count=gpu_count,
-            available=any_left(item.get(f"gpu_count_{network}")),
+            available=is_available(item.get(f"gpu_count_{network}")),
             tier=f"bare_metal_{network}",
             node_network_gbps=config.settings["node_network_gbps"].get(network),
             ram_gib=optional_number(node.get("ram_gb")),
