@@ -1,16 +1,21 @@
-"""Every source: its yaml, its module, its sample page, and exactly the offers that stand on that page.
+"""Every source: its yaml, its module, its sample page, and exactly the offers on that page.
 
-``expected.csv`` and ``expected_rejects.csv`` are typed from the page by hand.
+``expected.csv`` and ``expected_rejects.csv`` are typed by hand from the page and the source's yaml.
 """
 
 import csv
 import inspect
+import json
 import re
 from collections import Counter
+from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from pipeline.capture.replay import pages_dir_answers
 from pipeline.catalog.source_config import configs, source_config
@@ -26,8 +31,14 @@ PAGES = Path(__file__).parent / "pages"
 PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]
 LOOKUPS = [(name, label) for name, config in configs().items() for label in config.lookups]
 SETTINGS = [(name, key) for name, config in configs().items() for key in config.settings]
-RATES = {"EUR": Rate(Decimal("1.1699"))}
+RATES = {"EUR": Rate(Decimal("1.1699"), date(2026, 8, 21))}
 """The rate of the exchange rates' sample page: expected.csv of a source in euros is worked out with it."""
+ALL_COLUMNS = set(Offer.model_fields)
+DERIVED = {
+    *("usd_per_hour", "fx_rate", "fx_date"),  # checked below
+    *("match_rule", "match_confidence", "candidates"),  # the labels' own tests check how a GPU was matched
+}
+"""Columns that no expected.csv states, because no page does."""
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -40,26 +51,58 @@ def read_sample(name: str) -> Built:
     return read_answers(pages_dir_answers(PAGES, config), config, RATES)
 
 
-def as_expected(offer: Offer, columns: list[str]) -> dict[str, str]:
-    return {column: shown(getattr(offer, column)) for column in columns}
-
-
 def shown(value: object) -> str:
+    """A value as text, numbers to six places: so that "0.10" and 0.1 are equal."""
     if value is None:
         return ""
-    if isinstance(value, float | Decimal):
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         number = Decimal(str(value)).quantize(Decimal("1e-6")).normalize()
         return f"{number:f}"
     return str(value)
 
 
-def normal(row: dict[str, str]) -> dict[str, str]:
-    numbers = ("gpu_count", "native_price", "usd_per_gpu_hour")
-    return {k: shown(Decimal(v)) if k in numbers and v else v for k, v in row.items()}
+def typed(column: str, text: str) -> str:
+    """A cell of expected.csv, read as that column's type in the contract."""
+    annotation: Any = Offer.model_fields[column].annotation
+    return shown(TypeAdapter(annotation).validate_python(text or None))
 
 
-def in_order(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    return sorted(rows, key=lambda row: tuple(row.items()))
+def expected_rows(name: str) -> list[Mapping[str, str]]:
+    """The offers in expected.csv with all columns; one that the file does not have is null in every row.
+
+    Where a sample has several answers, the column ``file`` says which of them the offer was read from.
+    """
+    config = source_config(name)
+    files = [entry["file"] for entry in json.loads((PAGES / name / "index.json").read_text(encoding="utf-8"))]
+    answers = dict(zip(files, pages_dir_answers(PAGES, config), strict=True))
+    rows = []
+    for row in rows_of(PAGES / name / "expected.csv"):
+        answer = answers[row.pop("file", files[0])]
+        usual = {
+            "source": name,
+            "provider": config.provider,
+            "match_status": "matched",
+            "source_url": answer.url,
+            "capture_sha256": answer.sha256,
+            "observed_at": shown(answer.observed_at),
+        }
+        stated = {column: typed(column, text) for column, text in row.items()}
+        rows.append(dict.fromkeys(ALL_COLUMNS - DERIVED, "") | usual | stated)
+    return rows
+
+
+def found_rows(built: Built) -> list[Mapping[str, str]]:
+    columns = sorted(ALL_COLUMNS - DERIVED)
+    return [{column: shown(getattr(offer, column)) for column in columns} for offer in built.offers]
+
+
+def difference(rows: list[Mapping[str, str]], others: list[Mapping[str, str]]) -> list[dict[str, str]]:
+    """The rows that the others lack, without their null columns."""
+    left = Counter(frozenset(row.items()) for row in rows)
+    left.subtract(Counter(frozenset(row.items()) for row in others))
+    return [
+        {column: text for column, text in sorted(row) if text} for row, times in left.items() if times > 0
+    ]
 
 
 def test_each_source_has_its_yaml_its_module_and_its_page() -> None:
@@ -73,11 +116,18 @@ def test_each_source_has_its_yaml_its_module_and_its_page() -> None:
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)
 def test_the_sample_page_gives_exactly_its_offers(name: str) -> None:
-    expected = [normal(row) for row in rows_of(PAGES / name / "expected.csv")]
-    built = read_sample(name)
-    columns = list(expected[0])
-    found = [as_expected(offer, columns) for offer in built.offers]
-    assert in_order(found) == in_order(expected)
+    expected, found = expected_rows(name), found_rows(read_sample(name))
+    assert expected
+    assert (difference(expected, found), difference(found, expected)) == ([], [])
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
+def test_an_offer_of_the_sample_page_is_converted_at_the_rate(name: str) -> None:
+    for offer in read_sample(name).offers:
+        assert offer.usd_per_gpu_hour is not None
+        assert offer.usd_per_hour == pytest.approx(offer.usd_per_gpu_hour * Decimal(str(offer.gpu_count)))
+        rate = RATES.get(offer.native_currency)
+        assert (offer.fx_rate, offer.fx_date) == ((rate.usd, rate.day) if rate else (None, None))
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)
