@@ -215,7 +215,7 @@ def calibrate(check: bool, output: Path | None) -> None:
     import yaml
 
     from pipeline.model.calibrate import calibrate as fit
-    from pipeline.model.reproduce import changed_constants
+    from pipeline.model.calibrate import changed_constants
 
     if check:
         changed = changed_constants()

@@ -1,22 +1,16 @@
-"""Error bands and fit verdicts, calibrated on held-out predictions."""
-
-from __future__ import annotations
+"""Error bands, calibrated on held-out predictions."""
 
 import csv
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from pipeline.model.calibrate import Fits, Fitter
-
-Array = npt.NDArray[np.float64]
+from pipeline.model.fitting import Array, Calibrations, source_weights
 
 METHODS = ("full", "lora", "qlora", "pretrain")
 GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
@@ -24,14 +18,7 @@ EVIDENCES = ("measured", "interpolated", "extrapolated")
 LOW, HIGH = 0.1, 0.9
 # A group with fewer runs leans on its parent group.
 FULL_GROUP = 20
-# Thresholds tried for the verdict: constants of memory_terms.
-VERDICT_GRID: dict[str, tuple[float, ...]] = {
-    "fit_reserved_ratio": tuple(float(ratio) for ratio in np.round(np.arange(0.94, 1.121, 0.02), 2)),
-    "fit_transient": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
-    "fit_margin_gib": (0.0, 0.5),
-}
 WIDENINGS = np.round(np.arange(0.8, 3.001, 0.05), 2)
-PROCESS_MARGINS_GIB = (-0.5, -0.25, 0.0, 0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +33,6 @@ class Residual:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The decision threshold for "fits", and the record of how well it decides."""
-
-    constants: dict[str, float]
-    record: dict[str, Any]
-
-
 def weighted_quantile(values: Array, weights: Array, share: float) -> float:
     """Quantile of weighted values, interpolated between midpoints of the cumulated weights."""
     order = np.argsort(values, kind="stable")
@@ -61,71 +40,11 @@ def weighted_quantile(values: Array, weights: Array, share: float) -> float:
     return float(np.interp(share * weights.sum(), cumulated, values[order]))
 
 
-def safety_ratio(held_out: Array, fitter: Fitter) -> float:
-    """p90 of measured over predicted memory: what a plan leaves free so that nine of ten fit."""
-    residual = fitter.measured - held_out
-    weights = _source_weights(list(fitter.sources))
-    return float(np.exp(weighted_quantile(residual, weights, HIGH)))
-
-
-def _source_weights(sources: list[str]) -> Array:
-    counts = {source: sources.count(source) for source in set(sources)}
-    return np.array([counts[source] ** -0.5 for source in sources])
-
-
-def calibrate_verdict(
-    connection: duckdb.DuckDBPyConnection,
-    sets: dict[str, dict[str, float]],
-    insert: Callable[[dict[str, dict[str, float]]], None],
-) -> Verdict:
-    """Choose the threshold at which a predicted peak counts as fitting, on all runs held out by source.
-
-    Every trial threshold is a set of constants, so the verdict is the macro's own.
-    """
-    trials = list(itertools.product(*VERDICT_GRID.values()))
-    held_out = {name: constants for name, constants in sets.items() if name.startswith("without ")}
-    insert(
-        {
-            f"{name} #{number:04d}": constants | dict(zip(VERDICT_GRID, trial, strict=True))
-            for number, trial in enumerate(trials)
-            for name, constants in held_out.items()
-        }
-    )
-    answer = connection.execute(
-        "WITH _trials AS (SELECT r.*, format('without {} #{:04d}', r.source, t.number) AS calibration "
-        "FROM main.measured_runs r, range($1) t(number) "
-        "WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL) "
-        "SELECT right(t.calibration, 4)::INTEGER AS trial, t.needed_gib <= t.usable_memory_gib AS fits, "
-        "r.out_of_memory = 1 AS died "
-        "FROM memory_terms_of('_trials') t JOIN main.measured_runs r USING (run_id) ORDER BY trial, run_id",
-        [len(trials)],
-    ).fetchnumpy()
-    fits = np.asarray(answer["fits"], dtype=bool).reshape(len(trials), -1)
-    died = np.asarray(answer["died"], dtype=bool).reshape(len(trials), -1)[0]
-    said_fits, said_died = fits[:, ~died].mean(axis=1), (~fits[:, died]).mean(axis=1)
-    scores = (said_fits + said_died) / 2
-    # The middle of the plateau of best thresholds is the one least tied to single runs.
-    plateau = np.flatnonzero(scores >= scores.max() - 0.002)
-    middle = np.median(np.array([trials[i] for i in plateau]), axis=0)
-    spread = np.array([max(values) - min(values) for values in VERDICT_GRID.values()])
-    chosen = min(
-        plateau, key=lambda i: (float(np.abs((np.array(trials[i]) - middle) / spread).sum()), int(i))
-    )
-    return Verdict(
-        dict(zip(VERDICT_GRID, (float(value) for value in trials[chosen]), strict=True)),
-        {
-            "balanced_accuracy": round(float(scores[chosen]), 4),
-            "died": int(died.sum()),
-            "died_and_said_so": int((~fits[chosen, died]).sum()),
-            "ran": int((~died).sum()),
-            "ran_and_said_so": int(fits[chosen, ~died].sum()),
-        },
-    )
-
-
-def residuals_of(connection: duckdb.DuckDBPyConnection, held_out: Array, fits: Fits) -> list[Residual]:
+def residuals_of(
+    connection: duckdb.DuckDBPyConnection, held_out: Array, calibrations: Calibrations
+) -> list[Residual]:
     """Held-out residuals with the groups that a band is looked up by, as an unseen run would meet them."""
-    fitter = fits.fitter
+    fitter = calibrations.fitter
     groups: dict[str, tuple[str, str, str]] = {
         run_id: (method, gpu_class, evidence)
         for run_id, method, gpu_class, evidence in connection.execute(
@@ -137,7 +56,7 @@ def residuals_of(connection: duckdb.DuckDBPyConnection, held_out: Array, fits: F
             "AND e.params = h.params_total AND e.gpu_count = h.gpu_count"
         ).fetchall()
     }
-    weights = _source_weights(list(fitter.sources))
+    weights = source_weights(fitter.sources)
     return [
         Residual(*groups[run_id], str(source), float(residual), float(weight))
         for run_id, source, residual, weight in zip(
@@ -200,7 +119,7 @@ def coverage_of(residuals: list[Residual], widening: float) -> Coverage:
 
 
 def calibrate_bands(
-    connection: duckdb.DuckDBPyConnection, held_out: dict[str, Array], fits: dict[str, Fits]
+    connection: duckdb.DuckDBPyConnection, held_out: dict[str, Array], calibrations: dict[str, Calibrations]
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """Rows of model_bands.csv for every group that can be asked for, and the bands' own held-out coverage.
 
@@ -210,7 +129,7 @@ def calibrate_bands(
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}
     for quantity, predictions in held_out.items():
-        residuals = residuals_of(connection, predictions, fits[quantity])
+        residuals = residuals_of(connection, predictions, calibrations[quantity])
         tried = {float(w): coverage_of(residuals, float(w)) for w in WIDENINGS}
         widening = min(tried, key=lambda w: (abs(tried[w].by_source_root - (HIGH - LOW)), w))
         record[quantity] = {

@@ -13,15 +13,8 @@ from typing import Any
 import duckdb
 
 from pipeline.model.engine import connect_model
-from pipeline.model.layouts import (
-    SETTING_TYPES,
-    Architecture,
-    LayoutError,
-    ReadRow,
-    is_published_layout,
-    read_published,
-    read_run,
-)
+from pipeline.model.published_runs import is_published_layout, read_published
+from pipeline.model.run_settings import SETTING_TYPES, Architecture, RunError, RunRow, read_run
 from pipeline.offers.gpu_matching import identify
 
 OUTPUT_COLUMNS = (
@@ -69,17 +62,17 @@ class Estimator:
         """Let the database go."""
         self.connection.close()
 
-    def gpu_of(self, label: str, read: ReadRow) -> str:
-        """The catalogue's id of a GPU given by id or in free text. Raises LayoutError when there is none."""
+    def gpu_of(self, label: str, read: RunRow) -> str:
+        """The catalogue's id of a GPU given by id or in free text. Raises RunError when there is none."""
         found = label if label in self.gpus else identify(label).gpu_id
         if found is None:
-            raise LayoutError(f"gpu '{label}' is not one card of the catalogue")
+            raise RunError(f"gpu '{label}' is not one card of the catalogue")
         usual = USUAL_FORM_FACTORS.get(found)
         if usual:
             read.assumptions.append(f"gpu: form factor not given, taken as {usual}")
             return usual
         if found not in self.gpus:
-            raise LayoutError(f"gpu '{found}' has no full specifications in the catalogue")
+            raise RunError(f"gpu '{found}' has no full specifications in the catalogue")
         return found
 
     def estimate(self, rows: Iterable[Mapping[str, str]], columns: list[str]) -> list[dict[str, Any]]:
@@ -95,7 +88,7 @@ class Estimator:
                 reader = read_published if published else read_run
                 read = reader(row, self.models, self.gpu_of)
                 self._shape(read)
-            except LayoutError as error:
+            except RunError as error:
                 answer["error"] = str(error)
                 continue
             answer["assumptions"] = "; ".join(read.assumptions)
@@ -104,7 +97,7 @@ class Estimator:
             self._fill(answers, settings)
         return answers
 
-    def _shape(self, read: ReadRow) -> None:
+    def _shape(self, read: RunRow) -> None:
         """Add a model that the catalogue lacks: its likeness, with layers scaled to its size."""
         if read.scaled_to is None:
             return

@@ -8,8 +8,9 @@ import yaml
 
 from pipeline.contracts import paths
 from pipeline.model import accuracy, bands
-from pipeline.model.calibrate import QUANTITIES, Fitter, data_hash, gemm_ratio, in_first_half, read_parameters
+from pipeline.model.calibrate import data_hash
 from pipeline.model.engine import connect_model
+from pipeline.model.fitting import QUANTITIES, Fitter, gemm_ratio, in_first_half, read_parameters
 
 
 def test_held_out_errors_are_no_worse_than_recorded(model: duckdb.DuckDBPyConnection) -> None:

@@ -5,14 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, Estimator, estimate_file
-from pipeline.model.layouts import (
-    Architecture,
-    LayoutError,
-    find_model,
-    lora_targets_of,
-    read_published,
-    stack_of,
-)
+from pipeline.model.published_runs import lora_targets_of, read_published, stack_of
+from pipeline.model.run_settings import Architecture, RunError, find_model
 
 RUN_HEADER = (
     "run_id,source,model,gpu,gpu_count,method,quantization,kbit_upcast,lora_rank,lora_targets,adapter_bytes,training_precision,"
@@ -190,7 +184,7 @@ def test_parallelism_in_free_text() -> None:
     assert read.settings["grad_accum"] == 64
     assert read.settings["node_network_gbps"] == 3200
     assert read.settings["fp8"] == 1
-    with pytest.raises(LayoutError, match="gpu_count"):
+    with pytest.raises(RunError, match="gpu_count"):
         read_published(
             {**row, "gpu_count": "-1"},
             {"llama-3-70b": Architecture("llama-3-70b", 70.55e9)},

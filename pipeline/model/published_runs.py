@@ -1,112 +1,28 @@
-"""Layouts of run files: reads a row of a published compilation as the settings of a run.
+"""Rows of the published compilation of runs as settings of a run.
 
-The model speaks one layout, that of catalog/measured_runs.csv. The wider compilation names GPUs, models,
-frameworks and parallelism in free text; what a row leaves open is said in its assumptions.
+The compilation names GPUs, models, frameworks and parallelism in free text. Whatever a row leaves open is
+listed in its assumptions.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
-Row = Mapping[str, str]
-Settings = dict[str, str | float | None]
-
-# The settings of a run, as memory_of and speed_of take them.
-SETTING_TYPES = {
-    "run_id": "VARCHAR",
-    "model": "VARCHAR",
-    "gpu": "VARCHAR",
-    "gpu_count": "DOUBLE",
-    "node_count": "DOUBLE",
-    "node_network_gbps": "DOUBLE",
-    "method": "VARCHAR",
-    "quantization": "VARCHAR",
-    "kbit_upcast": "DOUBLE",
-    "lora_rank": "DOUBLE",
-    "lora_targets": "VARCHAR",
-    "adapter_bytes": "DOUBLE",
-    "training_precision": "VARCHAR",
-    "weight_bytes": "DOUBLE",
-    "fp8": "DOUBLE",
-    "optimizer": "VARCHAR",
-    "sharding": "VARCHAR",
-    "tensor_parallel": "DOUBLE",
-    "pipeline_parallel": "DOUBLE",
-    "micro_batch": "DOUBLE",
-    "seq_len": "DOUBLE",
-    "grad_accum": "DOUBLE",
-    "checkpointing": "VARCHAR",
-    "flash_attention": "DOUBLE",
-    "stack": "VARCHAR",
-    "loss_kernel": "VARCHAR",
-    "offload": "VARCHAR",
-    "memory_metric": "VARCHAR",
-}
-_ALLOWED = {
-    "method": {"full", "lora", "qlora", "pretrain"},
-    "quantization": {"none", "nf4", "nf4dq", "gptq", "int8"},
-    "training_precision": {"bf16", "amp", "deepspeed_bf16", "fp32", "fp16"},
-    "sharding": {"none", "ddp", "zero1", "zero2", "zero3", "fsdp"},
-    "checkpointing": {"none", "full", "sac"},
-    "stack": {"hf", "foak", "liger", "litgpt", "torchtune", "compile", "te", "mosaic"},
-    "offload": {"act", "cpu", "cpu+act"},
-    "memory_metric": {"alloc", "reserved", "smi"},
-}
-_MAY_BE_ZERO = {"kbit_upcast", "lora_rank", "fp8", "flash_attention"}
+from pipeline.model.run_settings import (
+    Architecture,
+    Row,
+    RunError,
+    RunRow,
+    Settings,
+    number,
+    set_model,
+)
 
 PUBLISHED_COLUMNS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
-
-
-class LayoutError(ValueError):
-    """A row that cannot be read as a run; the message says why, for the person who wrote the row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """The part of a model's shape that reading a row needs."""
-
-    model: str
-    params_total: float
-    experts: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Parameters of a model that the catalogue lacks, in 10^9: all, and those active per token."""
-
-    params_b: float
-    active_b: float
-
-
-@dataclass(slots=True)
-class ReadRow:
-    """Settings in the model's layout, and what had to be assumed to get there.
-
-    ``scaled_to`` is set where the model is not in the catalogue and ``settings['model']`` is its likeness.
-    """
-
-    settings: Settings
-    assumptions: list[str] = field(default_factory=list)
-    scaled_to: Size | None = None
 
 
 def is_published_layout(columns: list[str]) -> bool:
     """Whether a file's columns are those of the published compilation."""
     return set(columns) >= PUBLISHED_COLUMNS
-
-
-def _number(row: Row, column: str) -> float | None:
-    text = (row.get(column) or "").strip()
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        raise LayoutError(f"{column}: '{text}' is not a number") from None
-    if not math.isfinite(value) or value <= 0:
-        raise LayoutError(f"{column}: {text} is not a positive number")
-    return value
 
 
 _FRAMEWORK_STACKS = (
@@ -131,54 +47,6 @@ def stack_of(framework: str, source: str) -> tuple[str, str | None]:
     if source.lower().startswith("mlperf") and "deepspeed" not in text:
         return "te", "fused"
     return "hf", None
-
-
-def _canonical(name: str) -> str:
-    text = re.sub(r"\(.*?\)", "", name.lower()).strip()
-    text = re.sub(r"[\s_/]+", "-", text)
-    text = re.sub(r"-(instruct|base|it|pt|chat|hf|like|unsloth|bnb|4bit|v\d+\.\d+|25\d\d)(?=-|$)", "", text)
-    return re.sub(r"[^a-z0-9.\-]", "", text).strip("-")
-
-
-def _aliases(model: str) -> set[str]:
-    return {model, model.replace("-", ""), re.sub(r"-\d+(\.\d+)?b(-.*)?$", "", model)}
-
-
-def find_model(
-    name: str, params_b: float | None, known: Mapping[str, Architecture]
-) -> tuple[str, float | None]:
-    """Return (model id, None) for a model named in free text, or (its likeness, its size in 10^9 parameters).
-
-    The likeness is the known dense model nearest in size. Raises LayoutError where neither the name nor a
-    size is given.
-    """
-    wanted = _canonical(name)
-    if wanted in known:
-        return wanted, None
-    squeezed = wanted.replace("-", "")
-    same = [m for m in known if m.replace("-", "") == squeezed]
-    if same:
-        return same[0], None
-    # A name with its sizes spelled out: Llama-4-Scout-109B-A17B is llama-4-scout.
-    stem = re.sub(r"-(\d+(\.\d+)?b|a\d+(\.\d+)?b|\d+b-a\d+b)", "", wanted)
-    stems = [
-        m
-        for m, a in known.items()
-        if re.sub(r"-\d+(\.\d+)?b(-.*)?$", "", m) == stem
-        and (params_b is None or abs(math.log(a.params_total / (params_b * 1e9))) < 0.12)
-    ]
-    if stems:
-        return sorted(stems)[0], None
-    if params_b is None:
-        size = re.search(r"(\d+(?:\.\d+)?)b\b", wanted)
-        if size is None:
-            raise LayoutError(f"model '{name}' is not in the catalogue and its size is not given")
-        params_b = float(size.group(1))
-    nearest = min(
-        (a for a in known.values() if a.experts == 1),
-        key=lambda a: (abs(math.log(a.params_total / (params_b * 1e9))), a.model),
-    )
-    return nearest.model, params_b
 
 
 def _parallelism(text: str, notes: str) -> dict[str, float]:
@@ -296,72 +164,29 @@ def _precision(text: str, method: str, settings: Settings) -> None:
         settings["training_precision"] = "fp16"
 
 
-def _set_model(read: ReadRow, name: str, row: Row, known: Mapping[str, Architecture]) -> None:
-    model, size = find_model(name, _number(row, "params_b"), known)
-    read.settings["model"] = model
-    if size is not None:
-        read.scaled_to = Size(size, min(size, _number(row, "active_params_b") or size))
-        read.assumptions.append(
-            f"model: '{name}' is not in the catalogue, shaped like {model} scaled to {size:g}B"
-        )
-
-
-def _setting(row: Row, column: str) -> str | float | None:
-    text = (row.get(column) or "").strip()
-    if not text:
-        return None
-    if SETTING_TYPES[column] == "VARCHAR":
-        if text not in _ALLOWED.get(column, {text}):
-            raise LayoutError(f"{column}: '{text}' is not one of {', '.join(sorted(_ALLOWED[column]))}")
-        return text
-    if column in _MAY_BE_ZERO and text in ("0", "0.0"):
-        return 0.0
-    return _number(row, column)
-
-
-def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, "ReadRow"], str]) -> ReadRow:
-    """Read one row of the layout of catalog/measured_runs.csv; missing settings stay open for the macros.
-
-    Raises LayoutError where model, GPU or method are missing or a value cannot be meant.
-    """
-    read = ReadRow(
-        {column: _setting(row, column) for column in SETTING_TYPES if column not in ("model", "gpu")}
-    )
-    if read.settings["method"] is None:
-        raise LayoutError("method is missing: full, lora, qlora or pretrain")
-    for name in ("model", "gpu"):
-        if not (row.get(name) or "").strip():
-            raise LayoutError(f"{name} is missing")
-    _set_model(read, (row.get("model") or "").strip(), row, known)
-    read.settings["gpu"] = gpu_of((row.get("gpu") or "").strip(), read)
-    if read.settings["sharding"] == "none" and (read.settings["gpu_count"] or 1) == 1:
-        read.settings["node_count"] = read.settings["node_count"] or 1.0
-    return read
-
-
 def read_published(
-    row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, "ReadRow"], str]
-) -> ReadRow:
+    row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]
+) -> RunRow:
     """Read one row of the published compilation as settings of a run.
 
-    Raises LayoutError where model, method or GPU are not given or not known.
+    Raises RunError where model, method or GPU are not given or not known.
     """
     method = (row.get("method") or "").strip()
     if method not in ("full", "lora", "qlora", "pretrain"):
-        raise LayoutError(f"method '{method}' is not one of full, lora, qlora, pretrain")
+        raise RunError(f"method '{method}' is not one of full, lora, qlora, pretrain")
     source, framework = row.get("source") or "", row.get("framework") or ""
     text, notes = row.get("parallelism") or "", row.get("notes") or ""
-    read = ReadRow({"run_id": row.get("id"), "method": method})
+    read = RunRow({"run_id": row.get("id"), "method": method})
     settings = read.settings
-    _set_model(read, row.get("model") or "", row, known)
+    set_model(read, row.get("model") or "", row, known)
     settings["gpu"] = gpu_of(row.get("gpu") or "", read)
-    gpus = _number(row, "gpu_count")
+    gpus = number(row, "gpu_count")
     if gpus is None:
         read.assumptions.append("gpu_count: 1")
     settings["gpu_count"] = gpus or 1.0
-    settings["node_count"] = _number(row, "nodes")
-    settings["seq_len"] = _number(row, "seq_len")
-    settings["micro_batch"] = _number(row, "micro_batch_per_gpu")
+    settings["node_count"] = number(row, "nodes")
+    settings["seq_len"] = number(row, "seq_len")
+    settings["micro_batch"] = number(row, "micro_batch_per_gpu")
     settings["stack"], settings["loss_kernel"] = stack_of(framework, source)
     settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
     _precision(row.get("precision") or "", method, settings)
@@ -373,7 +198,7 @@ def read_published(
     return read
 
 
-def _read_parallelism(row: Row, read: ReadRow, text: str, notes: str, framework: str) -> None:
+def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: str) -> None:
     settings = read.settings
     sizes = _parallelism(text, notes)
     gpus = float(settings["gpu_count"] or 1)
@@ -394,11 +219,11 @@ def _read_parallelism(row: Row, read: ReadRow, text: str, notes: str, framework:
     )
 
 
-def _read_method(row: Row, read: ReadRow, method: str) -> None:
+def _read_method(row: Row, read: RunRow, method: str) -> None:
     settings = read.settings
     if method not in ("lora", "qlora"):
         return
-    settings["lora_rank"] = _number(row, "lora_rank")
+    settings["lora_rank"] = number(row, "lora_rank")
     targets = (row.get("lora_targets") or "").strip()
     settings["lora_targets"] = _TARGETS.get(targets) or lora_targets_of(targets)
     if targets and settings["lora_targets"] is None and targets != "all linear":
@@ -409,12 +234,12 @@ def _read_method(row: Row, read: ReadRow, method: str) -> None:
         settings["quantization"] = "int8" if row.get("quant_bits") == "8" else "gptq" if gptq else "nf4"
 
 
-def _read_switches(row: Row, read: ReadRow) -> None:
+def _read_switches(row: Row, read: RunRow) -> None:
     settings = read.settings
     checkpointing = (row.get("grad_checkpointing") or "").strip()
     settings["checkpointing"] = _CHECKPOINTING.get(checkpointing)
     if settings["checkpointing"] is None:
-        # Recipes that checkpoint unless told otherwise; scripts and benchmarks of others do not.
+        # Recipes of these frameworks checkpoint by default; other scripts and benchmarks do not.
         by_default = re.search(
             r"torchtune|unsloth|axolotl|llama-?factory|deepspeed", (row.get("framework") or "").lower()
         )

@@ -1,0 +1,217 @@
+"""Fits one quantity's constants to its measured runs: all of them, or with a source or half of them held out.
+
+The residuals are computed by the very macros that answer users: a set of trial constants is a row group of
+main.model_constants, and one query evaluates every run under every trial set, so a Jacobian is one query.
+The constants keep close to a physical expectation unless the runs say otherwise: each has a prior and a
+relative width in catalog/model_parameters.csv (a Gaussian in its logarithm), and no constant belongs to a
+source or a run.
+"""
+
+import csv
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import least_squares
+
+from pipeline.contracts import paths
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+PARAMETERS_FILE = "model_parameters.csv"
+
+RESIDUAL_SCALE = 0.1
+"""A residual of this size (in the logarithm) still counts as a square; larger ones count linearly."""
+
+RUN_WEIGHT = 0.3
+"""How much all the runs together weigh against the priors."""
+
+LOG_STEP = 1e-3
+"""Half the step of the central differences, in units of a parameter's relative width."""
+
+MAX_EVALUATIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A constant of the model: its expected value and how far the runs may move it (0: fixed)."""
+
+    name: str
+    quantity: str
+    prior: float
+    relative_width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What is fitted: a macro's column against a measured column."""
+
+    name: str
+    macro: str
+    predicted: str
+    measured: str
+
+
+QUANTITIES = (
+    Quantity("memory", "memory_terms_of", "memory_gib", "measured_memory_gib"),
+    Quantity("speed", "speed_terms_of", "tokens_per_second_per_gpu", "measured_tokens_per_second_per_gpu"),
+)
+
+
+def read_parameters(path: Path | None = None) -> list[Parameter]:
+    """The reviewed expectations of all constants."""
+    path = path or paths.CATALOG_DIR / PARAMETERS_FILE
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Parameter(row["name"], row["quantity"], float(row["prior"]), float(row["relative_width"]))
+            for row in csv.DictReader(file)
+        ]
+
+
+ConstantSets = dict[str, dict[str, float]]
+"""Constants by name, by the name of their calibration."""
+
+
+def insert_constants(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) -> None:
+    """Replace the constants that the macros use."""
+    connection.execute("DELETE FROM main.model_constants")
+    rows = [
+        (calibration, name, value)
+        for calibration, constants in sets.items()
+        for name, value in constants.items()
+    ]
+    calibrations, names, values = (list(column) for column in zip(*rows, strict=True))
+    connection.execute(
+        "INSERT INTO main.model_constants "
+        "SELECT unnest($1::varchar[]), unnest($2::varchar[]), unnest($3::double[])",
+        [calibrations, names, values],
+    )
+
+
+def source_weights(sources: Iterable[str]) -> Array:
+    """One weight per run: a source with n runs counts by the root of n, so that no source drowns the rest."""
+    sources = list(sources)
+    counts = Counter(sources)
+    return np.array([counts[source] ** -0.5 for source in sources])
+
+
+@dataclass
+class Fitter:
+    """Fits one quantity's constants to its measured runs."""
+
+    connection: duckdb.DuckDBPyConnection
+    quantity: Quantity
+    parameters: Sequence[Parameter]
+    fixed: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.free = [p for p in self.parameters if p.quantity == self.quantity.name and p.relative_width > 0]
+        names = {p.name for p in self.free}
+        self.constants = {p.name: p.prior for p in self.parameters if p.name not in names} | self.fixed
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE runs_{self.quantity.name} AS "  # noqa: S608 (names from this module)
+            f"SELECT * FROM main.measured_runs WHERE {self.quantity.measured} IS NOT NULL ORDER BY run_id"
+        )
+        rows = self.connection.execute(
+            f"SELECT run_id, source, {self.quantity.measured} FROM runs_{self.quantity.name} ORDER BY run_id"  # noqa: S608
+        ).fetchall()
+        self.run_ids = [row[0] for row in rows]
+        self.sources = np.array([row[1] for row in rows])
+        self.measured = np.log(np.array([row[2] for row in rows], dtype=np.float64))
+
+    def constants_at(self, point: Array) -> dict[str, float]:
+        """The constants that a point of the search space stands for (all of them, fixed ones included)."""
+        free = {
+            p.name: float(p.prior * np.exp(z * p.relative_width))
+            for p, z in zip(self.free, point, strict=True)
+        }
+        return self.constants | free
+
+    def predict(self, points: Array) -> Array:
+        """Logarithm of the prediction of every run under every point: points x runs, in one query."""
+        # Zero-padded names: their order is that of the points.
+        sets = {f"{index:04d}": self.constants_at(point) for index, point in enumerate(points)}
+        insert_constants(self.connection, sets)
+        answer = self.connection.execute(
+            f"WITH _trials AS (SELECT r.*, t.calibration FROM runs_{self.quantity.name} r, "  # noqa: S608
+            "(SELECT DISTINCT calibration FROM main.model_constants) t) "
+            f"SELECT {self.quantity.predicted} AS predicted FROM {self.quantity.macro}('_trials') "
+            "ORDER BY calibration, run_id"
+        ).fetchnumpy()["predicted"]
+        return np.log(np.asarray(answer, dtype=np.float64).reshape(len(points), -1))
+
+    def fit(self, mask: Mask, start: Array | None = None) -> Array:
+        """The point that best explains the runs of the mask; deterministic to the last digit."""
+        weights = source_weights(self.sources[mask])
+        weights = np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum())
+        size = len(self.free)
+
+        def residuals(points: Array) -> Array:
+            scaled = (self.predict(points) - self.measured)[:, mask] / RESIDUAL_SCALE
+            soft = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)) * weights
+            return np.hstack([soft, points])
+
+        def jacobian(point: Array) -> Array:
+            steps = LOG_STEP * np.eye(size)
+            sides = residuals(np.vstack([point + steps, point - steps]))
+            return (sides[:size] - sides[size:]).T / (2 * LOG_STEP)
+
+        solution = least_squares(
+            lambda point: residuals(point[None, :])[0],
+            np.zeros(size) if start is None else start,
+            jac=jacobian,
+            bounds=(-4, 4),
+            max_nfev=MAX_EVALUATIONS,
+        )
+        return np.asarray(solution.x)
+
+
+def in_first_half(run_id: str) -> bool:
+    """Whether a run is in the calibration half of the fixed split."""
+    return hashlib.sha256(run_id.encode()).digest()[0] % 2 == 0
+
+
+def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
+    """Share of the dense 16-bit datasheet peak that measured products reach, by watts per datasheet TFLOP."""
+    rows = connection.execute(
+        "SELECT ln(gemm_bf16_measured_tflops / bf16_dense_tflops), ln(tdp_w / bf16_dense_tflops) "
+        "FROM main.gpus WHERE gemm_bf16_measured_tflops IS NOT NULL AND bf16_dense_tflops IS NOT NULL "
+        "AND tdp_w IS NOT NULL "
+        "AND derived_from IS NULL AND has_full_specs ORDER BY gpu_id"
+    ).fetchall()
+    ratio, watts = np.array(rows).T
+    exponent, intercept = np.polyfit(watts, ratio, 1)
+    return {"gemm_ratio_at_one_watt": float(np.exp(intercept)), "gemm_ratio_watt_exponent": float(exponent)}
+
+
+@dataclass
+class Calibrations:
+    """All calibrations of one quantity: the fitted point by name, and the held-out predictions."""
+
+    fitter: Fitter
+    points: dict[str, Array]
+
+    def held_out(self) -> Array:
+        """Each run's prediction (logarithm) by the constants fitted without its source."""
+        predictions = np.empty(len(self.fitter.run_ids))
+        for source in sorted(set(self.fitter.sources)):
+            mask = self.fitter.sources == source
+            predictions[mask] = self.fitter.predict(self.points[f"without {source}"][None, :])[0][mask]
+        return predictions
+
+
+def fit_quantity(fitter: Fitter) -> Calibrations:
+    """Fit on all runs, without each source in turn, and on the first half of the fixed split."""
+    everything = np.ones(len(fitter.run_ids), dtype=bool)
+    points = {"all": fitter.fit(everything)}
+    for source in sorted(set(fitter.sources)):
+        points[f"without {source}"] = fitter.fit(fitter.sources != source, points["all"])
+    first_half = np.array([in_first_half(run_id) for run_id in fitter.run_ids])
+    points["split"] = fitter.fit(first_half, points["all"])
+    return Calibrations(fitter, points)
