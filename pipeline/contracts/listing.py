@@ -31,6 +31,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.reject_reasons import RejectReason
 
 PriceKind = Literal["on_demand", "spot", "reserved", "serverless"]
 
@@ -159,10 +160,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row that was left out: ``reason`` is a short code in snake_case, ``detail`` a sentence for people,
+    """A row that was left out: ``detail`` says in a sentence what this row lacks,
     ``raw`` the row as the source has it (bounded when it is written)."""
 
-    reason: str
+    reason: RejectReason
     detail: str
     raw: Any
     answer: Answer

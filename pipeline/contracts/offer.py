@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from pipeline.contracts.listing import NativeUnit, PriceKind
+from pipeline.contracts.reject_reasons import RejectReason
 
 MatchStatus = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
 
@@ -72,7 +73,7 @@ class RejectedRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str
-    reason: str
+    reason: RejectReason
     detail: str
     raw: Any
     observed_at: datetime

@@ -12,6 +12,7 @@ from pipeline.capture.captured import Captured
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.rates import ExchangeRates, Rate
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.offers.acceptance import Verdict, judge, quarantine_jumps
 from pipeline.offers.build import Built, build_offers
 from pipeline.offers.plain_text import plain
@@ -98,7 +99,7 @@ def _held_back_since(
     return {
         tuple(row["raw"]["price_key"]): Decimal(row["raw"]["native_price"])
         for row in records.rejects(source, days[-1])
-        if row["reason"] == "price_jump"
+        if row["reason"] == RejectReason.PRICE_JUMP
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.reject_reasons import RejectReason
 
 COLLAPSE_SHARE = 0.5
 """Fewer rows than this share of the last accepted reading fail the source."""
@@ -42,7 +43,7 @@ def judge(
 ) -> Verdict:
     """Hold a reading against the expectations of the source's yaml and its own last accepted size."""
     expect = config.expect
-    outside = sum(reject.reason == "price_out_of_bounds" for reject in rejects)
+    outside = sum(reject.reason is RejectReason.PRICE_OUT_OF_BOUNDS for reject in rejects)
     if outside > 1 and outside > OUT_OF_BOUNDS_SHARE * (len(offers) + outside):
         low, high = expect.usd_per_gpu_hour
         return Verdict(
@@ -169,7 +170,7 @@ def _stands(yesterday: Decimal | None, now: Decimal) -> bool:
 def _held_back(offer: Offer, before: str) -> RejectedRow:
     return RejectedRow(
         source=offer.source,
-        reason="price_jump",
+        reason=RejectReason.PRICE_JUMP,
         detail=(
             f"{offer.raw_label!r} went from {before} to {offer.native_price} {offer.native_currency}; "
             "held back until a second reading shows it"

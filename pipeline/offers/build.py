@@ -17,9 +17,11 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Listing, Reject
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.offers.gpu_matching import Identity, identify
 from pipeline.offers.money import usd_per_hour
 from pipeline.offers.plain_text import MAX_CHARACTERS, plain, plain_json
+from pipeline.parsing.prices import RowError
 
 MAX_RAW_CHARACTERS = 2_000
 """A reject keeps at most this much of the row that it came from."""
@@ -40,13 +42,6 @@ class Built:
     rejects: list[RejectedRow] = field(default_factory=list)
 
 
-class _NotAnOfferError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
-
-
 def build_offers(
     rows: Iterable[Listing | Reject], config: SourceConfig, rates: Mapping[str, Rate] | None = None
 ) -> Built:
@@ -65,8 +60,8 @@ def build_offers(
             offer = _offer(_in_plain_text(row), config, rates or {})
             _refuse_duplicate(offer, seen)
             built.offers.append(offer)
-        except _NotAnOfferError as problem:
-            reject = Reject(reason=problem.reason, detail=problem.detail, raw=_as_raw(row), answer=row.answer)
+        except RowError as problem:
+            reject = Reject(reason=problem.reason, detail=str(problem), raw=_as_raw(row), answer=row.answer)
             built.rejects.append(_rejected(reject, config))
     built.offers = list(_flag_spot_not_below_on_demand(_flag_conflicting_prices(built.offers)))
     return built
@@ -77,30 +72,32 @@ def _in_plain_text(row: Listing) -> Listing:
     for name, text in (*texts.items(), *row.context.items()):
         if isinstance(text, str) and len(text) > MAX_CHARACTERS:
             detail = f"{name} has {len(text)} characters: {plain(text[:80])!r}…"
-            raise _NotAnOfferError("text_too_long", detail)
+            raise RowError(RejectReason.TEXT_TOO_LONG, detail)
     cleaned: dict[str, Any] = {
         name: plain(text).strip() or None for name, text in texts.items() if isinstance(text, str)
     }
     if cleaned["raw_label"] is None:
-        raise _NotAnOfferError("missing_field", "nothing says which GPU it is")
+        raise RowError(RejectReason.MISSING_FIELD, "nothing says which GPU it is")
     return replace(row, **cleaned)
 
 
 def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Offer:
     identity = _identify(row, config)
     if identity.status == "not_a_gpu":
-        raise _NotAnOfferError("not_a_gpu", f"{row.raw_label!r} is not a GPU ({identity.rule})")
+        raise RowError(RejectReason.NOT_A_GPU, f"{row.raw_label!r} is not a GPU ({identity.rule})")
     gpu_count = row.gpu_count if row.gpu_count is not None else identity.gpu_count
     if gpu_count is None:
-        raise _NotAnOfferError("gpu_count_unknown", f"nothing says how many GPUs {row.raw_label!r} has")
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"nothing says how many GPUs {row.raw_label!r} has")
     if not 0 < gpu_count < math.inf:
-        raise _NotAnOfferError("gpu_count_unknown", f"{row.raw_label!r} is said to have {gpu_count:g} GPUs")
+        raise RowError(
+            RejectReason.UNKNOWN_GPU_COUNT, f"{row.raw_label!r} is said to have {gpu_count:g} GPUs"
+        )
     try:
         usd, rate = _usd_per_hour(row, gpu_count, rates)
         per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
     except (ArithmeticError, LookupError, ValueError) as error:
         detail = f"{row.native_price} {row.native_currency} per {row.native_unit}: {error!r}"
-        raise _NotAnOfferError("unreadable_price", detail) from error
+        raise RowError(RejectReason.UNREADABLE_PRICE, detail) from error
     _check_bounds(per_gpu, row, config)
     facts = config.attributes
     billing = config.billing
@@ -149,7 +146,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
-        raise _NotAnOfferError("breaks_contract", f"{where}: {problem['msg']}") from error
+        raise RowError(RejectReason.INVALID_VALUE, f"{where}: {problem['msg']}") from error
 
 
 def _said(own: T | None, general: T | None) -> T | None:
@@ -173,7 +170,7 @@ def _usd_per_hour(
 ) -> tuple[Decimal | None, Rate | None]:
     rate = ONE_DOLLAR if row.native_currency == "USD" else rates.get(row.native_currency)
     if row.native_price <= 0:
-        raise _NotAnOfferError("zero_price", f"the price is {row.native_price}")
+        raise RowError(RejectReason.ZERO_PRICE, f"the price is {row.native_price}")
     if rate is None:
         return None, None
     return usd_per_hour(row.native_price, row.native_unit, gpu_count, row.term_days, rate.usd), rate
@@ -182,8 +179,8 @@ def _usd_per_hour(
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
     low, high = config.expect.usd_per_gpu_hour
     if usd_per_gpu_hour is not None and not low <= usd_per_gpu_hour <= high:
-        raise _NotAnOfferError(
-            "price_out_of_bounds",
+        raise RowError(
+            RejectReason.PRICE_OUT_OF_BOUNDS,
             f"{row.raw_label!r} at {usd_per_gpu_hour.normalize():f} USD per GPU-hour; "
             f"{config.name} is expected between {low} and {high}",
         )
@@ -197,7 +194,7 @@ def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
     """The same machine twice at the same price is one offer; marketplace asks may well look alike."""
     key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
     if key in seen and not _is_marketplace(offer):
-        raise _NotAnOfferError("duplicate", f"{offer.raw_label!r} stands twice with the same price")
+        raise RowError(RejectReason.DUPLICATE, f"{offer.raw_label!r} stands twice with the same price")
     seen.add(key)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from pipeline.contracts.listing import Answer, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ def each_answer(
         except SourceChangedError as error:
             problem = problem or error
             raw = answer.body[:200].decode(errors="replace")
-            refused.append(Reject("unreadable_answer", str(error), raw, answer))
+            refused.append(Reject(RejectReason.UNREADABLE_ANSWER, str(error), raw, answer))
     if problem is not None and not known:
         raise problem
     return known, refused

@@ -4,6 +4,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.prices import RowError
 from pipeline.parsing.text import UnreadableError, number, whole_number
 
@@ -16,9 +17,9 @@ def gpu_count(value: Any) -> int:
     try:
         count = whole_number(value)
     except UnreadableError as error:
-        raise RowError("gpu_count_unknown", f"GPU count {error}") from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {error}") from error
     if count < 1:
-        raise RowError("gpu_count_unknown", f"GPU count {count}")
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {count}")
     return count
 
 
@@ -32,7 +33,7 @@ def gpu_count_in(name: str) -> int | None:
     if len(counts) == 1:
         return gpu_count(counts[0])
     if counts or _OTHER_SPELLING.search(name):
-        raise RowError("gpu_count_unknown", f"{name!r} does not clearly state its number of GPUs")
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{name!r} does not clearly state its number of GPUs")
     return None
 
 
@@ -45,7 +46,9 @@ def gpu_count_by_memory(memory_gb: Any, card_memory_gb: Any) -> Decimal:
         count = number(memory_gb) / number(card_memory_gb)
     except (UnreadableError, ArithmeticError) as error:
         detail = f"GPU memory {memory_gb!r} GB, of one card {card_memory_gb!r} GB"
-        raise RowError("gpu_count_unknown", detail) from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail) from error
     if count <= 0 or (count > 1 and count != count.to_integral_value()):
-        raise RowError("gpu_count_unknown", f"{memory_gb} GB are no number of cards with {card_memory_gb} GB")
+        raise RowError(
+            RejectReason.UNKNOWN_GPU_COUNT, f"{memory_gb} GB are no number of cards with {card_memory_gb} GB"
+        )
     return count

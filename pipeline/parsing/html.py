@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
 from pipeline.contracts.listing import Answer, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
@@ -106,7 +107,7 @@ class Table:
                 yield texts
             else:
                 detail = f"{len(texts)} cells under {self.headers}"
-                yield Reject("unreadable_row", detail, texts, answer)
+                yield Reject(RejectReason.UNREADABLE_ROW, detail, texts, answer)
 
     def cell(self, texts: list[str], pattern: str) -> str | None:
         """A row's text in the one column whose header matches; None where none or several do."""

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from pipeline.contracts.listing import Listing, Reject
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, money, number
 
 CURRENCIES = ("USD", "EUR", "GBP")
@@ -13,10 +14,9 @@ T = TypeVar("T")
 
 
 class RowError(Exception):
-    """A row gives no listing. ``reason`` is the reject's code, for a price not_offered, zero_price or
-    unreadable_price."""
+    """A row that becomes no listing or no offer: the reject's reason and, as the message, its detail."""
 
-    def __init__(self, reason: str, detail: str) -> None:
+    def __init__(self, reason: RejectReason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
 
@@ -24,24 +24,24 @@ class RowError(Exception):
 def price_of(value: Any) -> Decimal:
     """The price in a field of a JSON answer, above zero. Raises RowError."""
     if value is None or (isinstance(value, str) and is_not_offered(value)):
-        raise RowError("not_offered", f"no price is given: {value!r}")
+        raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {value!r}")
     try:
         return _positive(number(value))
     except UnreadableError as error:
-        raise RowError("unreadable_price", str(error)) from error
+        raise RowError(RejectReason.UNREADABLE_PRICE, str(error)) from error
 
 
 def cell_price(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, str]:
     """The price in a cell of a page and its currency, which the cell must name. Raises RowError."""
     if is_not_offered(text):
-        raise RowError("not_offered", f"no price is given: {text!r}")
+        raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
     refusals = []
     for currency in CURRENCIES:
         try:
             return _positive(money(text, currency, units)), currency
         except UnreadableError as error:
             refusals.append(str(error))
-    raise RowError("unreadable_price", "; ".join(refusals))
+    raise RowError(RejectReason.UNREADABLE_PRICE, "; ".join(refusals))
 
 
 def has_price(text: str, units: Collection[str] = HOURLY) -> bool:
@@ -60,7 +60,9 @@ def agreed(prices: Iterable[T]) -> T:
     """
     stated = list(dict.fromkeys(prices))
     if len(stated) != 1:
-        raise RowError("conflicting_prices", f"several prices for the same thing: {list(map(str, stated))}")
+        raise RowError(
+            RejectReason.CONFLICTING_PRICES, f"several prices for the same thing: {list(map(str, stated))}"
+        )
     return stated[0]
 
 
@@ -81,7 +83,7 @@ def reject_contradictions(
             stated = [str(price) for price in prices[key(row)]]
             raw = {"label": row.raw_label, "kind": row.price_kind, "prices": stated}
             detail = f"{row.raw_label} ({row.price_kind}): several prices for the same thing: {stated}"
-            yield Reject("conflicting_prices", detail, raw, row.answer)
+            yield Reject(RejectReason.CONFLICTING_PRICES, detail, raw, row.answer)
         else:
             yield row
 
@@ -107,5 +109,5 @@ def is_available(free_count: Any) -> bool | None:
 
 def _positive(price: Decimal) -> Decimal:
     if price <= 0:
-        raise RowError("zero_price", f"the price is {price}")
+        raise RowError(RejectReason.ZERO_PRICE, f"the price is {price}")
     return price

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one, each_answer
 from pipeline.parsing.prices import RowError, price_of
 from pipeline.parsing.text import UnreadableError, number
@@ -133,14 +134,14 @@ def _read_on_demand(
 ) -> Iterator[Listing | Reject]:
     for name, rows in regions.items():
         if not isinstance(rows, dict):
-            yield Reject("unreadable_row", f"{name} holds no rows", rows, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, f"{name} holds no rows", rows, answer)
             continue
         known = [row for row in rows.values() if isinstance(row, dict)]
         if rows and not any("Instance Type" in row and "price" in row for row in known):
             raise SourceChangedError(f"{answer.url}: no row of {name} has an Instance Type and a price")
         for key, row in rows.items():
             if not isinstance(row, dict):
-                yield Reject("unreadable_row", f"no row of {name}", row, answer)
+                yield Reject(RejectReason.UNREADABLE_ROW, f"no row of {name}", row, answer)
                 continue
             if "Instance Type" in row and not _is_gpu(row["Instance Type"], config):
                 continue
@@ -154,13 +155,13 @@ def _on_demand(
     row: Mapping[str, Any], key: str, region: str, answer: Answer, config: SourceConfig
 ) -> Listing:
     if "Instance Type" not in row or "price" not in row:
-        raise RowError("missing_field", "a row without an instance type or a price")
+        raise RowError(RejectReason.MISSING_FIELD, "a row without an instance type or a price")
     system = row.get("Operating System") or row.get("plc:OperatingSystem")
     said_around = "/Linux/" in unquote(answer.url) or key.endswith(" Linux")
     if system != "Linux" and not (system is None and said_around):
-        raise RowError("not_linux", f"the operating system is {system!r}")
+        raise RowError(RejectReason.NOT_LINUX, f"the operating system is {system!r}")
     if str(row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
-        raise RowError("software_included", f"with {row['Pre Installed S/W']!r}")
+        raise RowError(RejectReason.SOFTWARE_INCLUDED, f"with {row['Pre Installed S/W']!r}")
     location = str(row.get("Location") or region or _region_of_url(answer))
     return _listing(
         row["Instance Type"],
@@ -232,9 +233,9 @@ def _spot(size: Mapping[str, Any], region: str, answer: Answer, config: SourceCo
     columns = columns if isinstance(columns, list) else []
     linux = [c for c in columns if isinstance(c, dict) and c.get("name") == "linux"]
     if len(linux) != 1 or not isinstance(linux[0].get("prices"), dict):
-        raise RowError("no_linux_price", "no single Linux column")
+        raise RowError(RejectReason.MISSING_FIELD, "no single Linux column")
     if config.currency not in linux[0]["prices"]:
-        raise RowError("no_linux_price", f"the Linux column has no price in {config.currency}")
+        raise RowError(RejectReason.MISSING_FIELD, f"the Linux column has no price in {config.currency}")
     return _listing(
         size["size"], "spot", price_of(linux[0]["prices"][config.currency]), region, answer, config
     )
@@ -318,20 +319,20 @@ def _add_part(row: Mapping[str, str], terms: _Terms, config: SourceConfig) -> No
     try:
         price = number(row["PricePerUnit"])
     except UnreadableError as error:
-        raise RowError("unreadable_price", str(error)) from error
+        raise RowError(RejectReason.UNREADABLE_PRICE, str(error)) from error
     if row["Unit"] in ("Hrs", "Hours"):
         terms.hourly.append(price)
     elif row["Unit"] == "Quantity":
         terms.upfront.append(price)
     else:
-        raise RowError("unknown_unit", f"a price per {row['Unit']!r}")
+        raise RowError(RejectReason.UNKNOWN_UNIT, f"a price per {row['Unit']!r}")
 
 
 def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listing:
     row = terms.row
     if len(terms.hourly) != 1 or len(terms.upfront) > 1:
         raise RowError(
-            "incomplete_terms",
+            RejectReason.UNKNOWN_TERMS,
             f"{len(terms.hourly)} hourly and {len(terms.upfront)} upfront prices for one offer",
         )
     effective = _effective_from(row["EffectiveDate"], answer)
@@ -348,7 +349,7 @@ def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listin
         )
     days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower())
     if days is None:
-        raise RowError("unreadable_term", f"a lease of {row['LeaseContractLength']!r}")
+        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"a lease of {row['LeaseContractLength']!r}")
     # "All Upfront" has an hourly price of 0, "No Upfront" no upfront part.
     total = terms.hourly[0] * days * 24 + sum(terms.upfront)
     unit: NativeUnit = "instance_term" if terms.upfront else "instance_hour"

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import RowError, price_of
 from pipeline.parsing.text import UnreadableError, number
@@ -65,7 +66,7 @@ def _currency(answer: Answer, config: SourceConfig) -> str:
 def _listing(item: Mapping[str, Any], currency: str, answer: Answer, config: SourceConfig) -> Listing:
     missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
     if missing:
-        raise RowError("missing_field", f"without {', '.join(missing)}")
+        raise RowError(RejectReason.MISSING_FIELD, f"without {', '.join(missing)}")
     _refuse_other_products(item)
     term_days = _term_days(item, config)
     region = str(item["armRegionName"])
@@ -91,23 +92,23 @@ def _refuse_other_products(item: Mapping[str, Any]) -> None:
     """Meters that carry the same size but are not a Linux machine that anyone can rent."""
     product, meter = str(item["productName"]), str(item["meterName"])
     if item.get("serviceName") not in (None, "Virtual Machines"):
-        raise RowError("other_service", f"of the service {item['serviceName']!r}")
+        raise RowError(RejectReason.OTHER_PRODUCT, f"of the service {item['serviceName']!r}")
     if "windows" in product.lower():
-        raise RowError("windows_meter", f"a Windows meter: {product!r}")
+        raise RowError(RejectReason.NOT_LINUX, f"a Windows meter: {product!r}")
     if "cloudservices" in product.replace(" ", "").lower():
-        raise RowError("cloud_services_meter", f"a meter of Cloud Services: {product!r}")
+        raise RowError(RejectReason.OTHER_PRODUCT, f"a meter of Cloud Services: {product!r}")
     if meter.lower().endswith("low priority"):
-        raise RowError("low_priority", f"Low Priority is for Azure Batch only: {meter!r}")
+        raise RowError(RejectReason.OTHER_PRICE_KIND, f"Low Priority is for Azure Batch only: {meter!r}")
     if meter.lower().endswith("expired"):
-        raise RowError("expired_meter", f"an expired meter: {meter!r}")
+        raise RowError(RejectReason.DISCONTINUED, f"an expired meter: {meter!r}")
     if item["type"] == "DevTestConsumption":
-        raise RowError("dev_test", "only for Dev/Test subscriptions")
+        raise RowError(RejectReason.OTHER_PRODUCT, "only for Dev/Test subscriptions")
     if item["type"] not in ("Consumption", "Reservation"):
-        raise RowError("unknown_type", f"of type {item['type']!r}")
+        raise RowError(RejectReason.OTHER_PRICE_KIND, f"of type {item['type']!r}")
     if item["unitOfMeasure"] not in ("1 Hour", "1/Hour"):
-        raise RowError("unknown_unit", f"a price per {item['unitOfMeasure']!r}")
+        raise RowError(RejectReason.UNKNOWN_UNIT, f"a price per {item['unitOfMeasure']!r}")
     if _is_tiered(item):
-        raise RowError("volume_tier", f"only above {item['tierMinimumUnits']} units")
+        raise RowError(RejectReason.VOLUME_PRICE, f"only above {item['tierMinimumUnits']} units")
 
 
 def _is_tiered(item: Mapping[str, Any]) -> bool:
@@ -126,7 +127,7 @@ def _term_days(item: Mapping[str, Any], config: SourceConfig) -> int | None:
         return None
     days = config.settings["term_days"].get(str(item.get("reservationTerm")))
     if days is None:
-        raise RowError("unreadable_term", f"a reservation for {item.get('reservationTerm')!r}")
+        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"a reservation for {item.get('reservationTerm')!r}")
     return int(days)
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, NativeUnit, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import page
 from pipeline.parsing.running_text import visible_texts
 from pipeline.parsing.text import UnreadableError, is_not_offered, money, number
@@ -77,21 +78,24 @@ def _rows(texts: list[str]) -> Iterator[Row]:
 def _read(row: Row, config: SourceConfig, answer: Answer) -> Listing | Reject:
     if re.search(r"\bMIG\b", row.label, re.IGNORECASE):
         return _reject(
-            "gpu_slice", f"{row.label}: a slice of a GPU, and the page does not say how much", row, answer
+            RejectReason.UNKNOWN_GPU_SHARE,
+            f"{row.label}: a slice of a GPU, and the page does not say how much",
+            row,
+            answer,
         )
     specs = _SPECS.match(row.rest)
     vcpus, ram = (specs["vcpus"], specs["ram"]) if specs else (None, None)
     tail = row.rest[specs.end() :] if specs else row.rest
     if not row.label or not re.search(r"[A-Za-z]", row.label) or "$" in row.label:
-        return _reject("unreadable", "no name before the GPU memory", row, answer)
+        return _reject(RejectReason.UNREADABLE_ROW, "no name before the GPU memory", row, answer)
     if is_not_offered(" ".join(tail.split()[:2])):
-        return _reject("not_offered", f"{row.label}: {tail[:40]!r}", row, answer)
+        return _reject(RejectReason.NOT_OFFERED, f"{row.label}: {tail[:40]!r}", row, answer)
     try:
         amount, unit = _price(tail, config)
         if amount <= 0:
-            return _reject("zero_price", f"{row.label}: {tail[:40]!r}", row, answer)
+            return _reject(RejectReason.ZERO_PRICE, f"{row.label}: {tail[:40]!r}", row, answer)
     except UnreadableError as error:
-        return _reject("unreadable_price", f"{row.label}: {error}", row, answer)
+        return _reject(RejectReason.UNREADABLE_PRICE, f"{row.label}: {error}", row, answer)
     count = _COUNT.match(row.label)
     gpu_count = int(count[1]) if count else 1
     return Listing(
@@ -130,6 +134,6 @@ def _price(tail: str, config: SourceConfig) -> tuple[Decimal, str]:
     return amount, unit
 
 
-def _reject(reason: str, detail: str, row: Row, answer: Answer) -> Reject:
+def _reject(reason: RejectReason, detail: str, row: Row, answer: Answer) -> Reject:
     raw = f"{row.label} {row.vram_gib} GiB VRAM {row.rest[:200]}"
     return Reject(reason, detail, raw, answer)

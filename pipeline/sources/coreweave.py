@@ -14,6 +14,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import column, columns, page, text_of
 from pipeline.parsing.prices import RowError, cell_price, has_price
 from pipeline.parsing.text import UnreadableError, is_not_offered, number, whole_number
@@ -117,13 +118,13 @@ def _read_table(
         cells = _direct_cells(row)
         if len(cells) != where.width:
             detail = f"a row of {region} has {len(cells)} cells under {where.width} headers"
-            yield Reject("unexpected_cells", detail, text_of(row), answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, detail, text_of(row), answer)
             continue
         for at in where.unknown:
             if has_price(text_of(cells[at])):
                 detail = f"{text_of(cells[where.name])}: a price in a column that is not known"
                 raw = [text_of(cell) for cell in cells]
-                yield Reject("unknown_price_kind", detail, raw, answer)
+                yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, raw, answer)
         for kind in where.prices:
             try:
                 yield _listing(row, cells, kind, where, region, answer, config)
@@ -153,9 +154,9 @@ def _listing(
     try:
         count = whole_number(text_of(cells[where.count]))
     except UnreadableError as error:
-        raise RowError("unreadable_count", f"GPU count {error}") from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {error}") from error
     if count < 1:
-        raise RowError("unreadable_count", f"GPU count {count}")
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {count}")
 
     def quantity(at: int | None) -> Decimal | None:
         try:
@@ -188,5 +189,7 @@ def _price(cell: Tag, row: Tag, kind: PriceKind) -> tuple[Decimal, str]:
     for copy in row.select(_MOBILE_COPY[kind]):
         said = text_of(copy)
         if is_not_offered(said) or cell_price(said) != priced:
-            raise RowError("contradictory_price", f"{text!r} in the table, {said!r} in its mobile copy")
+            raise RowError(
+                RejectReason.CONFLICTING_PRICES, f"{text!r} in the table, {said!r} in its mobile copy"
+            )
     return priced

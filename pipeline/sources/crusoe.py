@@ -12,6 +12,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import html
 from pipeline.parsing.prices import RowError, cell_price, has_price
 from pipeline.parsing.text import HOURLY
@@ -98,7 +99,7 @@ def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[List
     raw = {"label": label, "cells": cells}
     if len(cells) != len(columns):
         yield Reject(
-            "unexpected_cells",
+            RejectReason.UNREADABLE_ROW,
             f"{label!r} has {len(cells)} price cells under {len(columns)} price columns",
             raw,
             answer,
@@ -109,7 +110,7 @@ def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[List
         if kind is None:
             if has_price(cell):
                 detail = f"{label}: {cell!r} stands in a column that is not known"
-                yield Reject("unknown_price_kind", detail, raw, answer)
+                yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, raw, answer)
             continue
         try:
             price, currency = cell_price(cell, column.units)

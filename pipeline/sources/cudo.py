@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import RowError, is_available, price_of
@@ -40,10 +41,10 @@ def _read_machine(machine: dict[str, Any], answer: Answer, config: SourceConfig)
         return Reject(error.reason, f"{name}: {error}", machine, answer)
     except UnreadableError as error:
         detail = f"{name}: the smallest machine is not clear ({error})"
-        return Reject("missing_field", detail, machine, answer)
+        return Reject(RejectReason.MISSING_FIELD, detail, machine, answer)
     if not machine.get("gpuModel"):
         detail = f"{name} names no GPU model"
-        return Reject("missing_field", detail, machine, answer)
+        return Reject(RejectReason.MISSING_FIELD, detail, machine, answer)
     return Listing(
         raw_label=str(machine["gpuModel"]),
         instance_type=machine.get("machineType"),

@@ -9,6 +9,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import Table, column, columns, is_hidden, page, table, text_of
 from pipeline.parsing.json_lists import items_of, object_in, objects_in
@@ -104,11 +105,11 @@ def _read_row(
         return Reject(error.reason, f"{label}: {error}", raw, answer)
     if section not in _KINDS:
         detail = f"{label}: a price under {heading!r}, whose terms are not known"
-        return Reject("unknown_terms", detail, raw, answer)
+        return Reject(RejectReason.UNKNOWN_TERMS, detail, raw, answer)
     gpu_count = _gpu_count(label)
     if gpu_count is None:
         detail = f"{label!r} does not say clearly how many GPUs it has"
-        return Reject("unreadable_count", detail, raw, answer)
+        return Reject(RejectReason.UNKNOWN_GPU_COUNT, detail, raw, answer)
     return Listing(
         raw_label=label,
         gpu_count=gpu_count,
@@ -148,7 +149,7 @@ def _read_size(size: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
         return
     except (KeyError, UnreadableError) as error:
         detail = f"{size.get('slug')}: no readable GPU count, model or slug ({error})"
-        yield Reject("missing_field", detail, size, answer)
+        yield Reject(RejectReason.MISSING_FIELD, detail, size, answer)
         return
     regions = size.get("regions")
     for region in (isinstance(regions, list) and regions) or [None]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import Table, column, columns, page, table, text_of
 from pipeline.parsing.json_lists import items_of, object_in
 from pipeline.parsing.text import UnreadableError, clean_text, is_not_offered, money, number
@@ -104,14 +105,17 @@ def _read_table(found: Table, answer: Answer) -> Iterator[Listing | Reject]:
             continue
         if len(texts) != len(found.headers):
             yield Reject(
-                "columns_missing", f"{len(texts)} cells under {len(found.headers)} headers", texts, answer
+                RejectReason.UNREADABLE_ROW,
+                f"{len(texts)} cells under {len(found.headers)} headers",
+                texts,
+                answer,
             )
             continue
         yield from _read_machine(texts, texts[machine_at], texts[gpu_at], texts[parts_at], prices, answer)
         for at in dws:
             if not is_not_offered(texts[at]):
                 detail = f"{texts[machine_at]}: {found.headers[at]} is neither on-demand nor a term"
-                yield Reject("dws_price", detail, texts, answer)
+                yield Reject(RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
 
 
 def _is_section(cells: list[Tag], texts: list[str], gpu_at: int) -> bool:
@@ -143,20 +147,22 @@ def _read_machine(
     try:
         parts = _components(components)
     except UnreadableError as error:
-        yield Reject("unreadable", f"{machine}: {error}", texts, answer)
+        yield Reject(RejectReason.UNREADABLE_ROW, f"{machine}: {error}", texts, answer)
         return
     for price in prices:
         cell = texts[price.at]
         if is_not_offered(cell):
-            yield Reject("not_offered", f"{machine} has no {price.kind} price ({cell!r})", texts, answer)
+            yield Reject(
+                RejectReason.NOT_OFFERED, f"{machine} has no {price.kind} price ({cell!r})", texts, answer
+            )
             continue
         try:
             amount = money(cell)
         except UnreadableError as error:
-            yield Reject("unreadable_price", f"{machine}, {price.kind}: {error}", texts, answer)
+            yield Reject(RejectReason.UNREADABLE_PRICE, f"{machine}, {price.kind}: {error}", texts, answer)
             continue
         if amount <= 0:
-            yield Reject("zero_price", f"{machine}, {price.kind}: {cell!r}", texts, answer)
+            yield Reject(RejectReason.ZERO_PRICE, f"{machine}, {price.kind}: {cell!r}", texts, answer)
             continue
         yield Listing(
             raw_label=machine,
@@ -262,7 +268,9 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
                 try:
                     rate = Rate(_unit_price(sku), sku, answer)
                 except UnreadableError as error:
-                    yield Reject("unreadable_price", f"{sku.get('description')}: {error}", sku, answer)
+                    yield Reject(
+                        RejectReason.UNREADABLE_PRICE, f"{sku.get('description')}: {error}", sku, answer
+                    )
                     continue
                 regions = sku.get("serviceRegions")
                 for region in regions if isinstance(regions, list) else []:
@@ -278,8 +286,10 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
 def _unused_gpu(sku: dict[str, Any], usage: str, answer: Answer) -> Reject:
     description = str(sku.get("description", ""))
     if usage not in KIND_BY_USAGE or re.search("DWS|Commitment|Reserved|Calendar|Sole Tenancy", description):
-        return Reject("other_charging_model", f"{description}: not on-demand, not spot", sku, answer)
-    return Reject("component_only", f"{description}: a GPU without its machine has no price", sku, answer)
+        return Reject(RejectReason.OTHER_PRICE_KIND, f"{description}: not on-demand, not spot", sku, answer)
+    return Reject(
+        RejectReason.INCOMPLETE_PRICE, f"{description}: a GPU without its machine has no price", sku, answer
+    )
 
 
 def _machines(
@@ -294,7 +304,7 @@ def _machines(
         core, ram = rates.get(family.core, usage, region), rates.get(family.ram, usage, region)
         if (part, usage, region) in rates.contradicted or not (family.whole or (core and ram)):
             detail = f"{name} in {region}, {usage}: the catalogue does not price every part of it once"
-            yield Reject("component_only", detail, gpu.sku, gpu.answer)
+            yield Reject(RejectReason.INCOMPLETE_PRICE, detail, gpu.sku, gpu.answer)
             continue
         total = gpus * gpu.usd
         flag = None

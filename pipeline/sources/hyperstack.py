@@ -12,6 +12,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import html
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import RowError, cell_price, optional_number, price_of
@@ -83,11 +84,11 @@ def _card(card: Tag, answer: Answer, config: SourceConfig) -> Iterator[Listing |
             continue  # the page's last row is sometimes an empty frame
         if len(cells) != len(headers):
             detail = f"{len(cells)} cells under {len(headers)} headings"
-            yield Reject("unexpected_cells", detail, raw, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, detail, raw, answer)
             continue
         if kind is None:
             detail = f"the card {_title(card)!r} does not say what kind of price it lists"
-            yield Reject("unknown_price_kind", detail, raw, answer)
+            yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, raw, answer)
             continue
         try:
             price, currency = cell_price(cells[price_at])

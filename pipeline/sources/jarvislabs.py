@@ -10,6 +10,7 @@ from bs4 import BeautifulSoup
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.cards import cards
 from pipeline.parsing.html import Table, column, columns, is_hidden, page, table
@@ -49,7 +50,7 @@ def _read_server_meta(answer: Answer) -> Iterator[Listing | Reject]:
     for gpu in items_of(answer, "server_meta"):
         if not gpu.get("gpu_type"):
             detail = "a machine without gpu_type"
-            yield Reject("missing_field", detail, gpu, answer)
+            yield Reject(RejectReason.MISSING_FIELD, detail, gpu, answer)
             continue
         yield _read_gpu(gpu, "on_demand", "price_per_hour", _free(gpu), answer)
         if "spot_price" in gpu:
@@ -140,7 +141,7 @@ def _read_price(
     raw = {"label": label, "term": term, "price": cell}
     if any(word in term.casefold() for word in config.settings["other_terms"]):
         detail = f"{label}: a price under {term!r}"
-        return Reject("unknown_terms", detail, raw, answer)
+        return Reject(RejectReason.UNKNOWN_TERMS, detail, raw, answer)
     try:
         price, currency = cell_price(cell)
     except RowError as error:
@@ -170,7 +171,7 @@ def _read_card(
     label = text[: found.start()].strip() if found else ""
     if found is None or not label or len(label) > 60 or _PRICE.search(label):
         detail = f"not a GPU's name, its memory and its price: {text[:80]!r}"
-        yield Reject("unreadable_card", detail, text, answer)
+        yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
         return
     rest = text[found.end() :]
     prices = list(_PRICE.finditer(rest))
@@ -186,6 +187,6 @@ def _read_card(
         yield _read_price(label, "", rest or "-", facts, answer, config)
     elif len(kinds) != len(set(kinds)):
         detail = f"{label}: several prices without a name"
-        yield Reject("unreadable_card", detail, text, answer)
+        yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
     else:
         yield from rows

@@ -17,6 +17,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import page, text_of
 from pipeline.parsing.prices import RowError, cell_price, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, clean_text, number, whole_number
@@ -70,7 +71,7 @@ def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject
     for offered in types:
         if not any(offered is one for one in known):
             detail = "not an instance type"
-            yield Reject("unreadable_row", detail, offered, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, detail, offered, answer)
             continue
         instance = offered["instance_type"]
         specs = instance.get("specs")
@@ -87,7 +88,7 @@ def _api_listing(offered: Mapping[str, Any], answer: Answer, config: SourceConfi
     instance = offered["instance_type"]
     specs = instance.get("specs")
     if not instance.get("name") or not isinstance(specs, dict) or "gpus" not in specs:
-        raise RowError("missing_field", "without a name or specs.gpus")
+        raise RowError(RejectReason.MISSING_FIELD, "without a name or specs.gpus")
     regions = offered.get("regions_with_capacity_available")
     storage_gib = optional_number(specs.get("storage_gib"))
     described = instance.get("gpu_description")
@@ -213,9 +214,9 @@ def _gpu_count(text: str) -> int:
     try:
         count = whole_number(text.removesuffix("+"))
     except UnreadableError as error:
-        raise RowError("unreadable_count", f"GPU count {error}") from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {error}") from error
     if count < 1:
-        raise RowError("unreadable_count", f"GPU count {count}")
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {count}")
     return count
 
 
@@ -228,7 +229,7 @@ def _term_days(text: str) -> int | None:
         return None
     found = _TERM.match(text)
     if found is None or int(found[1]) < 1:
-        raise RowError("unreadable_term", f"not a duration: {text!r}")
+        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"not a duration: {text!r}")
     return int(found[1]) * DAYS_PER[found[2].lower()]
 
 

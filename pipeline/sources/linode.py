@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of, object_in, objects_in
 from pipeline.parsing.prices import RowError, optional_number, price_of
@@ -55,11 +56,11 @@ def _read_plan(plan: dict[str, Any], answer: Answer) -> Iterator[Listing | Rejec
             raise UnreadableError("id and label are not text")
     except UnreadableError as error:
         detail = f"{plan.get('id')}: no readable id, label or number of GPUs ({error})"
-        yield Reject("missing_field", detail, plan, answer)
+        yield Reject(RejectReason.MISSING_FIELD, detail, plan, answer)
         return
     if gpu_count < 1:
         detail = f"{plan_id} is in the GPU class but has {gpu_count} GPUs"
-        yield Reject("unreadable_count", detail, plan, answer)
+        yield Reject(RejectReason.UNKNOWN_GPU_COUNT, detail, plan, answer)
         return
     places = [
         (None, object_in(plan, "price")),

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, NativeUnit, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import page
 from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.running_text import Item, items_at, visible_texts
@@ -87,13 +88,13 @@ def _read(item: Item, answer: Answer) -> Listing | Reject | None:
     if found is None:
         first = " ".join(item.rest.split()[:3])
         if first and is_not_offered(first):
-            return _reject("not_offered", f"{item.label}: {first!r}", item, answer)
+            return _reject(RejectReason.NOT_OFFERED, f"{item.label}: {first!r}", item, answer)
         if "$" in first:
-            return _reject("unreadable_price", f"{item.label}: {item.rest[:80]!r}", item, answer)
+            return _reject(RejectReason.UNREADABLE_PRICE, f"{item.label}: {item.rest[:80]!r}", item, answer)
         return None
     unit = UNITS.get(found["unit"].lower())
     if unit is None or found["more"]:
-        return _reject("unreadable_price", f"{item.label}: a price per {found['unit']}", item, answer)
+        return _reject(RejectReason.UNKNOWN_UNIT, f"{item.label}: a price per {found['unit']}", item, answer)
     try:
         price, currency = cell_price(found["price"])
     except RowError as error:
@@ -109,5 +110,5 @@ def _read(item: Item, answer: Answer) -> Listing | Reject | None:
     )
 
 
-def _reject(reason: str, detail: str, item: Item, answer: Answer) -> Reject:
+def _reject(reason: RejectReason, detail: str, item: Item, answer: Answer) -> Reject:
     return Reject(reason, detail, f"{item.label} {item.rest[:200]}", answer)

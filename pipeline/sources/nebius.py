@@ -17,6 +17,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import html
 from pipeline.parsing.prices import RowError, cell_price, has_price, optional_number
 from pipeline.parsing.text import clean_text, is_starting_price
@@ -151,7 +152,9 @@ def _row(
 ) -> Listing | Reject:
     raw = {"label": machine.label, "kind": machine.kind, "prices": list(said), "columns": list(said.values())}
     if len({_amount(price) for price in said}) > 1:
-        return Reject("conflicting_prices", f"the page gives {list(said)} for one price", raw, answer)
+        return Reject(
+            RejectReason.CONFLICTING_PRICES, f"the page gives {list(said)} for one price", raw, answer
+        )
     price, header = next(iter(said.items()))
     try:
         amount, currency = cell_price(price)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.json_lists import items_of, objects_in
 from pipeline.parsing.prices import RowError, price_of
 from pipeline.parsing.text import UnreadableError, clean_text, number, whole_number
@@ -75,10 +76,12 @@ def _read_part(item: dict[str, Any], answer: Answer) -> Part | Reject:
     label = item.get("displayName")
     part_number = item.get("partNumber")
     if not label or not part_number:
-        return Reject("missing_field", "the product has no displayName or no partNumber", item, answer)
+        return Reject(
+            RejectReason.MISSING_FIELD, "the product has no displayName or no partNumber", item, answer
+        )
     if not _MACHINE.search(clean_text(str(label))):
         detail = f"{label} is billed per GPU-hour but is no machine (software has the same metric)"
-        return Reject("not_a_machine", detail, item, answer)
+        return Reject(RejectReason.OTHER_PRODUCT, detail, item, answer)
     try:
         price, currency = _price(item)
     except RowError as error:
@@ -95,10 +98,10 @@ def _price(item: dict[str, Any]) -> tuple[Decimal, str]:
                 priced.setdefault(str(local.get("currencyCode")), []).append(price.get("value"))
     currency = "USD" if "USD" in priced else next(iter(priced), "")
     if not currency or (currency != "USD" and len(priced) > 1):
-        raise RowError("not_offered", f"no pay-as-you-go price in USD, but in {sorted(priced)}")
+        raise RowError(RejectReason.NOT_OFFERED, f"no pay-as-you-go price in USD, but in {sorted(priced)}")
     prices = {price_of(value) for value in priced[currency]}
     if len(prices) != 1:
-        raise RowError("unreadable_price", f"several pay-as-you-go prices: {sorted(prices)}")
+        raise RowError(RejectReason.CONFLICTING_PRICES, f"several pay-as-you-go prices: {sorted(prices)}")
     return prices.pop(), currency
 
 
@@ -108,23 +111,23 @@ def _read_shape(
     name = _SHAPE_NOTE.sub("", clean_text(str(shape.get("name") or "")))
     if len(parts) != 1:
         detail = f"{name}: {len(parts)} of its parts have a price per GPU-hour, not one"
-        yield Reject("shape_not_priced", detail, shape, answer)
+        yield Reject(RejectReason.INCOMPLETE_PRICE, detail, shape, answer)
         return
     if not name:
-        yield Reject("missing_field", "a GPU shape without a name", shape, answer)
+        yield Reject(RejectReason.MISSING_FIELD, "a GPU shape without a name", shape, answer)
         return
     part = parts[0]
     if shape.get("hidden") is True or (shape.get("status") or "ACTIVE") != "ACTIVE":
-        yield Reject("not_offered", f"{name} is hidden or not active", shape, answer)
+        yield Reject(RejectReason.NOT_OFFERED, f"{name} is hidden or not active", shape, answer)
         return
     try:
         gpu_count = whole_number(shape["gpuQty"])
         ram_gib = None if shape.get("bundleMemoryQty") is None else float(number(shape["bundleMemoryQty"]))
     except UnreadableError as error:
-        yield Reject("unreadable", f"{name}: {error}", shape, answer)
+        yield Reject(RejectReason.UNREADABLE_ROW, f"{name}: {error}", shape, answer)
         return
     if gpu_count <= 0:
-        yield Reject("unreadable", f"{name} has {gpu_count} GPUs", shape, answer)
+        yield Reject(RejectReason.UNKNOWN_GPU_COUNT, f"{name} has {gpu_count} GPUs", shape, answer)
         return
     yield _listing(part, part.price, "on_demand", name, gpu_count, ram_gib)
     if shape.get("allowPreemptible") is True:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.json_lists import object_in
 from pipeline.parsing.prices import RowError, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, clean_text, whole_number
@@ -66,7 +67,7 @@ def _listing(addon: dict[str, Any], currency: str | None, answer: Answer) -> Lis
     pricing = _pricing(addon)
     model = clean_text(str(_technical(addon, "gpu", "model") or ""))
     if not model:
-        raise RowError("incomplete_row", "the GPU has no model")
+        raise RowError(RejectReason.MISSING_FIELD, "the GPU has no model")
     vram_gb = _technical(addon, "gpu", "memory")
     per_gpu = optional_number(vram_gb.get("size")) if isinstance(vram_gb, dict) else None
     coming = "coming_soon" in str(object_in(addon, "blobs").get("tags"))
@@ -95,9 +96,9 @@ def _plan(addon: dict[str, Any]) -> tuple[str, str, str | None]:
     code = addon.get("planCode")
     found = PLAN_CODE.fullmatch(code) if isinstance(code, str) else None
     if found is None:
-        raise RowError("unknown_plan", "the plan code does not end in a known billing mode")
+        raise RowError(RejectReason.UNKNOWN_TERMS, "the plan code does not end in a known billing mode")
     if found["flavor"].startswith("win-") or _technical(addon, "os", "family") == "windows":
-        raise RowError("windows", "the price includes a Windows licence")
+        raise RowError(RejectReason.NOT_LINUX, "the price includes a Windows licence")
     return found["flavor"], found["mode"], found["zone"]
 
 
@@ -105,9 +106,9 @@ def _gpu_count(addon: dict[str, Any]) -> int:
     try:
         count = whole_number(_technical(addon, "gpu", "number"))
     except UnreadableError as error:
-        raise RowError("gpu_count_unknown", f"gpu.number: {error}") from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu.number: {error}") from error
     if count < 1:
-        raise RowError("gpu_count_unknown", f"gpu.number is {count}")
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu.number is {count}")
     return count
 
 
@@ -120,9 +121,10 @@ def _pricing(addon: dict[str, Any]) -> dict[str, Any]:
         if isinstance(pricing, dict) and pricing.get("capacities") != ["installation"]
     ]
     if len({str(pricing.get("price")) for pricing in running}) != 1:
-        raise RowError("several_prices" if running else "not_offered", f"{len(running)} running prices")
+        reason = RejectReason.CONFLICTING_PRICES if running else RejectReason.NOT_OFFERED
+        raise RowError(reason, f"{len(running)} running prices")
     if running[0].get("intervalUnit") == "minute":
-        raise RowError("unknown_unit", "the price is per minute")
+        raise RowError(RejectReason.UNKNOWN_UNIT, "the price is per minute")
     return running[0]
 
 
@@ -130,7 +132,7 @@ def _price(pricing: dict[str, Any]) -> Decimal:
     price = price_of(pricing.get("price")) * PRICE_UNIT
     shown = _shown_amount(str(pricing.get("formattedPrice") or ""))
     if shown is not None and abs(shown - price) > ROUNDING:
-        raise RowError("price_contradicted", f"{price} is shown as {pricing['formattedPrice']!r}")
+        raise RowError(RejectReason.CONFLICTING_PRICES, f"{price} is shown as {pricing['formattedPrice']!r}")
     return price
 
 
@@ -150,7 +152,7 @@ def _currency(pricing: dict[str, Any], currency: str | None) -> str:
     shown = {code for sign, code in SIGNS.items() if sign in text}
     found = shown | ({currency} if currency else set())
     if len(found) != 1:
-        raise RowError("currency_unknown", f"{text!r} in a catalogue of {currency}")
+        raise RowError(RejectReason.UNKNOWN_CURRENCY, f"{text!r} in a catalogue of {currency}")
     return found.pop()
 
 

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of, object_in
 from pipeline.parsing.prices import RowError, optional_number, price_of
@@ -70,7 +71,7 @@ def _read_offer(offer: dict[str, Any], answer: Answer, config: SourceConfig) -> 
         return Reject(error.reason, f"{name}: {error}", offer, answer)
     except (KeyError, UnreadableError) as error:
         detail = f"{name}: no readable GPU type or count ({error})"
-        return Reject("missing_field", detail, offer, answer)
+        return Reject(RejectReason.MISSING_FIELD, detail, offer, answer)
     return Listing(
         raw_label=label,
         instance_type=offer.get("cloudId"),

@@ -10,6 +10,7 @@ from bs4 import BeautifulSoup
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import page
 from pipeline.parsing.running_text import Item, items, visible_texts
 from pipeline.parsing.text import UnreadableError, is_not_offered, money, number
@@ -70,14 +71,14 @@ def _read_item(item: Item, by_contract: bool, answer: Answer) -> Listing | Rejec
     try:
         price = money(found["second"])
         if price <= 0:
-            return Reject("zero_price", f"{item.label}: {found['second']!r}", raw, answer)
+            return Reject(RejectReason.ZERO_PRICE, f"{item.label}: {found['second']!r}", raw, answer)
         if found["hour"] and abs(price * SECONDS_PER_HOUR - money(found["hour"])) > HOURLY_ROUNDING_USD:
             detail = f"{item.label}: {found['second']} a second is not {found['hour']} an hour"
-            return Reject("prices_disagree", detail, raw, answer)
+            return Reject(RejectReason.CONFLICTING_PRICES, detail, raw, answer)
         vram = _TOTAL_VRAM.search(item.rest)
         return _listing(item.label, found["sku"], price, vram[1] if vram else None, by_contract, answer)
     except UnreadableError as error:
-        return Reject("unreadable", f"{item.label}: {error}", raw, answer)
+        return Reject(RejectReason.UNREADABLE_ROW, f"{item.label}: {error}", raw, answer)
 
 
 def _without_price(item: Item, found: re.Match[str] | None, raw: str, answer: Answer) -> Reject | None:
@@ -86,8 +87,10 @@ def _without_price(item: Item, found: re.Match[str] | None, raw: str, answer: An
         return None
     behind = item.rest[found.end("sku") :].strip(" |")
     if is_not_offered(" ".join(behind.split()[:2])):
-        return Reject("not_offered", f"{item.label}: {behind[:40]!r}", raw, answer)
-    return Reject("unreadable_price", f"{item.label}: no price per second in {behind[:40]!r}", raw, answer)
+        return Reject(RejectReason.NOT_OFFERED, f"{item.label}: {behind[:40]!r}", raw, answer)
+    return Reject(
+        RejectReason.UNREADABLE_PRICE, f"{item.label}: no price per second in {behind[:40]!r}", raw, answer
+    )
 
 
 def _read_embedded(soup: BeautifulSoup, config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
@@ -125,7 +128,7 @@ def _read_object(found: dict[str, Any], config: SourceConfig, answer: Answer) ->
             raise UnreadableError(f"{sku}: not one name and one price above zero")
         yield _listing(label, sku, price, None, False, answer)
     except UnreadableError as error:
-        yield Reject("unreadable", str(error), found, answer)
+        yield Reject(RejectReason.UNREADABLE_ROW, str(error), found, answer)
 
 
 def _listing(

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.prices import RowError, price_of
 from pipeline.parsing.text import UnreadableError, number, whole_number
 
@@ -67,7 +68,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             if _has_id(gpu):
                 yield from _read_gpu(gpu, memory, answer, config)
             else:
-                yield Reject("missing_field", "a GPU type without id", gpu, answer)
+                yield Reject(RejectReason.MISSING_FIELD, "a GPU type without id", gpu, answer)
     if len(refusals) == len(answers):
         told = "; ".join(str(_object(answer).get("errors"))[:300] for answer in refusals)
         raise SourceChangedError(f"RunPod answered no GPU types: {told or 'no answer'}")
@@ -100,7 +101,7 @@ def _read_gpu(
     gpu: dict[str, Any], memory: dict[str, Any], answer: Answer, config: SourceConfig
 ) -> Iterator[Listing | Reject]:
     if gpu["id"] == "unknown":
-        yield Reject("unknown_gpu", "RunPod's own row for no GPU", gpu, answer)
+        yield Reject(RejectReason.NOT_A_GPU, "RunPod's own row for no GPU", gpu, answer)
         return
     for name, price_field in _PRICE_FIELDS.items():
         if name not in gpu:
@@ -144,13 +145,13 @@ def _price(gpu: dict[str, Any], name: str, price_field: _PriceField, config: Sou
     """The price, if the GPU is offered in that tier. Without the tier's flag the placeholder is refused."""
     offered = gpu.get(_FLAGS[price_field.tier])
     if offered is False:
-        raise RowError("not_offered", f"not offered in the {price_field.tier} cloud ({name})")
+        raise RowError(RejectReason.NOT_OFFERED, f"not offered in the {price_field.tier} cloud ({name})")
     if gpu[name] in (0, "0"):
-        raise RowError("not_offered", f"{name} is 0")
+        raise RowError(RejectReason.NOT_OFFERED, f"{name} is 0")
     price = price_of(gpu[name])
     if offered is not True and price == Decimal(config.settings["placeholder_price"]):
         raise RowError(
-            "placeholder_suspected",
+            RejectReason.PLACEHOLDER_SUSPECTED,
             f"{name} is exactly {price}, which RunPod also shows for tiers not offered",
         )
     return price
@@ -160,7 +161,7 @@ def _smallest_cluster(gpu: dict[str, Any], config: SourceConfig) -> int:
     try:
         return whole_number(gpu.get("maxGpuCount")) * int(config.settings["cluster_min_pods"])
     except UnreadableError as error:
-        raise RowError("gpu_count_unknown", "a cluster price without maxGpuCount") from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, "a cluster price without maxGpuCount") from error
 
 
 def _slice(gpu: dict[str, Any], memory: dict[str, Any]) -> Decimal:
@@ -171,9 +172,11 @@ def _slice(gpu: dict[str, Any], memory: dict[str, Any]) -> Decimal:
     try:
         share = number(gpu.get("memoryInGb")) / number(memory.get(card))
     except (UnreadableError, ArithmeticError) as error:
-        raise RowError("slice_unknown", f"nothing says what part of a {card} this is") from error
+        raise RowError(
+            RejectReason.UNKNOWN_GPU_SHARE, f"nothing says what part of a {card} this is"
+        ) from error
     if not 0 < share < 1:
-        raise RowError("slice_unknown", f"{share} of a {card} is not a slice")
+        raise RowError(RejectReason.UNKNOWN_GPU_SHARE, f"{share} of a {card} is not a slice")
     return share
 
 

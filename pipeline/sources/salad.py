@@ -9,6 +9,7 @@ from bs4 import BeautifulSoup
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.cards import cards
 from pipeline.parsing.html import Table, column, columns, is_hidden, page, table
@@ -44,11 +45,11 @@ def _read_gpu_classes(answer: Answer) -> Iterator[Listing | Reject]:
         offered = gpu.get("prices")
         if not isinstance(label, str) or not isinstance(offered, list):
             detail = "a GPU class without a name or a list of prices"
-            yield Reject("missing_field", detail, gpu, answer)
+            yield Reject(RejectReason.MISSING_FIELD, detail, gpu, answer)
             continue
         if (count := gpu.get("gpu_count")) not in (None, 1):
             detail = f"{label}: {count} GPUs, and whether the price is for one or for all is not known"
-            yield Reject("unreadable_count", detail, gpu, answer)
+            yield Reject(RejectReason.UNKNOWN_GPU_COUNT, detail, gpu, answer)
             continue
         for entry in offered:
             yield _read_priority(label, entry, gpu, answer)
@@ -131,7 +132,7 @@ def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> List
     prices = [text for text in raw if _is_price(text)]
     if len(memory) != 2 or len(vcpus) != 1 or not named or len(prices) != 2 or raw[0] != named[0]:
         detail = f"not GPU, VRAM, RAM, vCPUs and two prices: {raw}"
-        return Reject("unreadable_row", detail, raw, answer)
+        return Reject(RejectReason.UNREADABLE_ROW, detail, raw, answer)
     try:
         (low, currency), (high, _) = sorted(cell_price(text) for text in prices)
     except RowError as error:
@@ -139,7 +140,7 @@ def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> List
     hours = Decimal(config.settings["hours_per_month"])
     if abs(high / (low * hours) - 1) > _MONTH_TOLERANCE:
         detail = f"{raw[0]}: {low} and {high} are not an hour's and a month's price"
-        return Reject("unreadable_price", detail, raw, answer)
+        return Reject(RejectReason.UNREADABLE_PRICE, detail, raw, answer)
     facts = {
         "context": _vram(memory[0]),
         "ram_gib": _amount(_GIGABYTES, memory[1]),
@@ -160,7 +161,7 @@ def _read_rows_of_text(
         row, found = _ROW.search(text), _TWO_PRICES.search(text)
         if row is None or found is None:
             detail = f"not a GPU with two prices: {text[:80]!r}"
-            yield Reject("unreadable_card", detail, text, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
             continue
         prices = [found["first"] or found[0], found["second"] or found[0]]
         raw = [text[: row.start()].strip(), row["vram"], row["ram"], row["vcpus"], *prices]
@@ -173,7 +174,7 @@ def _read_calculator(soup: BeautifulSoup, answer: Answer) -> Iterator[Listing | 
         gpu, found = _NAMED_MEMORY.search(text), _HOURLY_PRICE.findall(text)
         if gpu is None or len(found) != 1:
             detail = f"not one GPU with one price per hour: {text[:80]!r}"
-            yield Reject("unreadable_card", detail, text, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
             continue
         yield _read_cell(gpu["name"], found[0], None, {"context": _vram(gpu["vram"] + "GB")}, [text], answer)
 

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import each_answer
 from pipeline.parsing.prices import RowError, price_of
 from pipeline.parsing.text import UnreadableError, number, whole_number
@@ -83,9 +84,11 @@ def _listing(
     name: str, server: Mapping[str, Any], available: bool | None, answer: Answer, config: SourceConfig
 ) -> Listing:
     if server.get("end_of_service"):
-        raise RowError("end_of_service", "cannot be ordered any more")
+        raise RowError(RejectReason.DISCONTINUED, "cannot be ordered any more")
     if server.get("mig_profile"):
-        raise RowError("slice_unknown", f"a slice {server['mig_profile']!r} of a GPU of unknown share")
+        raise RowError(
+            RejectReason.UNKNOWN_GPU_SHARE, f"a slice {server['mig_profile']!r} of a GPU of unknown share"
+        )
     price = price_of(server.get("hourly_price"))
     gpu_count = _gpu_count(server)
     info = _part(server, "gpu_info")
@@ -120,9 +123,9 @@ def _gpu_count(server: Mapping[str, Any]) -> int:
     try:
         count = whole_number(server["gpu"])
     except UnreadableError as error:
-        raise RowError("unreadable_count", f"GPU count {error}") from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {error}") from error
     if count < 1:
-        raise RowError("unreadable_count", f"GPU count {count}")
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {count}")
     return count
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import object_in, objects_in
 from pipeline.parsing.prices import RowError, is_available, optional_number, price_of
@@ -76,7 +77,7 @@ def _row(
     label: Any, price: Any, raw: Any, config: SourceConfig, answer: Answer, **facts: Any
 ) -> Listing | Reject:
     if not isinstance(label, str) or not label:
-        return Reject("missing_field", "a GPU without a name", raw, answer)
+        return Reject(RejectReason.MISSING_FIELD, "a GPU without a name", raw, answer)
     try:
         native_price = price_of(price)
     except RowError as error:

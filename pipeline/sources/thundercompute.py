@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup, Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.cards import cards
 from pipeline.parsing.html import json_ld, page, text_of
@@ -62,7 +63,7 @@ def _read_cards(soup: BeautifulSoup, answer: Answer, config: SourceConfig) -> It
         label = text[: found.start()].strip() if found else ""
         if found is None or not label or len(label) > 60 or "$" in label:
             detail = f"not a GPU's name, its memory and its price: {text[:80]!r}"
-            yield Reject("unreadable_card", detail, text, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
             continue
         around = _mode_around(element, config)
         yield from _read_card(label, text, found, around, answer, config)
@@ -73,7 +74,7 @@ def _read_card(
 ) -> Iterator[Listing | Reject]:
     prices = list(_PRICE.finditer(text, found.end()))
     if not prices:
-        reason = "not_offered" if "$" not in text else "unreadable_card"
+        reason = RejectReason.NOT_OFFERED if "$" not in text else RejectReason.UNREADABLE_ROW
         yield Reject(reason, f"{label}: no price per GPU-hour", text, answer)
         return
     starts = [0, *(price.end() for price in prices)]
@@ -83,7 +84,7 @@ def _read_card(
     ]
     if len(set(tiers)) != len(prices):
         detail = f"{label}: several prices without a name"
-        yield Reject("unreadable_card", detail, text, answer)
+        yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
         return
     for tier, found_price in zip(tiers, prices, strict=True):
         try:
@@ -141,11 +142,11 @@ def _read_offer(
     unit = str(terms.get("unitCode") or terms.get("unitText") or offer.get("unitCode") or "hour").casefold()
     if not name or "lowPrice" in offer or unit not in config.settings["hour_units"]:
         detail = f"{name or 'a product without a name'}: not one price per hour (unit {unit!r})"
-        return Reject("unknown_terms", detail, product, answer)
+        return Reject(RejectReason.UNKNOWN_TERMS, detail, product, answer)
     currency = offer.get("priceCurrency") or terms.get("priceCurrency")
     if not isinstance(currency, str):
         detail = f"{name}: the price names no currency"
-        return Reject("missing_field", detail, product, answer)
+        return Reject(RejectReason.MISSING_FIELD, detail, product, answer)
     try:
         price = price_of(offer.get("price", terms.get("price")))
     except RowError as error:

@@ -11,6 +11,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import html
 from pipeline.parsing.prices import RowError, cell_price, has_price
 from pipeline.parsing.units import DAYS_PER
@@ -48,12 +49,12 @@ def _rows(table: html.Table, answer: Answer) -> Iterator[Listing | Reject]:
         texts = [html.text_of(cell) for cell in row]
         if len(row) != len(table.headers):
             detail = f"{len(row)} cells under {len(table.headers)} columns"
-            yield Reject("unexpected_cells", detail, texts, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, detail, texts, answer)
             continue
         for at, text in enumerate(texts):
             if at != name_at and at not in priced and has_price(text):
                 detail = f"{text!r} stands in the column {table.headers[at]!r}, which is not known"
-                yield Reject("unknown_price_kind", detail, texts, answer)
+                yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, texts, answer)
         for at in priced:
             yield _price(texts, name_at, at, None if at == on_demand_at else terms[at], row, answer)
 
@@ -70,7 +71,7 @@ def _price(
     try:
         price, currency = cell_price(texts[at])
         if sum(cell is row[at] for cell in row) > 1:
-            raise RowError("spanning_price", f"{texts[at]!r} spans several columns")
+            raise RowError(RejectReason.UNREADABLE_PRICE, f"{texts[at]!r} spans several columns")
     except RowError as error:
         detail = f"{label} {kind}{f' {term_days} days' if term_days else ''}: {error}"
         return Reject(error.reason, detail, texts, answer)

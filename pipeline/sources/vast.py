@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import each_answer
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import optional_number
@@ -68,7 +69,9 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             ask_id = ask.get("id")
             key = (str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {asks}", kind)
             if key in seen:
-                yield _reject("duplicate_ask", f"ask {key[0]} was shown by an earlier search", ask, answer)
+                yield _reject(
+                    RejectReason.DUPLICATE, f"ask {key[0]} was shown by an earlier search", ask, answer
+                )
             else:
                 seen[key] = _read_ask(ask, kind, answer)
     if not asks:
@@ -89,11 +92,11 @@ def _read_ask(ask: dict[str, Any], kind: PriceKind, answer: Answer) -> Listing |
     price_field = "min_bid" if kind == "spot" and ask.get("min_bid") is not None else "dph_total"
     missing = [name for name in ("gpu_name", "num_gpus", price_field) if ask.get(name) in (None, "")]
     if missing:
-        return _reject("missing_field", f"the ask has no {', '.join(missing)}", ask, answer)
+        return _reject(RejectReason.MISSING_FIELD, f"the ask has no {', '.join(missing)}", ask, answer)
     try:
         price = number(ask[price_field])
         if price <= 0:
-            return _reject("zero_price", f"{price_field} is {price}", ask, answer)
+            return _reject(RejectReason.ZERO_PRICE, f"{price_field} is {price}", ask, answer)
         return Listing(
             raw_label=str(ask["gpu_name"]),
             gpu_count=_count(ask["num_gpus"]),
@@ -116,7 +119,7 @@ def _read_ask(ask: dict[str, Any], kind: PriceKind, answer: Answer) -> Listing |
             flag_reason="host_deverified" if ask.get("verification") == "deverified" else None,
         )
     except UnreadableError as error:
-        return _reject("unreadable", str(error), ask, answer)
+        return _reject(RejectReason.UNREADABLE_ROW, str(error), ask, answer)
 
 
 def _count(value: Any) -> int:
@@ -126,7 +129,7 @@ def _count(value: Any) -> int:
     return count
 
 
-def _reject(reason: str, detail: str, ask: dict[str, Any], answer: Answer) -> Reject:
+def _reject(reason: RejectReason, detail: str, ask: dict[str, Any], answer: Answer) -> Reject:
     return Reject(reason, detail, ask, answer)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import html
 from pipeline.parsing.prices import RowError, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, clean_text, whole_number
@@ -158,7 +159,8 @@ def _instance_type(
             price = price_of(item.get(name))
         except RowError as error:
             if expected:
-                reason = "not_offered" if error.reason == "zero_price" and kind == "spot" else error.reason
+                free = kind == "spot" and error.reason is RejectReason.ZERO_PRICE
+                reason = RejectReason.NOT_OFFERED if free else error.reason
                 yield Reject(reason, f"{machine.instance_type} {name}: {error}", item, answer)
             continue
         if kind == "on_demand":
@@ -191,7 +193,7 @@ def _machine_of(item: dict[str, Any], config: SourceConfig) -> _Machine | None:
     """The machine of an instance type, None for a CPU machine."""
     instance_type, currency = item.get("instance_type"), item.get("currency", config.currency)
     if not isinstance(instance_type, str) or not isinstance(currency, str):
-        raise RowError("incomplete_row", "instance_type or currency is missing")
+        raise RowError(RejectReason.MISSING_FIELD, "instance_type or currency is missing")
     count = _gpus_of(item)
     if count == 0 or (count is None and instance_type.startswith("CPU.")):
         return None
@@ -200,7 +202,7 @@ def _machine_of(item: dict[str, Any], config: SourceConfig) -> _Machine | None:
         return _Machine(instance_type, "instance_type", instance_type, count, currency.upper())
     counted = LABEL.fullmatch(label)
     if counted and count is not None and int(counted[1]) != count:
-        raise RowError("gpu_count_contradicted", f"{label!r} with number_of_gpus {count}")
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{label!r} with number_of_gpus {count}")
     return _Machine(label, "gpu_name", instance_type, count, currency.upper())
 
 
@@ -210,7 +212,7 @@ def _gpus_of(item: dict[str, Any]) -> int | None:
     try:
         return whole_number(_inside(item, "gpu", "number_of_gpus"))
     except UnreadableError as error:
-        raise RowError("gpu_count_unknown", f"gpu.number_of_gpus: {error}") from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu.number_of_gpus: {error}") from error
 
 
 def _inside(item: dict[str, Any], group: str, name: str) -> Any:
@@ -237,15 +239,15 @@ def _page_offer(offer: dict[str, Any], answer: Answer) -> Iterator[Listing | Rej
     try:
         tier = TIERS.get(description.capitalize())
         if tier is None:
-            raise RowError("unknown_price_kind", f"{name!r} is described as {description!r}")
+            raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"{name!r} is described as {description!r}")
         label, suffix = _split_name(name)
         if suffix not in (tier.suffix, ""):
-            raise RowError("contradictory_price_kind", f"{name!r} is described as {description!r}")
+            raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"{name!r} is described as {description!r}")
         if not label or label.startswith("CPU"):
             return  # CPU machines mostly have no name on the page
         counted = LABEL.fullmatch(label)
         if counted is None or int(counted[1]) == 0:
-            raise RowError("gpu_count_unknown", f"{name!r} does not begin with its number of GPUs")
+            raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{name!r} does not begin with its number of GPUs")
         price, currency = _page_price(offer)
     except RowError as error:
         yield Reject(error.reason, str(error), offer, answer)
@@ -277,9 +279,11 @@ def _page_price(offer: dict[str, Any]) -> tuple[Decimal, str]:
     currencies = {str(place["priceCurrency"]).upper() for place in places if place.get("priceCurrency")}
     units = {str(place["unitText"]).lower() for place in places if place.get("unitText")}
     if len(prices) != 1 or len(currencies) != 1:
-        raise RowError("conflicting_prices", f"prices {sorted(map(str, prices))} in {sorted(currencies)}")
+        raise RowError(
+            RejectReason.CONFLICTING_PRICES, f"prices {sorted(map(str, prices))} in {sorted(currencies)}"
+        )
     if not units <= {"hour", "hur", "h"}:
-        raise RowError("unknown_unit", f"the price is per {sorted(units)}")
+        raise RowError(RejectReason.UNKNOWN_UNIT, f"the price is per {sorted(units)}")
     return prices.pop(), currencies.pop()
 
 
@@ -293,6 +297,6 @@ def _unless_by_api(row: Listing | Reject, by_api: Mapping[tuple[Any, ...], Decim
     listed = by_api[_price_key(row)]
     raw = {"label": row.raw_label, "kind": row.price_kind, "price": str(row.native_price)}
     if listed == row.native_price:
-        return Reject("duplicate", "the API lists the same machine", raw, row.answer)
+        return Reject(RejectReason.DUPLICATE, "the API lists the same machine", raw, row.answer)
     detail = f"the API lists the same machine at {listed}"
-    return Reject("conflicting_prices", detail, raw, row.answer)
+    return Reject(RejectReason.CONFLICTING_PRICES, detail, raw, row.answer)

@@ -5,6 +5,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of, object_in
 from pipeline.parsing.prices import RowError, is_available, optional_number, price_of
@@ -35,10 +36,10 @@ def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rej
             yield from _read_preset(item, answer)
         else:
             detail = f"neither a location nor a preset: {sorted(item)[:12]}"
-            yield Reject("unknown_object", detail, item, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, detail, item, answer)
     if isinstance(body, dict) and body.get("has_next"):
         detail = "the list goes on, on pages whose addresses are not known"
-        yield Reject("unread_page", detail, body.get("total_result_count"), answer)
+        yield Reject(RejectReason.UNREAD_PAGE, detail, body.get("total_result_count"), answer)
 
 
 def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -51,7 +52,7 @@ def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -
             raise UnreadableError(f"{gpu_count} of {model!r}")
     except UnreadableError as error:
         detail = f"location {item.get('id')}: no readable GPU model or count ({error})"
-        yield Reject("missing_field", detail, item, answer)
+        yield Reject(RejectReason.MISSING_FIELD, detail, item, answer)
         return
     networks = [name.removeprefix(_PRICE_FIELD) for name in item if name.startswith(_PRICE_FIELD)]
     if not networks:
@@ -59,7 +60,7 @@ def _read_location(item: dict[str, Any], answer: Answer, config: SourceConfig) -
     for network in networks:
         if network not in config.settings["networks"]:
             detail = f"location {item.get('id')}: a price for {network!r}, which is not known"
-            yield Reject("unknown_terms", detail, item, answer)
+            yield Reject(RejectReason.UNKNOWN_TERMS, detail, item, answer)
             continue
         try:
             price = price_of(item[_PRICE_FIELD + network])
@@ -101,7 +102,7 @@ def _read_preset(item: dict[str, Any], answer: Answer) -> Iterator[Listing | Rej
         storage = item.get("storage_rate_hourly")
         price += 0 if storage is None else price_of(storage)
     except (RowError, UnreadableError) as error:
-        reason = error.reason if isinstance(error, RowError) else "missing_field"
+        reason = error.reason if isinstance(error, RowError) else RejectReason.MISSING_FIELD
         detail = f"preset {item.get('id')}: {error}"
         yield Reject(reason, detail, item, answer)
         return

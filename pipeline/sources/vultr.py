@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import RowError, optional_number, price_of
@@ -56,7 +57,7 @@ def _plan(plan: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterato
     plan_id = plan.get("id")
     try:
         if not isinstance(plan_id, str):
-            raise RowError("incomplete_row", "a plan without id")
+            raise RowError(RejectReason.MISSING_FIELD, "a plan without id")
         words = plan_id.lower().split("-")
         if plan.get("type") == "vcg" or "gpu_type" in plan:
             offers = _offers(plan, answer, config, *_cloud_gpu(plan, config))
@@ -75,19 +76,20 @@ def _cloud_gpu(plan: dict[str, Any], config: SourceConfig) -> tuple[str, float, 
     """Label, number of GPUs (a fraction for a slice) and memory per GPU of a cloud GPU plan."""
     gpu_type = plan.get("gpu_type")
     if not isinstance(gpu_type, str) or not gpu_type:
-        raise RowError("incomplete_row", "the plan has no gpu_type")
+        raise RowError(RejectReason.MISSING_FIELD, "the plan has no gpu_type")
     whole = config.settings["vram_gb_per_gpu"].get(gpu_type)
     if whole is None:
         raise RowError(
-            "unknown_gpu_type", f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml"
+            RejectReason.UNKNOWN_GPU_COUNT,
+            f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml",
         )
     try:
         count = number(plan.get("gpu_vram_gb")) / number(whole)
     except UnreadableError as error:
-        raise RowError("gpu_count_unknown", f"gpu_vram_gb: {error}") from error
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu_vram_gb: {error}") from error
     if count <= 0 or (count > 1 and count != count.to_integral_value()):
         raise RowError(
-            "gpu_count_unknown", f"{plan['gpu_vram_gb']} GB are no number of {whole} GB {gpu_type}"
+            RejectReason.UNKNOWN_GPU_COUNT, f"{plan['gpu_vram_gb']} GB are no number of {whole} GB {gpu_type}"
         )
     return gpu_type, float(count), {"vram_gb": float(whole)}
 
@@ -105,7 +107,7 @@ def _offers(
             continue
         try:
             if plan.get(deployable) is False:
-                raise RowError("not_offered", f"{deployable} is false")
+                raise RowError(RejectReason.NOT_OFFERED, f"{deployable} is false")
             price = price_of(plan.get(name))
         except RowError as error:
             yield Reject(error.reason, f"{plan['id']} {name}: {error}", plan, answer)

@@ -20,7 +20,7 @@ def test_page_gives_gpus_per_minute_and_no_cpu_and_no_slice() -> None:
         ("H100", Decimal("0.10833"), "gpu_minute", 80),
     ]
     assert (listings[1].vcpus, listings[1].ram_gib) == (26, 234)
-    assert [reject.reason for reject in rejects] == ["gpu_slice", "not_offered"]
+    assert [reject.reason for reject in rejects] == ["unknown_gpu_share", "not_offered"]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_set_of_gpus_is_one_instance_with_the_memory_of_all() -> None:
 def test_row_without_one_clear_price_never_takes_the_next_rows(cell: str, reason: str) -> None:
     listings, rejects = read("baseten", answer(PAGE.replace(PRICE, cell)))
     assert [row.raw_label for row in listings] == ["L4"]
-    assert [reject.reason for reject in rejects] == ["gpu_slice", reason, "not_offered"]
+    assert [reject.reason for reject in rejects] == ["unknown_gpu_share", reason, "not_offered"]
 
 
 @pytest.mark.parametrize(

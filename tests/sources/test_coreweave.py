@@ -54,7 +54,7 @@ def test_headers_swapped_against_their_cells_are_caught_by_the_mobile_copy(html)
     )
     listings, rejects = read("coreweave", answer(swapped.replace("@@", "Spot Price (Per Hour)")))
     assert listings == []
-    assert {r.reason for r in rejects} == {"contradictory_price", "not_offered"}
+    assert {r.reason for r in rejects} == {"conflicting_prices", "not_offered"}
 
 
 def test_a_moved_column_is_followed(html):
@@ -107,14 +107,14 @@ def test_a_count_that_cannot_be_read_is_refused(html, said):
     )
     listings, rejects = read("coreweave", answer(changed))
     assert short(listings) == [("NVIDIA GB200 NVL72", 4, "on_demand", "NORTH AMERICA", "42.00")]
-    assert sum(r.reason == "unreadable_count" for r in rejects) == 14
+    assert sum(r.reason == "unknown_gpu_count" for r in rejects) == 14
 
 
 def test_the_mobile_copy_must_agree(html):
     changed = html.replace('<span class="item-value">$68.80</span>', '<span class="item-value">$86.80</span>')
     listings, rejects = read("coreweave", answer(changed))
     assert len(listings) == 14
-    assert [r.reason for r in rejects if r.reason != "not_offered"] == ["contradictory_price"]
+    assert [r.reason for r in rejects if r.reason != "not_offered"] == ["conflicting_prices"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_one_odd_row_does_not_take_the_others_along():
     )
     listings, rejects = read("coreweave", answer(odd))
     assert short(listings) == [("NVIDIA HGX H100", 8, "on_demand", None, "50.00")]
-    assert [r.reason for r in rejects] == ["unexpected_cells"]
+    assert [r.reason for r in rejects] == ["unreadable_row"]
 
 
 def test_a_section_without_its_header_has_the_usual_columns():

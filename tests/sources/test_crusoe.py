@@ -91,7 +91,7 @@ def test_a_row_with_a_cell_too_few_is_a_reject():
     short = section(HEADERS, row("NVIDIA H100", "80GB", "HGX", "<p>$3.90/GPU-hr</p>"))
     listings, rejects = read("crusoe", answer(short))
     assert listings == []
-    assert [r.reason for r in rejects] == ["unexpected_cells"]
+    assert [r.reason for r in rejects] == ["unreadable_row"]
 
 
 @pytest.mark.parametrize(

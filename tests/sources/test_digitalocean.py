@@ -99,7 +99,7 @@ def test_the_unit_may_stand_in_the_header() -> None:
 def test_an_unclear_gpu_count_is_rejected() -> None:
     text = variant(("<td>NVIDIA H100 (8x)</td>", "<td>8x NVIDIA H100</td>"))
     _, rejects = read("digitalocean", answer(text))
-    assert "unreadable_count" in [row.reason for row in rejects]
+    assert "unknown_gpu_count" in [row.reason for row in rejects]
 
 
 def test_a_hidden_copy_with_other_prices_is_ignored() -> None:

@@ -42,7 +42,7 @@ def test_page_keeps_commitments_apart_from_on_demand_and_leaves_dws_out() -> Non
     listings, rejects = read("gcp", answer(PAGE))
     assert len(listings) == 34
     assert Counter(reject.reason for reject in rejects) == {
-        "dws_price": 5,
+        "other_price_kind": 5,
         "not_offered": 1,
         "unreadable_price": 1,
     }
@@ -99,7 +99,7 @@ def test_row_with_a_cell_too_few_is_a_reject() -> None:
         "gcp", answer(PAGE.replace('<td colspan="1" rowspan="1">$52.962297 / 1 hour</td>', ""))
     )
     assert "a3-highgpu-8g" not in {row.raw_label for row in listings}
-    assert Counter(reject.reason for reject in rejects)["columns_missing"] == 1
+    assert Counter(reject.reason for reject in rejects)["unreadable_row"] == 1
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_gpu_part_alone_is_never_a_machine_price() -> None:
     t4 = sku("Nvidia Tesla T4 GPU running in Americas", "GPU", "0.35")
     listings, rejects = read("gcp", catalog(H100, t4, A3_CORE))
     assert listings == []
-    assert {reject.reason for reject in rejects} == {"component_only"}
+    assert {reject.reason for reject in rejects} == {"incomplete_price"}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_gpu_part_alone_is_never_a_machine_price() -> None:
 def test_other_charging_models_are_never_on_demand(description: str, usage: str) -> None:
     listings, rejects = read("gcp", catalog(sku(description, "GPU", "4.2"), A3_CORE, A3_RAM))
     assert listings == []
-    assert [reject.reason for reject in rejects] == ["other_charging_model"]
+    assert [reject.reason for reject in rejects] == ["other_price_kind"]
 
 
 def test_spot_parts_make_spot_machines_and_slices_are_whole() -> None:
@@ -178,7 +178,7 @@ def test_two_rates_for_one_part_price_no_machine() -> None:
     dearer = sku("Nvidia H100 80GB GPU running in Americas", "GPU", "10.5")
     listings, rejects = read("gcp", catalog(H100, dearer, A3_CORE, A3_RAM))
     assert listings == []
-    assert {reject.reason for reject in rejects} == {"component_only"}
+    assert {reject.reason for reject in rejects} == {"incomplete_price"}
 
 
 def test_page_comes_before_the_catalogue_in_its_own_region() -> None:

@@ -91,7 +91,7 @@ def test_contact_us_and_unreadable_rows_are_rejects():
         "not_offered",
         "not_offered",
         "unreadable_price",
-        "unexpected_cells",
+        "unreadable_row",
     ]
 
 

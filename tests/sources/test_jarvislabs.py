@@ -59,7 +59,7 @@ def test_a_card_may_name_a_spot_price_too() -> None:
 @pytest.mark.parametrize(
     ("shown", "reason"),
     [
-        ("$0.44</span><span>$0.30", "unreadable_card"),
+        ("$0.44</span><span>$0.30", "unreadable_row"),
         ("$320.00 / month", "unreadable_price"),
         ("Reserved $0.30", "unknown_terms"),
         ("₹36", "unreadable_price"),

@@ -52,7 +52,7 @@ def test_a_region_price_stands_where_the_base_price_is_zero() -> None:
         ({"price": {"hourly": None}}, "not_offered"),
         ({"price": None}, "not_offered"),
         ({"price": {"hourly": "free"}}, "unreadable_price"),
-        ({"gpus": 0}, "unreadable_count"),
+        ({"gpus": 0}, "unknown_gpu_count"),
         ({"gpus": None}, "missing_field"),
     ],
 )

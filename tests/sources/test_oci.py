@@ -72,7 +72,7 @@ def test_part_with_shapes_becomes_its_shapes() -> None:
     assert (spot.native_price, spot.tier) == (Decimal("1.475"), "preemptible_by_rule")
     assert ("BM.GPU.H100.8", "spot") not in by_shape
     assert "Compute - GPU Standard - V2" not in {row.raw_label for row in listings}
-    assert [reject.reason for reject in rejects].count("shape_not_priced") == 1
+    assert [reject.reason for reject in rejects].count("incomplete_price") == 1
 
 
 def test_bare_list_and_values_as_text_are_read() -> None:
@@ -87,7 +87,7 @@ def test_software_and_appliances_with_the_same_metric_are_no_machines() -> None:
     )
     listings, rejects = read("oci", answer([H100, software, at_customer]))
     assert [row.raw_label for row in listings] == ["OCI - Compute - GPU - H100"]
-    assert [reject.reason for reject in rejects] == ["not_a_machine"]
+    assert [reject.reason for reject in rejects] == ["other_product"]
 
 
 def prices(*found: tuple[str, str, Any]) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def prices(*found: tuple[str, str, Any]) -> list[dict[str, Any]]:
         (prices(("USD", "ANNUAL_COMMITMENT", 9)), "not_offered"),
         (prices(("USD", "PAY_AS_YOU_GO", 0)), "zero_price"),
         (prices(("USD", "PAY_AS_YOU_GO", "Contact sales")), "not_offered"),
-        (prices(("USD", "PAY_AS_YOU_GO", 9), ("USD", "PAY_AS_YOU_GO", 8)), "unreadable_price"),
+        (prices(("USD", "PAY_AS_YOU_GO", 9), ("USD", "PAY_AS_YOU_GO", 8)), "conflicting_prices"),
         ([], "not_offered"),
     ],
 )

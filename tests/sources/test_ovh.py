@@ -41,7 +41,7 @@ def test_both_catalogues():
     assert found["h100-380", "on_demand"] == (Decimal("2.8"), "EUR")
     assert found["h200-1920", "on_demand"] == (Decimal("42"), "EUR")
     assert found["l40s-90", "on_demand"] == (Decimal("1.8"), "USD")
-    assert [r.reason for r in rejects] == ["windows"] * 3
+    assert [r.reason for r in rejects] == ["not_linux"] * 3
 
 
 def test_monthly_prices_are_a_month_of_commitment():
@@ -85,7 +85,7 @@ def test_bare_list_takes_its_currency_from_the_shown_prices():
         ("l4-90", "on_demand"): (Decimal("1.03"), "USD"),
     }
     _, rejects = read("ovh", answer([addon(shown="2.80")]))
-    assert [r.reason for r in rejects] == ["currency_unknown"]
+    assert [r.reason for r in rejects] == ["unknown_currency"]
 
 
 @pytest.mark.parametrize(
@@ -107,19 +107,19 @@ def test_shown_prices_that_agree(shown, price, expected):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"shown": "3.80 €"}, "price_contradicted"),
-        ({"price": 28000000000}, "price_contradicted"),
+        ({"shown": "3.80 €"}, "conflicting_prices"),
+        ({"price": 28000000000}, "conflicting_prices"),
         ({"price": 0, "shown": "0.00 €"}, "zero_price"),
         ({"price": None}, "not_offered"),
-        ({"shown": "$2.80 USD"}, "currency_unknown"),
-        ({"code": "h100-380.hourly.prepaid"}, "unknown_plan"),
-        ({"code": None}, "unknown_plan"),
-        ({"code": "win-h100-380.consumption"}, "windows"),
-        ({"os": "windows"}, "windows"),
-        ({"number": 0}, "gpu_count_unknown"),
-        ({"number": "0.5"}, "gpu_count_unknown"),
-        ({"number": None}, "gpu_count_unknown"),
-        ({"model": ""}, "incomplete_row"),
+        ({"shown": "$2.80 USD"}, "unknown_currency"),
+        ({"code": "h100-380.hourly.prepaid"}, "unknown_terms"),
+        ({"code": None}, "unknown_terms"),
+        ({"code": "win-h100-380.consumption"}, "not_linux"),
+        ({"os": "windows"}, "not_linux"),
+        ({"number": 0}, "unknown_gpu_count"),
+        ({"number": "0.5"}, "unknown_gpu_count"),
+        ({"number": None}, "unknown_gpu_count"),
+        ({"model": ""}, "missing_field"),
     ],
 )
 def test_doubtful_plans_are_rejects(changes, reason):
@@ -137,7 +137,7 @@ def test_several_running_prices_are_not_chosen_between():
     none["pricings"] = []
     listings, rejects = read("ovh", answer(catalogue(two, setup, none)))
     assert [r.instance_type for r in listings] == ["l4-90"]
-    assert [r.reason for r in rejects] == ["several_prices", "not_offered"]
+    assert [r.reason for r in rejects] == ["conflicting_prices", "not_offered"]
 
 
 @pytest.mark.parametrize(

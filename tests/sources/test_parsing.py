@@ -23,7 +23,7 @@ def test_gpu_count_is_a_whole_number_above_zero(value: object, count: int) -> No
 def test_what_is_no_gpu_count_is_refused(value: object) -> None:
     with pytest.raises(RowError) as refused:
         gpu_count(value)
-    assert refused.value.reason == "gpu_count_unknown"
+    assert refused.value.reason == "unknown_gpu_count"
 
 
 @pytest.mark.parametrize(

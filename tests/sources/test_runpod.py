@@ -28,7 +28,7 @@ def test_the_capture_without_tier_flags():
     assert Counter(r.reason for r in rejects) == {
         "placeholder_suspected": 12,
         "not_offered": 6,
-        "unknown_gpu": 1,
+        "not_a_gpu": 1,
     }
     found = {(row.raw_label, row.tier): row for row in listings}
     assert found["NVIDIA H100 80GB HBM3", "secure"].native_price == Decimal("3.49")
@@ -101,7 +101,7 @@ def test_every_kind_of_price():
 def test_a_cluster_of_unknown_size_is_refused():
     none, refused = read("runpod", envelope(gpu(secureCloud=True, clusterPrice=3.69)))
     assert none == []
-    assert refused[0].reason == "gpu_count_unknown"
+    assert refused[0].reason == "unknown_gpu_count"
 
 
 def test_a_slice_counts_as_its_share_of_the_card():
@@ -111,7 +111,7 @@ def test_a_slice_counts_as_its_share_of_the_card():
     assert [(row.gpu_count, row.native_unit) for row in listings] == [(1, "gpu_hour"), (0.5, "instance_hour")]
     none, refused = read("runpod", envelope(part))
     assert none == []
-    assert refused[0].reason == "slice_unknown"
+    assert refused[0].reason == "unknown_gpu_share"
 
 
 @pytest.mark.parametrize("price", [True, "3.49 per hour", [3], {"usd": 3}, "NaN"])

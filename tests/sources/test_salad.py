@@ -108,7 +108,7 @@ def test_gpu_classes_have_a_price_per_priority() -> None:
     ]
     listings, rejects = read("salad", answer(broken))
     assert not listings
-    assert [r.reason for r in rejects] == ["zero_price", "not_offered", "unreadable_count", "missing_field"]
+    assert [r.reason for r in rejects] == ["zero_price", "not_offered", "unknown_gpu_count", "missing_field"]
 
 
 @pytest.mark.parametrize(

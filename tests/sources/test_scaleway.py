@@ -71,13 +71,13 @@ def test_from_a_file_alone_the_zone_is_unknown():
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"end_of_service": True}, "end_of_service"),
+        ({"end_of_service": True}, "discontinued"),
         ({"hourly_price": None}, "not_offered"),
         ({"hourly_price": 0}, "zero_price"),
         ({"hourly_price": "€6.62"}, "unreadable_price"),
-        ({"gpu": "many"}, "unreadable_count"),
-        ({"gpu": -1}, "unreadable_count"),
-        ({"mig_profile": "1g.10gb"}, "slice_unknown"),
+        ({"gpu": "many"}, "unknown_gpu_count"),
+        ({"gpu": -1}, "unknown_gpu_count"),
+        ({"mig_profile": "1g.10gb"}, "unknown_gpu_share"),
     ],
 )
 def test_what_cannot_be_rented_or_read_is_refused(fields, reason):

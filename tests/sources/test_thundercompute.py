@@ -70,7 +70,7 @@ def test_modes_may_stand_in_tab_panels_or_in_the_card() -> None:
     [
         ("<strong>Contact us</strong>", "not_offered"),
         ("<strong>$0.00</strong>", "zero_price"),
-        ("<strong>$1.38</strong> GPU/hr <strong>$1.50</strong>", "unreadable_card"),
+        ("<strong>$1.38</strong> GPU/hr <strong>$1.50</strong>", "unreadable_row"),
         ("<strong>1.38</strong>", "not_offered"),
     ],
 )

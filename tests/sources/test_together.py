@@ -68,7 +68,7 @@ def test_a_price_that_spans_columns_is_not_given_to_any():
     )
     listings, rejects = read("together", answer(section(spanning)))
     assert prices(listings) == {("NVIDIA HGX H100", "on_demand", None): (Decimal("3.99"), "USD")}
-    assert [r.reason for r in rejects] == ["spanning_price"] * 2 + ["not_offered"] * 3
+    assert [r.reason for r in rejects] == ["unreadable_price"] * 2 + ["not_offered"] * 3
 
 
 def test_rows_with_cells_missing_unreadable_or_in_euros():
@@ -81,7 +81,7 @@ def test_rows_with_cells_missing_unreadable_or_in_euros():
     listings, rejects = read("together", answer(section(odd)))
     assert prices(listings) == {("NVIDIA HGX H200", "on_demand", None): (Decimal("5.20"), "EUR")}
     assert [r.reason for r in rejects] == [
-        "unexpected_cells",
+        "unreadable_row",
         "unreadable_price",
         "zero_price",
         "unreadable_price",

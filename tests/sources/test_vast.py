@@ -73,7 +73,7 @@ def test_same_ask_of_two_searches_counts_once_but_two_alike_asks_count_twice() -
     twin = ASK | {"id": 2}
     listings, rejects = read("vast", asked([ASK, twin]), asked([ASK], order=[["dph_total", "desc"]]))
     assert len(listings) == 2
-    assert [reject.reason for reject in rejects] == ["duplicate_ask"]
+    assert [reject.reason for reject in rejects] == ["duplicate"]
 
 
 def test_bid_not_below_the_fixed_price_of_the_same_ask_is_flagged() -> None:
@@ -103,7 +103,7 @@ def test_ask_without_a_price_or_count_is_a_reject_and_optional_fields_may_go() -
         "missing_field",
         "missing_field",
         "zero_price",
-        "unreadable",
+        "unreadable_row",
         "missing_field",
     ]
 
@@ -166,7 +166,7 @@ def test_optional_fields_that_cannot_be_read_cost_no_ask():
         ({}, None, None),
         ({}, None, 0.9),
     ]
-    assert [reject.reason for reject in rejects] == ["unreadable"]
+    assert [reject.reason for reject in rejects] == ["unreadable_row"]
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_one_odd_object_does_not_take_the_others_along() -> None:
     listings, rejects = read("voltagepark", answer([odd, {"id": "a", "price": 1}, idle, preset, location()]))
     assert len(listings) == 2
     reasons = [reject.reason for reject in rejects]
-    assert reasons == ["missing_field", "unknown_object", "missing_field", "missing_field"]
+    assert reasons == ["missing_field", "unreadable_row", "missing_field", "missing_field"]
 
 
 @pytest.mark.parametrize(

@@ -98,12 +98,12 @@ def test_one_listing_per_location():
         ({"hourly_cost_preemptible": 0}, 1, ["zero_price"]),
         ({"hourly_cost_preemptible": 1.2, "deploy_preemptible": False}, 1, ["not_offered"]),
         ({"hourly_cost_preemptible": 1.2, "deploy_ondemand": False}, 1, ["not_offered"]),
-        ({"gpu_type": "NVIDIA_X9000"}, 0, ["unknown_gpu_type"]),
-        ({"gpu_type": None}, 0, ["incomplete_row"]),
-        ({"gpu_vram_gb": 0}, 0, ["gpu_count_unknown"]),
-        ({"gpu_vram_gb": None}, 0, ["gpu_count_unknown"]),
-        ({"gpu_vram_gb": 120}, 0, ["gpu_count_unknown"]),
-        ({"id": None}, 0, ["incomplete_row"]),
+        ({"gpu_type": "NVIDIA_X9000"}, 0, ["unknown_gpu_count"]),
+        ({"gpu_type": None}, 0, ["missing_field"]),
+        ({"gpu_vram_gb": 0}, 0, ["unknown_gpu_count"]),
+        ({"gpu_vram_gb": None}, 0, ["unknown_gpu_count"]),
+        ({"gpu_vram_gb": 120}, 0, ["unknown_gpu_count"]),
+        ({"id": None}, 0, ["missing_field"]),
     ],
 )
 def test_variants_of_a_plan(changes, offers, reasons):

@@ -1,0 +1,73 @@
+"""Why a row of an answer became no offer: every code that ``rejects.reason`` can have, with its sentence.
+
+Published as the table ``reject_reasons``. What one row lacks is in the reject's ``detail``.
+"""
+
+from enum import StrEnum
+
+
+class RejectReason(StrEnum):
+    """A code and, as ``sentence``, what it says about the row."""
+
+    sentence: str
+
+    def __new__(cls, code: str, sentence: str) -> "RejectReason":  # noqa: D102
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.sentence = sentence
+        return member
+
+    # The row cannot be read.
+    UNREADABLE_ANSWER = "unreadable_answer", "The whole answer is not in a format that the reader knows."
+    UNREAD_PAGE = "unread_page", "The list continues on pages whose addresses are unknown."
+    UNREADABLE_ROW = "unreadable_row", "The row, card or object does not have the expected structure."
+    MISSING_FIELD = "missing_field", "A field that every offer needs is missing or unusable."
+    TEXT_TOO_LONG = "text_too_long", "A text is longer than any real name, so it was probably misread."
+    INVALID_VALUE = "invalid_value", "A value is outside of what the column of an offer allows."
+
+    # The price cannot be read or believed.
+    NOT_OFFERED = "not_offered", "The row has no price: the source does not sell this at present."
+    ZERO_PRICE = "zero_price", "The price is zero or below."
+    UNREADABLE_PRICE = "unreadable_price", "A price is given but is not one unambiguous amount."
+    CONFLICTING_PRICES = "conflicting_prices", "The source gives different prices for the same thing."
+    PLACEHOLDER_SUSPECTED = (
+        "placeholder_suspected",
+        "The price looks like a placeholder that the source shows where it has none.",
+    )
+    PRICE_OUT_OF_BOUNDS = "price_out_of_bounds", "The price is outside of the source's plausible range."
+    PRICE_JUMP = "price_jump", "The price moved too far at once; a second reading must confirm it."
+    INCOMPLETE_PRICE = (
+        "incomplete_price",
+        "The price of the whole machine is unknown, because not every part of it has exactly one price.",
+    )
+    DUPLICATE = "duplicate", "The same offer was already read elsewhere in the answers."
+
+    # What the price is for is not known.
+    UNKNOWN_PRICE_KIND = (
+        "unknown_price_kind",
+        "Whether the price is on-demand, spot, reserved or serverless is not stated, or stated in two ways.",
+    )
+    UNKNOWN_UNIT = "unknown_unit", "What the price is per (hour, second, GPU, machine) is not known."
+    UNKNOWN_CURRENCY = "unknown_currency", "The currency of the price is not known for sure."
+    UNKNOWN_TERMS = "unknown_terms", "The price depends on conditions that the reader does not know."
+    UNKNOWN_TERM_LENGTH = "unknown_term_length", "The length of the commitment is not a known duration."
+    UNKNOWN_GPU_COUNT = (
+        "unknown_gpu_count",
+        "The number of GPUs is not stated, not a possible number, or stated in two ways.",
+    )
+    UNKNOWN_GPU_SHARE = "unknown_gpu_share", "The offer is a slice of a GPU whose size is not stated."
+
+    # The price is for something that is no offer of a GPU machine.
+    NOT_A_GPU = "not_a_gpu", "The label is of something other than a GPU."
+    OTHER_PRODUCT = (
+        "other_product",
+        "The price is of another product or service, or only for customers of a special programme.",
+    )
+    OTHER_PRICE_KIND = (
+        "other_price_kind",
+        "The price is neither on-demand, spot, reserved nor serverless, for example for scheduled capacity.",
+    )
+    VOLUME_PRICE = "volume_price", "The price applies only above a volume."
+    DISCONTINUED = "discontinued", "The source no longer sells this."
+    NOT_LINUX = "not_linux", "The price includes an operating system other than Linux."
+    SOFTWARE_INCLUDED = "software_included", "The price includes a licence for other software."
