@@ -1,5 +1,8 @@
 -- warn: nobody rents GPUs on demand on which a workload fits
 SELECT workload
 FROM main.workloads
-ANTI JOIN (FROM main.cheapest_gpu_per_workload WHERE price_kind = 'on_demand' AND day = getvariable('as_of_day')::DATE)
+ANTI JOIN (
+    FROM main.cheapest_gpu_per_workload
+    WHERE price_kind = 'on_demand' AND day = getvariable('as_of_day')::DATE
+) AS c
     USING (workload)

@@ -8,5 +8,5 @@ WHERE verdict <> 'does_not_fit'
         AND 0 < tokens_per_second_low AND tokens_per_second_low <= tokens_per_second_high
         AND training_state_gib >= 0 AND result_gib > 0 AND model_download_gib >= 0
         AND memory_margin_gib >= 0,
-        false
+        FALSE
     )

@@ -1,5 +1,6 @@
 -- What moved, by how much, and since when had the old price stood?
-SELECT day, source, gpu_id, price_kind, previous_usd_per_gpu_hour, usd_per_gpu_hour, change_share, previous_since
+SELECT day, source, gpu_id, price_kind, previous_usd_per_gpu_hour, usd_per_gpu_hour, change_share,
+    previous_since
 FROM price_changes
 WHERE current
 ORDER BY abs(change_share) DESC

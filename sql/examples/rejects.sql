@@ -1,6 +1,6 @@
 -- What was left out of the newest captures, and why?
 SELECT source, reason, count(*) AS rows, min(detail) AS example
 FROM rejects
-WHERE day = (SELECT max(day) FROM rejects)
+WHERE day = (SELECT max(r.day) FROM rejects AS r)
 GROUP BY ALL
-ORDER BY rows DESC, source, reason
+ORDER BY count(*) DESC, source, reason

@@ -1,5 +1,6 @@
 -- Which sources are current, and what stands in the way of the others?
-SELECT h.source, h.state, h.why, h.last_accepted_day, h.age_days, h.offers, h.label_coverage, s.evidence_level, s.evidence_date
+SELECT h.source, h.state, h.why, h.last_accepted_day, h.age_days, h.offers, h.label_coverage,
+    s.evidence_level, s.evidence_date
 FROM source_health AS h
 JOIN sources AS s USING (source)
 ORDER BY h.state, h.source

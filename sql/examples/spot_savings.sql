@@ -1,5 +1,6 @@
--- Where does spot really save, interruptions included, and how often may machines be reclaimed before it does not?
-SELECT gpu_id, gpu_count, provider, price_saving_share, cost_saving_share, hours_between_interruptions, break_even_hours_between_interruptions
+-- Where does spot really save, and how often may machines be reclaimed before it does not?
+SELECT gpu_id, gpu_count, provider, price_saving_share, cost_saving_share, hours_between_interruptions,
+    break_even_hours_between_interruptions
 FROM spot_savings
 WHERE workload = '8b-assistant-10k-examples'
 ORDER BY cost_saving_share DESC

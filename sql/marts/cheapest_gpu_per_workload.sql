@@ -19,8 +19,9 @@ _workload_ranked AS (
         row_number() OVER (
             PARTITION BY c.job, c.price_kind, o.objective
             ORDER BY
-                CASE o.objective WHEN 'time' THEN c.hours ELSE c.total_usd END, c.total_usd, c.hours, c.gpu_count,
-                c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST, c.instance_type NULLS LAST, c.raw_label,
+                CASE o.objective WHEN 'time' THEN c.hours ELSE c.total_usd END, c.total_usd, c.hours,
+                c.gpu_count, c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST,
+                c.instance_type NULLS LAST, c.raw_label,
                 c.term_days NULLS LAST
         ) AS rank
     FROM _workload_costs AS c

@@ -1,3 +1,4 @@
+-- noqa: disable=LT05
 -- reads: claims, claim_rules, gpus, models, model_constants, model_bands, measured_runs, offers, cost_parameters
 -- Each check that has something to go on gives a finding, and the first of these counts:
 --   1 arithmetic wrong: the document's own operands give another number
@@ -74,7 +75,7 @@ _arithmetic AS (
         END AS is_right
     FROM _claims AS c
     JOIN _terms AS t USING (claim_id)
-    LEFT JOIN _storage AS s ON true
+    LEFT JOIN _storage AS s ON TRUE
     LEFT JOIN main.models AS m USING (model)
     WHERE c.formula IS NOT NULL
 ),
@@ -128,6 +129,7 @@ _by_datasheet AS (
 -- Memory: the least that the friendliest ordinary settings or a published run take is a floor; what plain software
 -- without checkpointing takes is ample; in between, the claim holds on conditions.
 _needs AS MATERIALIZED (SELECT * FROM claim_needs()),
+
 _runs AS MATERIALIZED (SELECT * FROM claim_published_runs()),
 
 _memory AS (
@@ -283,7 +285,7 @@ _priced AS (
     SELECT day, gpu_id, provider, price_kind, term_days, usd_per_gpu_hour, source
     FROM main.offers
     WHERE match_status = 'matched' AND flag_reason IS NULL AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
-        AND coalesce(effective_from <= day, true) AND day <= getvariable('as_of_day')::DATE
+        AND coalesce(effective_from <= day, TRUE) AND day <= getvariable('as_of_day')::DATE
 ),
 
 _cards AS (
@@ -384,7 +386,7 @@ _discounts AS (
         quantile_cont(s.discount::DOUBLE, 0.5) AS median,
         quantile_cont(s.discount::DOUBLE, 0.75) AS upper_quartile
     FROM _claims AS c
-    JOIN _spot AS s ON true
+    JOIN _spot AS s ON TRUE
     WHERE c.quantity = 'spot_discount_percent'
     GROUP BY c.claim_id, c.as_of, s.day
     QUALIFY row_number() OVER (PARTITION BY c.claim_id ORDER BY abs(s.day - c.as_of), s.day) = 1
@@ -421,7 +423,7 @@ _differ AS (
 ),
 
 _evidence AS MATERIALIZED (
-    SELECT claim_id, verdict, should_be, why, evidence, true AS own_words FROM _by_arithmetic
+    SELECT claim_id, verdict, should_be, why, evidence, TRUE AS own_words FROM _by_arithmetic
     UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_datasheet
     UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_memory
     UNION ALL BY NAME SELECT claim_id, verdict, should_be, why, evidence FROM _by_fit

@@ -31,7 +31,8 @@ _front AS (
 )
 
 SELECT
-    job AS workload, price_kind, position, gpu_id, gpu_count, node_count, gpus_billed, provider, source, tier, term_days,
+    job AS workload, price_kind, position, gpu_id, gpu_count, node_count, gpus_billed, provider, source, tier,
+    term_days,
     total_usd, hours,
     (total_usd - total_usd_before) / (hours_before - hours) AS usd_per_hour_saved,
     verdict, evidence

@@ -42,7 +42,8 @@ _reference AS (
 )
 
 SELECT
-    g.gpu_id, g.vendor, g.architecture, g.model, g.form_factor, g.memory_gb, g.memory_type, g.usable_memory_gib,
+    g.gpu_id, g.vendor, g.architecture, g.model, g.form_factor, g.memory_gb, g.memory_type,
+    g.usable_memory_gib,
     g.bandwidth_gb_s, g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops,
     g.fp32_tflops, g.gemm_bf16_measured_tflops, g.tdp_w, g.year, g.nvlink_gb_s, g.segment,
     p.on_demand.usd AS on_demand_usd_per_gpu_hour,

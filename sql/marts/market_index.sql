@@ -17,11 +17,13 @@ _in_force AS (
 ),
 
 _offered AS (
-    SELECT f.index_day, o.source, o.gpu_id, o.price_kind, o.term_days, o.provider, o.usd_per_gpu_hour AS usd, o.day
+    SELECT f.index_day, o.source, o.gpu_id, o.price_kind, o.term_days, o.provider, o.usd_per_gpu_hour AS usd,
+        o.day
     FROM _in_force AS f
     JOIN main.offers AS o ON o.source = f.source AND o.day = f.day
     WHERE o.match_status = 'matched' AND o.gpu_count = floor(o.gpu_count) AND o.usd_per_gpu_hour IS NOT NULL
-        AND o.flag_reason IS NULL AND coalesce(o.available, true) AND coalesce(o.effective_from <= f.index_day, true)
+        AND o.flag_reason IS NULL AND coalesce(o.available, TRUE)
+        AND coalesce(o.effective_from <= f.index_day, TRUE)
 ),
 
 -- Each source counts once, by its own median, as where offers_latest looks for prices far from the market.
@@ -45,7 +47,8 @@ _providers AS (
     JOIN _middle AS m USING (index_day, gpu_id, price_kind)
     JOIN cost_parameters_by_source() AS p ON p.source = o.source AND p.price_kind = o.price_kind
     WHERE m.sources <= p.parameters['market_least_sources']
-        OR o.usd BETWEEN m.usd / p.parameters['market_below_factor'] AND m.usd * p.parameters['market_above_factor']
+        OR o.usd BETWEEN m.usd / p.parameters['market_below_factor']
+            AND m.usd * p.parameters['market_above_factor']
     GROUP BY ALL
 )
 

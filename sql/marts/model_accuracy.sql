@@ -2,7 +2,8 @@
 -- reads: measured_runs, models, gpus, model_constants, model_bands
 WITH _fits AS (SELECT DISTINCT calibration FROM main.model_constants),
 
--- Every run under the constants that answers use, under those fitted without its source, and under the fixed split.
+-- Every run under the constants that answers use, under those fitted without its source, and under the fixed
+-- split.
 _jobs AS (
     SELECT r.*, f.calibration
     FROM main.measured_runs AS r
@@ -10,11 +11,13 @@ _jobs AS (
 ),
 
 _predictions AS (
-    SELECT run_id, calibration, 'memory' AS quantity, memory_gib AS predicted, memory_gib_low AS low, memory_gib_high AS high, fits, evidence
+    SELECT run_id, calibration, 'memory' AS quantity, memory_gib AS predicted, memory_gib_low AS low,
+        memory_gib_high AS high, fits, evidence
     FROM memory_of('_jobs')
     UNION ALL BY NAME
     SELECT
-        run_id, calibration, 'speed' AS quantity, tokens_per_second_per_gpu AS predicted, tokens_per_second_per_gpu_low AS low,
+        run_id, calibration, 'speed' AS quantity, tokens_per_second_per_gpu AS predicted,
+        tokens_per_second_per_gpu_low AS low,
         tokens_per_second_per_gpu_high AS high, evidence
     FROM speed_of('_jobs')
 ),
@@ -38,7 +41,8 @@ SELECT
     CASE WHEN m.params_total < 3e9 THEN 'below 3B' WHEN m.params_total < 15e9 THEN '3B to 15B'
         WHEN m.params_total < 50e9 THEN '15B to 50B' ELSE '50B and more' END AS model_size,
     r.gpu AS gpu_id, r.gpu_count, r.method, r.stack,
-    CASE p.quantity WHEN 'memory' THEN r.measured_memory_gib ELSE r.measured_tokens_per_second_per_gpu END AS measured,
+    CASE p.quantity WHEN 'memory' THEN r.measured_memory_gib ELSE r.measured_tokens_per_second_per_gpu END
+        AS measured,
     p.predicted, p.predicted / measured - 1 AS error,
     p.predicted_held_out, p.predicted_held_out / measured - 1 AS error_held_out,
     p.low_held_out, p.high_held_out, measured BETWEEN p.low_held_out AND p.high_held_out AS in_band,

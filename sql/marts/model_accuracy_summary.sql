@@ -1,9 +1,10 @@
 WITH _groups AS (
     SELECT quantity, unnest([
-        {'grouped_by': 'all', 'group': 'all'}, {'grouped_by': 'source', 'group': source}, {'grouped_by': 'method', 'group': method},
-        {'grouped_by': 'gpu', 'group': gpu_id}, {'grouped_by': 'model size', 'group': model_size}, {'grouped_by': 'stack', 'group': stack},
+        {'grouped_by': 'all', 'group': 'all'}, {'grouped_by': 'source', 'group': source},
+        {'grouped_by': 'method', 'group': method}, {'grouped_by': 'gpu', 'group': gpu_id},
+        {'grouped_by': 'model size', 'group': model_size}, {'grouped_by': 'stack', 'group': stack},
         {'grouped_by': 'evidence', 'group': evidence_held_out}
-    ], recursive := true), * EXCLUDE (quantity)
+    ], recursive := TRUE), * EXCLUDE (quantity)
     FROM main.model_accuracy
 )
 
@@ -15,8 +16,10 @@ SELECT
     median(error_held_out) AS bias_held_out,
     median(abs(error_split)) AS median_error_split, avg(abs(error_split)) AS mean_error_split,
     avg(in_band::INTEGER) AS share_in_band,
-    count(*) FILTER (ran_out_of_memory) AS died, count(*) FILTER (ran_out_of_memory AND NOT said_to_fit) AS died_and_said_so,
-    count(*) FILTER (NOT ran_out_of_memory) AS ran, count(*) FILTER (NOT ran_out_of_memory AND said_to_fit) AS ran_and_said_so,
+    count(*) FILTER (ran_out_of_memory) AS died,
+    count(*) FILTER (ran_out_of_memory AND NOT said_to_fit) AS died_and_said_so,
+    count(*) FILTER (NOT ran_out_of_memory) AS ran,
+    count(*) FILTER (NOT ran_out_of_memory AND said_to_fit) AS ran_and_said_so,
     (died_and_said_so / nullif(died, 0) + ran_and_said_so / nullif(ran, 0)) / 2 AS balanced_accuracy
 FROM _groups
 GROUP BY quantity, grouped_by, "group"

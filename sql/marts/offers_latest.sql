@@ -15,7 +15,7 @@ _aged AS (
         coalesce(
             g.form_factor IN ('SXM', 'OAM') AND o.gpu_count > g.max_gpus_per_node
                 AND o.gpu_count % g.max_gpus_per_node <> 0,
-            false
+            FALSE
         ) AS impossible_machine,
         getvariable('as_of_day')::DATE - o.day AS age_days,
         getvariable('as_of_day')::DATE - o.day > s.stale_after_days AS stale
@@ -41,15 +41,17 @@ _alone AS (
             WHEN impossible_machine THEN 'impossible_machine'
             WHEN usd_per_hour IS NULL THEN 'no_exchange_rate'
             WHEN flag_reason IS NOT NULL THEN 'flagged'
-            WHEN NOT coalesce(available, true) THEN 'not_available'
+            WHEN NOT coalesce(available, TRUE) THEN 'not_available'
             WHEN effective_from > getvariable('as_of_day')::DATE THEN 'not_yet_in_effect'
             WHEN stale THEN 'stale'
-            WHEN provider <> source_provider AND provider IN (FROM _read_directly) THEN 'listed_by_its_provider'
+            WHEN provider <> source_provider AND provider IN (FROM _read_directly)
+                THEN 'listed_by_its_provider'
         END AS own_reason
     FROM _aged
 ),
 
--- What each source asks for a GPU: its median, so that a source with many offers counts no more than one with few.
+-- What each source asks for a GPU: its median, so that a source with many offers counts no more than one
+-- with few.
 _asked AS (
     SELECT source, gpu_id, price_kind, median(usd_per_gpu_hour::DOUBLE) AS usd_per_gpu_hour
     FROM _alone
@@ -58,7 +60,8 @@ _asked AS (
 ),
 
 _elsewhere AS (
-    SELECT a.source, a.gpu_id, a.price_kind, count(*) AS sources, median(b.usd_per_gpu_hour) AS usd_per_gpu_hour
+    SELECT a.source, a.gpu_id, a.price_kind, count(*) AS sources,
+        median(b.usd_per_gpu_hour) AS usd_per_gpu_hour
     FROM _asked AS a
     JOIN _asked AS b ON b.gpu_id = a.gpu_id AND b.price_kind = a.price_kind AND b.source <> a.source
     GROUP BY ALL
@@ -73,7 +76,8 @@ _compared AS (
         END AS far
     FROM _alone AS a
     LEFT JOIN _elsewhere AS e
-        ON e.source = a.source AND e.gpu_id = a.gpu_id AND e.price_kind = a.price_kind AND a.own_reason IS NULL
+        ON e.source = a.source AND e.gpu_id = a.gpu_id AND e.price_kind = a.price_kind
+            AND a.own_reason IS NULL
 ),
 
 -- A source with many prices far off was misread: what cannot be compared is then not believed either.
@@ -95,5 +99,6 @@ _judged AS (
     FROM _compared
 )
 
-SELECT * EXCLUDE (source_provider, p, impossible_machine, own_reason, far), not_ranked_reason IS NULL AS ranked
+SELECT * EXCLUDE (source_provider, p, impossible_machine, own_reason, far),
+    not_ranked_reason IS NULL AS ranked
 FROM _judged

@@ -6,6 +6,6 @@ SELECT
 FROM main.offers
 WHERE day <= getvariable('as_of_day')::DATE
     AND match_status = 'matched' AND gpu_count = floor(gpu_count) AND usd_per_gpu_hour IS NOT NULL
-    AND flag_reason IS NULL AND coalesce(available, true) AND coalesce(effective_from <= day, true)
+    AND flag_reason IS NULL AND coalesce(available, TRUE) AND coalesce(effective_from <= day, TRUE)
 GROUP BY ALL
 ORDER BY day, gpu_id, price_kind, usd_per_gpu_hour, source, tier, term_days, provider

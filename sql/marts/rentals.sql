@@ -39,7 +39,8 @@ _served AS (
     SELECT
         h.*,
         c.gpu_count,
-        CASE WHEN c.gpu_count <= h.gpus_per_host THEN 1 ELSE c.gpu_count // h.gpus_per_host END::INTEGER AS node_count
+        CASE WHEN c.gpu_count <= h.gpus_per_host THEN 1 ELSE c.gpu_count // h.gpus_per_host END::INTEGER
+            AS node_count
     FROM _hosts AS h
     JOIN _counts AS c
         ON c.gpu_count <= h.gpus_per_host
@@ -77,9 +78,11 @@ _terms AS (
         gpu_id, gpu_count, node_count, gpus_billed, price_kind, term_days,
         source, provider, tier, region, instance_type, raw_label,
         usd_per_hour, host_usd_per_hour,
-        coalesce(billing_increment_seconds, p['billing_increment_seconds'])::INTEGER AS billing_increment_seconds,
+        coalesce(billing_increment_seconds, p['billing_increment_seconds'])::INTEGER
+            AS billing_increment_seconds,
         coalesce(minimum_seconds, p['minimum_seconds'])::INTEGER AS minimum_seconds,
-        coalesce(storage_usd_per_gb_month, p['storage_usd_per_gb_month'])::DECIMAL(18, 8) AS storage_usd_per_gb_month,
+        coalesce(storage_usd_per_gb_month, p['storage_usd_per_gb_month'])::DECIMAL(18, 8)
+            AS storage_usd_per_gb_month,
         coalesce(egress_usd_per_gb, p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
         (p['download_usd_per_gb']
             + p['download_per_egress_price'] * coalesce(egress_usd_per_gb, p['egress_usd_per_gb'])
@@ -96,7 +99,8 @@ _terms AS (
         p['checkpoints_kept'] AS checkpoints_kept,
         p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
         p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
-        CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END AS hours_between_interruptions,
+        CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END
+            AS hours_between_interruptions,
         p['interruption_wait_seconds'] AS interruption_wait_seconds,
         p['hours_per_month'] AS hours_per_month,
         list_filter([
@@ -111,7 +115,8 @@ _terms AS (
             CASE WHEN price_kind = 'spot' AND NOT persistent_disk THEN
                 'checkpoints kept elsewhere, its disks die with the machine' END,
             CASE WHEN host_usd_per_hour > 0 THEN
-                'host of ' || p['host_cores_per_gpu'] || ' cores and ' || p['host_ram_gib_per_gpu'] || ' GiB per GPU' END,
+                'host of ' || p['host_cores_per_gpu'] || ' cores and '
+                || p['host_ram_gib_per_gpu'] || ' GiB per GPU' END,
             CASE WHEN by_the_gpu AND gpu_count > 1 THEN
                 'price per GPU taken ' || gpu_count || ' times' END,
             CASE WHEN gpus_billed > gpu_count THEN
@@ -130,10 +135,12 @@ FROM _terms
 QUALIFY row_number() OVER (
     PARTITION BY
         gpu_id, gpu_count, node_count, price_kind, term_days, source, tier,
-        billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb, local_disk_gb,
+        billing_increment_seconds, minimum_seconds,
+        storage_usd_per_gb_month, egress_usd_per_gb, local_disk_gb,
         node_network_gbps, ram_gib
     ORDER BY
         usd_per_hour + host_usd_per_hour, gpus_billed, region NULLS LAST, instance_type NULLS LAST, raw_label,
         observed_at DESC, source_url, capture_sha256, provider, native_price, native_unit
 ) = 1
-ORDER BY gpu_id, gpu_count, node_count, price_kind, usd_per_hour, source, tier, region, instance_type, raw_label
+ORDER BY
+    gpu_id, gpu_count, node_count, price_kind, usd_per_hour, source, tier, region, instance_type, raw_label

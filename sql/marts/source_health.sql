@@ -59,7 +59,8 @@ SELECT
     CASE state
         WHEN 'current' THEN NULL
         WHEN 'aging' THEN coalesce(last_error, 'no newer capture')
-        WHEN 'stale' THEN 'the last accepted prices are ' || age_days || ' days old, the limit is ' || stale_after_days
+        WHEN 'stale' THEN 'the last accepted prices are ' || age_days || ' days old, the limit is '
+            || stale_after_days
         WHEN 'disabled' THEN disabled
         WHEN 'needs_key' THEN 'needs a key in ' || key_variables
         WHEN 'never_accepted' THEN coalesce(last_error, last_status)

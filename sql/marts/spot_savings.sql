@@ -38,10 +38,12 @@ _budgets AS (
     SELECT
         *,
         (train_hours + evaluation_hours) * 3600 AS work_seconds,
-        checkpoint_pause_seconds + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second AS checkpoint_seconds,
+        checkpoint_pause_seconds + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second
+            AS checkpoint_seconds,
         setup_hours * 3600 + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second AS restart_seconds,
         -- What interruptions may cost before on demand is cheaper, as a share of the work.
-        (on_demand_total_usd - (total_usd - interruption_usd)) / (usd_per_hour + host_usd_per_hour) * 3600 AS budget_seconds
+        (on_demand_total_usd - (total_usd - interruption_usd)) / (usd_per_hour + host_usd_per_hour) * 3600
+            AS budget_seconds
     FROM _pairs
 ),
 
@@ -49,12 +51,15 @@ _budgets AS (
 _even AS (
     SELECT
         *,
-        list_reduce(
+        list_reduce( -- noqa: LT01
             range(1, 41),
             lambda reached, halving: reached + CASE
                 WHEN daly_expected_seconds(
                     work_seconds,
-                    least(daly_interval(checkpoint_seconds, exp(reached + ln(6e6) * 0.5e0 ** halving)), work_seconds),
+                    least(
+                        daly_interval(checkpoint_seconds, exp(reached + ln(6e6) * 0.5e0 ** halving)),
+                        work_seconds
+                    ),
                     checkpoint_seconds,
                     restart_seconds,
                     exp(reached + ln(6e6) * 0.5e0 ** halving)

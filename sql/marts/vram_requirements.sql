@@ -18,12 +18,18 @@ _needs AS (
             {'mid': memory_gib, 'low': memory_gib_low, 'high': memory_gib_high},
             {'gib': memory_gib, 'gpu': gpu_id}
         ) FILTER (gpu_count = 1) AS least,
-        arg_min({'gpu': gpu_id, 'gb': memory_gb}, {'gb': memory_gb, 'slower': -tokens_per_second, 'gpu': gpu_id})
-            FILTER (gpu_count = 1 AND fits) AS smallest,
-        arg_min({'gpu': gpu_id, 'gb': memory_gb}, {'gb': memory_gb, 'slower': -tokens_per_second, 'gpu': gpu_id})
-            FILTER (gpu_count = 1 AND fits AND verdict = 'fits') AS roomy,
-        arg_min({'gpu': gpu_id, 'n': gpu_count}, {'n': gpu_count, 'gb': memory_gb, 'slower': -tokens_per_second, 'gpu': gpu_id})
-            FILTER (fits) AS fewest,
+        arg_min(
+            {'gpu': gpu_id, 'gb': memory_gb},
+            {'gb': memory_gb, 'slower': -tokens_per_second, 'gpu': gpu_id}
+        ) FILTER (gpu_count = 1 AND fits) AS smallest,
+        arg_min(
+            {'gpu': gpu_id, 'gb': memory_gb},
+            {'gb': memory_gb, 'slower': -tokens_per_second, 'gpu': gpu_id}
+        ) FILTER (gpu_count = 1 AND fits AND verdict = 'fits') AS roomy,
+        arg_min(
+            {'gpu': gpu_id, 'n': gpu_count},
+            {'n': gpu_count, 'gb': memory_gb, 'slower': -tokens_per_second, 'gpu': gpu_id}
+        ) FILTER (fits) AS fewest,
         min(gpu_count) FILTER (fits AND gpu_id = 'a100-sxm-80gb') AS fewest_a100_80gb,
         min(gpu_count) FILTER (fits AND gpu_id = 'h100-sxm-80gb') AS fewest_h100_80gb,
         min(gpu_count) FILTER (fits AND gpu_id = 'h200-sxm-141gb') AS fewest_h200_141gb,

@@ -42,7 +42,8 @@ SELECT
     model, method, seq_len, lora_rank, gpu_id, reason, fits_from_gpus, least_memory_gib, usable_memory_gib,
     CASE reason
         WHEN 'does_not_fit' THEN infeasible_reason
-        WHEN 'no_price' THEN 'fits on ' || fits_from_gpus || ' or more, but no source has a ranked price for it'
+        WHEN 'no_price' THEN 'fits on ' || fits_from_gpus
+            || ' or more, but no source has a ranked price for it'
         ELSE 'fits on ' || fits_from_gpus || ' or more, but no source rents that many on one machine'
     END AS detail
 FROM _judged

@@ -1,21 +1,22 @@
 -- What the model and published runs say about the settings that claims name.
+-- noqa: disable=LT05
 
-CREATE OR REPLACE MACRO figure(number) AS
+CREATE OR REPLACE MACRO figure(NUMBER) AS
     CASE
         WHEN abs(number::DOUBLE) >= 1e9 THEN format('{:.4g} billion', number::DOUBLE / 1e9)
         WHEN abs(number::DOUBLE) >= 1e6 THEN format('{:.4g} million', number::DOUBLE / 1e6)
         WHEN abs(number::DOUBLE) >= 1000 THEN format('{:,.0f}', number::DOUBLE)
         ELSE format('{:.4g}', number::DOUBLE)
     END;
-COMMENT ON MACRO figure IS 'A number as a person writes it, with four significant digits.';
+COMMENT ON FUNCTION figure IS 'A number as a person writes it, with four significant digits.';
 
-CREATE OR REPLACE MACRO figures(low, high) AS
+CREATE OR REPLACE MACRO figures(LOW, HIGH) AS
     CASE WHEN high IS NULL OR high = low THEN figure(low) WHEN isinf(high::DOUBLE) THEN figure(low) || ' or more'
         ELSE figure(low) || ' to ' || figure(high) END;
-COMMENT ON MACRO figures IS 'A number or a range as a person writes it.';
+COMMENT ON FUNCTION figures IS 'A number or a range as a person writes it.';
 
-CREATE OR REPLACE MACRO claim_rule(rule) AS (SELECT r.value FROM main.claim_rules AS r WHERE r.name = rule);
-COMMENT ON MACRO claim_rule IS 'One tolerance of main.claim_rules.';
+CREATE OR REPLACE MACRO claim_rule(RULE) AS (SELECT r.value FROM main.claim_rules AS r WHERE r.name = rule);
+COMMENT ON FUNCTION claim_rule IS 'One tolerance of main.claim_rules.';
 
 -- A claim rarely names every setting, so it is tried in the ways that people would run it. "Friendly" software
 -- takes the least memory with an ordinary optimizer: fused kernels, fused AdamW; "plain" is a framework's
@@ -34,14 +35,19 @@ WITH _claims AS (
     WHERE model IS NOT NULL AND method IS NOT NULL AND kind <> 'quality'
 ),
 
-_roles(role) AS (VALUES ('claim'), ('versus')),
-_counts(gpus) AS (VALUES (1), (2), (4), (8), (16)),
-_software(way, software, optimizer, quantized_as, upcast) AS (
+_roles (role) AS (VALUES ('claim'), ('versus')),
+
+_counts (gpus) AS (VALUES (1), (2), (4), (8), (16)),
+
+_software (way, software, optimizer, quantized_as, upcast) AS (
     VALUES ('friendly', 'liger', 'adamw_fused', 'nf4dq', 0), ('plain', 'hf', 'adamw', 'nf4', 1), ('lean', 'liger', 'adamw8bit_inbwd', NULL, NULL)
 ),
-_checkpointings(recompute) AS (VALUES ('none'), ('full')),
-_batches(sequences) AS (VALUES (1), (4), (16)),
-_spreads(spread) AS (VALUES ('ddp'), ('fsdp')),
+
+_checkpointings (recompute) AS (VALUES ('none'), ('full')),
+
+_batches (sequences) AS (VALUES (1), (4), (16)),
+
+_spreads (spread) AS (VALUES ('ddp'), ('fsdp')),
 
 _tried AS (
     SELECT
@@ -96,7 +102,9 @@ COMMENT ON MACRO TABLE claim_runs IS
 
 CREATE OR REPLACE MACRO claim_estimates() AS TABLE
 WITH _runs AS MATERIALIZED (SELECT * FROM claim_runs()),
+
 _run_settings AS (SELECT * EXCLUDE (claim_id, role, variation, way, gpus) FROM _runs)
+
 SELECT
     r.claim_id, r.role, r.variation, r.way, r.checkpointing, r.gpus,
     -- Weights, gradients and optimizer are counted; the rest has the model's band.
@@ -142,8 +150,10 @@ COMMENT ON MACRO TABLE claim_needs IS
 
 CREATE OR REPLACE MACRO claim_ratios() AS TABLE
 WITH _estimates AS MATERIALIZED (SELECT * FROM claim_estimates()),
+
 -- Each side is an estimate: the ratio may be off by a factor either way.
-_errors(factor) AS (VALUES (1 / claim_rule('ratio_error')), (1), (claim_rule('ratio_error'))),
+_errors (factor) AS (VALUES (1 / claim_rule('ratio_error')), (1), (claim_rule('ratio_error'))),
+
 _pairs AS (
     SELECT
         c.claim_id, c.quantity, r.factor,
@@ -196,12 +206,13 @@ WITH _pairs AS (
     JOIN main.models AS m ON m.model = c.model
     JOIN main.measured_runs AS r ON r.method = c.method
         AND (c.quantization IS NULL OR r.quantization = c.quantization)
-        AND NOT coalesce(r.optimizer LIKE '%8bit%' OR r.optimizer LIKE '%inbwd%' OR r.optimizer LIKE 'paged%', false)
+        AND NOT coalesce(r.optimizer LIKE '%8bit%' OR r.optimizer LIKE '%inbwd%' OR r.optimizer LIKE 'paged%', FALSE)
         AND coalesce(r.offload, '') = '' AND coalesce(r.out_of_memory, 0) = 0
     JOIN main.models AS n ON n.model = r.model
         AND n.params_total BETWEEN m.params_total / claim_rule('same_size') AND m.params_total * claim_rule('same_size')
     WHERE c.kind <> 'quality' AND c.versus IS NULL AND r.gpu_count >= 1
 )
+
 SELECT
     claim_id,
     min(memory_gib) FILTER (gpus = 1) AS memory_gib,

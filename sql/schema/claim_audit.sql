@@ -9,7 +9,12 @@ CREATE TABLE main.claim_audit (
     value DOUBLE NOT NULL,
     value_high DOUBLE,
     verdict VARCHAR NOT NULL CHECK (verdict IN (
-        'holds', 'holds with conditions', 'arithmetic wrong', 'contradicted by measurement', 'contradicted by another claim', 'cannot be checked'
+        'holds',
+        'holds with conditions',
+        'arithmetic wrong',
+        'contradicted by measurement',
+        'contradicted by another claim',
+        'cannot be checked'
     )),
     should_be DOUBLE,
     unit VARCHAR NOT NULL,

@@ -2,7 +2,8 @@ CREATE TABLE main.cost_parameters (
     name VARCHAR NOT NULL,
     value DOUBLE NOT NULL,
     unit VARCHAR NOT NULL,
-    applies_to VARCHAR NOT NULL CHECK (applies_to = 'default' OR applies_to LIKE 'source:%' OR applies_to LIKE 'price_kind:%'),
+    applies_to VARCHAR NOT NULL CHECK (applies_to = 'default' OR applies_to LIKE 'source:%'
+        OR applies_to LIKE 'price_kind:%'),
     source VARCHAR NOT NULL,
     note VARCHAR
 );
