@@ -30,6 +30,7 @@ from pipeline.capture.outcome import (
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer, Request
+from pipeline.parsing.paging import next_page
 from pipeline.sources import source_module
 
 GIVE_UP_AFTER = 3
@@ -245,7 +246,7 @@ class _Visit:
             code, answer = self._ask(request)
             failures_in_a_row = failures_in_a_row + 1 if code in RETRYABLE else 0
             if answer is not None:
-                queue.extendleft(reversed(self._next_requests(answer)))
+                queue.extendleft(reversed(self._next_requests(request, answer)))
 
     def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
         limit = self._run.client.limits.requests_per_source
@@ -260,13 +261,16 @@ class _Visit:
             return OutcomeCode.SOURCE_TIMEOUT, f"not asked: the source's {limit_seconds:g} s are used up"
         return None
 
-    def _next_requests(self, answer: Answer) -> list[Request]:
-        if not hasattr(self._module, "next_requests"):
-            return []
+    def _next_requests(self, request: Request, answer: Answer) -> list[Request]:
         try:
-            return list(self._module.next_requests(answer, self._config))
-        except Exception as error:  # the source's own code, on an answer that may be anything
-            self._source_error = self._source_error or self._told("next_requests", error)
+            if self._config.paging is not None:
+                following = next_page(request, answer, self._config.paging)
+                return [following] if following else []
+            if hasattr(self._module, "next_requests"):
+                return list(self._module.next_requests(answer, self._config))
+            return []
+        except Exception as error:  # an answer may be anything
+            self._source_error = self._source_error or self._told("paging", error)
             return []
 
     def _ask(self, template: Request) -> tuple[OutcomeCode, Answer | None]:

@@ -5,7 +5,7 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
@@ -50,6 +50,40 @@ class RequestFacts(_Facts):
     def host(self) -> str:
         """The host name that the URL asks."""
         return urlsplit(self.url).hostname or ""
+
+
+class NextLinkPaging(_Facts):
+    """The answer has the whole address of the next page in ``field`` (a path such as ``meta.next``)."""
+
+    kind: Literal["next_link"]
+    field: str
+
+
+class CursorPaging(_Facts):
+    """The answer has a cursor in ``field``, which the next request has in a ``parameter`` of its query."""
+
+    kind: Literal["cursor"]
+    field: str
+    parameter: str
+
+
+class PageNumberPaging(_Facts):
+    """Pages are counted from 1 in a ``parameter`` of the query.
+
+    The last page follows from ``last_page_field``, or from the number of all items in ``total_header`` or
+    ``total_field``; without these, a page with as many ``items`` as were asked for is not the last.
+    """
+
+    kind: Literal["page_number"]
+    items: str
+    parameter: str = "page"
+    size_parameter: str
+    last_page_field: str | None = None
+    total_field: str | None = None
+    total_header: str | None = None
+
+
+Paging = NextLinkPaging | CursorPaging | PageNumberPaging
 
 
 class Billing(_Facts):
@@ -107,6 +141,7 @@ class SourceConfig(_Facts):
     homepage: str
     evidence: Evidence
     requests: tuple[RequestFacts, ...] = ()
+    paging: Annotated[Paging, Field(discriminator="kind")] | None = None
     hosts: tuple[str, ...] = ()
     api_hosts: tuple[str, ...] = ()
     currency: str = "USD"

@@ -11,7 +11,7 @@ A source module defines
 and, where the yaml's ``requests`` cannot say what to ask,
 
     def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
-    def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # paging
+    def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # unless the yaml's paging can
 
 where an answer holds what must not be stored, what takes it out before the answer is archived
 

@@ -10,7 +10,7 @@ from datetime import UTC, date
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import RowError, price_of
@@ -25,16 +25,6 @@ _MANDATORY = (
     "productName",
     "type",
 )
-
-
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """The next page, until there is none."""
-    try:
-        body = answer.json()
-    except SourceChangedError:
-        return []
-    link = body.get("NextPageLink") if isinstance(body, dict) else None
-    return [Request(link)] if isinstance(link, str) and link and link != answer.url else []
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

@@ -32,14 +32,7 @@ _COMPONENT_SUFFIX = re.compile(
 def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
     """The page, and with a key the first page of the billing catalogue."""
     wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
-    return wanted + ([_catalog_request(config, None)] if environment.get(config.key_variables[0]) else [])
-
-
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """The next page of the billing catalogue."""
-    body = answer.json() if answer.is_json else None
-    token = body.get("nextPageToken") if isinstance(body, dict) else None
-    return [_catalog_request(config, str(token))] if token else []
+    return wanted + ([_catalog_request(config)] if environment.get(config.key_variables[0]) else [])
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -353,9 +346,7 @@ def _unit_price(sku: dict[str, Any]) -> Decimal:
     return amount
 
 
-def _catalog_request(config: SourceConfig, page_token: str | None) -> Request:
-    query = {"pageSize": str(config.settings["catalog_page_size"])} | (
-        {"pageToken": page_token} if page_token else {}
-    )
+def _catalog_request(config: SourceConfig) -> Request:
+    query = {"pageSize": str(config.settings["catalog_page_size"])}
     headers = {"X-Goog-Api-Key": f"${{{config.key_variables[0]}}}"}
     return Request(f"{config.settings['catalog_url']}?{urlencode(query)}", headers=headers)

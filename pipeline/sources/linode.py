@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of, object_in, objects_in
@@ -14,24 +13,6 @@ from pipeline.parsing.text import UnreadableError, whole_number
 from pipeline.parsing.units import gib_from_mib
 
 MB_PER_GB = 1000
-
-
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """The next page of the list, as ``page`` and ``pages`` say."""
-    body = answer.json()
-    if not isinstance(body, dict) or not body.get("page") or not body.get("pages"):
-        return []
-    try:
-        page, pages = whole_number(body["page"]), whole_number(body["pages"])
-    except UnreadableError as error:
-        raise SourceChangedError(f"{answer.url}: the pages cannot be counted ({error})") from error
-    return [Request(_with_page(answer.url, page + 1))] if page < pages else []
-
-
-def _with_page(url: str, page: int) -> str:
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query)) | {"page": str(page)}
-    return urlunsplit(parts._replace(query=urlencode(query)))
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of, object_in
@@ -13,23 +12,6 @@ from pipeline.parsing.prices import RowError, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, whole_number
 
 _SOLD_OUT = frozenset({"unavailable", "out_of_stock", "none"})
-
-
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """The next page, as long as ``totalCount`` says that there are offers behind this one."""
-    body = answer.json()
-    parts = urlsplit(answer.url)
-    query = dict(parse_qsl(parts.query))
-    if not isinstance(body, dict) or not body.get("items") or "page" not in query:
-        return []
-    try:
-        page, total = whole_number(query["page"]), whole_number(body["totalCount"])
-    except (KeyError, UnreadableError) as error:
-        raise SourceChangedError(f"{answer.url}: the pages cannot be counted ({error})") from error
-    if page * config.settings["page_size"] >= total:
-        return []
-    url = urlunsplit(parts._replace(query=urlencode(query | {"page": str(page + 1)})))
-    return [Request(url, headers=config.requests[0].headers)]
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

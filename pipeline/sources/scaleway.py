@@ -7,10 +7,9 @@ answer's address. Types without a GPU are not ours and are skipped.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import each_answer
 from pipeline.parsing.prices import RowError, price_of
@@ -18,23 +17,6 @@ from pipeline.parsing.text import UnreadableError, number, whole_number
 
 _ZONE = re.compile(r"/zones/([a-z]{2}-[a-z]{3}-\d{1,2})/")
 _AVAILABLE = {"available": True, "scarce": True, "shortage": False}
-
-
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """The next page, while the pages so far hold fewer servers than there are (X-Total-Count)."""
-    address = urlsplit(answer.url)
-    asked = parse_qs(address.query)
-    try:
-        page, per_page = int(asked["page"][0]), int(asked["per_page"][0])
-        here = len(_servers(answer))
-    except (KeyError, ValueError, SourceChangedError):
-        return []
-    total = answer.headers.get("x-total-count", "")
-    more = page * per_page < int(total) if total.isdecimal() else here >= per_page
-    if not more or not here:
-        return []
-    query = urlencode({"per_page": per_page, "page": page + 1})
-    return [Request(address._replace(query=query).geturl())]
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

@@ -5,10 +5,9 @@ Prices are per hour of the whole plan and the same wherever it can be deployed.
 
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of
@@ -21,19 +20,6 @@ PRICES: tuple[tuple[str, PriceKind, str], ...] = (
     ("hourly_cost_preemptible", "spot", "deploy_preemptible"),
 )
 """Price fields of a plan: field, kind, and the field that says whether it can be deployed so."""
-
-
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """The next page, where the answer names its cursor."""
-    body = answer.json()
-    meta = body.get("meta") if isinstance(body, dict) else None
-    links = meta.get("links") if isinstance(meta, dict) else None
-    cursor = links.get("next") if isinstance(links, dict) else None
-    if not isinstance(cursor, str) or not cursor:
-        return []
-    parts = urlsplit(answer.url)
-    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "cursor"]
-    return [Request(urlunsplit(parts._replace(query=urlencode([*query, ("cursor", cursor)]))))]
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

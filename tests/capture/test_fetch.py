@@ -166,6 +166,33 @@ def test_a_page_that_leads_elsewhere_is_not_asked(
     assert other_site.asked == []
 
 
+@pytest.mark.parametrize("link", ["https://evil.example/x", "/x"])
+def test_a_declared_next_link_is_asked_only_where_the_source_may_ask(
+    capture: Capturing, site: Site, link: str
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, json.dumps({"next": link}).encode()))
+    outcome = capture(source(paging={"kind": "next_link", "field": "next"}), module())
+    assert codes(outcome) == ["ok", "host_refused"]
+    assert len(site.pages_asked()) == 1
+
+
+def test_declared_pages_are_followed(capture: Capturing, site: Site, archive: Archive) -> None:
+    site.say(ACME, "/gpus", Reply(200, b'{"next": "a"}'))
+    site.say(ACME, "/gpus?after=a", Reply(200, b'{"next": null}'))
+    paging = {"kind": "cursor", "field": "next", "parameter": "after"}
+    outcome = capture(source(paging=paging), module())
+    assert (outcome.status, codes(outcome)) == ("captured", ["ok", "ok"])
+
+
+def test_pages_that_cannot_be_counted_make_a_partial_capture(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(200, b'{"items": [1]}'))
+    outcome = capture(
+        source(paging={"kind": "page_number", "items": "items", "size_parameter": "n"}), module()
+    )
+    assert outcome.status == "partial"
+    assert "cannot be counted" in (outcome.error or "")
+
+
 def test_a_host_that_keeps_failing_is_left_alone(capture: Capturing, site: Site) -> None:
     paths = [f"/{number}" for number in range(6)]
     for path in paths:

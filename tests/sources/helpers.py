@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.contracts.listing import Answer, Listing, Reject, Request
+from pipeline.parsing.paging import next_page
 from pipeline.sources import source_module
 
 OBSERVED_AT = datetime(2026, 8, 22, 6, tzinfo=UTC)
@@ -26,6 +27,14 @@ def answer(
     elif not isinstance(body, bytes):
         body = json.dumps(body).encode()
     return Answer(url=url, body=body, observed_at=observed_at, sha256=hashlib.sha256(body).hexdigest())
+
+
+def following(source: str, page: Answer) -> str | None:
+    """The address of the page after this one, as the source's yaml declares its paging."""
+    paging = source_config(source).paging
+    assert paging is not None
+    found = next_page(Request(page.url), page, paging)
+    return found.url if found else None
 
 
 def read(source: str, *answers: Answer) -> tuple[list[Listing], list[Reject]]:

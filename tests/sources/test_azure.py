@@ -5,10 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.sources.azure import next_requests
-from tests.sources.helpers import answer, capture, page, read
+from tests.sources.helpers import answer, capture, following, page, read
 
 
 def item(**fields):
@@ -43,13 +41,11 @@ def test_the_capture():
 
 
 def test_the_pages_follow_one_another():
-    config = source_config("azure")
     first, second = (answer(page("azure", name)) for name in ("page_1.json", "page_2.json"))
-    (following,) = next_requests(first, config)
-    assert following.url == json.loads(page("azure", "index.json"))[1]["url"]
-    assert next_requests(second, config) == []
-    assert next_requests(answer("<html>busy</html>"), config) == []
-    assert next_requests(answer([item()]), config) == []
+    assert following("azure", first) == json.loads(page("azure", "index.json"))[1]["url"]
+    assert following("azure", second) is None
+    assert following("azure", answer("<html>busy</html>")) is None
+    assert following("azure", answer([item()])) is None
     listings, _ = read("azure", first, second)
     assert len(listings) == 24
 

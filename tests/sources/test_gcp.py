@@ -1,6 +1,7 @@
 """Google Cloud: the page's whole machines, and machines added up from the catalogue's parts."""
 
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
+from pipeline.parsing.paging import next_page
 from pipeline.sources import gcp as source
 from tests.sources.helpers import answer, page, read
 
@@ -196,7 +198,8 @@ def test_key_stays_out_of_addresses_and_pages_are_followed() -> None:
     _, first = source.requests(config, {"GCP_API_KEY": "secret"})
     assert "secret" not in first.url
     assert first.headers == {"X-Goog-Api-Key": "${GCP_API_KEY}"}
-    (following,) = source.next_requests(answer({"skus": [], "nextPageToken": "a b"}), config)
-    assert following.url.endswith("pageToken=a+b")
-    assert source.next_requests(answer({"skus": [], "nextPageToken": ""}), config) == []
-    assert source.next_requests(answer(PAGE), config) == []
+    assert config.paging is not None
+    following = next_page(first, answer({"skus": [], "nextPageToken": "a b"}), config.paging)
+    assert following == replace(first, url=f"{first.url}&pageToken=a+b")
+    assert next_page(first, answer({"skus": [], "nextPageToken": ""}), config.paging) is None
+    assert next_page(first, answer(PAGE), config.paging) is None

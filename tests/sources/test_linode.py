@@ -1,15 +1,12 @@
 """Linode's list of types: per plan, per region, and the prices of 0 that stand in it."""
 
-import json
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.sources.linode import next_requests
-from tests.sources.helpers import answer, page, read
+from tests.sources.helpers import answer, following, page, read
 
 SMALL: dict[str, Any] = {
     "id": "g2-gpu-rtx4000a2-s",
@@ -79,9 +76,6 @@ def test_what_holds_no_gpu_plan_is_a_change(body: str) -> None:
 
 def test_the_next_page_is_asked_until_the_last() -> None:
     url = "https://api.linode.com/v4/linode/types?page_size=500"
-    first = answer(json.dumps({"data": [], "page": 1, "pages": 2}), url)
-    (second,) = next_requests(first, source_config("linode"))
-    assert second.url == url + "&page=2"
-    assert (
-        next_requests(answer({"data": [], "page": 2, "pages": 2}, second.url), source_config("linode")) == []
-    )
+    plans = {"data": [SMALL], "pages": 2}
+    assert following("linode", answer(plans, url)) == f"{url}&page=2"
+    assert following("linode", answer(plans, f"{url}&page=2")) is None

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import SourceChangedError
-from pipeline.sources.primeintellect import next_requests
-from tests.sources.helpers import answer, page, read
+from pipeline.contracts.listing import Request, SourceChangedError
+from pipeline.parsing.paging import next_page
+from tests.sources.helpers import answer, following, page, read
 
 OFFER: dict[str, Any] = {
     "cloudId": "c-1",
@@ -112,11 +112,13 @@ def test_another_shape_is_a_change(body: str) -> None:
 
 def test_pages_are_asked_with_the_key_until_the_last() -> None:
     config = source_config("primeintellect")
-    (second,) = next_requests(answer({"items": [OFFER], "totalCount": 150}, URL), config)
-    assert second.url == URL.replace("page=1", "page=2")
-    assert second.headers == {"Authorization": "Bearer ${PRIME_API_KEY}"}
-    assert next_requests(answer({"items": [OFFER], "totalCount": 150}, second.url), config) == []
-    assert next_requests(answer([OFFER], URL), config) == []
+    first = Request(URL, headers=config.requests[0].headers)
+    assert config.paging is not None
+    second = next_page(first, answer({"items": [OFFER], "totalCount": 150}, URL), config.paging)
+    assert second is not None
+    assert second == Request(URL.replace("page=1", "page=2"), headers=first.headers)
+    assert following("primeintellect", answer({"items": [OFFER], "totalCount": 150}, second.url)) is None
+    assert following("primeintellect", answer([OFFER], URL)) is None
 
 
 def test_an_offer_with_no_gpus_or_an_odd_name_is_a_reject():

@@ -2,10 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.sources.scaleway import next_requests
-from tests.sources.helpers import answer, capture, page, read
+from tests.sources.helpers import answer, capture, following, page, read
 
 ZONE = "https://api.scaleway.com/instance/v1/zones/fr-par-2/products/servers"
 
@@ -100,14 +98,13 @@ def test_optional_fields_may_be_absent():
 
 
 def test_paging():
-    config = source_config("scaleway")
     first = answer({"servers": {str(at): server() for at in range(100)}}, url=f"{ZONE}?per_page=100&page=1")
-    (following,) = next_requests(first, config)
-    assert following.url == f"{ZONE}?per_page=100&page=2"
-    assert next_requests(replace(first, headers={"x-total-count": "100"}), config) == []
-    assert len(next_requests(replace(first, headers={"x-total-count": "101"}), config)) == 1
-    assert next_requests(answer({"servers": {}}, url=f"{ZONE}?per_page=100&page=2"), config) == []
-    assert next_requests(answer("<html>", url=f"{ZONE}?per_page=100&page=1"), config) == []
+    second = f"{ZONE}?per_page=100&page=2"
+    assert following("scaleway", first) == second
+    assert following("scaleway", replace(first, headers={"x-total-count": "100"})) is None
+    assert following("scaleway", replace(first, headers={"x-total-count": "101"})) == second
+    assert following("scaleway", answer({"servers": {}}, url=second)) is None
+    assert following("scaleway", answer("<html>", url=f"{ZONE}?per_page=100&page=1")) is None
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.sources import source_module
 
-from .helpers import answer, capture, page, read
+from .helpers import answer, capture, following, page, read
 
 
 def plan(**changes):
@@ -113,15 +111,13 @@ def test_variants_of_a_plan(changes, offers, reasons):
 
 
 def test_next_page_keeps_the_query():
-    config, module = source_config("vultr"), source_module("vultr")
     body = {"plans": [plan()], "meta": {"links": {"next": "bmV4dA==", "prev": ""}}}
     first = answer(body, url="https://api.vultr.com/v2/plans?type=vcg&per_page=500")
-    (request,) = module.next_requests(first, config)
-    assert request.url == "https://api.vultr.com/v2/plans?type=vcg&per_page=500&cursor=bmV4dA%3D%3D"
-    (again,) = module.next_requests(answer(body, url=request.url), config)
-    assert again.url == request.url
-    assert module.next_requests(answer(page("vultr", "plans_vcg.json")), config) == []
-    assert module.next_requests(answer([plan()]), config) == []
+    url = following("vultr", first)
+    assert url == "https://api.vultr.com/v2/plans?type=vcg&per_page=500&cursor=bmV4dA%3D%3D"
+    assert following("vultr", answer(body, url=url)) == url
+    assert following("vultr", answer(page("vultr", "plans_vcg.json"))) is None
+    assert following("vultr", answer([plan()])) is None
 
 
 @pytest.mark.parametrize(
