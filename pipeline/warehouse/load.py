@@ -10,10 +10,12 @@ import duckdb
 
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.contracts import paths
+from pipeline.contracts.reject_reasons import RejectReason
 
 
 def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill the catalogue's tables: catalog/X.csv into main.X where sql/schema has it, sources, workloads.
+    """Fill the catalogue's tables: catalog/X.csv into main.X where sql/schema has it, sources, workloads,
+    reject reasons.
 
     Raises CatalogError naming the file when a column or a value does not fit its table.
     """
@@ -25,6 +27,8 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
     from pipeline.catalog.workloads import workloads
 
     insert(connection, "workloads", workloads())
+    reasons = [{"reason": reason.value, "sentence": reason.sentence} for reason in RejectReason]
+    insert(connection, "reject_reasons", reasons)
 
 
 def _load_csv(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
