@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Listing, Reject, Request
 from pipeline.parsing.paging import next_page
@@ -15,7 +13,7 @@ from pipeline.sources import source_module
 
 OBSERVED_AT = datetime(2026, 8, 22, 6, tzinfo=UTC)
 PAGES = Path(__file__).parent.parent / "pages"
-CAPTURES = Path(__file__).parents[3] / "shared" / "captures"
+SAMPLES = Path(__file__).parent / "samples"
 
 
 def answer(
@@ -48,9 +46,6 @@ def page(source: str, name: str) -> str:
     return (PAGES / source / name).read_text(encoding="utf-8")
 
 
-def capture(name: str) -> bytes:
-    """A real answer that lies beside the project; the test is skipped where it does not."""
-    path = CAPTURES / name
-    if not path.is_file():
-        pytest.skip(f"{path} is not here")
-    return path.read_bytes()
+def sample(name: str) -> str:
+    """A few rows of a real answer, in its real shape; the file's name ends with the date of its prices."""
+    return (SAMPLES / name).read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources.aws import read as read_aws
-from tests.sources.helpers import answer, capture, page, read
+from tests.sources.helpers import answer, page, read
 
 VIRGINIA = "US East (N. Virginia)"
 
@@ -26,8 +26,8 @@ def short(listings):
     return [(r.raw_label, r.price_kind, r.region, str(r.native_price.normalize())) for r in listings]
 
 
-def test_the_capture_of_us_east_1():
-    listings, rejects = read("aws", answer(capture("aws_awsstatic_ondemand_us-east-1_2026-10.json")))
+def test_on_demand_in_us_east_1():
+    listings, rejects = read("aws", answer(page("aws", "on_demand_us-east-1.json")))
     assert rejects == []
     assert {r.instance_type: str(r.native_price) for r in listings} == {
         "g6e.48xlarge": "30.1311800000",

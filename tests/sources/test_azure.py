@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from tests.sources.helpers import answer, capture, following, page, read
+from tests.sources.helpers import answer, following, page, read
 
 
 def item(**fields):
@@ -26,17 +26,35 @@ def reservation(**fields):
     return item(type="Reservation", retailPrice=500000, **fields)
 
 
-def test_the_capture():
-    listings, rejects = read("azure", answer(capture("azure_retail_items_trimmedfields_2026-10.json")))
-    assert Counter(row.price_kind for row in listings) == {"on_demand": 15, "spot": 10}
-    assert Counter(r.reason for r in rejects) == {"not_linux": 9, "other_price_kind": 5}
+def test_items_without_their_envelope():
+    """Prices of 2026-10: only two names tell Linux, Windows, spot and Low Priority meters apart."""
+    meters = [
+        ("NC80adis_H100_v5", "germanywestcentral", 3.63, "NC80adisH100v5 Low Priority", "NCadsH100v5 Series"),
+        ("NC80adis_H100_v5", "southcentralus", 20.44, "NC80adisH100v5", "NCadsH100v5 Series Windows"),
+        ("NC48ads_A100_v4", "eastus", 7.346, "NC48ads_A100_v4", "NCads A100 v4 Series Linux"),
+        ("NC48ads_A100_v4", "eastus", 1.469, "NC48ads_A100_v4 Low Priority", "NCads A100 v4 Series Linux"),
+        ("NC24ads_A100_v4", "eastus", 0.67877, "NC24ads_A100_v4 Spot", "NCads A100 v4 Series Linux"),
+        ("ND96isr_H100_v5", "japaneast", 142.564, "ND96isrH100v5", "NDsr H100 v5 Series"),
+        ("ND96isr_H100_v5", "spaincentral", 23.620397, "ND96isrH100v5 Spot", "NDsr H100 v5 Series"),
+        ("ND96isr_H100_v5", "polandcentral", 24.436474, "ND96isrH100v5 Spot", "NDsr H100 v5 Series Windows"),
+        ("ND96isr_H200_v5", "uksouth", 106.0, "ND96isrH200v5 Spot", "NDsrH200v5 Series"),
+        ("ND96isr_H200_v5", "usgovvirginia", 106.0, "ND96isrH200v5", "NDsrH200v5 Series"),
+        ("ND96asr_v4", "eastus", 12.645, "ND96asr_A100_v4 Low Priority", "NDasr A100 v4 Series Windows"),
+        ("ND96isr_MI300X_v5", "eastus2", 9.686477, "ND96isrMI300Xv5 Spot", "NDMI300Xv5 Srs Windows"),
+    ]
+    fields = ("armSkuName", "armRegionName", "retailPrice", "meterName", "productName")
+    items = [item(**dict(zip(fields, (f"Standard_{size}", *rest), strict=True))) for size, *rest in meters]
+    listings, rejects = read("azure", answer(items))
+    assert Counter(r.reason for r in rejects) == {"not_linux": 4, "other_price_kind": 2}
     found = {(r.instance_type, r.region, r.price_kind): str(r.native_price) for r in listings}
-    assert found["Standard_NC48ads_A100_v4", "eastus", "on_demand"] == "7.346"
-    assert found["Standard_ND96isr_H100_v5", "japaneast", "on_demand"] == "142.564"
-    assert found["Standard_ND96isr_H100_v5", "spaincentral", "spot"] == "23.620397"
-    assert found["Standard_NC24ads_A100_v4", "eastus", "spot"] == "0.67877"
-    assert found["Standard_ND96isr_H200_v5", "uksouth", "spot"] == "106.0"
-    assert ("Standard_NC80adis_H100_v5", "southcentralus", "on_demand") not in found
+    assert found == {
+        ("Standard_NC48ads_A100_v4", "eastus", "on_demand"): "7.346",
+        ("Standard_NC24ads_A100_v4", "eastus", "spot"): "0.67877",
+        ("Standard_ND96isr_H100_v5", "japaneast", "on_demand"): "142.564",
+        ("Standard_ND96isr_H100_v5", "spaincentral", "spot"): "23.620397",
+        ("Standard_ND96isr_H200_v5", "uksouth", "spot"): "106.0",
+        ("Standard_ND96isr_H200_v5", "usgovvirginia", "on_demand"): "106.0",
+    }
     assert [r.region for r in listings if r.flag_reason == "restricted_region"] == ["usgovvirginia"]
 
 

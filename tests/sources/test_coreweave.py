@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from tests.sources.helpers import answer, capture, page, read
+from tests.sources.helpers import answer, page, read, sample
 
 H100 = 'data-product="hgx-h100"'
 
@@ -17,17 +17,13 @@ def short(listings):
     ]
 
 
-def test_the_capture_of_north_america():
-    listings, rejects = read("coreweave", answer(capture("coreweave_pricing_gpu_section_2026-08-22.html")))
+def test_one_region_in_the_full_markup():
+    listings, rejects = read("coreweave", answer(sample("coreweave_gpus_2026-08-22.html")))
     assert short(listings) == [
         ("NVIDIA GB200 NVL72", 4, "on_demand", "NORTH AMERICA", "42.00"),
         ("NVIDIA HGX B300", 8, "spot", "NORTH AMERICA", "35.84"),
         ("NVIDIA HGX B200", 8, "on_demand", "NORTH AMERICA", "68.80"),
         ("NVIDIA HGX B200", 8, "spot", "NORTH AMERICA", "34.11"),
-        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", 8, "on_demand", "NORTH AMERICA", "20.00"),
-        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", 8, "spot", "NORTH AMERICA", "11.09"),
-        ("NVIDIA HGX H100", 8, "on_demand", "NORTH AMERICA", "49.24"),
-        ("NVIDIA HGX H100", 8, "spot", "NORTH AMERICA", "19.71"),
     ]
     assert [r.reason for r in rejects] == ["not_offered"] * 4
     b200 = listings[2]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from tests.sources.helpers import answer, capture, page, read
+from tests.sources.helpers import answer, page, read
 
 MACHINE: dict[str, Any] = {
     "dataCenterId": "se-stockholm-1",
@@ -29,8 +29,34 @@ def test_the_sample_adds_up_and_passes_over_cpu_machines() -> None:
     assert {row.instance_type: row.available for row in listings}["sapphire-rapids-h100"] is False
 
 
-def test_the_captured_machine_types() -> None:
-    listings, rejects = read("cudo", answer(capture("cudo_machine_types.json")))
+def test_machine_types_of_2026_06() -> None:
+    rtx_3080 = MACHINE | {
+        "dataCenterId": "br-saopaulo-1",
+        "machineType": "cascade-lake",
+        "gpuModel": "RTX 3080",
+        "gpuModelId": "nvidia-rtx-3080",
+        "minVcpuPerGpu": 1,
+        "vcpuPriceHr": {"value": "0.002500"},
+        "memoryGibPriceHr": {"value": "0.003800"},
+        "gpuPriceHr": {"value": "0.05"},
+        "minStorageGibPriceHr": {"value": "0.00013"},
+        "maxGpuFree": 5,
+        "totalGpuFree": 24,
+    }
+    rtx_a5000 = rtx_3080 | {
+        "dataCenterId": "no-luster-1",
+        "machineType": "epyc-rome-rtx-a5000",
+        "gpuModel": "RTX A5000",
+        "gpuModelId": "nvidia-rtx-a5000",
+        "maxVcpuPerMemoryGib": 1.036437,
+        "vcpuPriceHr": {"value": "0.002100"},
+        "memoryGibPriceHr": {"value": "0.003400"},
+        "gpuPriceHr": {"value": "0.520000"},
+        "renewableEnergy": False,
+        "maxGpuFree": 4,
+        "totalGpuFree": 7,
+    }
+    listings, rejects = read("cudo", answer({"machineTypes": [rtx_3080, rtx_a5000]}))
     assert not rejects
     # 0.05 + 1 x 0.0025 + 1 x 0.0038, and 0.52 + 1 x 0.0021 + 1 x 0.0034 (1 vCPU needs 0.965 GiB: 1 GiB)
     assert [(r.raw_label, r.instance_type, r.region, r.native_price) for r in listings] == [

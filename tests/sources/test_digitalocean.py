@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from tests.sources.helpers import answer, capture, page, read
+from tests.sources.helpers import answer, page, read, sample
 
 PAGE = "droplets_pricing.html"
 
@@ -123,8 +123,8 @@ def test_what_is_not_a_price_list_is_a_change(body: str) -> None:
         read("digitalocean", answer(body))
 
 
-def test_the_captured_sizes() -> None:
-    listings, rejects = read("digitalocean", answer(capture("digitalocean_v2_sizes.json")))
+def test_sizes_of_the_api() -> None:
+    listings, rejects = read("digitalocean", answer(sample("digitalocean_sizes_2026-08.json")))
     assert not rejects
     assert [(r.instance_type, r.raw_label, r.gpu_count, r.region, r.native_price) for r in listings] == [
         ("gpu-h100x8-640gb", "nvidia_h100", 8, "nyc1", Decimal("23.92")),

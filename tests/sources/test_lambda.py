@@ -5,7 +5,7 @@ import pytest
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources.lambda_ import requests
-from tests.sources.helpers import answer, capture, page, read
+from tests.sources.helpers import answer, page, read, sample
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def instance_row(html, plan="NVIDIA GH200"):
     return html[start : html.index("</tr>", start) + 5]
 
 
-def test_the_capture_of_the_cluster_tabs():
-    listings, rejects = read("lambda", answer(capture("lambda_1cc_tabs_2026-08-22.html")))
+def test_the_cluster_tabs_alone():
+    listings, rejects = read("lambda", answer(sample("lambda_clusters_2026-08-22.html")))
     assert short(listings) == [
         ("NVIDIA HGX B200", 16, "reserved", 14, "9.86"),
         ("NVIDIA HGX B200", 64, "reserved", 14, "9.36"),

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.contracts.listing import SourceChangedError
 
-from .helpers import answer, capture, page, read
+from .helpers import answer, page, read
 
 SEPTEMBER = [
     ["Item", "vCPUs", "RAM, GB", "On-demand, GPU-hour", "GPU-hour (Effective October 1, 2026)"],
@@ -31,16 +31,29 @@ def prices(listings):
     return {(r.raw_label, r.price_kind, r.effective_from): r.native_price for r in listings}
 
 
-def test_capture_is_read_whole():
-    listings, rejects = read("nebius", answer(capture("nebius_highlight_table_block_2026-08-22.json")))
-    assert len(listings) == 14
-    assert [r.reason for r in rejects] == ["not_offered"] * 4
-    found = prices(listings)
-    assert found["NVIDIA HGX B300", "spot", None] == Decimal("4.30")
-    assert found["NVIDIA HGX H100", "on_demand", None] == Decimal("3.85")
-    assert found["NVIDIA L40S with Intel CPU", "on_demand", None] == Decimal("1.82")
-    assert found["NVIDIA L40S with AMD CPU", "spot", None] == Decimal("0.74")
-    assert not any("GB" in r.raw_label for r in listings)
+def test_the_block_of_the_page_alone():
+    """Rows of 2026-08-22."""
+    rows = [
+        ["Item", "vCPUs", "RAM, GB", "Preemptible, GPU-hour", "On-demand, GPU-hour"],
+        ["NVIDIA GB200 NVL72", "112", "800", "––", "[Contact us](#ai-contact-form)"],
+        ["NVIDIA HGX B300", "24", "346", "$4.30", "$7.85"],
+        ["NVIDIA HGX H100", "16", "200", "$2.15", "$3.85"],
+        ["NVIDIA L40S with Intel CPU", "16-192", "96-1152", "from $0.90", "from $1.82"],
+        ["NVIDIA L40S with AMD CPU", "8-40", "32-160", "from $0.74", "from $1.55"],
+    ]
+    listings, rejects = read("nebius", answer(block(rows)))
+    assert [r.reason for r in rejects] == ["not_offered"] * 2
+    assert {key[:2]: str(price) for key, price in prices(listings).items()} == {
+        ("NVIDIA HGX B300", "spot"): "4.30",
+        ("NVIDIA HGX B300", "on_demand"): "7.85",
+        ("NVIDIA HGX H100", "spot"): "2.15",
+        ("NVIDIA HGX H100", "on_demand"): "3.85",
+        ("NVIDIA L40S with Intel CPU", "spot"): "0.90",
+        ("NVIDIA L40S with Intel CPU", "on_demand"): "1.82",
+        ("NVIDIA L40S with AMD CPU", "spot"): "0.74",
+        ("NVIDIA L40S with AMD CPU", "on_demand"): "1.55",
+    }
+    assert {r.effective_from for r in listings} == {None}
 
 
 @pytest.mark.parametrize("part", ["script", "rows"])

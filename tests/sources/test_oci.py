@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from tests.sources.helpers import answer, capture, page, read
+from tests.sources.helpers import answer, page, read
 
 PRODUCTS: dict[str, Any] = json.loads(page("oci", "products.json"))
 SHAPES: dict[str, Any] = json.loads(page("oci", "shapes.json"))
@@ -28,38 +28,47 @@ def product(name: str, value: Any = 10, **more: Any) -> dict[str, Any]:
 H100 = product("OCI - Compute - GPU - H100")
 
 
-def test_capture_gives_the_18_machines_and_none_of_the_other_8_items() -> None:
-    listings, rejects = read("oci", answer(capture("oracle_products_2026-10-01.json")))
+def test_products_alone_give_a_machine_per_part_and_none_of_the_other_items() -> None:
+    """Items of 2026-10-01: names are spelled five ways, and other things are sold by the GPU-hour too."""
+    sold = [
+        ("B109479", "Compute - GPU - L40S", 3.5),
+        ("B109485", "OCI - Compute - GPU - MI300X", 6),
+        ("B111758", "OCI- Compute - GPU - MI355X", 8.6),
+        ("B112237", "Oracle Cloud Infrastructure - Compute - GPU - B300", 15),
+        ("B88517", "Compute - Bare Metal GPU Standard - X7", 1.275),
+        ("B88518", "Compute - Virtual Machine GPU Standard - X7", 1.275),
+        ("B92740", "Compute - GPU - E3", 3.05),
+        ("B95907", "Compute - GPU - A100 - v2", 4),
+        ("B95909", "Compute  - GPU - A10", 2),
+    ]
+    machines = [product(name, value, partNumber=part) for part, name, value in sold]
+    h100t = product("OCI - Compute - GPU - H100T", 10.75, partNumber="B109480")
+    others = [
+        product(name, value, partNumber=part, metricName=metric, serviceCategory=category)
+        for part, name, value, metric, category in (
+            ("B108807", "VMware - BM.GPU.A10.64 - 1 Year Commit", 13, "Node Per Hour", "Compute - VMware"),
+            ("B109493", "RED.2 GPU", 100, "Resource Possession Per Day", "Roving Edge Infrastructure"),
+            ("B111454", "GPU.L40S - Resource Commit", 0.6, "GPU Per Hour", "Compute Cloud@Customer"),
+        )
+    ]
+    items = [*machines, h100t | {"serviceCategory": "Compute - GPU - Other"}, *others]
+    listings, rejects = read("oci", answer({"lastUpdated": "2026-10-01", "items": items}))
     assert rejects == []
-    assert {row.raw_label: row.native_price for row in listings} == {
-        "Compute - GPU - L40S": Decimal("3.5"),
-        "OCI - Compute - GPU - H100T": Decimal("10.75"),
-        "OCI - Compute - GPU - MI300X": 6,
-        "OCI - Compute - GPU - H200": 10,
-        "OCI - Compute - GPU - B200": 14,
-        "OCI - Compute - GPU - GB200": 16,
-        "OCI- Compute - GPU - MI355X": Decimal("8.6"),
-        "OCI - Compute - GPU - GB300": 18,
-        "Oracle Cloud Infrastructure - Compute - GPU - B300": 15,
-        "OCI - Compute - GPU - RTX PRO 6000": Decimal("4.5"),
-        "Compute - Bare Metal GPU Standard - X7": Decimal("1.275"),
-        "Compute - Virtual Machine GPU Standard - X7": Decimal("1.275"),
-        "Compute - GPU Standard - V2": Decimal("2.95"),
-        "Compute - GPU - E3": Decimal("3.05"),
-        "OCI - Compute - GPU - E4": Decimal("3.05"),
-        "Compute - GPU - A100 - v2": 4,
-        "Compute  - GPU - A10": 2,
-        "Oracle Cloud Infrastructure - Compute - GPU - H100": 10,
+    assert {row.raw_label: float(row.native_price) for row in listings} == {
+        **{name: value for _, name, value in sold},
+        "OCI - Compute - GPU - H100T": 10.75,
     }
     assert {(row.gpu_count, row.native_unit, row.region) for row in listings} == {(1, "gpu_hour", None)}
 
 
-def test_captured_shapes_without_a_gpu_fail_by_themselves_and_add_nothing_to_the_products() -> None:
-    shapes = answer(capture("oci_cloudestimator_shapes.json"))
+def test_shapes_without_a_gpu_fail_by_themselves_and_add_nothing_to_the_products() -> None:
+    shapes = answer({"items": [shape for shape in SHAPES["items"] if shape["gpuQty"] is None]})
     with pytest.raises(SourceChangedError, match="no GPU shape"):
         read("oci", shapes)
-    listings, rejects = read("oci", answer(capture("oracle_products_2026-10-01.json")), shapes)
-    assert (len(listings), len(rejects)) == (18, 0)
+    (with_shapes, _), (alone, _) = read("oci", answer(PRODUCTS), shapes), read("oci", answer(PRODUCTS))
+    assert [(r.raw_label, r.native_price) for r in with_shapes] == [
+        (r.raw_label, r.native_price) for r in alone
+    ]
 
 
 def test_part_with_shapes_becomes_its_shapes() -> None:
