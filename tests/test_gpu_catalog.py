@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.contracts import paths
-from pipeline.offers.gpu_matching import catalog, instances
-from pipeline.offers.gpu_matching.sentences import read_label
+from pipeline.offers.gpu_matching import catalogue, instance_types
+from pipeline.offers.gpu_matching.label import parse_label
 
 Row = Mapping[str, str]
 SHARED = Path(__file__).parents[2] / "shared" / "measured"
@@ -100,7 +100,7 @@ def test_every_model_and_memory_with_several_forms_has_a_card_for_an_unknown_for
     for row in CARDS:
         forms[row["model"], row["memory_gb"]].add(row["form_factor"])
     generic = {(row["model"], row["memory_gb"]) for row in GENERIC}
-    ordinary = catalog.EXPLICIT_FORMS | {"PCIe-NVLink"}
+    ordinary = catalogue.EXPLICIT_FORM_FACTORS | {"PCIe-NVLink"}
     for kind, names in forms.items():
         open_forms = names - ordinary
         assert len(open_forms) <= 1 or "" in names or kind in generic, kind
@@ -197,25 +197,25 @@ def test_every_measured_fact_has_a_row_and_every_run_its_gpu() -> None:
 
 
 def test_every_table_of_the_normalizer_names_cards_that_exist() -> None:
-    assert catalog.spellings()
-    for row in catalog.rows("provider_gpus.csv"):
+    assert catalogue.spellings()
+    applicable = {"", *BY_ID, *(card["form_factor"] for card in ROWS)}
+    for row in catalogue.rows("provider_gpus.csv"):
         assert row["gpu_id"] in BY_ID, row
-        forms = {card["form_factor"] for card in ROWS}
-        assert not row["called"] or row["called"] in BY_ID or row["called"] in forms, row
+        assert row["applies_to"] in applicable, row
         assert row["basis"] in {"offers", "naming"}
         assert row["why"]
         assert row["source"]
 
 
 def test_every_machine_family_stands_for_something_known() -> None:
-    for row in catalog.rows("instance_types.csv"):
+    for row in catalogue.rows("instance_types.csv"):
         if "{" in row["gpu"] or not row["gpu"]:
             continue
-        said, _ = read_label(row["gpu"])
+        said, _ = parse_label(row["gpu"])
         assert said.models or said.accelerator, row["pattern"]
 
 
 def test_a_machine_family_that_cannot_be_read_is_told() -> None:
     broken = {"provider": "", "pattern": "a(", "gpu": "L4", "gpu_count": "", "sizes": "", "source": "x"}
-    with pytest.raises(catalog.LabelCatalogError, match=r"instance_types\.csv"):
-        instances.read_family(broken)
+    with pytest.raises(catalogue.LabelCatalogError, match=r"instance_types\.csv"):
+        instance_types.read_family(broken)

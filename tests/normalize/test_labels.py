@@ -2,13 +2,12 @@
 
 import csv
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from pipeline.offers.gpu_matching import Identity, catalog, habits, identify, instances
+from pipeline.offers.gpu_matching import Identity, catalogue, identify, instance_types, match
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "labels_sample.csv"
 NOT_GPUS = {"none", "aws", "google"}
@@ -85,19 +84,19 @@ def test_no_ambiguous_row_of_the_sample_is_a_wrong_card() -> None:
 @needs_sample
 def test_no_rule_contains_a_whole_label_of_the_sample() -> None:
     labels = {re.sub(r"[\s_\-/]+", "-", row["raw_label"].strip().lower()) for row in _rows(SAMPLE)}
-    patterns = {row["pattern"].replace("\\", "") for row in catalog.rows("instance_types.csv")}
-    aliases = {row["alias"].replace(" ", "-") for row in catalog.rows("gpu_aliases.csv")}
+    patterns = {row["pattern"].replace("\\", "") for row in catalogue.rows("instance_types.csv")}
+    aliases = {row["alias"].replace(" ", "-") for row in catalogue.rows("gpu_aliases.csv")}
     assert labels & (patterns | aliases) == set()
 
 
 @pytest.fixture
 def without_provider_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The normalizer without what it knows of any provider by name: a new provider's view."""
-    monkeypatch.setattr(habits, "of_label", lambda provider, reseller_of: habits.NO_HABITS)
-    monkeypatch.setattr(instances, "_index", lambda provider, index=instances._index: index(""))
-    sys.modules["pipeline.offers.gpu_matching.identify"].forget()
+    monkeypatch.setattr(catalogue, "provider_rules", lambda provider, upstream=None: ())
+    monkeypatch.setattr(instance_types, "_index", lambda provider, index=instance_types._index: index(""))
+    match.clear_caches()
     yield
-    sys.modules["pipeline.offers.gpu_matching.identify"].forget()
+    match.clear_caches()
 
 
 @needs_sample

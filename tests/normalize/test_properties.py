@@ -3,7 +3,7 @@
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.offers.gpu_matching import catalog, identify
+from pipeline.offers.gpu_matching import catalogue, identify
 
 SETTLED = [
     "H100 SXM5 80GB",
@@ -114,7 +114,7 @@ def test_words_about_something_else_do_not_matter(label: str, words: str) -> Non
 
 
 def _sizes_of(model: str) -> set[float]:
-    return {card.memory_gb for card in catalog.cards() if card.model == model}
+    return {card.memory_gb for card in catalogue.cards() if card.model == model}
 
 
 @given(labels, st.integers(min_value=1, max_value=300), st.sampled_from(["{label} {gb}GB", "{gb}GB {label}"]))
@@ -169,10 +169,10 @@ def test_any_text_is_answered(text: str) -> None:
     assert (found.gpu_id is not None) == (found.status == "matched")
 
 
-@given(st.sampled_from(sorted(card.gpu_id for card in catalog.cards())))
+@given(st.sampled_from(sorted(card.gpu_id for card in catalogue.cards())))
 def test_a_gpu_id_reads_as_the_card_it_names_or_stays_open(gpu_id: str) -> None:
     found = identify(gpu_id)
-    named = catalog.card_by_id()[gpu_id]
+    named = catalogue.card_by_id()[gpu_id]
     if found.status == "matched":
         assert (found.model, found.memory_gb) == (named.model, named.memory_gb)
     else:

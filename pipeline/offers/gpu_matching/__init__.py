@@ -1,13 +1,13 @@
-"""From a seller's label to a GPU of the catalogue.
+"""From a seller's label, such as "8x NVIDIA H100 SXM5 80GB", to a GPU of the catalogue.
 
-``lexer`` cuts a label into words and words into pieces, ``sentences`` keeps the words that matter and
-remembers them, ``reading`` finds models, form factors, memories and counts among the pieces, ``instances``
-knows machine names, ``habits`` what a provider means by a bare name, ``context`` reads the seller's other
-columns, ``narrow`` and ``settle`` decide which card of the catalogue that can only be, and ``identify``
-puts it all together.
+1. ``catalogue``: the cards, the spellings of their names, and what each provider's open names mean.
+2. ``tokens``: cuts a label into words, and words into tokens of a known kind.
+3. ``label``: parses the tokens, and the seller's other columns, into models, form factors, memories, counts.
+4. ``instance_types``: translates a machine name, such as "p5.48xlarge", into such a label.
+5. ``candidates``: which cards of a model agree with everything that is stated.
+6. ``match``: decides: one card, several (ambiguous), unknown, or not a GPU.
 """
 
-from pipeline.offers.gpu_matching.identify import LabelKind, identify
-from pipeline.offers.gpu_matching.settle import Identity
+from pipeline.offers.gpu_matching.match import Identity, LabelKind, identify
 
 __all__ = ["Identity", "LabelKind", "identify"]

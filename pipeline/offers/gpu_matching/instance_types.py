@@ -1,9 +1,9 @@
-"""Machine names: catalog/instance_types.csv holds one row per family of names.
+"""Machine names: catalog/instance_types.csv has one row per family of instance types.
 
-``pattern`` is a regular expression over the name in lower case with single dashes for its separators
-(dots stay); ``gpu`` is the label that the name stands for, with ``{gpu}`` or ``{memory}`` taken from the
-pattern; ``gpu_count`` is a number, ``n`` (the group of that name), ``cpus/24`` (the group divided) or
-``size``, looked up in ``sizes`` ("xlarge:1 48xlarge:8"; fractions are shares of one GPU).
+``pattern`` is a regular expression over the name in lower case, with a single dash for every separator but
+dots. ``gpu`` is the equivalent GPU label, in which ``{gpu}`` is a group of the pattern. ``gpu_count`` is a
+number, the name of a group, a group divided by a number (``cpus/24``), or ``size``, which is looked up in
+``sizes`` ("xlarge:1 48xlarge:8 large:1/8"; a fraction is a share of one GPU).
 """
 
 import re
@@ -11,18 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from pipeline.offers.gpu_matching import catalog
+from pipeline.offers.gpu_matching import catalogue
 
 _PREFIXES = ("ml.", "db.", "virtual-machines-", "standard-", "standard")
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
-    """What a machine name stands for: a label to read, and how many GPUs (None: the name does not say).
-    ``total_memory_gb`` is the GPU memory of the whole machine where the name gives it."""
+class InstanceType:
+    """A machine: the GPU label to parse in its place, its number of GPUs (None: the name does not say), and
+    the GPU memory of the whole machine in GB where the name states it."""
 
-    family: str
-    label: str
+    gpu_label: str
     gpu_count: float | None
     total_memory_gb: float | None
 
@@ -35,12 +34,11 @@ class _Family:
     gpu_count: str
     sizes: Mapping[str, float]
 
-    def read(self, match: re.Match[str]) -> Instance:
+    def read(self, match: re.Match[str]) -> InstanceType:
         groups = {name: value or "" for name, value in match.groupdict().items()}
         memory = groups.get("total_memory")
-        return Instance(
-            family=self.gpu,
-            label=self.gpu.format_map(groups),
+        return InstanceType(
+            gpu_label=self.gpu.format_map(groups),
             gpu_count=self._count(groups),
             total_memory_gb=float(memory) if memory else None,
         )
@@ -62,7 +60,7 @@ def _number(text: str) -> float:
 
 
 def read_family(row: Mapping[str, str]) -> _Family:
-    """One row of instance_types.csv. Raises LabelCatalogError where it cannot be used."""
+    """One row of instance_types.csv. Raises LabelCatalogError if it is malformed."""
     try:
         return _Family(
             providers=frozenset(row["provider"].split("|")) - {""},
@@ -72,11 +70,14 @@ def read_family(row: Mapping[str, str]) -> _Family:
             sizes={name: _number(n) for name, n in (pair.split(":") for pair in row["sizes"].split())},
         )
     except (re.error, ValueError) as error:
-        raise catalog.LabelCatalogError(f"instance_types.csv, pattern {row['pattern']!r}: {error}") from error
+        raise catalogue.LabelCatalogError(
+            f"instance_types.csv, pattern {row['pattern']!r}: {error}"
+        ) from error
 
 
 class _Index:
-    """Families behind one alternation per first character, so that a name of none is found out at once."""
+    """Families by the first character of their names. One alternation per character rejects most other labels
+    in a single match."""
 
     def __init__(self, families: list[_Family]) -> None:
         self._families = families
@@ -89,8 +90,8 @@ class _Index:
             self._by_first[first] = re.compile(alternatives), families
         return self._by_first[first]
 
-    def find(self, name: str) -> Instance | None:
-        """The family of a name in canonical form."""
+    def find(self, name: str) -> InstanceType | None:
+        """The instance type of a name in canonical form, or None."""
         any_family, families = self._starting_with(name[:1])
         if not any_family.fullmatch(name):
             return None
@@ -102,8 +103,8 @@ class _Index:
 
 
 def _first_characters(pattern: str) -> frozenset[str] | None:
-    """The characters that names of a pattern begin with, where it begins with one of them or with a number;
-    None where that is not plain to see."""
+    """The characters that a match of the pattern can begin with; None where the pattern does not begin with
+    a letter, a class of letters or a number."""
     start = re.sub(r"^\(\?(?:P<\w+>|:)\\d\+\)", r"\\d", pattern)
     match = re.match(r"(?:([a-z])|\[([a-z]+)\]|(\\d\+?))(?![?*{|])", start)
     if match is None:
@@ -117,26 +118,26 @@ def _anonymous(pattern: str) -> str:
 
 @cache
 def _families() -> tuple[_Family, ...]:
-    return tuple(read_family(row) for row in catalog.rows("instance_types.csv"))
+    return tuple(read_family(row) for row in catalogue.rows("instance_types.csv"))
 
 
 @cache
 def _index(provider: str) -> _Index:
-    """The families of one provider and those that hold everywhere."""
+    """The families of one provider, before those of every provider."""
     own = [family for family in _families() if provider and provider in family.providers]
     if provider and not own:
         return _index("")
     return _Index(own + [family for family in _families() if not family.providers])
 
 
-def find(name: str, provider: str) -> Instance | None:
-    """The machine family that a name belongs to, or None. SageMaker's "ml." and Azure's "Standard_" are no
-    part of a family's name, except where only they tell a CPU machine."""
+def find_instance_type(name: str, provider: str) -> InstanceType | None:
+    """The instance type of that name, or None. ``provider`` is a key of the tables, or "". Prefixes such as
+    Azure's "Standard_" are optional, except in the names of some CPU machines."""
     canonical = name.lower().replace(" ", "-").replace("_", "-").replace("/", "-")
     if "--" in canonical:
         canonical = "-".join(filter(None, canonical.split("-")))
+    index = _index(provider)
     if canonical.startswith(_PREFIXES):
-        short = _index(provider).find(canonical[len(next(filter(canonical.startswith, _PREFIXES))) :])
-        if short is not None:
-            return short
-    return _index(provider).find(canonical)
+        prefix = next(filter(canonical.startswith, _PREFIXES))
+        return index.find(canonical.removeprefix(prefix)) or index.find(canonical)
+    return index.find(canonical)

@@ -1,4 +1,5 @@
-"""The catalogue as the normalizer needs it: cards by model, and the ways a model's name is spelled."""
+"""The catalogue tables that the matcher reads: cards by model, the spellings of a model's name, accelerators
+that are not GPUs, and which card each provider means by a name that leaves it open."""
 
 import csv
 import re
@@ -9,18 +10,18 @@ from functools import cache
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
 
-EXPLICIT_FORMS = frozenset({"Laptop", "SFF", "Server", "MXM"})
-"""Forms that a seller always names where the same model also exists as an ordinary card."""
+EXPLICIT_FORM_FACTORS = frozenset({"Laptop", "SFF", "Server", "MXM"})
+"""Form factors that sellers always state where the same model also exists as an ordinary card."""
 
 
 class LabelCatalogError(GpufareError):
-    """A catalogue file that the normalizer reads is wrong: says the file, the row and what to do."""
+    """A catalogue table is missing or inconsistent; the message names the file, the row and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One row of catalog/gpus.csv that can be identified. ``memory_gb`` is the nominal size per GPU;
-    a ``generic`` card stands for every form factor of its model and memory."""
+    """One GPU of catalog/gpus.csv. ``memory_gb`` is the nominal memory per GPU in GB. A ``generic`` card
+    represents a model and memory whose form factor is not known."""
 
     gpu_id: str
     vendor: str
@@ -35,13 +36,14 @@ class Card:
 
     @property
     def is_modified(self) -> bool:
-        """Whether it is an aftermarket board with more memory than the card was made with."""
+        """Whether it is an aftermarket board with more memory than the vendor's card."""
         return self.form_factor.endswith("-mod")
 
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """Something rented that is no GPU: named, so that it is counted apart and never ranked."""
+    """A rented device that is not a GPU: recognized, so that it is counted apart and never ranked.
+    ``memory_gb`` is per device."""
 
     vendor: str | None
     model: str | None
@@ -49,7 +51,7 @@ class Accelerator:
 
 
 def rows(name: str) -> Iterator[Mapping[str, str]]:
-    """The rows of catalog/<name>. Raises LabelCatalogError when the file is missing."""
+    """The rows of catalog/<name>. Raises LabelCatalogError if the file is missing."""
     path = paths.CATALOG_DIR / name
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -60,7 +62,7 @@ def rows(name: str) -> Iterator[Mapping[str, str]]:
 
 @cache
 def cards() -> tuple[Card, ...]:
-    """Every GPU of the catalogue; accelerators that are no GPUs are left out."""
+    """Every GPU of the catalogue, without the other accelerators."""
     return tuple(
         Card(
             gpu_id=row["gpu_id"],
@@ -91,7 +93,7 @@ def cards_of_model() -> Mapping[str, tuple[Card, ...]]:
 
 @cache
 def generic_cards() -> Mapping[tuple[str, float], Card]:
-    """The card that stands for a model and memory whose form factor nothing tells."""
+    """The generic card of each model and memory in GB."""
     return {(card.model, card.memory_gb): card for card in cards() if card.generic}
 
 
@@ -103,25 +105,25 @@ def card_by_id() -> Mapping[str, Card]:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What a sequence of words can mean. A weak spelling counts only where no strong one stands: it is
-    also an ordinary word or number ("A2", "4090", "Grace Hopper")."""
+    """The models that a sequence of words can mean. A weak spelling is also an ordinary word or number ("A2",
+    "4090", "Grace Hopper"): it counts only in a label without a strong one."""
 
     models: tuple[str, ...]
     weak: bool
 
 
-# Brands that a name is understood without, so that they may be missing or stand anywhere.
+# Brands are optional: a label may omit them or put them anywhere.
 BRANDS = frozenset({"nvidia", "nvda", "amd", "intel", "geforce", "tesla", "radeon", "instinct"})
 
-# Series words that the rest of a name is understood without: "A6000", "7900 XTX", "W7900".
-_OPTIONAL = frozenset({"rtx", "rx", "quadro", "arc", "grid", "pro"})
+# Series names that sellers omit: "A6000", "7900 XTX", "W7900".
+_OPTIONAL_SERIES = frozenset({"rtx", "rx", "quadro", "arc", "grid", "pro"})
 
-# Short names that are also words of machine families, regions or versions.
+# Short names that also occur in machine names, regions or versions.
 _WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", "c500", "k10", "r200"})
 
 
 def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The ways to write a model's name, as words, and whether the way is weak."""
+    """The spellings of a model's name, as words, and whether each is weak."""
     words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in BRANDS)
     yield words, len(words) == 1 and words[0] in _WEAK_CODES
     if model.endswith(")"):
@@ -134,7 +136,7 @@ def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
         yield (brand + rest[0],), False
     if brand in {"rtx", "gtx"} and rest and rest[0].isdigit() and "ada" not in rest:
         yield rest, len(rest) == 1 or rest == (rest[0], "d")
-    elif brand in _OPTIONAL and rest and (len(rest) > 1 or not rest[0].isdigit()) and rest[0] != "vii":
+    elif brand in _OPTIONAL_SERIES and rest and (len(rest) > 1 or not rest[0].isdigit()) and rest[0] != "vii":
         yield rest, False
 
 
@@ -151,7 +153,7 @@ def _suffix_orders(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 @cache
 def spellings() -> Mapping[tuple[str, ...], Spelling]:
-    """Every known way to write a model, in lower-case words, with the models it can mean."""
+    """Every known spelling, in lower-case words, with the models it can mean."""
     found: dict[tuple[str, ...], Spelling] = {}
     for model in cards_of_model():
         for words, weak in _model_spellings(model):
@@ -160,19 +162,61 @@ def spellings() -> Mapping[tuple[str, ...], Spelling]:
     for row in rows("gpu_aliases.csv"):
         models = tuple(row["models"].split("|"))
         if unknown := [model for model in models if model not in cards_of_model()]:
-            raise LabelCatalogError(f"gpu_aliases.csv, {row['alias']!r}: no card is called {unknown[0]!r}")
+            raise LabelCatalogError(
+                f"gpu_aliases.csv, {row['alias']!r}: gpus.csv has no model {unknown[0]!r}"
+            )
         found[tuple(row["alias"].split())] = Spelling(models, row["strength"] == "weak")
     return found
 
 
 @cache
 def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
-    """Words that name something other than a GPU."""
+    """The accelerators that are not GPUs, by the words of their names."""
     return {
-        tuple(row["word"].split()): Accelerator(
+        tuple(row["name"].split()): Accelerator(
             vendor=row["vendor"] or None,
             model=row["model"] or None,
             memory_gb=float(row["memory_gb"]) if row["memory_gb"] else None,
         )
         for row in rows("other_accelerators.csv")
     }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProviderRule:
+    """One row of provider_gpus.csv: an open name of this provider means ``gpu_id`` (of a generic card: its
+    model and memory). ``applies_to`` restricts it to labels that state this form factor, or replaces the
+    card of this id; empty, it applies to every name that leaves the card open."""
+
+    applies_to: str
+    gpu_id: str
+
+
+def provider_key(name: str) -> str:
+    """A provider's name as the tables write it: letters and digits in lower case."""
+    return "".join(char for char in name.lower() if char.isalnum())
+
+
+@cache
+def _provider_rules() -> tuple[tuple[frozenset[str], str, ProviderRule], ...]:
+    return tuple(
+        (frozenset(row["provider"].split("|")), row["basis"], ProviderRule(row["applies_to"], row["gpu_id"]))
+        for row in rows("provider_gpus.csv")
+    )
+
+
+@cache
+def providers_with_rules() -> frozenset[str]:
+    """The keys of every provider with a row in provider_gpus.csv."""
+    return frozenset[str]().union(*(names for names, _, _ in _provider_rules()))
+
+
+@cache
+def provider_rules(provider: str, upstream: str | None = None) -> tuple[ProviderRule, ...]:
+    """The rules for a label of ``provider``, in order of precedence. For a machine resold from ``upstream``,
+    what the upstream offers comes first; how it names things does not matter, as the reseller named it."""
+    own = tuple(rule for names, _, rule in _provider_rules() if provider in names)
+    if upstream is None or upstream == provider:
+        return own
+    offered = (rule for names, basis, rule in _provider_rules() if upstream in names and basis == "offers")
+    return (*offered, *own)
