@@ -1,4 +1,4 @@
-"""catalog/gpus.csv: whole, dense, and consistent within itself and with the physics of a family."""
+"""catalog/gpus.csv: complete, dense rates only, consistent within itself and within each family."""
 
 import csv
 from collections import defaultdict
@@ -12,10 +12,16 @@ from pipeline.offers.gpu_matching import catalogue, instance_types
 from pipeline.offers.gpu_matching.label import parse_label
 
 Row = Mapping[str, str]
-SHARED = Path(__file__).parents[2] / "shared" / "measured"
 
-with (paths.CATALOG_DIR / "gpus.csv").open(encoding="utf-8", newline="") as _file:
-    ROWS: list[Row] = list(csv.DictReader(_file))
+
+def _rows(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+PUBLISHED_SPECS = _rows(Path(__file__).with_name("published_gpu_specs.csv"))
+"""Specifications from vendors and benchmark authors, each with its source."""
+ROWS = _rows(paths.CATALOG_DIR / "gpus.csv")
 BY_ID = {row["gpu_id"]: row for row in ROWS}
 CARDS = [row for row in ROWS if not row["derived_from"]]
 GENERIC = [row for row in ROWS if row["derived_from"]]
@@ -42,7 +48,7 @@ def _number(row: Row, column: str) -> float | None:
     return float(row[column]) if row[column] else None
 
 
-def test_there_are_enough_cards_and_enough_with_full_specs() -> None:
+def test_the_catalogue_has_at_least_140_cards_and_90_with_full_specs() -> None:
     assert len(CARDS) >= 140
     assert len(FULL) >= 90
 
@@ -52,7 +58,7 @@ def test_every_id_is_unique_and_lower_case() -> None:
     assert all(gpu_id == gpu_id.lower() and " " not in gpu_id for gpu_id in BY_ID)
 
 
-def test_every_row_says_its_source_and_confidence() -> None:
+def test_every_row_has_a_source_and_a_confidence() -> None:
     assert [row["gpu_id"] for row in ROWS if not row["source"]] == []
     assert {row["confidence"] for row in ROWS} <= {"high", "medium", "low"}
 
@@ -64,7 +70,7 @@ def test_numbers_are_positive_numbers() -> None:
             assert value is None or value > 0, (row["gpu_id"], column)
 
 
-def test_full_specs_means_that_every_column_is_there() -> None:
+def test_full_specs_means_that_every_column_has_a_value() -> None:
     for row in CARDS:
         complete = all(row[column] for column in FULL_SPEC_COLUMNS)
         assert (row["has_full_specs"] == "true") == complete, row["gpu_id"]
@@ -87,9 +93,9 @@ def test_a_card_of_unknown_form_has_the_specs_of_its_slowest_sibling(row: Row) -
 
     slowest = min((s for s in siblings if s["has_full_specs"] == "true"), key=speed)
     assert row["derived_from"] == slowest["gpu_id"]
-    own = {"gpu_id", "form_factor", "derived_from", "notes", "usable_memory_gib"}
-    assert {k: v for k, v in row.items() if k not in own} == {
-        k: v for k, v in slowest.items() if k not in own
+    distinct = {"gpu_id", "form_factor", "derived_from", "notes", "usable_memory_gib"}
+    assert {k: v for k, v in row.items() if k not in distinct} == {
+        k: v for k, v in slowest.items() if k not in distinct
     }
     smallest = min(_number(s, "usable_memory_gib") or 0 for s in siblings if s["has_full_specs"] == "true")
     assert _number(row, "usable_memory_gib") == smallest
@@ -106,7 +112,7 @@ def test_every_model_and_memory_with_several_forms_has_a_card_for_an_unknown_for
         assert len(open_forms) <= 1 or "" in names or kind in generic, kind
 
 
-def test_dense_figures_only() -> None:
+def test_rates_are_dense() -> None:
     for row in FULL:
         bf16, fp8, fp4 = (_number(row, f"{p}_dense_tflops") for p in ("bf16", "fp8", "fp4"))
         fp16 = _number(row, "fp16_dense_tflops") or 0
@@ -118,17 +124,17 @@ def test_dense_figures_only() -> None:
             assert fp4 / fp8 == pytest.approx(2, rel=0.03), row["gpu_id"]
 
 
-def test_a_measured_product_is_not_above_what_the_card_can_do() -> None:
+def test_a_measured_rate_is_not_above_the_peak() -> None:
     for row in FULL:
         measured, peak = _number(row, "gemm_bf16_measured_tflops"), _number(row, "bf16_dense_tflops")
         if measured and peak:
-            # Consumer cards boost above the clock of their data sheet: 15 % at most.
+            # Consumer cards boost at most 15% above the clock of their data sheet.
             assert 0.35 < measured / peak < 1.15, row["gpu_id"]
 
 
-@pytest.mark.parametrize("year_of_no_bf16", ["Kepler", "Maxwell", "Pascal", "Volta", "Turing"])
-def test_architectures_before_ampere_have_no_bf16(year_of_no_bf16: str) -> None:
-    rows = [row for row in ROWS if row["architecture"] == year_of_no_bf16]
+@pytest.mark.parametrize("architecture", ["Kepler", "Maxwell", "Pascal", "Volta", "Turing"])
+def test_architectures_before_ampere_have_no_bf16(architecture: str) -> None:
+    rows = [row for row in ROWS if row["architecture"] == architecture]
     assert rows
     assert [row["gpu_id"] for row in rows if row["bf16_dense_tflops"]] == []
 
@@ -150,7 +156,7 @@ def test_an_sxm_board_is_at_least_as_fast_as_the_pcie_card(model: str) -> None:
             assert (_number(board, column) or 0) >= (_number(other, column) or 0), (column, board["gpu_id"])
 
 
-def test_facts_that_are_often_published_wrong() -> None:
+def test_specifications_that_are_often_published_wrong() -> None:
     assert _number(BY_ID["a100-pcie-80gb"], "bandwidth_gb_s") == 1935
     assert _number(BY_ID["a100-sxm-80gb"], "bandwidth_gb_s") == 2039
     assert _number(BY_ID["l40s"], "bf16_dense_tflops") == 362.05
@@ -158,7 +164,7 @@ def test_facts_that_are_often_published_wrong() -> None:
     assert _number(BY_ID["h100-pcie-80gb"], "bf16_dense_tflops") == 756
 
 
-def test_nvlink_says_how_it_joins() -> None:
+def test_nvlink_bandwidth_comes_with_its_topology() -> None:
     for row in ROWS:
         assert bool(row["nvlink_gb_s"]) == bool(row["nvlink_topology"]), row["gpu_id"]
     assert {row["nvlink_topology"] for row in ROWS} == {"", "switched", "bridge", "mesh"}
@@ -171,51 +177,42 @@ def test_usable_memory_is_below_nominal() -> None:
         assert 0.85 < share <= 1.0, row["gpu_id"]
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the measured facts are not beside the project")
-def test_every_measured_fact_has_a_row_and_every_run_its_gpu() -> None:
-    with (SHARED / "gpu_ids.csv").open(encoding="utf-8") as file:
-        assert {row["gpu"] for row in csv.DictReader(file)} <= set(BY_ID)
-    with (SHARED / "gpu_specs.csv").open(encoding="utf-8") as file:
-        facts = list(csv.DictReader(file))
-    assert len(facts) <= len(FULL)
-    columns = ("memory_gb", "bandwidth_gb_s", "fp16_dense_tflops", "tdp_w")
-    known = {
-        tuple(row[column] for column in columns) for row in ROWS if all(row[column] for column in columns)
-    }
-    missing = [
-        fact["gpu"]
-        for fact in facts
-        if not any(
-            float(memory) == float(fact["memory_gb"])
-            and float(bandwidth) == float(fact["bandwidth_gb_s"])
-            and float(fp16) == pytest.approx(float(fact["bf16_fp16_dense_tflops"]), abs=0.01)
-            and float(tdp) == float(fact["tdp_w"])
-            for memory, bandwidth, fp16, tdp in known
-        )
+@pytest.mark.parametrize("published", PUBLISHED_SPECS, ids=lambda row: row["gpu_id"])
+def test_a_published_specification_is_in_the_catalogue(published: Row) -> None:
+    row = BY_ID[published["gpu_id"]]
+    for column in ("memory_gb", "bandwidth_gb_s", "tdp_w"):
+        assert _number(row, column) == _number(published, column), column
+    rates = [_number(row, column) or 0 for column in ("bf16_dense_tflops", "fp16_dense_tflops")]
+    assert _number(published, "bf16_or_fp16_dense_tflops") in [
+        pytest.approx(rate, abs=0.01) for rate in rates
     ]
-    assert missing == ["AMD MI100"]  # its bf16 rate is listed there, the fp16 rate here
 
 
-def test_every_table_of_the_normalizer_names_cards_that_exist() -> None:
+def test_every_measured_run_is_of_a_card_with_full_specs() -> None:
+    gpu_ids = {row["gpu"] for row in _rows(paths.CATALOG_DIR / "measured_runs.csv")}
+    assert gpu_ids <= {row["gpu_id"] for row in FULL}
+
+
+def test_the_tables_of_the_matcher_name_existing_cards() -> None:
     assert catalogue.spellings()
     applicable = {"", *BY_ID, *(card["form_factor"] for card in ROWS)}
     for row in catalogue.rows("provider_gpus.csv"):
         assert row["gpu_id"] in BY_ID, row
         assert row["applies_to"] in applicable, row
         assert row["basis"] in {"offers", "naming"}
-        assert row["why"]
+        assert row["reason"]
         assert row["source"]
 
 
-def test_every_machine_family_stands_for_something_known() -> None:
+def test_every_instance_type_is_of_a_known_device() -> None:
     for row in catalogue.rows("instance_types.csv"):
         if "{" in row["gpu"] or not row["gpu"]:
             continue
-        said, _ = parse_label(row["gpu"])
-        assert said.models or said.accelerator, row["pattern"]
+        label, _ = parse_label(row["gpu"])
+        assert label.models or label.accelerator, row["pattern"]
 
 
-def test_a_machine_family_that_cannot_be_read_is_told() -> None:
+def test_a_malformed_row_of_instance_types_is_reported() -> None:
     broken = {"provider": "", "pattern": "a(", "gpu": "L4", "gpu_count": "", "sizes": "", "source": "x"}
     with pytest.raises(catalogue.LabelCatalogError, match=r"instance_types\.csv"):
         instance_types.read_family(broken)
