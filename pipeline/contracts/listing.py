@@ -142,7 +142,7 @@ class Listing:
     flag_reason: str | None = None
 
     @classmethod
-    def of_one_gpu(
+    def per_gpu_hour(
         cls, label: str, kind: PriceKind, price: Decimal, currency: str, answer: Answer, **more: Any
     ) -> "Listing":
         """A price per GPU-hour of machines that are rented one GPU at a time."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from pipeline.contracts.listing import Listing, Reject
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, money, number
 
@@ -31,12 +31,14 @@ def price_of(value: Any) -> Decimal:
         raise RowError(RejectReason.UNREADABLE_PRICE, str(error)) from error
 
 
-def cell_price(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, str]:
+def cell_price(
+    text: str, units: Collection[str] = HOURLY, currencies: Iterable[str] = CURRENCIES
+) -> tuple[Decimal, str]:
     """The price in a cell of a page and its currency, which the cell must name. Raises RowError."""
     if is_not_offered(text):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
     refusals = []
-    for currency in CURRENCIES:
+    for currency in currencies:
         try:
             return _positive(money(text, currency, units)), currency
         except UnreadableError as error:
@@ -45,12 +47,29 @@ def cell_price(text: str, units: Collection[str] = HOURLY) -> tuple[Decimal, str
 
 
 def has_price(text: str, units: Collection[str] = HOURLY) -> bool:
-    """Does a cell hold a readable price? For columns that a reader does not know but must not lose."""
+    """Whether a cell has a readable price: one in a column that a reader does not know must not be lost."""
     try:
         cell_price(text, units)
     except RowError:
         return False
     return True
+
+
+def gpu_hour_row(
+    label: str,
+    kind: PriceKind,
+    cell: str,
+    raw: Any,
+    answer: Answer,
+    units: Collection[str] = HOURLY,
+    **columns: Any,
+) -> Listing | Reject:
+    """The price per GPU-hour in a cell as a listing of one GPU, or the reject that says why there is none."""
+    try:
+        price, currency = cell_price(cell, units)
+    except RowError as error:
+        return Reject(error.reason, f"{label}, {kind}: {error}", raw, answer)
+    return Listing.per_gpu_hour(label, kind, price, currency, answer, **columns)
 
 
 def agreed(prices: Iterable[T]) -> T:

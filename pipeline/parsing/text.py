@@ -27,7 +27,10 @@ _FOOTNOTE = re.compile(r"[⁰¹²³⁴-⁹†‡]|\^[\d*]{1,4}\^?|\*+")
 _DASHES = re.compile(r"[‐-―−]")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?"
-_FLOOR = r"(?:(?:starting\s)?(?:from|at)|as low as)"
+_STARTING_AT = r"(?:(?:starting\s)?(?:from|at)|as low as)"
+AMOUNT = r"\d[\d,]*(?:\s?\.\s?\d+)?"
+"""An amount of money as pages write it, spaces around the point included ("$2 .0000")."""
+
 _MAX_EXPONENT = 18
 _SIGNS = {"USD": r"(?:US\s?)?\$", "EUR": "€", "GBP": "£"}
 
@@ -50,7 +53,7 @@ def is_not_offered(text: str) -> bool:
 
 def is_starting_price(text: str) -> bool:
     """Does the cell give the lowest of several prices ("from $1.55")?"""
-    return re.match(_FLOOR + r"\b", clean_text(text), re.IGNORECASE) is not None
+    return re.match(_STARTING_AT + r"\b", clean_text(text), re.IGNORECASE) is not None
 
 
 def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> Decimal:
@@ -60,7 +63,7 @@ def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> 
     Raises UnreadableError for another currency, another unit, several numbers or none.
     """
     sign = _SIGNS[currency]
-    amount = r"(?P<number>\d[\d,]*(?:\s?\.\s?\d+)?)"
+    amount = rf"(?P<number>{AMOUNT})"
     code = rf"\s?{currency}"
     shapes = (
         rf"{sign}\s?{amount}(?:{code})?",
@@ -70,7 +73,7 @@ def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> 
     unit = r"(?:\s?(?:/|\bper\b)\s?(?P<unit>[a-z0-9/ -]{1,40}))?"
     cell = clean_text(text)
     for shape in shapes:
-        found = re.fullmatch(rf"(?:{_FLOOR}\s)?{shape}{unit}", cell, re.IGNORECASE)
+        found = re.fullmatch(rf"(?:{_STARTING_AT}\s)?{shape}{unit}", cell, re.IGNORECASE)
         if found:
             spelled = re.sub(r"\s", "", found["unit"] or "").lower()
             if spelled not in units:

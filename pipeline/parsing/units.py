@@ -13,22 +13,20 @@ MIB_PER_GIB = 1024
 
 GB_PER_GIB = Decimal("1.073741824")
 
-DAYS_PER = {"day": 1, "week": 7, "month": 30, "year": 365}
-"""Days of a term that is given in these units."""
 
-_TERM = re.compile(r"(\d{1,3})[ -]?(day|week|month|year)", re.IGNORECASE)
-
-
-def term_days(text: str) -> int | None:
-    """The days of the term that a text names ("12-month commitment"); None where it names none."""
-    found = _TERM.search(text)
-    return int(found[1]) * DAYS_PER[found[2].lower()] if found else None
+_GIGABYTES = re.compile(r"(\d{1,4}(?:\.\d)?) ?G(?:i?B)?", re.IGNORECASE)
 
 
 def gib_from_mib(value: Any) -> float | None:
     """Memory given in MiB as GiB; None where it is not given or unreadable."""
     amount_mib = optional_number(value)
     return None if amount_mib is None else amount_mib / MIB_PER_GIB
+
+
+def gigabytes(text: str | None) -> float | None:
+    """The amount in a text such as ``80 GB``, ``80G`` or ``1.5 GiB``; None for any other text."""
+    found = _GIGABYTES.fullmatch(text or "")
+    return float(found[1]) if found else None
 
 
 def gb_from_gib(amount_gib: float) -> float:

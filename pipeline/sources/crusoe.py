@@ -1,53 +1,42 @@
 """Crusoe: the GPU section of the price page, per GPU-hour.
 
-Each GPU is one list item with its own price cells, so that a "Contact sales" cell cannot hand its place to
+Each GPU is one list item with its own price cells, so that a "Contact sales" cell cannot give its place to
 the next row's price. The headings above the list say what each cell prices.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing import html
-from pipeline.parsing.prices import RowError, cell_price, has_price
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.parsing.html import exactly_one, is_hidden, page, text_of, texts_of
+from pipeline.parsing.prices import gpu_hour_row
+from pipeline.parsing.tables import Table, column, price_columns, prices_in_unknown_columns
+from pipeline.parsing.terms import ON_DEMAND
 from pipeline.parsing.text import HOURLY
-from pipeline.parsing.units import term_days
 
 SECTION = r"^GPU instances? pricing$"
-HEADINGS = ("h1", "h2", "h3")
-KIND_HEADERS: tuple[tuple[str, PriceKind], ...] = (
-    (r"\bspot\b", "spot"),
-    (r"reserv|commit", "reserved"),
-    (r"on[ -]demand", "on_demand"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _PriceColumn:
-    """What a column of prices is for; ``kind`` is None where its heading does not say."""
-
-    kind: PriceKind | None
-    term_days: int | None
-    units: frozenset[str]
+SECTION_HEADINGS = ("h1", "h2", "h3")
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """One listing per GPU and price column. CPU, storage and token prices stand in other sections."""
+    """One listing per GPU and price column. CPU, storage and token prices are in other sections."""
     for answer in answers:
         section = _section(answer)
-        columns = _price_columns(section, answer, config)
+        headers = [text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")]
         rows = [
-            tag for tag in section if tag.get("role") == "listitem" and tag.select(".pricing-item-heading")
+            [
+                exactly_one(tag.select(".pricing-item-heading"), "GPU name in a row", answer),
+                *tag.select(".pricing-rich"),
+            ]
+            for tag in section
+            if tag.get("role") == "listitem" and tag.select(".pricing-item-heading")
         ]
-        if not rows:
-            raise SourceChangedError(f"{answer.url}: the GPU section has no rows")
-        for row in rows:
-            yield from _row(row, columns, answer)
+        # Without a heading that says what is priced, each price must say itself that it is per hour.
+        units = HOURLY if headers else HOURLY - {""}
+        yield from _read_table(Table(headers or config.settings["usual_columns"], rows), units, answer)
 
 
 def _section(answer: Answer) -> list[Tag]:
@@ -55,76 +44,49 @@ def _section(answer: Answer) -> list[Tag]:
 
     Other sections repeat the GPUs at the prices of other products: a page with headings must have this one.
     """
-    document = html.page(answer)
-    headings = document.find_all(HEADINGS)
+    document = page(answer)
+    headings = document.find_all(SECTION_HEADINGS)
     if not headings:
         return document.find_all(True)  # the section alone, cut out of its page
-    found = [h for h in headings if re.search(SECTION, html.text_of(h), re.IGNORECASE)]
-    heading = html.exactly_one(
-        (h for h in found if not html.is_hidden(h)), "heading 'GPU instances pricing'", answer
-    )
+    found = [h for h in headings if re.search(SECTION, text_of(h), re.IGNORECASE) and not is_hidden(h)]
     section = []
-    for tag in heading.find_all_next():
-        if tag.name in HEADINGS:
+    for tag in exactly_one(found, "heading 'GPU instances pricing'", answer).find_all_next():
+        if tag.name in SECTION_HEADINGS:
             break
         section.append(tag)
     return section
 
 
-def _price_columns(section: list[Tag], answer: Answer, config: SourceConfig) -> list[_PriceColumn]:
-    """What each price cell of a row prices, in order; without headings above them, as the yaml says."""
-    headers = [html.text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")]
-    # Without a heading that says what is priced, each price must say itself that it is per hour.
-    units = HOURLY if headers else HOURLY - {""}
-    headers = headers or config.settings["usual_columns"]
-    model_at = html.column(headers, r"^(?:GPU|model|GPU model|instance|name)$", answer)
-    if model_at != 0:
-        raise SourceChangedError(f"{answer.url}: the GPU model is not the first column of {headers}")
-    found = [_PriceColumn(_kind(header), term_days(header), units) for header in headers[1:]]
-    if [price.kind for price in found].count("on_demand") != 1:
-        raise SourceChangedError(f"{answer.url}: expected one on-demand column in {headers}")
-    return found
-
-
-def _kind(header: str) -> PriceKind | None:
-    return next((kind for pattern, kind in KIND_HEADERS if re.search(pattern, header, re.IGNORECASE)), None)
-
-
-def _row(row: Tag, columns: list[_PriceColumn], answer: Answer) -> Iterator[Listing | Reject]:
-    name = html.text_of(html.exactly_one(row.select(".pricing-item-heading"), "GPU name in a row", answer))
-    tags = [text for tag in row.select(".pricing-tag") if (text := html.text_of(tag))]
-    # "NVIDIA A100" stands twice and only the tags tell the two apart, so they belong to the label.
-    label = " ".join([name, *tags])
-    cells = [html.text_of(cell) for cell in row.select(".pricing-rich")]
-    raw = {"label": label, "cells": cells}
-    if len(cells) != len(columns):
-        yield Reject(
-            RejectReason.UNREADABLE_ROW,
-            f"{label!r} has {len(cells)} price cells under {len(columns)} price columns",
-            raw,
-            answer,
-        )
-        return
-    for column, cell in zip(columns, cells, strict=True):
-        kind = column.kind
-        if kind is None:
-            if has_price(cell):
-                detail = f"{label}: {cell!r} stands in a column that is not known"
-                yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, raw, answer)
+def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[Listing | Reject]:
+    if column(grid.headers, r"^(?:GPU|model|GPU model|instance|name)$", answer) != 0:
+        raise SourceChangedError(f"{answer.url}: the GPU model is not the first column of {grid.headers}")
+    column(grid.headers, ON_DEMAND, answer)
+    prices = price_columns(grid.headers)
+    if not grid.rows:
+        raise SourceChangedError(f"{answer.url}: the GPU section has no rows")
+    for cells in grid.full_rows(answer):
+        if isinstance(cells, Reject):
+            yield cells
             continue
-        try:
-            price, currency = cell_price(cell, column.units)
-        except RowError as error:
-            yield Reject(error.reason, f"{label} {kind}: {error}", raw, answer)
-            continue
-        yield Listing(
-            raw_label=label,
-            gpu_count=1,
-            price_kind=kind,
-            native_price=price,
-            native_currency=currency,
-            native_unit="gpu_hour",
-            answer=answer,
-            term_days=column.term_days if kind == "reserved" else None,
-            flag_reason="unstated_term" if kind == "reserved" and column.term_days is None else None,
+        label, texts = _label(cells[0]), texts_of(cells)
+        yield from prices_in_unknown_columns(
+            grid.headers, texts, {0, *(price.at for price in prices)}, answer
         )
+        for price in prices:
+            yield gpu_hour_row(
+                label,
+                price.kind,
+                texts[price.at],
+                {"label": label, "cells": texts[1:]},
+                answer,
+                units,
+                term_days=price.term_days,
+                flag_reason="unstated_term" if price.kind == "reserved" and not price.term_days else None,
+            )
+
+
+def _label(name: Tag) -> str:
+    """Name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) tell the two apart."""
+    row = name.find_parent(attrs={"role": "listitem"})
+    tags = texts_of(row.select(".pricing-tag")) if row else []
+    return " ".join([text_of(name), *filter(None, tags)])

@@ -11,9 +11,10 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.html import Table, column, columns, is_hidden, page, table, text_of
+from pipeline.parsing.html import is_hidden, page, text_of, texts_of
 from pipeline.parsing.json_lists import items_of, object_in, objects_in
 from pipeline.parsing.prices import RowError, cell_price, optional_number, price_of
+from pipeline.parsing.tables import Table, column, columns, table
 from pipeline.parsing.text import UnreadableError, whole_number
 from pipeline.parsing.units import gb_from_gib, gib_from_mib
 
@@ -80,10 +81,11 @@ def _read_table(
 ) -> Iterator[Listing | Reject]:
     gpu_at = column(grid.headers, config.settings["headers"]["gpu"], answer)
     price_at = column(grid.headers, config.settings["headers"]["price"], answer)
-    for raw in grid.rows_under_headers(answer):
-        if isinstance(raw, Reject):
-            yield raw
+    for cells in grid.full_rows(answer):
+        if isinstance(cells, Reject):
+            yield cells
             continue
+        raw = texts_of(cells)
         is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
         units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR
         yield _read_row(raw[gpu_at], raw[price_at], units, section, heading, raw, answer)

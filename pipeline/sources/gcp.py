@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.html import Table, column, columns, page, table, text_of
+from pipeline.parsing.html import page, texts_of
 from pipeline.parsing.json_lists import items_of, object_in
-from pipeline.parsing.text import UnreadableError, clean_text, is_not_offered, money, number
+from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
+from pipeline.parsing.tables import PriceColumn, Table, column, columns, price_columns, table
+from pipeline.parsing.text import UnreadableError, clean_text, is_not_offered, number
 from pipeline.parsing.units import HOURS_PER_MONTH, gb_from_gib
 
-DAYS_PER_YEAR = 365
-
+PRICE_TABLE = (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
 DWS_COLUMN = r"\bDWS\b|flex-start|calendar mode"
 KIND_BY_USAGE: Mapping[str, PriceKind] = {"OnDemand": "on_demand", "Preemptible": "spot"}
 
@@ -58,79 +59,57 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 # --- the page -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PriceColumn:
-    """A column of prices and what they are for."""
-
-    at: int
-    kind: PriceKind
-    term_days: int | None = None
-    tier: str | None = None
-
-
 def _read_page(answer: Answer) -> Iterator[Listing | Reject]:
-    tables = [table(tag) for tag in page(answer).find_all("table")]
-    priced = [found for found in tables if _is_price_table(found.headers)]
+    grids = [table(tag) for tag in page(answer).find_all("table")]
+    priced = [grid for grid in grids if all(columns(grid.headers, pattern) for pattern in PRICE_TABLE)]
     if not priced:
         raise SourceChangedError(f"{answer.url}: no table of machine types, GPUs and prices")
-    rows = [row for found in priced for row in _read_table(found, answer)]
+    rows = [row for grid in priced for row in _read_table(grid, answer)]
     if not rows:
         raise SourceChangedError(f"{answer.url}: the price tables have no machine")
-    _refuse_contradictions(rows, answer)
-    yield from rows
-
-
-def _is_price_table(headers: list[str]) -> bool:
-    return all(
-        columns(headers, pattern) for pattern in (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
+    yield from reject_contradictions(
+        rows, lambda row: (row.raw_label, row.price_kind, row.term_days, row.tier)
     )
 
 
-def _read_table(found: Table, answer: Answer) -> Iterator[Listing | Reject]:
-    machine_at = column(found.headers, r"^machine type\b", answer)
-    gpu_at = column(found.headers, r"^gpus?\b", answer)
-    parts_at = column(found.headers, r"^components\b", answer)
-    prices = _price_columns(found.headers, answer)
-    dws = columns(found.headers, DWS_COLUMN)
-    for cells in found.rows:
-        texts = [text_of(cell) for cell in cells]
-        if _is_section(cells, texts, gpu_at):
+def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
+    machine_at, gpu_at, parts_at = (
+        column(grid.headers, pattern, answer)
+        for pattern in (r"^machine type\b", r"^gpus?\b", r"^components\b")
+    )
+    prices = _price_columns(grid.headers, answer)
+    machines = [cells for cells in grid.rows if not _is_section(cells, gpu_at)]
+    for cells in Table(grid.headers, machines).full_rows(answer):
+        if isinstance(cells, Reject):
+            yield cells
             continue
-        if len(texts) != len(found.headers):
-            yield Reject(
-                RejectReason.UNREADABLE_ROW,
-                f"{len(texts)} cells under {len(found.headers)} headers",
-                texts,
-                answer,
-            )
-            continue
+        texts = texts_of(cells)
         yield from _read_machine(texts, texts[machine_at], texts[gpu_at], texts[parts_at], prices, answer)
-        for at in dws:
+        for at in columns(grid.headers, DWS_COLUMN):
             if not is_not_offered(texts[at]):
-                detail = f"{texts[machine_at]}: {found.headers[at]} is neither on-demand nor a term"
+                detail = f"{texts[machine_at]}: {grid.headers[at]} is neither on-demand nor a commitment"
                 yield Reject(RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
 
 
-def _is_section(cells: list[Tag], texts: list[str], gpu_at: int) -> bool:
+def _is_section(cells: list[Tag], gpu_at: int) -> bool:
     """A row that only names a machine family: one wide cell, or nothing in the GPU's cell and no price."""
     if len({id(cell) for cell in cells}) == 1:
         return True
+    texts = texts_of(cells)
     return len(texts) > gpu_at and not texts[gpu_at] and not any("$" in text for text in texts)
 
 
 def _price_columns(headers: list[str], answer: Answer) -> list[PriceColumn]:
-    found = [PriceColumn(column(headers, r"^(?:on-demand )?price\b", answer), "on_demand")]
-    for at, header in enumerate(headers):
-        if re.search(DWS_COLUMN, header, re.IGNORECASE) or at == found[0].at:
+    on_demand_at = column(headers, r"^(?:on-demand )?price\b", answer)
+    found = [PriceColumn(on_demand_at, headers[on_demand_at], "on_demand")]
+    dws = columns(headers, DWS_COLUMN)
+    for price in price_columns(headers):
+        if price.at in (on_demand_at, *dws) or price.kind == "on_demand":
             continue
-        if re.search(r"\bspot\b", header, re.IGNORECASE):
-            found.append(PriceColumn(at, "spot"))
-        elif re.search(r"\bCUDs?\b|commit", header, re.IGNORECASE):
-            years = re.search(r"\b([13])[ -]?years?\b", header, re.IGNORECASE)
-            if years is None:
-                raise SourceChangedError(f"{answer.url}: {header!r} does not say how many years")
-            tier = "flexible_cud" if re.search("flexible", header, re.IGNORECASE) else "resource_cud"
-            found.append(PriceColumn(at, "reserved", int(years[1]) * DAYS_PER_YEAR, tier))
+        if price.kind == "reserved" and price.term_days is None:
+            raise SourceChangedError(f"{answer.url}: {price.header!r} does not say how many years")
+        tier = "flexible_cud" if re.search("flexible", price.header, re.IGNORECASE) else "resource_cud"
+        found.append(replace(price, tier=tier) if price.kind == "reserved" else price)
     return found
 
 
@@ -143,19 +122,10 @@ def _read_machine(
         yield Reject(RejectReason.UNREADABLE_ROW, f"{machine}: {error}", texts, answer)
         return
     for price in prices:
-        cell = texts[price.at]
-        if is_not_offered(cell):
-            yield Reject(
-                RejectReason.NOT_OFFERED, f"{machine} has no {price.kind} price ({cell!r})", texts, answer
-            )
-            continue
         try:
-            amount = money(cell)
-        except UnreadableError as error:
-            yield Reject(RejectReason.UNREADABLE_PRICE, f"{machine}, {price.kind}: {error}", texts, answer)
-            continue
-        if amount <= 0:
-            yield Reject(RejectReason.ZERO_PRICE, f"{machine}, {price.kind}: {cell!r}", texts, answer)
+            amount, currency = cell_price(texts[price.at], currencies=["USD"])
+        except RowError as error:
+            yield Reject(error.reason, f"{machine}, {price.kind}: {error}", texts, answer)
             continue
         yield Listing(
             raw_label=machine,
@@ -166,7 +136,7 @@ def _read_machine(
             term_days=price.term_days,
             tier=price.tier,
             native_price=amount,
-            native_currency="USD",
+            native_currency=currency,
             native_unit="instance_hour",
             answer=answer,
             context={"gpu_name": gpu},
@@ -187,15 +157,6 @@ def _components(text: str) -> dict[str, float]:
     if found.get("gpus", 0) <= 0:
         raise UnreadableError(f"{text!r} does not say how many GPUs")
     return found
-
-
-def _refuse_contradictions(rows: list[Listing | Reject], answer: Answer) -> None:
-    prices: dict[tuple[Any, ...], Decimal] = {}
-    for row in rows:
-        if isinstance(row, Listing):
-            key = (row.raw_label, row.price_kind, row.term_days, row.tier)
-            if prices.setdefault(key, row.native_price) != row.native_price:
-                raise SourceChangedError(f"{answer.url}: two prices for {row.raw_label} ({row.price_kind})")
 
 
 # --- the billing catalogue ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ page's instances are left out. Its instance types without a GPU are not ours and
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -18,10 +18,12 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.dates import date_of, effective_from
+from pipeline.parsing.gpu_counts import gpu_count
 from pipeline.parsing.html import page, text_of
 from pipeline.parsing.prices import RowError, cell_price, optional_number, price_of
-from pipeline.parsing.text import UnreadableError, clean_text, number, whole_number
-from pipeline.parsing.units import DAYS_PER
+from pipeline.parsing.terms import price_kind, term_days
+from pipeline.parsing.text import clean_text, number
 
 _PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
 _DURATION = r"(?:duration|term|commitment|reservation)\b"
@@ -32,12 +34,10 @@ _RAM = r"(?:system )?ram\b"
 _DISK = r"(?:local )?storage\b"
 
 _TAB = re.compile(r"(\d{1,3})\s?[x×]", re.IGNORECASE)
-_TERM = re.compile(r"(\d{1,3})\s?(day|week|month|year)s?\b", re.IGNORECASE)
 _SIZE = re.compile(r"([\d,]{1,12}(?:\.\d{1,6})?)\s?(GB|GiB|TB|TiB)\b", re.IGNORECASE)
 _BYTES = {"gb": Decimal(10**9), "gib": Decimal(2**30), "tb": Decimal(10**12), "tib": Decimal(2**40)}
 _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
 _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
-_DATE_FORMATS = ("%Y-%m-%d", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y")
 
 
 def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
@@ -51,9 +51,9 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """Every price of the page and of the API. Raises SourceChangedError for rows or columns not known."""
-    from_api = [answer for answer in answers if answer.body.lstrip()[:1] in (b"{", b"[")]
+    from_api = any(answer.is_json for answer in answers)
     for answer in answers:
-        if answer in from_api:
+        if answer.is_json:
             yield from _read_api(answer, config)
             continue
         for row in _read_page(answer, config):
@@ -184,25 +184,25 @@ def _listing(
     config: SourceConfig,
 ) -> Listing:
     price, currency = cell_price(cells[price_label])
-    count = tab if tab is not None else _gpu_count(_named(cells, _GPU_COUNT) or "")
-    term_days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
+    count = tab if tab is not None else gpu_count((_named(cells, _GPU_COUNT) or "").removesuffix("+"))
+    days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
     dates = _effective_dates(price_label, answer) or announced
     vram, ram, disk = (_size(_named(cells, kind)) for kind in (_VRAM, _RAM, _DISK))
     return Listing(
         raw_label=clean_text(str(row["data-plan"])),
         gpu_count=float(count),
-        price_kind="reserved" if term_days else "on_demand",
+        price_kind="reserved" if days else "on_demand",
         native_price=price,
         native_currency=currency,
         native_unit="gpu_hour",
         answer=answer,
         context={"vram_gb": _vram_gb(vram)} if vram else {},
-        term_days=term_days,
+        term_days=days,
         billing_increment_seconds=None if tab is not None else config.settings["cluster_increment_seconds"],
-        minimum_seconds=term_days * 86_400 if term_days else None,
+        minimum_seconds=days * 86_400 if days else None,
         min_gpu_count=count if tab is None else None,
         tier=None if tab is not None else "cluster",
-        vcpus=_vcpus(_named(cells, _VCPUS)),
+        vcpus=optional_number(_named(cells, _VCPUS)),
         ram_gib=float(ram / 2**30) if ram else None,
         local_disk_gb=float(disk / 10**9) if disk else None,
         effective_from=max(dates) if dates else None,
@@ -210,27 +210,14 @@ def _listing(
     )
 
 
-def _gpu_count(text: str) -> int:
-    try:
-        count = whole_number(text.removesuffix("+"))
-    except UnreadableError as error:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {error}") from error
-    if count < 1:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {count}")
-    return count
-
-
 def _term_days(text: str) -> int | None:
-    """The shortest stay that the price holds for, in days; None for on-demand.
-
-    A range ("2 weeks – 1 year") begins with its shortest.
-    """
-    if re.fullmatch(r"on[- ]demand", text, re.IGNORECASE):
+    """The shortest stay that the price is for, in days; None for on-demand. Raises RowError."""
+    if price_kind(text) == "on_demand":
         return None
-    found = _TERM.match(text)
-    if found is None or int(found[1]) < 1:
+    days = term_days(text) if text[:1].isdigit() else None
+    if not days:
         raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"not a duration: {text!r}")
-    return int(found[1]) * DAYS_PER[found[2].lower()]
+    return days
 
 
 def _size(text: str | None) -> Decimal | None:
@@ -245,24 +232,7 @@ def _vram_gb(size: Decimal) -> float:
     return float(in_gb if in_gb == in_gb.to_integral_value() else size / 2**30)
 
 
-def _vcpus(text: str | None) -> float | None:
-    try:
-        return float(whole_number(text))
-    except UnreadableError:
-        return None
-
-
 def _effective_dates(text: str, answer: Answer) -> list[date]:
-    """Days later than the answer's own that the text names behind "effective" or "take effect"."""
-    today = answer.observed_at.astimezone(UTC).date()
-    named = {_date(found) for found in _EFFECTIVE.findall(text)}
-    return sorted(day for day in named if day is not None and day > today)
-
-
-def _date(text: str) -> date | None:
-    for form in _DATE_FORMATS:
-        try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC).date()
-        except ValueError:
-            continue
-    return None
+    """Days after the answer's own that the text names after "effective" or "take effect"."""
+    days = (effective_from(date_of(found), answer) for found in _EFFECTIVE.findall(text))
+    return sorted({day for day in days if day})

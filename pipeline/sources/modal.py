@@ -1,20 +1,19 @@
 """Modal: serverless GPUs, charged per GPU-second.
 
-A row is a text followed by a price for a whole second or hour. Not only those that name a vendor are read: a
-GPU under another name is for the normalizer to know, not for this reader to lose.
+A row is a text followed by a price for a whole second or hour. Rows without a vendor's name are read too: a
+GPU under another name is for the normalizer to identify, not for this reader to lose.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, NativeUnit, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import page
-from pipeline.parsing.prices import RowError, cell_price
-from pipeline.parsing.running_text import Item, items_at, visible_texts
+from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
 from pipeline.parsing.text import is_not_offered
+from pipeline.parsing.text_blocks import Item, items, leading_price, native_unit, visible_texts
 
 GPU_LABEL = re.compile(r"(?:nvidia|amd)[®™]? [a-z0-9][a-z0-9 ,.+()/®™-]{0,60}", re.IGNORECASE)
 BARE_VENDOR = re.compile(r"(?:nvidia|amd)[®™]?", re.IGNORECASE)
@@ -25,42 +24,23 @@ NO_LABEL = re.compile(
     r"\b(?:cpus?|cores?|memory|ram|storage|volumes?|disks?|network)\b|\b(?:from|at|for|only|just|low as)$",
     re.IGNORECASE,
 )
-UNITS: Mapping[str, NativeUnit] = {
-    "s": "gpu_second",
-    "sec": "gpu_second",
-    "second": "gpu_second",
-    "h": "gpu_hour",
-    "hr": "gpu_hour",
-    "hour": "gpu_hour",
-}
-_PRICE = re.compile(
-    r"(?P<price>\S? ?\d[\d,. ]{0,20}) ?(?:/|per) ?(?P<unit>[a-z]{1,8})(?P<more> ?/)?", re.IGNORECASE
-)
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """GPUs with a price per second (or hour, where the page shows that). CPU and memory are none of ours.
+    """GPUs with a price per second (or hour, where the page shows that). CPU and memory are skipped.
 
-    A GPU named in running text without a price is no row. Raises SourceChangedError when no GPU has a price,
-    or one has two.
+    A GPU named in running text without a price is no row. Raises SourceChangedError when no GPU has a price.
     """
     for answer in answers:
         texts = _with_vendors(visible_texts(page(answer)))
-        rows = [row for item in items_at(texts, _labels(texts)) if (row := _read(item, answer))]
+        rows = [row for item in items(texts, _labels(texts)) if (row := _read_item(item, answer))]
         if not rows:
             raise SourceChangedError(f"{answer.url}: no GPU with a price per second")
-        prices: dict[str, Decimal] = {}
-        for row in rows:
-            if (
-                isinstance(row, Listing)
-                and prices.setdefault(row.raw_label, row.native_price) != row.native_price
-            ):
-                raise SourceChangedError(f"{answer.url}: two prices for {row.raw_label}")
-        yield from rows
+        yield from reject_contradictions(rows, lambda row: row.raw_label)
 
 
 def _with_vendors(texts: list[str]) -> list[str]:
-    """Names in one piece: a vendor that stands in an element of its own joins what follows it."""
+    """Names in one piece: a vendor in an element by itself is joined with the text after it."""
     joined: list[str] = []
     for text in texts:
         if joined and BARE_VENDOR.fullmatch(joined[-1]):
@@ -72,8 +52,8 @@ def _with_vendors(texts: list[str]) -> list[str]:
 
 def _labels(texts: list[str]) -> list[int]:
     def is_priced(at: int) -> bool:
-        found = _PRICE.match(" ".join(texts[at + 1 : at + 4]))
-        return found is not None and not found["more"] and found["unit"].lower() in UNITS
+        price = leading_price(" ".join(texts[at + 1 : at + 4]))
+        return price is not None and price.time_unit is not None
 
     return [
         at
@@ -83,32 +63,27 @@ def _labels(texts: list[str]) -> list[int]:
     ]
 
 
-def _read(item: Item, answer: Answer) -> Listing | Reject | None:
-    found = _PRICE.match(item.rest)
-    if found is None:
+def _read_item(item: Item, answer: Answer) -> Listing | Reject | None:
+    price = leading_price(item.rest)
+    if price is None or not price.unit:
         first = " ".join(item.rest.split()[:3])
         if first and is_not_offered(first):
-            return _reject(RejectReason.NOT_OFFERED, f"{item.label}: {first!r}", item, answer)
+            return item.reject(RejectReason.NOT_OFFERED, repr(first), answer)
         if "$" in first:
-            return _reject(RejectReason.UNREADABLE_PRICE, f"{item.label}: {item.rest[:80]!r}", item, answer)
+            return item.reject(RejectReason.UNREADABLE_PRICE, repr(item.rest[:80]), answer)
         return None
-    unit = UNITS.get(found["unit"].lower())
-    if unit is None or found["more"]:
-        return _reject(RejectReason.UNKNOWN_UNIT, f"{item.label}: a price per {found['unit']}", item, answer)
+    if price.time_unit is None:
+        return item.reject(RejectReason.UNKNOWN_UNIT, f"a price per {price.unit}", answer)
     try:
-        price, currency = cell_price(found["price"])
+        amount, currency = cell_price(price.amount)
     except RowError as error:
-        return _reject(error.reason, f"{item.label}: {error}", item, answer)
+        return item.reject(error.reason, str(error), answer)
     return Listing(
         raw_label=item.label,
         gpu_count=1,
         price_kind="serverless",
-        native_price=price,
+        native_price=amount,
         native_currency=currency,
-        native_unit=unit,
+        native_unit=native_unit(price.time_unit, "gpu"),
         answer=answer,
     )
-
-
-def _reject(reason: RejectReason, detail: str, item: Item, answer: Answer) -> Reject:
-    return Reject(reason, detail, f"{item.label} {item.rest[:200]}", answer)

@@ -10,22 +10,22 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from html import unescape
 from itertools import islice
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing import html
-from pipeline.parsing.prices import RowError, cell_price, has_price, optional_number
+from pipeline.parsing.dates import date_of, day_of
+from pipeline.parsing.html import exactly_one, page, text_of, texts_of
+from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
+from pipeline.parsing.tables import PriceColumn, column, columns, prices_in_unknown_columns
+from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import clean_text, is_starting_price
-from pipeline.parsing.units import term_days
 
 BLOCK_TYPE = "highlight-table-block"
 GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"
-DATE_FORMATS = ("%B %d, %Y", "%B %d %Y", "%b %d, %Y", "%d %B %Y", "%Y-%m-%d")
 MAX_BLOCK_CHARACTERS = 300_000
 MAX_BLOCKS = 200
 
@@ -38,15 +38,6 @@ _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 class _Block:
     title: str
     rows: list[list[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class _PriceColumn:
-    at: int
-    header: str
-    kind: PriceKind
-    term_days: int | None
-    effective_from: date | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +60,22 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             _collect(block, answer, prices)
         if not prices:
             raise SourceChangedError(f"{answer.url}: no GPU table with a price per GPU-hour")
-        for machine, said in prices.items():
-            yield _row(machine, said, prices, answer)
+        for machine, stated in prices.items():
+            yield _row(machine, stated, prices, answer)
 
 
 def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str]]) -> None:
     """Add a block's cells to ``prices``: per machine, each price text that the page gives and its header."""
     headers, *rows = block.rows
-    if not html.columns(headers, GPU_HOUR):
-        if re.search(r"\bGPU\b", block.title) and html.columns(headers, r"price|hour|on-demand|spot"):
+    if not columns(headers, GPU_HOUR):
+        if re.search(r"\bGPU\b", block.title) and columns(headers, r"price|hour|on-demand|spot"):
             raise SourceChangedError(f"{answer.url}: {block.title!r} has no GPU-hour column: {headers}")
         return
-    label_at = html.column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
-    vcpus_at, ram_at = html.columns(headers, r"^v?CPUs?$"), html.columns(headers, r"^(?:RAM|memory)\b")
+    label_at = column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
+    vcpus_at, ram_at = columns(headers, r"^v?CPUs?$"), columns(headers, r"^(?:RAM|memory)\b")
     price_columns = _price_columns(headers, block.title, answer)
     known = {label_at, *vcpus_at, *ram_at, *(price.at for price in price_columns)}
-    if any(has_price(row[at]) for row in rows for at in range(len(row)) if at not in known):
+    if any(list(prices_in_unknown_columns(headers, row, known, answer)) for row in rows):
         raise SourceChangedError(f"{answer.url}: a column with prices is not known: {headers}")
     for row in rows:
         if len(row) != len(headers):
@@ -103,30 +94,22 @@ def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str
             prices.setdefault(machine, {}).setdefault(row[price.at], price.header)
 
 
-def _price_columns(headers: list[str], title: str, answer: Answer) -> list[_PriceColumn]:
-    found = html.columns(headers, GPU_HOUR)
-    own_kinds = {kind for at in found if (kind := _kind_said(headers[at]))}
-    general = _kind_said(title) or ("on_demand" if own_kinds <= {"on_demand"} else None)
-    price_columns = []
+def _price_columns(headers: list[str], title: str, answer: Answer) -> list[PriceColumn]:
+    """The columns per GPU-hour. A header without a kind has the title's, or is on-demand like the others."""
+    found = columns(headers, GPU_HOUR)
+    own_kinds = {kind for at in found if (kind := price_kind(headers[at]))}
+    general = price_kind(title) or ("on_demand" if own_kinds <= {"on_demand"} else None)
+    prices = []
     for at in found:
-        kind = _kind_said(headers[at]) or general
+        kind = price_kind(headers[at]) or general
         if kind is None:
             raise SourceChangedError(
                 f"{answer.url}: {headers[at]!r} does not say which of {own_kinds} it prices"
             )
         term = term_days(headers[at]) if kind == "reserved" else None
-        price_columns.append(_PriceColumn(at, headers[at], kind, term, _effective_from(headers[at], answer)))
-    return price_columns
-
-
-def _kind_said(text: str) -> PriceKind | None:
-    if re.search(r"pre-?emptible|\bspot\b", text, re.IGNORECASE):
-        return "spot"
-    if re.search(r"reserv|commit", text, re.IGNORECASE):
-        return "reserved"
-    if re.search(r"on[ -]demand|pay as you go", text, re.IGNORECASE):
-        return "on_demand"
-    return None
+        effective = _effective_from(headers[at], answer)
+        prices.append(PriceColumn(at, headers[at], kind, term, effective_from=effective))
+    return prices
 
 
 def _effective_from(header: str, answer: Answer) -> date | None:
@@ -136,47 +119,45 @@ def _effective_from(header: str, answer: Answer) -> date | None:
     found = re.search(
         r"(?:effective|starting|from)(?: from| on)?:? ([\w ,-]{6,30}?)[)\]]?$", header, re.IGNORECASE
     )
-    for form in DATE_FORMATS if found else ():
-        try:
-            return datetime.strptime(found[1].strip(), form).date()  # type: ignore[index]
-        except ValueError:
-            continue
-    raise SourceChangedError(f"{answer.url}: the date in the column {header!r} cannot be read")
+    day = date_of(found[1]) if found else None
+    if day is None:
+        raise SourceChangedError(f"{answer.url}: the date in the column {header!r} cannot be read")
+    return day
 
 
 def _row(
     machine: _Machine,
-    said: dict[str, str],
+    stated: dict[str, str],
     prices: dict[_Machine, dict[str, str]],
     answer: Answer,
 ) -> Listing | Reject:
-    raw = {"label": machine.label, "kind": machine.kind, "prices": list(said), "columns": list(said.values())}
-    if len({_amount(price) for price in said}) > 1:
-        return Reject(
-            RejectReason.CONFLICTING_PRICES, f"the page gives {list(said)} for one price", raw, answer
-        )
-    price, header = next(iter(said.items()))
+    raw = {
+        "label": machine.label,
+        "kind": machine.kind,
+        "prices": list(stated),
+        "columns": list(stated.values()),
+    }
+    price, header = next(iter(stated.items()))
     try:
+        agreed(map(_price_or_reason, stated))
         amount, currency = cell_price(price)
     except RowError as error:
-        return Reject(error.reason, f"{header}: {error}", raw, answer)
-    return Listing(
-        raw_label=machine.label,
-        gpu_count=1,
-        price_kind=machine.kind,
-        native_price=amount,
-        native_currency=currency,
-        native_unit="gpu_hour",
-        answer=answer,
+        return Reject(error.reason, f"{machine.label}, {header}: {error}", raw, answer)
+    return Listing.per_gpu_hour(
+        machine.label,
+        machine.kind,
+        amount,
+        currency,
+        answer,
         term_days=machine.term_days,
         vcpus=optional_number(machine.vcpus),
         ram_gib=optional_number(machine.ram),
         effective_from=machine.effective_from,
-        flag_reason=_doubt(machine, price, header, prices, answer),
+        flag_reason=_flag(machine, price, header, prices, answer),
     )
 
 
-def _amount(price: str) -> object:
+def _price_or_reason(price: str) -> object:
     """What a price text says: texts that say the same are not in conflict."""
     try:
         return cell_price(price)
@@ -184,7 +165,7 @@ def _amount(price: str) -> object:
         return error.reason
 
 
-def _doubt(
+def _flag(
     machine: _Machine,
     price: str,
     header: str,
@@ -194,13 +175,12 @@ def _doubt(
     # The page's own footnote: spot prices move up to every 15 minutes, the list shows where they begin.
     if is_starting_price(price) and re.search(r"\bspot\b", header, re.IGNORECASE):
         return "spot_price_floor"
-    today = answer.observed_at.date()
     newer = [
         other.effective_from
         for other in prices
         if (other.label, other.vcpus, other.kind, other.term_days)
         == (machine.label, machine.vcpus, machine.kind, machine.term_days)
-        and (machine.effective_from or date.min) < (other.effective_from or date.min) <= today
+        and (machine.effective_from or date.min) < (other.effective_from or date.min) <= day_of(answer)
     ]
     return f"superseded_on_{max(day for day in newer if day)}" if newer else None
 
@@ -264,12 +244,12 @@ def _unescaped(escape: str) -> str:
 
 def _visible_blocks(answer: Answer) -> list[_Block]:
     blocks = []
-    for root in html.page(answer).select(".pc-highlight-table-block__root"):
+    for root in page(answer).select(".pc-highlight-table-block__root"):
         rows = [
-            [html.text_of(cell) for cell in row.select(".pc-highlight-table-block__cell")]
+            texts_of(row.select(".pc-highlight-table-block__cell"))
             for row in root.select(".pc-highlight-table-block__row")
         ]
         if rows:
-            title = html.exactly_one(root.select("h1, h2, h3"), "title of a price table", answer)
-            blocks.append(_Block(html.text_of(title), rows))
+            title = exactly_one(root.select("h1, h2, h3"), "title of a price table", answer)
+            blocks.append(_Block(text_of(title), rows))
     return blocks

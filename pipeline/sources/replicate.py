@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -11,34 +11,23 @@ from bs4 import BeautifulSoup
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.gpu_counts import gpu_count_in
 from pipeline.parsing.html import page
-from pipeline.parsing.running_text import Item, items, visible_texts
-from pipeline.parsing.text import UnreadableError, is_not_offered, money, number
-
-SECONDS_PER_HOUR = 3600
-HOURLY_ROUNDING_USD = Decimal("0.006")
-"""The page's hourly price is its price per second, rounded to the cent."""
+from pipeline.parsing.prices import RowError, cell_price, price_of
+from pipeline.parsing.text import is_not_offered
+from pipeline.parsing.text_blocks import Item, agrees_with_hourly, items, leading_price, visible_texts
 
 GPU_LABEL = re.compile(r"(?:\d{1,2}x )?nvidia [a-z0-9][a-z0-9 ()-]{0,40}", re.IGNORECASE)
 ADDITIONAL = re.compile(r"additional (?:multi-gpu )?hardware\b.{0,200}", re.IGNORECASE)
-_COUNT_OF_LABEL = re.compile(r"(\d{1,2})x ", re.IGNORECASE)
-_COUNT_OF_SKU = re.compile(r"-(\d{1,2})x$")
 _SKU = re.compile(r"gpu-[a-z0-9-]{1,40}")
-_PRICE = r"(?P<%s>[^\s\d]? ?\d[\d,.]{0,15}) ?(?:/|per) ?(?:%s)\b"
-_ROW = re.compile(
-    rf"[| ]*(?P<sku>{_SKU.pattern})?[| ]*"
-    rf"(?:{_PRICE % ('second', 'sec|second|s')})?[| ]*(?:{_PRICE % ('hour', 'hr|hour|h')})?",
-    re.IGNORECASE,
-)
-"""What follows a label: the SKU, the price per second, the price per hour. Nothing else may come between."""
-
+_LEADING_SKU = re.compile(rf"[| ]*(?P<sku>{_SKU.pattern})?[| ]*", re.IGNORECASE)
 _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """GPU hardware of the page's text, or of the data embedded in its scripts.
 
-    Raises SourceChangedError when neither holds a price: then the page is drawn by a script in the browser.
+    Raises SourceChangedError when neither has a price: then the page is drawn by a script in the browser.
     """
     for answer in answers:
         soup = page(answer)
@@ -53,44 +42,35 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 def _read_text(soup: BeautifulSoup, answer: Answer) -> Iterator[Listing | Reject]:
     texts = visible_texts(soup)
-    further = next((text for text in texts if ADDITIONAL.fullmatch(text)), None)
-    before = texts[: texts.index(further)] if further else texts
-    after = texts[len(before) :]
-    for part, by_contract in ((before, False), (after, True)):
-        for item in items(part, GPU_LABEL):
-            row = _read_item(item, by_contract, answer)
-            if row is not None:
+    contract_at = next((at for at, text in enumerate(texts) if ADDITIONAL.fullmatch(text)), len(texts))
+    for part, by_contract in ((texts[:contract_at], False), (texts[contract_at:], True)):
+        for item in items(part, [at for at, text in enumerate(part) if GPU_LABEL.fullmatch(text)]):
+            if row := _read_item(item, by_contract, answer):
                 yield row
 
 
 def _read_item(item: Item, by_contract: bool, answer: Answer) -> Listing | Reject | None:
-    found = _ROW.match(item.rest)
-    raw = f"{item.label} {item.rest[:200]}"
-    if found is None or found["second"] is None:
-        return _without_price(item, found, raw, answer)
+    """A row is a label, a SKU, a price per second and one per hour; a GPU named in running text is none."""
+    found = _LEADING_SKU.match(item.rest)
+    sku, prices = (found["sku"], item.rest[found.end() :]) if found else (None, item.rest)
+    price = leading_price(prices)
+    if price is None or price.time_unit != "second":
+        if sku is None:
+            return None
+        if is_not_offered(" ".join(prices.split()[:2])):
+            return item.reject(RejectReason.NOT_OFFERED, repr(prices[:40]), answer)
+        return item.reject(RejectReason.UNREADABLE_PRICE, f"no price per second in {prices[:40]!r}", answer)
     try:
-        price = money(found["second"])
-        if price <= 0:
-            return Reject(RejectReason.ZERO_PRICE, f"{item.label}: {found['second']!r}", raw, answer)
-        if found["hour"] and abs(price * SECONDS_PER_HOUR - money(found["hour"])) > HOURLY_ROUNDING_USD:
-            detail = f"{item.label}: {found['second']} a second is not {found['hour']} an hour"
-            return Reject(RejectReason.CONFLICTING_PRICES, detail, raw, answer)
+        amount, _ = cell_price(price.amount, currencies=["USD"])
+        hourly = leading_price(price.rest)
+        if hourly and hourly.time_unit == "hour" and not agrees_with_hourly(amount, "second", hourly.amount):
+            detail = f"{price.amount} a second is not {hourly.amount} an hour"
+            return item.reject(RejectReason.CONFLICTING_PRICES, detail, answer)
         vram = _TOTAL_VRAM.search(item.rest)
-        return _listing(item.label, found["sku"], price, vram[1] if vram else None, by_contract, answer)
-    except UnreadableError as error:
-        return Reject(RejectReason.UNREADABLE_ROW, f"{item.label}: {error}", raw, answer)
-
-
-def _without_price(item: Item, found: re.Match[str] | None, raw: str, answer: Answer) -> Reject | None:
-    """A row (it has a SKU) without a price per second; a GPU named in running text is none."""
-    if found is None or found["sku"] is None:
-        return None
-    behind = item.rest[found.end("sku") :].strip(" |")
-    if is_not_offered(" ".join(behind.split()[:2])):
-        return Reject(RejectReason.NOT_OFFERED, f"{item.label}: {behind[:40]!r}", raw, answer)
-    return Reject(
-        RejectReason.UNREADABLE_PRICE, f"{item.label}: no price per second in {behind[:40]!r}", raw, answer
-    )
+        context = {"vram_total_gb": Decimal(vram[1])} if vram else {}
+        return _listing(item.label, sku, amount, context, by_contract, answer)
+    except RowError as error:
+        return item.reject(error.reason, str(error), answer)
 
 
 def _read_embedded(soup: BeautifulSoup, config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
@@ -104,7 +84,7 @@ def _read_embedded(soup: BeautifulSoup, config: SourceConfig, answer: Answer) ->
 
 
 def _objects(data: Any) -> Iterator[dict[str, Any]]:
-    """Every object inside a JSON value, without recursion: the depth is the page's to choose."""
+    """Every object inside a JSON value, without recursion: the page decides how deep it is."""
     waiting = [data]
     while waiting:
         value = waiting.pop(0)
@@ -123,22 +103,28 @@ def _read_object(found: dict[str, Any], config: SourceConfig, answer: Answer) ->
         return
     label = found.get("name")
     try:
-        price = money(prices[0]) if isinstance(prices[0], str) and "$" in prices[0] else number(prices[0])
-        if not isinstance(label, str) or price <= 0 or len(prices) != 1:
-            raise UnreadableError(f"{sku}: not one name and one price above zero")
-        yield _listing(label, sku, price, None, False, answer)
-    except UnreadableError as error:
-        yield Reject(RejectReason.UNREADABLE_ROW, str(error), found, answer)
+        if not isinstance(label, str) or len(prices) != 1:
+            raise RowError(RejectReason.UNREADABLE_ROW, "not one name and one price")
+        in_dollars = isinstance(prices[0], str) and "$" in prices[0]
+        price = cell_price(prices[0], currencies=["USD"])[0] if in_dollars else price_of(prices[0])
+        yield _listing(label, sku, price, {}, False, answer)
+    except RowError as error:
+        yield Reject(error.reason, f"{sku}: {error}", found, answer)
 
 
 def _listing(
-    label: str, sku: str | None, price: Decimal, total_vram: str | None, by_contract: bool, answer: Answer
+    label: str,
+    sku: str | None,
+    price: Decimal,
+    context: Mapping[str, Decimal],
+    by_contract: bool,
+    answer: Answer,
 ) -> Listing:
-    """Raises UnreadableError when label and SKU do not agree on the number of GPUs."""
-    of_label, of_sku = _COUNT_OF_LABEL.match(label), _COUNT_OF_SKU.search(sku or "")
-    gpu_count = int(of_label[1]) if of_label else 1
-    if sku and gpu_count != (int(of_sku[1]) if of_sku else 1):
-        raise UnreadableError(f"{label!r} and {sku!r} do not agree on the number of GPUs")
+    """Raises RowError when label and SKU do not agree on the number of GPUs."""
+    gpu_count = gpu_count_in(label) or 1
+    if sku and gpu_count != (gpu_count_in(sku) or 1):
+        detail = f"{label!r} and {sku!r} do not agree on the number of GPUs"
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
     return Listing(
         raw_label=label,
         instance_type=sku,
@@ -149,5 +135,5 @@ def _listing(
         native_currency="USD",
         native_unit="instance_second",
         answer=answer,
-        context={"vram_total_gb": number(total_vram)} if total_vram else {},
+        context=context,
     )

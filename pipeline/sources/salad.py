@@ -5,19 +5,18 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from bs4 import BeautifulSoup
-
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.cards import cards
-from pipeline.parsing.html import Table, column, columns, is_hidden, page, table
+from pipeline.parsing.html import page, texts_of
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, cell_price, price_of
+from pipeline.parsing.prices import RowError, cell_price, gpu_hour_row, price_of
+from pipeline.parsing.tables import Table, column, columns, visible_tables
 from pipeline.parsing.text import is_not_offered
+from pipeline.parsing.text_blocks import cards
+from pipeline.parsing.units import gigabytes
 
-_GIGABYTES = re.compile(r"(\d{1,3}) ?GB", re.IGNORECASE)
 _VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)
 _NAMED_MEMORY = re.compile(r"\b(?P<name>(?:RTX|GTX)(?: \w+){1,3}) \((?P<vram>\d{1,3}) ?GB\)")
 _HOURLY_PRICE = re.compile(r"\$ ?\d[\d.]* ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
@@ -31,12 +30,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
     Raises SourceChangedError when no GPU is found.
     """
-    rows = (row for answer in answers for row in _read_answer(answer, config))
+    rows = (
+        row
+        for answer in answers
+        for row in (_read_gpu_classes(answer) if answer.is_json else _read_page(answer, config))
+    )
     return at_least_one(rows, f"{config.name}: no GPU in a table, a card or gpu-classes")
-
-
-def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    return _read_gpu_classes(answer) if answer.is_json else _read_page(answer, config)
 
 
 def _read_gpu_classes(answer: Answer) -> Iterator[Listing | Reject]:
@@ -62,41 +61,37 @@ def _read_priority(label: str, entry: Any, gpu: dict[str, Any], answer: Answer) 
     except RowError as error:
         detail = f"{label}, {entry.get('priority')}: {error}"
         return Reject(error.reason, detail, gpu, answer)
-    return Listing.of_one_gpu(label, "spot", price, "USD", answer, tier=entry.get("priority") or None)
+    return Listing.per_gpu_hour(label, "spot", price, "USD", answer, tier=entry.get("priority") or None)
 
 
 def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    """Tables with headers, or rows that explain themselves, or cards, in this order."""
+    """Tables with headers, or rows of cells that explain themselves, or the same in blocks of text."""
     soup = page(answer)
-    pattern = config.settings["headers"]["gpu"]
-    grids = [table(tag) for tag in soup.find_all("table") if not is_hidden(tag)]
-    headed = [grid for grid in grids if columns(grid.headers, pattern)]
-    bare = [raw for grid in grids if not grid.headers for raw in grid.texts()]
+    grids = visible_tables(soup)
+    headed = [grid for grid in grids if columns(grid.headers, config.settings["headers"]["gpu"])]
+    bare = [texts_of(cells) for grid in grids if not grid.headers for cells in grid.rows]
     if headed:
         for grid in headed:
             yield from _read_table(grid, answer, config)
     elif bare:
-        yield from (_read_bare_row(raw, answer, config) for raw in bare)
+        yield from (_read_bare_row(texts, answer, config) for texts in bare)
     else:
-        yield from _read_rows_of_text(soup, answer, config)
-        yield from _read_calculator(soup, answer)
+        yield from (_read_block(text, answer, config) for _, text in cards(soup, _ROW, _TWO_PRICES))
+        yield from (_read_calculator(text, answer) for _, text in cards(soup, _NAMED_MEMORY, _HOURLY_PRICE))
 
 
 def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     patterns = config.settings["headers"]
     gpu_at = column(grid.headers, patterns["gpu"], answer)
     prices_at = _price_columns(grid, answer, config)
-    for raw in grid.rows_under_headers(answer):
-        if isinstance(raw, Reject):
-            yield raw
+    for cells in grid.full_rows(answer):
+        if isinstance(cells, Reject):
+            yield cells
             continue
-        facts = {
-            "context": _vram(grid.cell(raw, patterns["vram"])),
-            "ram_gib": _amount(_GIGABYTES, grid.cell(raw, patterns["ram"])),
-            "vcpus": _amount(_VCPUS, grid.cell(raw, patterns["vcpus"])),
-        }
+        texts = texts_of(cells)
+        machine = _machine(*(grid.text(texts, patterns[name]) for name in ("vram", "ram", "vcpus")))
         for at, tier in prices_at.items():
-            yield _read_cell(raw[gpu_at], raw[at], tier, facts, raw, answer)
+            yield gpu_hour_row(texts[gpu_at], "spot", texts[at], texts, answer, tier=tier, **machine)
 
 
 def _price_columns(grid: Table, answer: Answer, config: SourceConfig) -> dict[int, str | None]:
@@ -109,24 +104,13 @@ def _price_columns(grid: Table, answer: Answer, config: SourceConfig) -> dict[in
     return dict(named) or {column(grid.headers, config.settings["headers"]["hour"], answer): None}
 
 
-def _read_cell(
-    label: str, cell: str, tier: str | None, facts: dict[str, Any], raw: list[str], answer: Answer
-) -> Listing | Reject:
-    try:
-        price, currency = cell_price(cell)
-    except RowError as error:
-        detail = f"{label}, {tier or 'price'}: {error}"
-        return Reject(error.reason, detail, raw, answer)
-    return Listing.of_one_gpu(label, "spot", price, currency, answer, tier=tier, **facts)
-
-
 def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Listing | Reject:
     """A row without headers: GPU, VRAM, RAM, vCPUs, and two prices of which one is 730 times the other.
 
     That ratio, not the order, says which price is the hour's; what the other cells are is read from their
-    units, and the GPU's memory stands before the host's.
+    units, and the GPU's memory comes before the host's.
     """
-    memory = [text for text in raw if _GIGABYTES.fullmatch(text)]
+    memory = [text for text in raw if gigabytes(text) is not None]
     vcpus = [text for text in raw if _VCPUS.fullmatch(text)]
     named = [text for text in raw if text not in memory + vcpus and not _is_price(text)]
     prices = [text for text in raw if _is_price(text)]
@@ -141,49 +125,41 @@ def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> List
     if abs(high / (low * hours) - 1) > _MONTH_TOLERANCE:
         detail = f"{raw[0]}: {low} and {high} are not an hour's and a month's price"
         return Reject(RejectReason.UNREADABLE_PRICE, detail, raw, answer)
-    facts = {
-        "context": _vram(memory[0]),
-        "ram_gib": _amount(_GIGABYTES, memory[1]),
-        "vcpus": _amount(_VCPUS, vcpus[0]),
-    }
-    return Listing.of_one_gpu(raw[0], "spot", low, currency, answer, **facts)
+    machine = _machine(memory[0], memory[1], vcpus[0])
+    return Listing.per_gpu_hour(raw[0], "spot", low, currency, answer, **machine)
 
 
 def _is_price(text: str) -> bool:
     return is_not_offered(text) or any(sign in text for sign in "$€£")
 
 
-def _read_rows_of_text(
-    soup: BeautifulSoup, answer: Answer, config: SourceConfig
-) -> Iterator[Listing | Reject]:
-    """The same six things in blocks instead of cells: ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``."""
-    for _, text in cards(soup, _ROW, _TWO_PRICES):
-        row, found = _ROW.search(text), _TWO_PRICES.search(text)
-        if row is None or found is None:
-            detail = f"not a GPU with two prices: {text[:80]!r}"
-            yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
-            continue
-        prices = [found["first"] or found[0], found["second"] or found[0]]
-        raw = [text[: row.start()].strip(), row["vram"], row["ram"], row["vcpus"], *prices]
-        yield _read_bare_row(raw, answer, config)
+def _read_block(text: str, answer: Answer, config: SourceConfig) -> Listing | Reject:
+    """The same six things in a block instead of cells: ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``."""
+    row, found = _ROW.search(text), _TWO_PRICES.search(text)
+    if row is None or found is None:
+        detail = f"not a GPU with two prices: {text[:80]!r}"
+        return Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
+    prices = [found["first"] or found[0], found["second"] or found[0]]
+    raw = [text[: row.start()].strip(), row["vram"], row["ram"], row["vcpus"], *prices]
+    return _read_bare_row(raw, answer, config)
 
 
-def _read_calculator(soup: BeautifulSoup, answer: Answer) -> Iterator[Listing | Reject]:
+def _read_calculator(text: str, answer: Answer) -> Listing | Reject:
     """The calculator: ``RTX 5090 (32 GB)`` and ``$0.25 per hour`` in one block."""
-    for _, text in cards(soup, _NAMED_MEMORY, _HOURLY_PRICE):
-        gpu, found = _NAMED_MEMORY.search(text), _HOURLY_PRICE.findall(text)
-        if gpu is None or len(found) != 1:
-            detail = f"not one GPU with one price per hour: {text[:80]!r}"
-            yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
-            continue
-        yield _read_cell(gpu["name"], found[0], None, {"context": _vram(gpu["vram"] + "GB")}, [text], answer)
+    gpu, found = _NAMED_MEMORY.search(text), _HOURLY_PRICE.findall(text)
+    if gpu is None or len(found) != 1:
+        detail = f"not one GPU with one price per hour: {text[:80]!r}"
+        return Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
+    return gpu_hour_row(
+        gpu["name"], "spot", found[0], [text], answer, context={"vram_gb": float(gpu["vram"])}
+    )
 
 
-def _vram(text: str | None) -> dict[str, float]:
-    amount = _amount(_GIGABYTES, text)
-    return {} if amount is None else {"vram_gb": amount}
-
-
-def _amount(pattern: re.Pattern[str], text: str | None) -> float | None:
-    found = pattern.fullmatch(text or "")
-    return float(found[1]) if found else None
+def _machine(vram: str | None, ram: str | None, vcpus: str | None) -> dict[str, Any]:
+    """The columns of a listing that say what machine it is, from the texts of its cells."""
+    vram_gb, found = gigabytes(vram), _VCPUS.fullmatch(vcpus or "")
+    return {
+        "context": {} if vram_gb is None else {"vram_gb": vram_gb},
+        "ram_gib": gigabytes(ram),
+        "vcpus": float(found[1]) if found else None,
+    }

@@ -83,7 +83,7 @@ def _row(
     except RowError as error:
         return Reject(error.reason, f"{label}: {error}", raw, answer)
     flag_reason = str(config.settings["flag_reason"])
-    return Listing.of_one_gpu(
+    return Listing.per_gpu_hour(
         label, "on_demand", native_price, "USD", answer, flag_reason=flag_reason, **facts
     )
 

@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.cards import cards
 from pipeline.parsing.html import json_ld, page, text_of
-from pipeline.parsing.prices import RowError, cell_price, price_of
+from pipeline.parsing.prices import RowError, gpu_hour_row, price_of
+from pipeline.parsing.text_blocks import cards, label_before, prices_with_words
 
 _MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
 _PRICE = re.compile(
@@ -21,6 +21,7 @@ _PRICE = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(_PRICE.pattern + r"|\bcontact\b", re.IGNORECASE)
+_DOLLARS = re.compile(r"\$")
 _MODE_ATTRIBUTES = ("id", "aria-label", "aria-labelledby", "data-mode", "data-tier")
 MAX_JSON_LD_DEPTH = 8
 
@@ -29,7 +30,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     """GPUs by the hour, per mode (``tier``) where the page names the mode.
 
     What the page shows comes first; JSON-LD is read where there are no cards. Storage, vCPUs and snapshots
-    are not ours and are passed over. Raises SourceChangedError when no GPU is found.
+    are skipped. Raises SourceChangedError when no GPU is found.
     """
     rows = (row for answer in answers for row in _read_answer(answer, config))
     return at_least_one(rows, f"{config.name}: no GPU in a card or in JSON-LD")
@@ -40,7 +41,9 @@ def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rej
         yield from _read_products(answer.json(), answer, config)
         return
     soup = page(answer)
-    shown = list(_read_cards(soup, answer, config))
+    shown = [
+        row for element, text in cards(soup, _MARK, _END) for row in _read_card(element, text, answer, config)
+    ]
     yield from shown
     if not shown:
         for document in json_ld(soup, answer):
@@ -57,44 +60,26 @@ def _mode(text: str, config: SourceConfig) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _read_cards(soup: BeautifulSoup, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    for element, text in cards(soup, _MARK, _END):
-        found = _MARK.search(text)
-        label = text[: found.start()].strip() if found else ""
-        if found is None or not label or len(label) > 60 or "$" in label:
-            detail = f"not a GPU's name, its memory and its price: {text[:80]!r}"
-            yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
-            continue
-        around = _mode_around(element, config)
-        yield from _read_card(label, text, found, around, answer, config)
-
-
-def _read_card(
-    label: str, text: str, found: re.Match[str], around: str | None, answer: Answer, config: SourceConfig
-) -> Iterator[Listing | Reject]:
-    prices = list(_PRICE.finditer(text, found.end()))
+def _read_card(element: Tag, text: str, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    try:
+        label, mark = label_before(text, _MARK, _DOLLARS)
+    except RowError as error:
+        yield Reject(error.reason, str(error), text, answer)
+        return
+    prices = prices_with_words(text, _PRICE)
     if not prices:
         reason = RejectReason.NOT_OFFERED if "$" not in text else RejectReason.UNREADABLE_ROW
         yield Reject(reason, f"{label}: no price per GPU-hour", text, answer)
         return
-    starts = [0, *(price.end() for price in prices)]
-    tiers = [
-        _mode(text[start : price.start()], config) or around
-        for start, price in zip(starts, prices, strict=False)
-    ]
+    around = _mode_around(element, config)
+    tiers = [_mode(words, config) or around for words, _ in prices]
     if len(set(tiers)) != len(prices):
-        detail = f"{label}: several prices without a name"
-        yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
+        yield Reject(RejectReason.UNREADABLE_ROW, f"{label}: several prices of the same mode", text, answer)
         return
-    for tier, found_price in zip(tiers, prices, strict=True):
-        try:
-            price, currency = cell_price(found_price["after"] or found_price["before"])
-        except RowError as error:
-            yield Reject(error.reason, f"{label}: {error}", text, answer)
-            continue
-        yield Listing.of_one_gpu(
-            label, "on_demand", price, currency, answer, tier=tier, context={"vram_gb": float(found["vram"])}
-        )
+    for tier, (_, price) in zip(tiers, prices, strict=True):
+        cell = price["after"] or price["before"]
+        context = {"vram_gb": float(mark["vram"])}
+        yield gpu_hour_row(label, "on_demand", cell, text, answer, tier=tier, context=context)
 
 
 def _mode_around(element: Tag, config: SourceConfig) -> str | None:
@@ -109,8 +94,8 @@ def _mode_around(element: Tag, config: SourceConfig) -> str | None:
     return None
 
 
-def _read_products(held: Any, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    for product in _products(held):
+def _read_products(node: Any, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    for product in _products(node):
         name = str(product.get("name") or "")
         if any(word in name.casefold() for word in config.settings["extras"]):
             continue
@@ -119,19 +104,19 @@ def _read_products(held: Any, answer: Answer, config: SourceConfig) -> Iterator[
             yield _read_offer(name, offer if isinstance(offer, dict) else {}, product, answer, config)
 
 
-def _products(held: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+def _products(node: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
     """Every Product node, however a page nests them (lists, @graph, itemListElement)."""
     if depth > MAX_JSON_LD_DEPTH:
         return
-    if isinstance(held, list):
-        for part in held:
+    if isinstance(node, list):
+        for part in node:
             yield from _products(part, depth + 1)
-    elif isinstance(held, dict):
-        kinds = held.get("@type")
+    elif isinstance(node, dict):
+        kinds = node.get("@type")
         if "Product" in (kinds if isinstance(kinds, list) else [kinds]):
-            yield held
+            yield node
         for key in ("@graph", "itemListElement", "item", "mainEntity", "hasVariant"):
-            yield from _products(held.get(key), depth + 1)
+            yield from _products(node.get(key), depth + 1)
 
 
 def _read_offer(
@@ -152,4 +137,4 @@ def _read_offer(
     except RowError as error:
         return Reject(error.reason, f"{name}: {error}", product, answer)
     tier = _mode(f"{name} {offer.get('name') or ''} {product.get('category') or ''}", config)
-    return Listing.of_one_gpu(name, "on_demand", price, currency, answer, tier=tier)
+    return Listing.per_gpu_hour(name, "on_demand", price, currency, answer, tier=tier)

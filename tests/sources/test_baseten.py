@@ -57,9 +57,9 @@ def test_set_of_gpus_is_one_instance_with_the_memory_of_all() -> None:
         ("", "not_offered"),
         ("<span>Contact sales</span>", "not_offered"),
         ("<span>€0.10833</span>", "unreadable_price"),
-        ("<span>$0.10833 / month</span>", "unreadable_price"),
+        ("<span>$0.10833 / month</span>", "unknown_unit"),
         ("<span>$0.00000</span>", "zero_price"),
-        ("<span>$0.10833</span><span>$7.77</span>", "unreadable_price"),
+        ("<span>$0.10833</span><span>$7.77</span>", "conflicting_prices"),
         ("<span>Save 10%</span>", "unreadable_price"),
     ],
 )
@@ -69,12 +69,16 @@ def test_row_without_one_clear_price_never_takes_the_next_rows(cell: str, reason
     assert [reject.reason for reject in rejects] == ["unknown_gpu_share", reason, "not_offered"]
 
 
-@pytest.mark.parametrize(
-    "body", ["<html></html>", "{}", PAGE.replace("VRAM", "memory"), PAGE + "<p>H100 80 GiB VRAM $0.2</p>"]
-)
+@pytest.mark.parametrize("body", ["<html></html>", "{}", PAGE.replace("VRAM", "memory")])
 def test_page_of_another_shape_fails_the_source(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("baseten", answer(body))
+
+
+def test_an_instance_at_two_prices_is_rejected() -> None:
+    listings, rejects = read("baseten", answer(PAGE + "<p>H100 80 GiB VRAM $0.2</p>"))
+    assert [row.raw_label for row in listings] == ["L4"]
+    assert [reject.reason for reject in rejects].count("conflicting_prices") == 2
 
 
 def test_a_space_behind_the_dollar_sign() -> None:

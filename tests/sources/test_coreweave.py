@@ -72,8 +72,8 @@ def test_a_moved_column_is_followed(html):
     )
     listings, _ = read("coreweave", answer(only.replace("@@", "Spot Price (Per Hour)")))
     assert [(row.price_kind, str(row.native_price)) for row in listings] == [
-        ("on_demand", "18.00"),
         ("spot", "7.88"),
+        ("on_demand", "18.00"),
     ]
 
 
@@ -168,7 +168,7 @@ def test_a_region_without_spot_or_with_a_column_of_prices_that_is_not_known():
     assert short(listings) == [("NVIDIA HGX H100", 8, "on_demand", "EUROPE", "50.00")]
     assert rejects == []
     renamed = table_of(
-        ["GPU Model", "GPU Count", "On-Demand Price", "Preemptible Price"],
+        ["GPU Model", "GPU Count", "On-Demand Price", "Interruptible Price"],
         ["NVIDIA HGX H100", "8", "$50.00", "$20.00"],
     )
     listings, rejects = read("coreweave", answer(renamed))

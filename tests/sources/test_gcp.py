@@ -82,11 +82,13 @@ def test_renamed_mandatory_column_fails_the_source(old: str, new: str) -> None:
         read("gcp", answer(PAGE.replace(old, new)))
 
 
-def test_same_machine_at_two_prices_fails_the_source() -> None:
+def test_a_machine_at_two_prices_is_rejected() -> None:
     first = PAGE[PAGE.index("<table>") : PAGE.index("</table>") + 8]
     twice = PAGE.replace("</body>", first.replace("$88.49 /", "$77.49 /") + "</body>")
-    with pytest.raises(SourceChangedError, match="two prices for a3-highgpu-8g"):
-        read("gcp", answer(twice))
+    listings, rejects = read("gcp", answer(twice))
+    conflicts = [reject.raw for reject in rejects if reject.reason == "conflicting_prices"]
+    assert conflicts == [{"label": "a3-highgpu-8g", "kind": "on_demand", "prices": ["88.49", "77.49"]}] * 2
+    assert "on_demand" not in {row.price_kind for row in listings if row.raw_label == "a3-highgpu-8g"}
 
 
 @pytest.mark.parametrize("cell", ["€88.49 / 1 hour", "$88.49 / 1 month", "88.49", "$88.49 $99.00"])

@@ -95,9 +95,12 @@ def test_euros_are_euros() -> None:
     assert [(str(row.native_price), row.native_currency) for row in listings] == [("0.001", "EUR")]
 
 
-def test_second_list_with_other_gpu_prices_fails_the_source() -> None:
-    with pytest.raises(SourceChangedError, match="two prices for Nvidia H100"):
-        read("modal", answer(PAGE.replace("</body>", H100.replace("0.001097", "0.003291") + "</body>")))
+def test_a_gpu_with_other_prices_in_a_second_list_is_rejected() -> None:
+    second = H100.replace("0.001097", "0.003291")
+    listings, rejects = read("modal", answer(PAGE.replace("</body>", second + "</body>")))
+    assert "Nvidia H100" not in {row.raw_label for row in listings}
+    assert len(listings) == 9
+    assert [reject.reason for reject in rejects].count("conflicting_prices") == 2
 
 
 @pytest.mark.parametrize("body", ["<html></html>", "{}", "<p>Nvidia H100</p>"])

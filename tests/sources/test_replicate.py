@@ -31,7 +31,7 @@ def test_page_gives_sets_at_their_own_price_and_leaves_cpus_and_prose_out() -> N
     ("cells", "reason"),
     [
         ("<div>$0.001525/sec</div><div>$54.90/hr</div>", "conflicting_prices"),
-        ("<div>€0.001525/sec</div>", "unreadable_row"),
+        ("<div>€0.001525/sec</div>", "unreadable_price"),
         ("<div>$0.000000/sec</div>", "zero_price"),
         ("<div>Contact sales</div>", "not_offered"),
         ("<div>$5.49/hr</div>", "unreadable_price"),
@@ -46,7 +46,7 @@ def test_row_without_one_clear_price_is_a_reject(cells: str, reason: str) -> Non
 
 def test_label_and_sku_have_to_agree_on_the_count() -> None:
     _, rejects = read("replicate", answer(PAGE.replace("<code>gpu-h100-8x", "<code>gpu-h100-4x")))
-    assert sorted(reject.reason for reject in rejects) == ["not_offered", "unreadable_row"]
+    assert sorted(reject.reason for reject in rejects) == ["not_offered", "unknown_gpu_count"]
 
 
 def embedded(*hardware: dict[str, Any]) -> str:
@@ -66,7 +66,7 @@ def test_embedded_hardware_is_read_where_the_text_has_none() -> None:
         ("gpu-h100", 1, Decimal("0.001525")),
         ("gpu-l40s-2x", 2, Decimal("0.00195")),
     ]
-    assert [reject.reason for reject in rejects] == ["unreadable_row"]
+    assert [reject.reason for reject in rejects] == ["zero_price"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,158 @@
+"""Price tables: grids whose columns are found by the text of their headers."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from bs4 import BeautifulSoup, Tag
+
+from pipeline.contracts.listing import Answer, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.html import is_hidden, text_of, texts_of
+from pipeline.parsing.prices import has_price
+from pipeline.parsing.terms import price_kind, term_days
+
+MAX_SPAN = 50
+"""A cell spans at most this many rows or columns, whatever its colspan says."""
+
+
+def column(headers: Sequence[str], pattern: str, answer: Answer) -> int:
+    """The one column whose header matches. Raises SourceChangedError for none and for several."""
+    found = columns(headers, pattern)
+    if len(found) != 1:
+        raise SourceChangedError(
+            f"{answer.url}: expected one column like {pattern!r}, found {len(found)} in {list(headers)}"
+        )
+    return found[0]
+
+
+def optional_column(headers: Sequence[str], pattern: str) -> int | None:
+    """The one column whose header matches; None where none or several do."""
+    found = columns(headers, pattern)
+    return found[0] if len(found) == 1 else None
+
+
+def columns(headers: Sequence[str], pattern: str) -> list[int]:
+    """Every column whose header matches, ignoring case."""
+    return [at for at, header in enumerate(headers) if re.search(pattern, header, re.IGNORECASE)]
+
+
+@dataclass(frozen=True, slots=True)
+class PriceColumn:
+    """A column of prices and what they are for."""
+
+    at: int
+    header: str
+    kind: PriceKind
+    term_days: int | None = None
+    tier: str | None = None
+    effective_from: date | None = None
+
+
+def price_columns(headers: Sequence[str]) -> list[PriceColumn]:
+    """The columns whose header names a kind of price, or the term of a reservation."""
+    found = []
+    for at, header in enumerate(headers):
+        kind, term = price_kind(header), term_days(header)
+        if kind == "reserved" or (kind is None and term):
+            found.append(PriceColumn(at, header, "reserved", term))
+        elif kind is not None:
+            found.append(PriceColumn(at, header, kind))
+    return found
+
+
+def prices_in_unknown_columns(
+    headers: Sequence[str], texts: Sequence[str], known: Collection[int], answer: Answer
+) -> Iterator[Reject]:
+    """A reject for each price in a column that the reader does not know, so that it is not lost silently."""
+    for at, text in enumerate(texts):
+        if at not in known and has_price(text):
+            detail = f"{text!r} is a price in the column {headers[at]!r}, which is not known"
+            yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, list(texts), answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A grid of cells under headers. A cell that spans columns or rows is listed in each of them."""
+
+    headers: list[str]
+    rows: list[list[Tag]]
+
+    def full_rows(self, answer: Answer) -> Iterator[list[Tag] | Reject]:
+        """The rows with one cell under each header; any other row is a reject."""
+        for row in self.rows:
+            if len(row) == len(self.headers):
+                yield row
+            else:
+                detail = f"the row has {len(row)} cells under {len(self.headers)} headers"
+                yield Reject(RejectReason.UNREADABLE_ROW, detail, texts_of(row), answer)
+
+    def text(self, texts: Sequence[str], pattern: str) -> str | None:
+        """A row's text in the one column whose header matches; None where none or several do."""
+        at = optional_column(self.headers, pattern)
+        return None if at is None else texts[at]
+
+
+def visible_tables(soup: BeautifulSoup) -> list[Table]:
+    """The tables of a page that it does not hide."""
+    return [table(tag) for tag in soup.find_all("table") if not is_hidden(tag)]
+
+
+def table(tag: Tag) -> Table:
+    """A ``<table>`` as a grid; headers of several rows are joined from top to bottom ("Reserved 7-30 days").
+
+    Header rows are those in ``<thead>``, or else the leading rows made of ``<th>`` only. Works on the
+    invalid tables that site builders write (``<div>`` between ``<tbody>`` and ``<tr>``).
+    """
+    trs = [tr for tr in tag.find_all("tr") if tr.find_parent("table") is tag]
+    grid = _grid(trs)
+    count = _header_rows(trs)
+    # Header rows of different widths are not aligned with the columns that they name: then nothing is named.
+    aligned = len({len(row) for row in grid[:count]}) <= 1
+    headers = [
+        " ".join(dict.fromkeys(text for cell in cells if aligned and (text := text_of(cell))))
+        for cells in _columns(grid[:count])
+    ]
+    return Table(headers, [row for row in grid[count:] if row])
+
+
+def _header_rows(trs: list[Tag]) -> int:
+    for at, tr in enumerate(trs):
+        if tr.find_parent("thead") is None and tr.find("td") is not None:
+            return at
+    return len(trs)
+
+
+def _grid(trs: list[Tag]) -> list[list[Tag]]:
+    rows: list[list[Tag]] = []
+    spanning: dict[int, tuple[int, Tag]] = {}
+    for tr in trs:
+        row: list[Tag] = []
+        for cell in (c for c in tr.find_all(["td", "th"]) if c.find_parent("tr") is tr):
+            _fill_spanning(row, spanning)
+            for _ in range(_span(cell, "colspan")):
+                if (height := _span(cell, "rowspan")) > 1:
+                    spanning[len(row)] = (height - 1, cell)
+                row.append(cell)
+        _fill_spanning(row, spanning)
+        rows.append(row)
+    return rows
+
+
+def _fill_spanning(row: list[Tag], spanning: dict[int, tuple[int, Tag]]) -> None:
+    while len(row) in spanning:
+        left, cell = spanning.pop(len(row))
+        if left > 1:
+            spanning[len(row)] = (left - 1, cell)
+        row.append(cell)
+
+
+def _columns(rows: list[list[Tag]]) -> list[list[Tag]]:
+    width = max((len(row) for row in rows), default=0)
+    return [[row[at] for row in rows if at < len(row)] for at in range(width)]
+
+
+def _span(cell: Tag, name: str) -> int:
+    stated = str(cell.get(name, "1")).strip()
+    return min(int(stated), MAX_SPAN) if stated.isascii() and stated.isdigit() and int(stated) > 0 else 1

@@ -1,0 +1,33 @@
+"""What a header, a title or a label says of a price: its kind, and the term that it is committed for."""
+
+import re
+
+from pipeline.contracts.listing import PriceKind
+
+ON_DEMAND = r"on[ -]?demand|pay as you go"
+
+DAYS_PER = {"day": 1, "week": 7, "month": 30, "year": 365}
+"""Days of a term that is given in these units."""
+
+_TERM = re.compile(
+    r"(?P<count>\d{1,4})(?: ?- ?\d{1,4}| ?\+)?[ -]?(?P<unit>day|week|month|year)", re.IGNORECASE
+)
+_KINDS: tuple[tuple[re.Pattern[str], PriceKind], ...] = (
+    (re.compile(r"\bspot\b|pre-?emptible", re.IGNORECASE), "spot"),
+    (re.compile(r"reserv|commit|\bCUDs?\b", re.IGNORECASE), "reserved"),
+    (re.compile(ON_DEMAND, re.IGNORECASE), "on_demand"),
+)
+
+
+def price_kind(text: str) -> PriceKind | None:
+    """The kind of price that a text names; None where it names none."""
+    return next((kind for pattern, kind in _KINDS if pattern.search(text)), None)
+
+
+def term_days(text: str) -> int | None:
+    """The first term that a text names ("12-month commitment"), in days; None where it names none.
+
+    A range ("7-30 days", "2 weeks - 1 year") gives its shortest term.
+    """
+    found = _TERM.search(text)
+    return int(found["count"]) * DAYS_PER[found["unit"].lower()] if found else None

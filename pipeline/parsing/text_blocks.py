@@ -1,0 +1,212 @@
+"""Price pages without tables: cards, each a block of text, and running text cut at its labels."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Literal, cast
+
+from bs4 import BeautifulSoup, Tag
+from bs4.element import PreformattedString
+
+from pipeline.contracts.listing import Answer, NativeUnit, Reject
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.html import is_hidden, text_of
+from pipeline.parsing.prices import RowError, cell_price
+from pipeline.parsing.text import AMOUNT, clean_text
+
+MAX_MARK_DEPTH = 4
+"""A mark may be spread over elements nested this deep."""
+
+MAX_CARD_CHARACTERS = 2_000
+"""A block of text longer than this is not a card, and no pattern is tried on it."""
+
+MAX_LABEL_CHARACTERS = 60
+MAX_ITEM_TEXTS = 24
+
+HOURLY_ROUNDING_USD = Decimal("0.006")
+"""An hourly price shown next to a finer one is that price rounded to the cent."""
+
+TimeUnit = Literal["second", "minute", "hour"]
+TIMES_PER_HOUR: Mapping[TimeUnit, int] = {"second": 3600, "minute": 60, "hour": 1}
+TIME_UNITS: Mapping[str, TimeUnit] = {
+    "s": "second",
+    "sec": "second",
+    "second": "second",
+    "min": "minute",
+    "minute": "minute",
+    "h": "hour",
+    "hr": "hour",
+    "hour": "hour",
+}
+
+_NEVER_SHOWN = ("script", "style", "noscript", "template")
+_NOT_ROWS = (*_NEVER_SHOWN, "title", "head", "svg", "sup")
+_BEFORE_PRICE = re.compile(r"(?=[$€£])")
+_MEMORY_UNIT = re.compile("GB", re.IGNORECASE)
+_LEADING_UNIT = re.compile(r"^(?:/ ?|per )(?:gpu ?[-/]? ?)?(?:hr|hour|h)\b[.,;|]? ?", re.IGNORECASE)
+_LEADING_PRICE = re.compile(
+    rf"[| ]*(?P<amount>[^\s\d]? ?{AMOUNT})"
+    r"(?: ?(?:/|per) ?(?P<unit>[a-z]{1,8}(?: ?/ ?[a-z]{0,8})*))?[| ]*",
+    re.IGNORECASE,
+)
+
+
+# --- cards --------------------------------------------------------------------------------------------------
+
+
+def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[tuple[Tag, str]]:
+    """The element and the text of every card.
+
+    A card is the smallest element with one ``mark`` (what every card has once, with a memory in GB in it:
+    ``Hopper · 80 GB``) and at least one ``end`` (a price, or "Contact sales"). Staying inside the element
+    keeps the next card's price out. Where one element holds several cards as running text, that text is cut
+    after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
+    """
+    done: dict[int, Tag] = {}
+    for string in soup.find_all(string=_MEMORY_UNIT):
+        element = _innermost_with(string.parent, mark)
+        if element is None or is_hidden(element):
+            continue
+        card = _grow(element, mark, end)
+        if id(card) in done:
+            continue
+        done[id(card)] = card
+        text = text_of(card)
+        if len(mark.findall(text)) == 1:
+            yield card, text
+        else:
+            yield from ((card, piece) for piece in _cut(text, mark, end))
+
+
+def label_before(text: str, mark: re.Pattern[str], price: re.Pattern[str]) -> tuple[str, re.Match[str]]:
+    """A card's label, which is all of its text before the mark, and the mark. Raises RowError."""
+    found = mark.search(text)
+    label = text[: found.start()].strip() if found else ""
+    if found is None or not label or len(label) > MAX_LABEL_CHARACTERS or price.search(label):
+        raise RowError(
+            RejectReason.UNREADABLE_ROW, f"not a GPU's name, its memory and its price: {text[:80]!r}"
+        )
+    return label, found
+
+
+def prices_with_words(text: str, price: re.Pattern[str]) -> list[tuple[str, re.Match[str]]]:
+    """Each price of a text and the words between it and the price before, which say what it is for."""
+    prices = list(price.finditer(text))
+    starts = [0, *(found.end() for found in prices)]
+    return [
+        (text[start : found.start()].strip(), found) for start, found in zip(starts, prices, strict=False)
+    ]
+
+
+def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
+    """The smallest element around a piece of text that contains a whole mark."""
+    for _ in range(MAX_MARK_DEPTH):
+        if element is None or element.name in _NEVER_SHOWN or _is_long(element):
+            return None
+        if mark.search(text_of(element)):
+            children = element.find_all(True, recursive=False)
+            return None if any(mark.search(text_of(child)) for child in children) else element
+        element = element.parent
+    return None
+
+
+def _grow(element: Tag, mark: re.Pattern[str], end: re.Pattern[str]) -> Tag:
+    """The nearest element around it that has an end, unless a second card comes in first."""
+    while not end.search(text_of(element)) and element.parent is not None and not _is_long(element.parent):
+        if len(mark.findall(text_of(element.parent))) > 1:
+            return element
+        element = element.parent
+    return element
+
+
+def _is_long(element: Tag) -> bool:
+    """Whether the element has more text than a card; stops counting there, however big the page is."""
+    counted = 0
+    for string in element.strings:
+        counted += len(string)
+        if counted > MAX_CARD_CHARACTERS:
+            return True
+    return False
+
+
+def _cut(text: str, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[str]:
+    """Running text cut after each end; pieces without a mark belong to the piece before them."""
+    pieces: list[str] = []
+    start = 0
+    for found in end.finditer(text):
+        piece, start = text[start : found.end()], found.end()
+        if pieces and not mark.search(piece):
+            pieces[-1] += piece
+        else:
+            pieces.append(piece)
+    if mark.search(text[start:]):
+        pieces.append(text[start:])
+    for piece in pieces:
+        yield _LEADING_UNIT.sub("", piece.strip()).strip()
+
+
+# --- running text -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A label and everything written between it and the next one, as one line."""
+
+    label: str
+    rest: str
+
+    def reject(self, reason: RejectReason, detail: str, answer: Answer) -> Reject:
+        """The item as a reject, its label before the detail."""
+        return Reject(reason, f"{self.label}: {detail}", f"{self.label} {self.rest[:200]}", answer)
+
+
+@dataclass(frozen=True, slots=True)
+class LeadingPrice:
+    """A price at the start of a text: the amount and the unit as written, and the text after them."""
+
+    amount: str
+    unit: str
+    rest: str
+
+    @property
+    def time_unit(self) -> TimeUnit | None:
+        """The unit of time that the price is for; None where it names none or another unit."""
+        return TIME_UNITS.get(self.unit.lower())
+
+
+def visible_texts(page: BeautifulSoup) -> list[str]:
+    """The texts that a visitor of the page sees, cleaned, in order; a price starts a new one."""
+    found: list[str] = []
+    for text in page.find_all(string=True):
+        if isinstance(text, PreformattedString) or not isinstance(text.parent, Tag):
+            continue
+        line = clean_text(text)
+        if line and text.find_parent(_NOT_ROWS) is None and not is_hidden(text.parent):
+            found.extend(part for text_part in _BEFORE_PRICE.split(line) if (part := text_part.strip()))
+    return found
+
+
+def items(texts: list[str], starts: list[int], max_texts: int = MAX_ITEM_TEXTS) -> Iterator[Item]:
+    """The items whose labels are at ``starts``, with at most ``max_texts`` texts up to the next label."""
+    for start, following in pairwise([*starts, len(texts)]):
+        rest = texts[start + 1 : min(following, start + 1 + max_texts)]
+        yield Item(texts[start], " ".join(rest))
+
+
+def leading_price(text: str) -> LeadingPrice | None:
+    """The price that a text begins with, in whatever currency and unit; None where it begins otherwise."""
+    found = _LEADING_PRICE.match(text)
+    return found and LeadingPrice(found["amount"], found["unit"] or "", text[found.end() :])
+
+
+def native_unit(unit: TimeUnit, per: Literal["gpu", "instance"]) -> NativeUnit:
+    """What a price per unit of time is per, of one GPU or of the whole instance."""
+    return cast(NativeUnit, f"{per}_{unit}")
+
+
+def agrees_with_hourly(price_usd: Decimal, unit: TimeUnit, hourly: str) -> bool:
+    """Whether a price per ``unit`` is the hourly price (USD) shown with it. Raises RowError."""
+    hourly_usd, _ = cell_price(hourly, currencies=["USD"])
+    return abs(price_usd * TIMES_PER_HOUR[unit] - hourly_usd) <= HOURLY_ROUNDING_USD
