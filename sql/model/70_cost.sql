@@ -28,7 +28,7 @@ GROUP BY ALL;
 COMMENT ON MACRO TABLE cost_parameters_by_source IS
     'The cost parameters that apply to each source and price kind, as a map from name to value: a row for the source counts before one for the price kind, and that before the default.';
 
-CREATE OR REPLACE MACRO daly_interval(CHECKPOINT_SECONDS, SECONDS_BETWEEN_INTERRUPTIONS) AS
+CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interruptions) AS
     CASE
         WHEN checkpoint_seconds >= 2 * seconds_between_interruptions THEN seconds_between_interruptions
         ELSE sqrt(2 * checkpoint_seconds * seconds_between_interruptions)
@@ -38,14 +38,14 @@ CREATE OR REPLACE MACRO daly_interval(CHECKPOINT_SECONDS, SECONDS_BETWEEN_INTERR
 COMMENT ON FUNCTION daly_interval IS
     'Seconds of work between two checkpoints that lose least, for a checkpoint that takes checkpoint_seconds and machines reclaimed every seconds_between_interruptions on average. J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37; its first term is Young''s (CACM 17, 1974).';
 
-CREATE OR REPLACE MACRO daly_expected_seconds(WORK_SECONDS, INTERVAL_SECONDS, CHECKPOINT_SECONDS, RESTART_SECONDS, SECONDS_BETWEEN_INTERRUPTIONS) AS
+CREATE OR REPLACE MACRO daly_expected_seconds(work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, seconds_between_interruptions) AS
     seconds_between_interruptions * exp(restart_seconds / seconds_between_interruptions)
         * (exp((interval_seconds + checkpoint_seconds) / seconds_between_interruptions) - 1)
         * work_seconds / interval_seconds;
 COMMENT ON FUNCTION daly_expected_seconds IS
     'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and interrupted at random every seconds_between_interruptions on average, checkpoints, lost work and restarts included. Daly (2006), eq. 20.';
 
-CREATE OR REPLACE MACRO cost_of(CASES) AS TABLE
+CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
 WITH _cost_template AS (
     SELECT
         NULL::DOUBLE AS tokens, NULL::DOUBLE AS epochs, NULL::DOUBLE AS tokens_per_second,

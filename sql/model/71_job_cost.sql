@@ -1,7 +1,7 @@
 -- From jobs to ranked answers: plans x rentals, priced, the best of each kind kept.
 -- noqa: disable=LT05
 
-CREATE OR REPLACE MACRO priced_jobs(JOBS, PLANS) AS TABLE
+CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_cases AS (
     SELECT
         j.job, j.tokens, j.epochs,
@@ -55,7 +55,7 @@ QUALIFY row_number() OVER (
 COMMENT ON MACRO TABLE priced_jobs IS
     'Every way to run the jobs that fits, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs: job, tokens, epochs, max_gpus, price_kinds (list). plans: the rows of plans with their job.';
 
-CREATE OR REPLACE MACRO with_cost_bands(RANKED) AS TABLE
+CREATE OR REPLACE MACRO with_cost_bands(ranked) AS TABLE
 WITH _band_rows AS (
     SELECT *, row_number() OVER () AS _row
     FROM query_table(ranked)
@@ -103,7 +103,7 @@ JOIN _bands AS n USING (_row);
 COMMENT ON MACRO TABLE with_cost_bands IS
     'Adds to rows of priced_jobs what they cost and take at both ends of their speed band, the cost per million tokens, and the assumptions in one text.';
 
-CREATE OR REPLACE MACRO completed_jobs(JOBS) AS TABLE
+CREATE OR REPLACE MACRO completed_jobs(jobs) AS TABLE
 WITH _job_template AS (
     SELECT
         NULL::VARCHAR AS job, NULL::VARCHAR AS model, NULL::VARCHAR AS method, NULL::DOUBLE AS tokens,
@@ -184,7 +184,7 @@ LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE completed_jobs IS
     'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours, price_kind (on_demand; any = on_demand, spot and serverless; reserved only by name), objective (cost). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
 
-CREATE OR REPLACE MACRO job_plans(JOBS) AS TABLE
+CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 SELECT
     p.* REPLACE (
         j.method AS method,
@@ -197,7 +197,7 @@ JOIN query_table(jobs) AS j USING (job);
 COMMENT ON MACRO TABLE job_plans IS
     'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank.';
 
-CREATE OR REPLACE MACRO cheapest_for(JOBS) AS TABLE
+CREATE OR REPLACE MACRO cheapest_for(jobs) AS TABLE
 WITH _cheapest_jobs AS (
     SELECT * FROM completed_jobs(jobs)
 ),

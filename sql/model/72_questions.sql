@@ -1,7 +1,7 @@
 -- Short questions at a SQL prompt, answered by the same macros as the tables.
 -- noqa: disable=LT05
 
-CREATE OR REPLACE MACRO fits(WANTED_MODEL, WANTED_METHOD, WANTED_GPU, GPUS := 1, TOKENS_PER_SEQUENCE := 2048, RANK_OF_ADAPTERS := 16) AS TABLE
+CREATE OR REPLACE MACRO fits(wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) AS TABLE
 WITH _fits_asked AS (
     SELECT
         'fits' AS job, wanted_model AS model, wanted_method AS method, 1e0 AS tokens,
@@ -25,7 +25,7 @@ WHERE p.gpu_id = wanted_gpu AND p.gpu_count = gpus AND g.found IS NULL;
 COMMENT ON MACRO TABLE fits IS
     'Does a training job fit on a GPU? fits(model, method, gpu_id, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. Unknown names raise an error. No row: the GPU has no full facts or is not planned in that number.';
 
-CREATE OR REPLACE MACRO compare_gpus(ONE, OTHER) AS TABLE
+CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (
     SELECT
         CASE WHEN bool_or(gpu_id = one) THEN TRUE ELSE error('No GPU ' || one || '; main.gpus lists them.') END

@@ -1,7 +1,7 @@
 -- What the model and published runs say about the settings that claims name.
 -- noqa: disable=LT05
 
-CREATE OR REPLACE MACRO figure(NUMBER) AS
+CREATE OR REPLACE MACRO figure(number) AS
     CASE
         WHEN abs(number::DOUBLE) >= 1e9 THEN format('{:.4g} billion', number::DOUBLE / 1e9)
         WHEN abs(number::DOUBLE) >= 1e6 THEN format('{:.4g} million', number::DOUBLE / 1e6)
@@ -10,12 +10,12 @@ CREATE OR REPLACE MACRO figure(NUMBER) AS
     END;
 COMMENT ON FUNCTION figure IS 'A number as a person writes it, with four significant digits.';
 
-CREATE OR REPLACE MACRO figures(LOW, HIGH) AS
+CREATE OR REPLACE MACRO figures(low, high) AS
     CASE WHEN high IS NULL OR high = low THEN figure(low) WHEN isinf(high::DOUBLE) THEN figure(low) || ' or more'
         ELSE figure(low) || ' to ' || figure(high) END;
 COMMENT ON FUNCTION figures IS 'A number or a range as a person writes it.';
 
-CREATE OR REPLACE MACRO claim_rule(RULE) AS (SELECT r.value FROM main.claim_rules AS r WHERE r.name = rule);
+CREATE OR REPLACE MACRO claim_rule(rule) AS (SELECT r.value FROM main.claim_rules AS r WHERE r.name = rule);
 COMMENT ON FUNCTION claim_rule IS 'One tolerance of main.claim_rules.';
 
 -- A claim rarely names every setting, so it is tried in the ways that people would run it. "Friendly" software
