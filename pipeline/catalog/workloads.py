@@ -4,17 +4,14 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.catalog.source_config import CatalogError
 from pipeline.contracts import paths
-
-Method = Literal["lora", "qlora", "full", "pretrain"]
-
-ADAPTER_METHODS = ("lora", "qlora")
+from pipeline.contracts.training import ADAPTER_METHODS, Method
 
 GPUS_OF_A_MACHINE = 8
 """Rankings stay on one machine unless the workload says more."""

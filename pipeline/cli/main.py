@@ -14,6 +14,8 @@ import click
 
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.listing import PRICE_KINDS
+from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
 
 if TYPE_CHECKING:
     from pipeline.contracts.rates import Rate
@@ -285,7 +287,7 @@ class _Tokens(click.ParamType[float]):
 
 @main.command()
 @click.option("--model", required=True, help="For example llama-3.1-8b.")
-@click.option("--method", required=True, type=click.Choice(["full", "lora", "qlora", "pretrain"]))
+@click.option("--method", required=True, type=click.Choice(METHODS))
 @click.option("--tokens", type=_Tokens(), help="All tokens that pass through the model, e.g. 100M.")
 @click.option("--examples", type=_Tokens(), help="Instead of --tokens: training examples ...")
 @click.option("--tokens-per-example", type=_Tokens(), help="... of this many tokens ...")
@@ -293,16 +295,16 @@ class _Tokens(click.ParamType[float]):
 @click.option("--seq-len", type=click.IntRange(min=1), help="Tokens of one packed sequence.")
 @click.option("--lora-rank", type=click.IntRange(min=1))
 @click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences per GPU and step.")
-@click.option("--checkpointing", type=click.Choice(["none", "sac", "full"]))
+@click.option("--checkpointing", type=click.Choice(CHECKPOINTINGS))
 @click.option(
     "--stack",
-    type=click.Choice(["hf", "liger", "foak", "torchtune", "litgpt", "compile", "te", "mosaic"]),
+    type=click.Choice(STACKS),
     help="Training software.",
 )
 @click.option(
     "--kind",
     "price_kind",
-    type=click.Choice(["on_demand", "spot", "reserved", "serverless", "any"]),
+    type=click.Choice([*PRICE_KINDS, "any"]),
     default="on_demand",
     show_default=True,
 )
@@ -322,7 +324,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
     by_examples = (job.examples, job.tokens_per_example)
     if (None in by_examples) if job.tokens is None else any(by_examples):
         raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
-    if job.lora_rank and job.method not in ("lora", "qlora"):
+    if job.lora_rank and job.method not in ADAPTER_METHODS:
         raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job.method}")
     with prices_of(paths.home(), day.date() if day else None) as connection:
         result = rank(connection, job)

@@ -28,12 +28,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.reject_reasons import RejectReason
 
 PriceKind = Literal["on_demand", "spot", "reserved", "serverless"]
+PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
+
+LabelKind = Literal["gpu_name", "instance_type"]
 
 NativeUnit = Literal[
     "gpu_second",
@@ -47,6 +50,7 @@ NativeUnit = Literal[
     "instance_term",
 ]
 """What the native price is per. ``instance_*`` is the whole offer, ``instance_term`` all of term_days."""
+NATIVE_UNITS: tuple[NativeUnit, ...] = get_args(NativeUnit)
 
 
 class SourceChangedError(GpufareError):
@@ -118,7 +122,7 @@ class Listing:
     native_unit: NativeUnit
     answer: Answer
     source_url: str | None = None
-    label_kind: Literal["gpu_name", "instance_type"] = "gpu_name"
+    label_kind: LabelKind = "gpu_name"
     context: Mapping[str, str | float | Decimal] = field(default_factory=dict)
     instance_type: str | None = None
     term_days: int | None = None

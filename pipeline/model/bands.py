@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from pipeline.contracts.training import METHODS
 from pipeline.model.fitting import Array, Calibrations, source_weights
 
-METHODS = ("full", "lora", "qlora", "pretrain")
 GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
 EVIDENCES = ("measured", "interpolated", "extrapolated")
 LOW, HIGH = 0.1, 0.9

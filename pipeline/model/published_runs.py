@@ -7,6 +7,7 @@ listed in its assumptions.
 import re
 from collections.abc import Callable, Mapping
 
+from pipeline.contracts.training import ADAPTER_METHODS, METHODS
 from pipeline.model.run_settings import (
     Architecture,
     Row,
@@ -172,8 +173,8 @@ def read_published(
     Raises RunError where model, method or GPU are not given or not known.
     """
     method = (row.get("method") or "").strip()
-    if method not in ("full", "lora", "qlora", "pretrain"):
-        raise RunError(f"method '{method}' is not one of full, lora, qlora, pretrain")
+    if method not in METHODS:
+        raise RunError(f"method '{method}' is not one of {', '.join(METHODS)}")
     source, framework = row.get("source") or "", row.get("framework") or ""
     text, notes = row.get("parallelism") or "", row.get("notes") or ""
     read = RunRow({"run_id": row.get("id"), "method": method})
@@ -221,7 +222,7 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
 
 def _read_method(row: Row, read: RunRow, method: str) -> None:
     settings = read.settings
-    if method not in ("lora", "qlora"):
+    if method not in ADAPTER_METHODS:
         return
     settings["lora_rank"] = number(row, "lora_rank")
     targets = (row.get("lora_targets") or "").strip()

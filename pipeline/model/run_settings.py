@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
+
 Row = Mapping[str, str]
 Settings = dict[str, str | float | None]
 
@@ -39,13 +41,13 @@ SETTING_TYPES = {
     "offload": "VARCHAR",
     "memory_metric": "VARCHAR",
 }
-_ALLOWED = {
-    "method": {"full", "lora", "qlora", "pretrain"},
+_ALLOWED: Mapping[str, set[str]] = {
+    "method": set(METHODS),
     "quantization": {"none", "nf4", "nf4dq", "gptq", "int8"},
     "training_precision": {"bf16", "amp", "deepspeed_bf16", "fp32", "fp16"},
     "sharding": {"none", "ddp", "zero1", "zero2", "zero3", "fsdp"},
-    "checkpointing": {"none", "full", "sac"},
-    "stack": {"hf", "foak", "liger", "litgpt", "torchtune", "compile", "te", "mosaic"},
+    "checkpointing": set(CHECKPOINTINGS),
+    "stack": set(STACKS),
     "offload": {"act", "cpu", "cpu+act"},
     "memory_metric": {"alloc", "reserved", "smi"},
 }
@@ -180,7 +182,7 @@ def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str,
         {column: _setting(row, column) for column in SETTING_TYPES if column not in ("model", "gpu")}
     )
     if read.settings["method"] is None:
-        raise RunError("method is missing: full, lora, qlora or pretrain")
+        raise RunError(f"method is missing: one of {', '.join(METHODS)}")
     for name in ("model", "gpu"):
         if not (row.get(name) or "").strip():
             raise RunError(f"{name} is missing")

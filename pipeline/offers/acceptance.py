@@ -153,7 +153,7 @@ def _range_of(
     """The known range for the offer's GPU and its own price in the same unit; None on marketplaces, where
     each host has its own price."""
     around = ranges.get((offer.gpu_id, offer.price_kind, offer.term_days))
-    if around is None or offer.usd_per_gpu_hour is None or (offer.tier or "").startswith("marketplace"):
+    if around is None or offer.usd_per_gpu_hour is None or offer.is_marketplace:
         return None
     return *around, offer.usd_per_gpu_hour
 

@@ -7,9 +7,9 @@ GPU is not settled stays an offer without ``gpu_id``; it is counted and kept out
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -27,9 +27,10 @@ MAX_RAW_CHARACTERS = 2_000
 """A reject keeps at most this much of the row that it came from."""
 
 _TEXTS = ("raw_label", "instance_type", "region", "tier", "interconnect", "upstream_provider")
-"""What of a listing is the page's own words."""
+"""Columns of a listing in the page's own words."""
 
-T = TypeVar("T")
+_STATED = Offer.model_fields.keys() & {field.name for field in fields(Listing)}
+"""Columns of an offer that a listing states."""
 
 USD_DIGITS = Decimal("1e-8")
 
@@ -99,59 +100,45 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         detail = f"{row.native_price} {row.native_currency} per {row.native_unit}: {error!r}"
         raise RowError(RejectReason.UNREADABLE_PRICE, detail) from error
     _check_bounds(per_gpu, row, config)
-    facts = config.attributes
-    billing = config.billing
+    foreign = rate if row.native_currency != "USD" else None
+    columns = _stated_columns(row, config) | {
+        "source": config.name,
+        "provider": row.upstream_provider or config.provider,
+        "gpu_id": identity.gpu_id if identity.status == "matched" else None,
+        "match_status": identity.status,
+        "match_rule": identity.rule,
+        "match_confidence": identity.confidence,
+        "candidates": " ".join(identity.candidates) or None,
+        "gpu_count": gpu_count,
+        "usd_per_hour": None if usd is None else usd.quantize(USD_DIGITS),
+        "usd_per_gpu_hour": per_gpu,
+        "fx_rate": foreign.usd if foreign else None,
+        "fx_date": foreign.day if foreign else None,
+        "observed_at": row.answer.observed_at,
+        "source_url": row.source_url or row.answer.url,
+        "capture_sha256": row.answer.sha256,
+    }
     try:
-        return Offer(
-            source=config.name,
-            provider=row.upstream_provider or config.provider,
-            raw_label=row.raw_label,
-            instance_type=row.instance_type,
-            gpu_id=identity.gpu_id if identity.status == "matched" else None,
-            match_status=identity.status,
-            match_rule=identity.rule,
-            match_confidence=identity.confidence,
-            candidates=" ".join(identity.candidates) or None,
-            gpu_count=gpu_count,
-            price_kind=row.price_kind,
-            term_days=row.term_days,
-            region=_said(row.region, facts.region),
-            usd_per_hour=None if usd is None else usd.quantize(USD_DIGITS),
-            usd_per_gpu_hour=per_gpu,
-            native_price=row.native_price,
-            native_currency=row.native_currency,
-            native_unit=row.native_unit,
-            billing_increment_seconds=_said(row.billing_increment_seconds, billing.increment_seconds),
-            minimum_seconds=_said(row.minimum_seconds, billing.minimum_seconds),
-            min_gpu_count=_said(row.min_gpu_count, billing.min_gpu_count),
-            available=row.available,
-            tier=_said(row.tier, facts.tier),
-            interconnect=_said(row.interconnect, facts.interconnect),
-            node_network_gbps=_said(row.node_network_gbps, facts.node_network_gbps),
-            max_nodes=_said(row.max_nodes, facts.max_nodes),
-            vcpus=row.vcpus,
-            ram_gib=row.ram_gib,
-            local_disk_gb=row.local_disk_gb,
-            storage_usd_per_gb_month=_said(row.storage_usd_per_gb_month, facts.storage_usd_per_gb_month),
-            egress_usd_per_gb=_said(row.egress_usd_per_gb, facts.egress_usd_per_gb),
-            reliability=row.reliability,
-            fx_rate=rate.usd if rate and row.native_currency != "USD" else None,
-            fx_date=rate.day if rate and row.native_currency != "USD" else None,
-            effective_from=row.effective_from,
-            flag_reason=row.flag_reason,
-            observed_at=row.answer.observed_at,
-            source_url=row.source_url or row.answer.url,
-            capture_sha256=row.answer.sha256,
-        )
+        return Offer(**columns)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
         raise RowError(RejectReason.INVALID_VALUE, f"{where}: {problem['msg']}") from error
 
 
-def _said(own: T | None, general: T | None) -> T | None:
-    """What the row says, or what the source says of all its rows."""
-    return own if own is not None else general
+def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
+    """The columns that the row states and, where it does not, what the source states for all its rows."""
+    billing = config.billing
+    columns = config.attributes.model_dump(include=_STATED) | {
+        "billing_increment_seconds": billing.increment_seconds,
+        "minimum_seconds": billing.minimum_seconds,
+        "min_gpu_count": billing.min_gpu_count,
+    }
+    for name in _STATED:
+        value = getattr(row, name)
+        if value is not None or name not in columns:
+            columns[name] = value
+    return columns
 
 
 def _identify(row: Listing, config: SourceConfig) -> Identity:
@@ -193,13 +180,9 @@ _PRICES = {"native_price", "usd_per_hour", "usd_per_gpu_hour"}
 def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
     """The same machine twice at the same price is one offer; marketplace asks may well look alike."""
     key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
-    if key in seen and not _is_marketplace(offer):
+    if key in seen and not offer.is_marketplace:
         raise RowError(RejectReason.DUPLICATE, f"{offer.raw_label!r} stands twice with the same price")
     seen.add(key)
-
-
-def _is_marketplace(offer: Offer) -> bool:
-    return (offer.tier or "").startswith("marketplace")
 
 
 def _flag_conflicting_prices(offers: Sequence[Offer]) -> list[Offer]:
@@ -208,7 +191,7 @@ def _flag_conflicting_prices(offers: Sequence[Offer]) -> list[Offer]:
     counts = Counter(keys)
     return [
         offer.model_copy(update={"flag_reason": "conflicting_prices"})
-        if counts[key] > 1 and not offer.flag_reason and not _is_marketplace(offer)
+        if counts[key] > 1 and not offer.flag_reason and not offer.is_marketplace
         else offer
         for offer, key in zip(offers, keys, strict=True)
     ]
@@ -226,7 +209,7 @@ def _flag_spot_not_below_on_demand(offers: list[Offer]) -> Iterator[Offer]:
     on_demand = {
         machine(offer): offer.native_price
         for offer in offers
-        if offer.price_kind == "on_demand" and not _is_marketplace(offer)
+        if offer.price_kind == "on_demand" and not offer.is_marketplace
     }
     for offer in offers:
         ceiling = on_demand.get(machine(offer))

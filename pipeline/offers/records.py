@@ -14,72 +14,32 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
 from pipeline.offers.plain_text import plain
 
-MONEY = pl.Decimal(18, 8)
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
 
 MAX_ERROR_CHARACTERS = 1_000
 
-_UTC = pl.Datetime("us", "UTC")
-
-OFFER_SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "provider": pl.String,
-    "raw_label": pl.String,
-    "instance_type": pl.String,
-    "gpu_id": pl.String,
-    "match_status": pl.String,
-    "match_rule": pl.String,
-    "match_confidence": pl.String,
-    "candidates": pl.String,
-    "gpu_count": pl.Float64,
-    "price_kind": pl.String,
-    "term_days": pl.Int32,
-    "region": pl.String,
-    "usd_per_hour": MONEY,
-    "usd_per_gpu_hour": MONEY,
-    "native_price": MONEY,
-    "native_currency": pl.String,
-    "native_unit": pl.String,
-    "billing_increment_seconds": pl.Int32,
-    "minimum_seconds": pl.Int32,
-    "min_gpu_count": pl.Int32,
-    "available": pl.Boolean,
-    "tier": pl.String,
-    "interconnect": pl.String,
-    "node_network_gbps": pl.Float64,
-    "max_nodes": pl.Int32,
-    "vcpus": pl.Float64,
-    "ram_gib": pl.Float64,
-    "local_disk_gb": pl.Float64,
-    "storage_usd_per_gb_month": MONEY,
-    "egress_usd_per_gb": MONEY,
-    "reliability": pl.Float64,
-    "fx_rate": MONEY,
-    "fx_date": pl.Date,
-    "effective_from": pl.Date,
-    "flag_reason": pl.String,
-    "observed_at": _UTC,
-    "source_url": pl.String,
-    "capture_sha256": pl.String,
+_PARQUET_TYPES: dict[type, Any] = {
+    str: pl.String,
+    bool: pl.Boolean,
+    int: pl.Int32,
+    float: pl.Float64,
+    Decimal: pl.Decimal(18, 8),
+    date: pl.Date,
+    datetime: pl.Datetime("us", "UTC"),
 }
 
-REJECT_SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "reason": pl.String,
-    "detail": pl.String,
-    "raw": pl.String,
-    "observed_at": _UTC,
-    "source_url": pl.String,
-    "capture_sha256": pl.String,
-}
+
+def parquet_schema(contract: type[BaseModel]) -> dict[str, Any]:
+    """The columns of a contract as polars types, in its order."""
+    return {name: _PARQUET_TYPES[kind] for name, kind in column_types(contract).items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +87,7 @@ class Records:
     def write_accepted(self, day: date, source: str, offers: Sequence[Offer]) -> None:
         """Keep a day's accepted offers of one source, replacing an earlier reading of that day."""
         rows = [offer.model_dump() for offer in offers]
-        self._write_parquet(self._home.offers / source / f"{day}.parquet", rows, OFFER_SCHEMA)
+        self._write_parquet(self._home.offers / source / f"{day}.parquet", Offer, rows)
 
     def write_rejects(self, day: date, source: str, rejects: Sequence[RejectedRow]) -> None:
         """Keep a day's rejects of one source."""
@@ -135,7 +95,7 @@ class Records:
             reject.model_dump() | {"raw": json.dumps(reject.raw, default=str, ensure_ascii=False)}
             for reject in rejects
         ]
-        self._write_parquet(self._home.rejects / source / f"{day}.parquet", rows, REJECT_SCHEMA)
+        self._write_parquet(self._home.rejects / source / f"{day}.parquet", RejectedRow, rows)
 
     def write_outcome(self, outcome: Outcome) -> None:
         """Keep the outcome of one source and day."""
@@ -216,9 +176,9 @@ class Records:
         with _replacing(path) as temporary:
             temporary.write_text(json.dumps(content, default=str, indent=1) + "\n", encoding="utf-8")
 
-    def _write_parquet(self, path: Path, rows: Sequence[dict[str, Any]], schema: dict[str, Any]) -> None:
+    def _write_parquet(self, path: Path, contract: type[BaseModel], rows: Sequence[dict[str, Any]]) -> None:
         with _replacing(path) as temporary:
-            pl.DataFrame(rows, schema=schema, orient="row").write_parquet(temporary)
+            pl.DataFrame(rows, schema=parquet_schema(contract), orient="row").write_parquet(temporary)
 
 
 @contextmanager

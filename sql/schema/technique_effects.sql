@@ -20,7 +20,7 @@ COMMENT ON TABLE main.technique_effects IS 'What each technique saves in memory 
 COMMENT ON COLUMN main.technique_effects.model IS 'Key into models.';
 COMMENT ON COLUMN main.technique_effects.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.technique_effects.technique IS 'What is switched on.';
-COMMENT ON COLUMN main.technique_effects.method IS 'Method with the technique.';
+COMMENT ON COLUMN main.technique_effects.method IS 'Method with the technique: full, lora, qlora or pretrain.';
 COMMENT ON COLUMN main.technique_effects.gpu_count IS 'GPUs of the comparison.';
 COMMENT ON COLUMN main.technique_effects.changed IS 'The setting that changes, from and to.';
 COMMENT ON COLUMN main.technique_effects.memory_gib_without IS 'Peak memory per GPU without it, in GiB, whether or not the card has as much.';

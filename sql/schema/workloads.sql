@@ -18,7 +18,7 @@ COMMENT ON TABLE main.workloads IS 'The training jobs that are priced every day:
 COMMENT ON COLUMN main.workloads.workload IS 'Key, for example llama-3.1-8b-lora-100m.';
 COMMENT ON COLUMN main.workloads.title IS 'The job in words.';
 COMMENT ON COLUMN main.workloads.model IS 'Key into models.';
-COMMENT ON COLUMN main.workloads.method IS 'How it is trained: all weights, adapters, adapters on 4-bit weights, or from scratch.';
+COMMENT ON COLUMN main.workloads.method IS 'How it is trained: full (all weights), lora (adapters), qlora (adapters on 4-bit weights) or pretrain (from scratch).';
 COMMENT ON COLUMN main.workloads.tokens IS 'Tokens that pass through the model, all epochs together.';
 COMMENT ON COLUMN main.workloads.examples IS 'Examples of the data set, where the job is counted in examples.';
 COMMENT ON COLUMN main.workloads.tokens_per_example IS 'Tokens of one example.';

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from pipeline.contracts import paths
+from pipeline.contracts.training import METHODS
 from pipeline.model import accuracy, bands
 from pipeline.model.calibrate import data_hash
 from pipeline.model.engine import connect_model
@@ -93,7 +94,7 @@ def test_a_small_group_leans_on_its_parent() -> None:
 
 
 def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
-    wanted = 2 * len(bands.METHODS) * len(bands.GPU_CLASSES) * len(bands.EVIDENCES)
+    wanted = 2 * len(METHODS) * len(bands.GPU_CLASSES) * len(bands.EVIDENCES)
     assert model.execute(
         "SELECT count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1"
     ).fetchall() == [(wanted,)]

@@ -1,0 +1,117 @@
+"""The columns of an offer are defined once, in the contract: SQL and the readers' listing agree with it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import date, datetime
+from decimal import Decimal
+from typing import get_args
+
+import duckdb
+import pytest
+from pydantic import BaseModel
+
+from pipeline.contracts.listing import PRICE_KINDS, Listing
+from pipeline.contracts.offer import MatchStatus, Offer, RejectedRow, column_types
+from pipeline.contracts.paths import Home
+from pipeline.contracts.training import METHODS
+from pipeline.warehouse.build import prepare
+from pipeline.warehouse.query import ask, reader
+
+SQL_TYPES: dict[type, str] = {
+    str: "VARCHAR",
+    bool: "BOOLEAN",
+    int: "INTEGER",
+    float: "DOUBLE",
+    Decimal: "DECIMAL(18,8)",
+    date: "DATE",
+    datetime: "TIMESTAMP WITH TIME ZONE",
+}
+
+DAY = ("day", "DATE", False, "Day of the capture (UTC).")
+
+
+@pytest.fixture(scope="module")
+def schema() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        prepare(connection)
+        yield connection
+
+
+def columns_in_sql(schema: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, bool, str]]:
+    """Name, type, whether it may be null, and comment, in the order of the table."""
+    return schema.execute(
+        "SELECT column_name, data_type, is_nullable, comment FROM duckdb_columns()"
+        " WHERE table_name = ? ORDER BY column_index",
+        [table],
+    ).fetchall()
+
+
+def columns_in_contract(contract: type[BaseModel]) -> list[tuple[str, str, bool, str]]:
+    types = column_types(contract)
+    return [
+        (
+            name,
+            SQL_TYPES[types[name]],
+            name == "raw" or type(None) in get_args(field.annotation),
+            field.description or "",
+        )
+        for name, field in contract.model_fields.items()
+    ]
+
+
+@pytest.mark.parametrize(("table", "contract"), [("offers", Offer), ("rejects", RejectedRow)])
+def test_table_has_the_columns_of_its_contract(
+    schema: duckdb.DuckDBPyConnection, table: str, contract: type[BaseModel]
+) -> None:
+    assert columns_in_sql(schema, table) == [DAY, *columns_in_contract(contract)]
+
+
+def test_offers_latest_begins_with_the_columns_of_offers(schema: duckdb.DuckDBPyConnection) -> None:
+    offers = columns_in_sql(schema, "offers")
+    assert columns_in_sql(schema, "offers_latest")[: len(offers)] == offers
+
+
+def test_every_column_of_an_offer_is_described() -> None:
+    assert [name for name, *_, comment in columns_in_contract(Offer) if not comment.endswith(".")] == []
+
+
+def test_a_listing_states_columns_of_an_offer() -> None:
+    """``answer``, ``context``, ``label_kind`` and ``upstream_provider`` say how to fill others."""
+    stated = {field.name for field in fields(Listing)} - Offer.model_fields.keys()
+    assert stated == {"answer", "context", "label_kind", "upstream_provider"}
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("price_kind", PRICE_KINDS), ("method", METHODS), ("match_status", get_args(MatchStatus))],
+)
+def test_constraints_and_comments_list_the_allowed_values(
+    schema: duckdb.DuckDBPyConnection, column: str, values: tuple[str, ...]
+) -> None:
+    checks = schema.execute(
+        "SELECT expression FROM duckdb_constraints()"
+        " WHERE constraint_type = 'CHECK' AND constraint_column_names = [?]",
+        [column],
+    ).fetchall()
+    assert checks
+    for (expression,) in checks:
+        assert set(re.findall(r"'(\w+)'", expression)) == set(values)
+
+
+@pytest.mark.parametrize(("column", "values"), [("price_kind", PRICE_KINDS), ("method", METHODS)])
+def test_comments_list_the_allowed_values(
+    schema: duckdb.DuckDBPyConnection, column: str, values: tuple[str, ...]
+) -> None:
+    comments = schema.execute(
+        "SELECT table_name, comment FROM duckdb_columns() WHERE column_name = ? AND NOT internal", [column]
+    ).fetchall()
+    assert comments
+    assert [table for table, text in comments if not all(value in text for value in values)] == []
+
+
+def test_costs_are_defined_for_each_price_kind_and_no_other(sample_home: Home) -> None:
+    with reader(sample_home.published) as connection:
+        kinds = ask(connection, "SELECT DISTINCT price_kind FROM cost_parameters_by_source()").rows
+        ranked = ask(connection, "SELECT DISTINCT price_kind FROM cheapest_gpu_per_workload").rows
+    assert {kind for (kind,) in kinds} == set(PRICE_KINDS) == {kind for (kind,) in ranked}
