@@ -68,8 +68,20 @@ def gpu_hour_row(
     try:
         price, currency = cell_price(cell, units)
     except RowError as error:
-        return Reject(error.reason, f"{label}, {kind}: {error}", raw, answer)
+        days = columns.get("term_days")
+        detail = f"{label}, {kind}{f' for {days} days' if days else ''}: {error}"
+        return Reject(error.reason, detail, raw, answer)
     return Listing.per_gpu_hour(label, kind, price, currency, answer, **columns)
+
+
+def gpu_hour_field(
+    label: str, kind: PriceKind, value: Any, currency: str, raw: Any, answer: Answer, **columns: Any
+) -> Listing | Reject:
+    """The price per GPU-hour in a field of a JSON answer as a listing of one GPU, or the reject."""
+    try:
+        return Listing.per_gpu_hour(label, kind, price_of(value), currency, answer, **columns)
+    except RowError as error:
+        return Reject(error.reason, f"{label}, {kind}: {error}", raw, answer)
 
 
 def agreed(prices: Iterable[T]) -> T:

@@ -1,4 +1,4 @@
-"""Strict reading of what price pages write: text, marks of absence, numbers and money.
+"""Text, marks of absence, numbers and money as price pages write them, read strictly.
 
 Nothing is guessed. Text that is not exactly one readable number raises UnreadableError, and the reader
 turns that into a reject.
@@ -15,7 +15,7 @@ HOURLY = frozenset(
     for thing in ("", "gpu-", "gpu/", "instance-", "instance/")
     for hour in ("h", "hr", "hour", "1hour")
 ) | {""}
-"""Spellings of "per hour" behind a price, in lower case and without spaces; "" is a bare price."""
+"""Spellings of "per hour" after a price, in lower case and without spaces; "" is a bare price."""
 
 _NOT_OFFERED = frozenset({"", "-", "--", "n/a", "na", "n/a*", "none", "null", "tbd", "x", "coming soon"})
 _CONTACT = re.compile(
@@ -29,14 +29,14 @@ _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?"
 _STARTING_AT = r"(?:(?:starting\s)?(?:from|at)|as low as)"
 AMOUNT = r"\d[\d,]*(?:\s?\.\s?\d+)?"
-"""An amount of money as pages write it, spaces around the point included ("$2 .0000")."""
+"""An amount of money as pages write it, with or without spaces around the point ("$2 .0000")."""
 
 _MAX_EXPONENT = 18
 _SIGNS = {"USD": r"(?:US\s?)?\$", "EUR": "€", "GBP": "£"}
 
 
 class UnreadableError(ValueError):
-    """A cell does not hold exactly one value of the expected kind."""
+    """A cell does not have exactly one value of the expected kind."""
 
 
 def clean_text(text: str) -> str:
@@ -46,20 +46,20 @@ def clean_text(text: str) -> str:
 
 
 def is_not_offered(text: str) -> bool:
-    """Does the cell say that there is no list price: empty, a dash, N/A, "Contact sales"?"""
+    """Whether a cell says that there is no list price: empty, a dash, N/A, "Contact sales"."""
     text = clean_text(text).lower()
     return text in _NOT_OFFERED or bool(_CONTACT.search(text))
 
 
 def is_starting_price(text: str) -> bool:
-    """Does the cell give the lowest of several prices ("from $1.55")?"""
+    """Whether a cell gives the lowest of several prices ("from $1.55")."""
     return re.match(_STARTING_AT + r"\b", clean_text(text), re.IGNORECASE) is not None
 
 
 def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> Decimal:
     """The amount in a cell such as ``$ 3.49 /hr``, ``from $1.55`` or ``$2 .0000/ 1 hour``.
 
-    ``units`` are the spellings allowed behind the amount (lower case, no spaces, without the slash).
+    ``units`` are the spellings allowed after the amount (lower case, no spaces, without the slash).
     Raises UnreadableError for another currency, another unit, several numbers or none.
     """
     sign = _SIGNS[currency]
@@ -91,9 +91,9 @@ def number(value: Any) -> Decimal:
         raise UnreadableError(f"{value!r} is not a number")
     if isinstance(value, int | Decimal):
         amount = Decimal(value)
-        # A JSON number such as 1e999999999 is one Decimal away from filling the memory as an int.
+        # As an int, a JSON number such as 1e999999999 would fill the memory.
         if not amount.is_finite() or (amount and abs(amount.adjusted()) > _MAX_EXPONENT):
-            raise UnreadableError("a number of that size is no price, count or memory")
+            raise UnreadableError("the number is too large or too small for a price or a count")
         return amount
     if isinstance(value, float):
         return number(repr(value))

@@ -1,4 +1,4 @@
-"""The European Central Bank's daily reference rates: not a source of offers, but of dollars per euro."""
+"""The European Central Bank's daily reference rates: a source of exchange rates, not of offers."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -14,16 +14,16 @@ from pipeline.parsing.text import UnreadableError, number
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """Raises SourceChangedError: exchange rates are no offers (``read_rates`` reads them)."""
+    """Raises SourceChangedError: this source has no offers, only rates (``read_rates``)."""
     raise SourceChangedError(
-        f"{config.title} holds exchange rates and no offers; to give a rate by hand use --fx EUR=1.17"
+        f"{config.title} has exchange rates, not offers; to set a rate yourself, use --fx EUR=1.17"
     )
 
 
 def read_rates(answers: Sequence[Answer], config: SourceConfig) -> ExchangeRates:
-    """The latest day's rates among the answers. Raises SourceChangedError when none can be read for sure."""
+    """The latest day's rates among the answers. Raises SourceChangedError when none is certain."""
     if not answers:
-        raise SourceChangedError("no answer of the ECB to read rates from")
+        raise SourceChangedError("there is no answer of the ECB to read rates from")
     return max((_rates(answer, config) for answer in answers), key=lambda rates: rates.date)
 
 
@@ -32,7 +32,7 @@ def _rates(answer: Answer, config: SourceConfig) -> ExchangeRates:
     days = [cube for cube in tree.iter("{*}Cube") if cube.get("time") is not None]
     if not days:
         raise SourceChangedError(f"{answer.url}: no Cube with a time")
-    # The daily file holds one day, the 90-day file many.
+    # The daily file has one day, the 90-day file many.
     latest = max(days, key=lambda cube: cube.get("time", ""))
     try:
         day = date.fromisoformat(latest.get("time", ""))
@@ -45,7 +45,9 @@ def _rates(answer: Answer, config: SourceConfig) -> ExchangeRates:
         raise SourceChangedError(f"{answer.url}: a day or rate cannot be read ({error})") from error
     rates = dict(found)
     if len(rates) != len(found) or not all(len(c) == 3 and c.isupper() and r > 0 for c, r in found):
-        raise SourceChangedError(f"{answer.url}: a currency stands twice, has no code or no rate above 0")
+        raise SourceChangedError(
+            f"{answer.url}: a currency is listed twice, or lacks a code or a rate above 0"
+        )
     low, high = (Decimal(bound) for bound in config.settings["usd_per_eur"])
     if "USD" not in rates or not low <= rates["USD"] <= high:
         raise SourceChangedError(
@@ -55,7 +57,7 @@ def _rates(answer: Answer, config: SourceConfig) -> ExchangeRates:
 
 
 def _tree(answer: Answer) -> Any:
-    # No entities, no network and no huge trees: the file is small and the sender is not trusted.
+    # No entities, network access or huge trees: the file is small, and its content is not trusted.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         return etree.fromstring(answer.body, parser)

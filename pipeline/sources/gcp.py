@@ -1,4 +1,4 @@
-"""Google Cloud: whole machines from the accelerator-optimized page, or added up from the catalogue API."""
+"""Google Cloud: machines of the accelerator-optimized page, or the sum of their parts in the catalogue API."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """Machines of the page; machines of the catalogue's other regions. Section rows of the page have no GPU.
+    """Machines of the page, and those of the catalogue that the page does not have.
 
     Raises SourceChangedError when there is no price table, or no GPU in a catalogue.
     """
@@ -165,7 +165,7 @@ def _components(text: str) -> dict[str, float]:
 class Family(BaseModel):
     """What the catalogue calls the parts of a machine family (``gpu``: every name of the same part).
 
-    ``whole``: the GPU part is priced with its share of the machine, nothing is added.
+    ``whole``: the GPU part's price includes its share of the machine, so nothing is added.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -194,18 +194,18 @@ class Rates:
     contradicted: set[tuple[str, str, str]] = field(default_factory=set)
 
     def add(self, key: tuple[str, str, str], rate: Rate) -> None:
-        """Keep a rate, or remember that it contradicts the one there is."""
+        """Keep the first rate of a part; a different one later contradicts it."""
         if self.by_key.setdefault(key, rate).usd != rate.usd:
             self.contradicted.add(key)
 
     def get(self, part: str, usage: str, region: str) -> Rate | None:
-        """The one rate, None where there is none or there are several."""
+        """The rate of a part; None where there is none, or several that differ."""
         key = (part, usage, region)
         return None if key in self.contradicted else self.by_key.get(key)
 
 
 def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    families = {name: Family.model_validate(facts) for name, facts in config.settings["families"].items()}
+    families = {name: Family.model_validate(parts) for name, parts in config.settings["families"].items()}
     gpu_parts = {part: family.gpu[0] for family in families.values() for part in family.gpu}
     other_parts = {part for family in families.values() for part in (family.core, family.ram) if part}
     other_parts.add(config.settings["local_ssd"])
@@ -222,9 +222,8 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
                 try:
                     rate = Rate(_unit_price(sku), sku, answer)
                 except UnreadableError as error:
-                    yield Reject(
-                        RejectReason.UNREADABLE_PRICE, f"{sku.get('description')}: {error}", sku, answer
-                    )
+                    detail = f"{sku.get('description')}: {error}"
+                    yield Reject(RejectReason.UNREADABLE_PRICE, detail, sku, answer)
                     continue
                 regions = sku.get("serviceRegions")
                 for region in regions if isinstance(regions, list) else []:
@@ -240,16 +239,16 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
 def _unused_gpu(sku: dict[str, Any], usage: str, answer: Answer) -> Reject:
     description = str(sku.get("description", ""))
     if usage not in KIND_BY_USAGE or re.search("DWS|Commitment|Reserved|Calendar|Sole Tenancy", description):
-        return Reject(RejectReason.OTHER_PRICE_KIND, f"{description}: not on-demand, not spot", sku, answer)
-    return Reject(
-        RejectReason.INCOMPLETE_PRICE, f"{description}: a GPU without its machine has no price", sku, answer
-    )
+        detail = f"{description}: neither on-demand nor spot"
+        return Reject(RejectReason.OTHER_PRICE_KIND, detail, sku, answer)
+    detail = f"{description}: the price of the GPU alone is not a machine's price"
+    return Reject(RejectReason.INCOMPLETE_PRICE, detail, sku, answer)
 
 
 def _machines(
     name: str, amounts: list[int], family: Family, rates: Rates, config: SourceConfig
 ) -> Iterator[Listing | Reject]:
-    """One machine type in every region and usage type that the catalogue prices whole."""
+    """One machine type, in every region and usage type in which the catalogue prices all its parts."""
     gpus, vcpus, ram_gib, local_ssd_gib = amounts
     for part, usage, region in sorted(rates.by_key):
         if part != family.gpu[0] or usage not in family.usage_types:
@@ -257,7 +256,7 @@ def _machines(
         gpu = rates.by_key[part, usage, region]
         core, ram = rates.get(family.core, usage, region), rates.get(family.ram, usage, region)
         if (part, usage, region) in rates.contradicted or not (family.whole or (core and ram)):
-            detail = f"{name} in {region}, {usage}: the catalogue does not price every part of it once"
+            detail = f"{name} in {region}, {usage}: not every part has exactly one price in the catalogue"
             yield Reject(RejectReason.INCOMPLETE_PRICE, detail, gpu.sku, gpu.answer)
             continue
         total = gpus * gpu.usd

@@ -15,7 +15,7 @@ from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Sourc
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import is_hidden, page, texts_of
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, gpu_hour_row, optional_number, price_of
+from pipeline.parsing.prices import gpu_hour_field, gpu_hour_row, optional_number
 from pipeline.parsing.tables import Table, column, columns
 from pipeline.parsing.terms import price_kind
 
@@ -103,13 +103,9 @@ def _read_pricebook(answer: Answer, config: SourceConfig) -> Iterator[Listing | 
         raise SourceChangedError(f"{answer.url}: the pricebook names no GPU")
     for item in gpus:
         name = item["name"]
-        try:
-            price = price_of(_list_price(item, answer))
-        except RowError as error:
-            yield Reject(error.reason, f"{name}: {error}", item, answer)
-            continue
+        label, price = name.removesuffix(SPOT_SUFFIX), _list_price(item, answer)
         kind: PriceKind = "spot" if name.endswith(SPOT_SUFFIX) else "on_demand"
-        yield Listing.per_gpu_hour(name.removesuffix(SPOT_SUFFIX), kind, price, config.currency, answer)
+        yield gpu_hour_field(label, kind, price, config.currency, item, answer)
 
 
 def _list_price(item: dict[str, Any], answer: Answer) -> Any:

@@ -11,7 +11,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import page, texts_of
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, gpu_hour_row, is_available, optional_number, price_of
+from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row, is_available, optional_number
 from pipeline.parsing.tables import Table, column, columns, visible_tables
 from pipeline.parsing.terms import price_kind
 from pipeline.parsing.text_blocks import cards, label_before, prices_with_words
@@ -58,17 +58,12 @@ def _read_server_meta(answer: Answer) -> Iterator[Listing | Reject]:
 def _read_gpu(
     gpu: dict[str, Any], kind: PriceKind, field: str, available: bool | None, answer: Answer
 ) -> Listing | Reject:
-    label = str(gpu["gpu_type"])
-    try:
-        price = price_of(gpu.get(field))
-    except RowError as error:
-        detail = f"{label} in {gpu.get('region')}, {kind}: {error}"
-        return Reject(error.reason, detail, gpu, answer)
-    return Listing.per_gpu_hour(
-        label,
+    return gpu_hour_field(
+        str(gpu["gpu_type"]),
         kind,
-        price,
+        gpu.get(field),
         "USD",
+        gpu,
         answer,
         context=_vram(gpu.get("vram")),
         region=gpu.get("region") or None,
@@ -155,7 +150,9 @@ def _read_card(
         yield Reject(error.reason, str(error), text, answer)
         return
     rest, machine = text[found.end() :], {"context": _vram(found["vram"])}
-    prices = [(words, price[0]) for words, price in prices_with_words(rest, _PRICE)] or [("", rest or "-")]
+    prices = [(words, price[0]) for words, price in prices_with_words(rest, _PRICE)] or [
+        ("", rest.strip() or "-")
+    ]
     rows = [_read_price(label, words, cell, machine, answer, config) for words, cell in prices]
     kinds = [row.price_kind for row in rows if isinstance(row, Listing)]
     if len(kinds) != len(set(kinds)):

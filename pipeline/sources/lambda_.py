@@ -2,8 +2,8 @@
 
 *1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab 8x, 4x, 2x or
 1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax. The API
-gives the instances once more, in cents per instance-hour and with their availability: where it answered, the
-page's instances are left out. Its instance types without a GPU are not ours and are skipped.
+repeats the instances, in cents per instance-hour and with their availability: where it answered, the page's
+instances are left out. Its instance types without a GPU are skipped.
 """
 
 import re
@@ -50,7 +50,7 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """Every price of the page and of the API. Raises SourceChangedError for rows or columns not known."""
+    """Every price of the page and of the API. Raises SourceChangedError for unknown rows or columns."""
     from_api = any(answer.is_json for answer in answers)
     for answer in answers:
         if answer.is_json:
@@ -67,7 +67,7 @@ def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject
     types = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
     known = [t for t in types if isinstance(t, dict) and isinstance(t.get("instance_type"), dict)]
     if not known:
-        raise SourceChangedError(f"{answer.url}: data holds no instance types by name")
+        raise SourceChangedError(f"{answer.url}: data has no instance types by name")
     for offered in types:
         if not any(offered is one for one in known):
             detail = "not an instance type"
@@ -79,9 +79,9 @@ def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject
             continue
         try:
             yield _api_listing(offered, answer, config)
-        except RowError as problem:
-            detail = f"{instance.get('name')}: {problem}"
-            yield Reject(problem.reason, detail, offered, answer)
+        except RowError as error:
+            detail = f"{instance.get('name')}: {error}"
+            yield Reject(error.reason, detail, offered, answer)
 
 
 def _api_listing(offered: Mapping[str, Any], answer: Answer, config: SourceConfig) -> Listing:
@@ -129,13 +129,13 @@ def _read_row(
     in_instances = _named(cells, _DURATION) is None and _named(cells, _GPU_COUNT) is None and tab is not None
     price_labels = [label for label in cells if re.match(_PRICE, label, re.IGNORECASE)]
     if not price_labels or not (in_cluster or in_instances):
-        raise SourceChangedError(f"{answer.url}: a pricing row has columns that are not known: {list(cells)}")
+        raise SourceChangedError(f"{answer.url}: a pricing row has unknown columns: {list(cells)}")
     for label in price_labels:
         try:
             yield _listing(row, cells, label, tab if in_instances else None, announced, answer, config)
-        except RowError as problem:
-            detail = f"{row['data-plan']}: {problem}"
-            yield Reject(problem.reason, detail, dict(cells), answer)
+        except RowError as error:
+            detail = f"{row['data-plan']}: {error}"
+            yield Reject(error.reason, detail, dict(cells), answer)
 
 
 def _cells(row: Tag, answer: Answer) -> dict[str, str]:
@@ -159,7 +159,7 @@ def _named(cells: Mapping[str, str], pattern: str) -> str | None:
 
 
 def _tabs(tree: Tag) -> Mapping[str, set[str]]:
-    """What the tabs of the page are called, by the panel that each opens."""
+    """The names of the page's tabs, by the panel that each opens."""
     tabs: dict[str, set[str]] = defaultdict(set)
     for tab in tree.select("[role=tab]"):
         tabs[str(tab.get("aria-controls"))].add(text_of(tab))
@@ -211,7 +211,7 @@ def _listing(
 
 
 def _term_days(text: str) -> int | None:
-    """The shortest stay that the price is for, in days; None for on-demand. Raises RowError."""
+    """The shortest commitment that the price is for, in days; None for on-demand. Raises RowError."""
     if price_kind(text) == "on_demand":
         return None
     days = term_days(text) if text[:1].isdigit() else None
@@ -221,18 +221,18 @@ def _term_days(text: str) -> int | None:
 
 
 def _size(text: str | None) -> Decimal | None:
-    """Bytes of the one size at the start of a cell ("22 TiB SSD"), where it says one."""
+    """The size in bytes that a cell begins with ("22 TiB SSD"); None where it begins otherwise."""
     found = _SIZE.match(text or "")
     return number(found[1]) * _BYTES[found[2].lower()] if found else None
 
 
 def _vram_gb(size: Decimal) -> float:
-    """GPU memory as it is marketed: pages write GB and GiB for the same card."""
+    """GPU memory in the units of its data sheet: pages write GB and GiB for the same card."""
     in_gb = size / 10**9
     return float(in_gb if in_gb == in_gb.to_integral_value() else size / 2**30)
 
 
 def _effective_dates(text: str, answer: Answer) -> list[date]:
-    """Days after the answer's own that the text names after "effective" or "take effect"."""
+    """Days later than the answer's own that follow "effective" or "take effect" in a text."""
     days = (effective_from(date_of(found), answer) for found in _EFFECTIVE.findall(text))
     return sorted({day for day in days if day})

@@ -1,8 +1,8 @@
 """Nebius: the GPU tables of the price page, per GPU-hour.
 
-The page holds each table as visible rows and again as escaped JSON in a script. Both are read and merged:
-where they disagree on a price, that price is a reject. Columns come and go, so each is known by its header:
-what kind of price it is, and from which day it holds.
+The page has each table as visible rows and again as escaped JSON in a script. Both are read and merged; a
+price on which they disagree is a reject. Columns come and go, so each one's header says what kind of price it
+is and from which day it is valid.
 """
 
 import json
@@ -42,7 +42,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What tells one price from another; the page says the same of it in both places."""
+    """What identifies a price, equal in both of the page's copies of a table."""
 
     label: str
     vcpus: str
@@ -65,7 +65,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 
 def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str]]) -> None:
-    """Add a block's cells to ``prices``: per machine, each price text that the page gives and its header."""
+    """Add a block's cells to ``prices``: by machine, each price text of the page and its header."""
     headers, *rows = block.rows
     if not columns(headers, GPU_HOUR):
         if re.search(r"\bGPU\b", block.title) and columns(headers, r"price|hour|on-demand|spot"):
@@ -76,7 +76,7 @@ def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str
     price_columns = _price_columns(headers, block.title, answer)
     known = {label_at, *vcpus_at, *ram_at, *(price.at for price in price_columns)}
     if any(list(prices_in_unknown_columns(headers, row, known, answer)) for row in rows):
-        raise SourceChangedError(f"{answer.url}: a column with prices is not known: {headers}")
+        raise SourceChangedError(f"{answer.url}: an unknown column has prices: {headers}")
     for row in rows:
         if len(row) != len(headers):
             raise SourceChangedError(
@@ -158,7 +158,7 @@ def _row(
 
 
 def _price_or_reason(price: str) -> object:
-    """What a price text says: texts that say the same are not in conflict."""
+    """The content of a price text: two spellings of one price are not in conflict."""
     try:
         return cell_price(price)
     except RowError as error:
@@ -172,24 +172,23 @@ def _flag(
     prices: dict[_Machine, dict[str, str]],
     answer: Answer,
 ) -> str | None:
-    # The page's own footnote: spot prices move up to every 15 minutes, the list shows where they begin.
+    # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
     if is_starting_price(price) and re.search(r"\bspot\b", header, re.IGNORECASE):
         return "spot_price_floor"
-    newer = [
-        other.effective_from
-        for other in prices
-        if (other.label, other.vcpus, other.kind, other.term_days)
+    is_superseded = any(
+        (other.label, other.vcpus, other.kind, other.term_days)
         == (machine.label, machine.vcpus, machine.kind, machine.term_days)
         and (machine.effective_from or date.min) < (other.effective_from or date.min) <= day_of(answer)
-    ]
-    return f"superseded_on_{max(day for day in newer if day)}" if newer else None
+        for other in prices
+    )
+    return "superseded" if is_superseded else None
 
 
 def _blocks(answer: Answer) -> list[_Block]:
     """Every table of the page, from the visible rows and from the embedded JSON."""
     text = answer.text().strip()
     if answer.is_json:
-        # A piece of the page's script starts like JSON and is not: its quotes are escaped.
+        # A piece of the page's script begins like JSON but is not: its quotes are escaped.
         with suppress(ValueError):
             return _json_blocks(json.loads(text))
     return [*_embedded_blocks(text, answer), *_visible_blocks(answer)]
@@ -224,7 +223,7 @@ def _grid(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _embedded_blocks(text: str, answer: Answer) -> list[_Block]:
-    """Blocks inside script strings, at whatever depth of escaping they stand."""
+    """Blocks inside script strings, however often they are escaped."""
     blocks: list[_Block] = []
     for found in islice(_EMBEDDED.finditer(text), MAX_BLOCKS):
         chunk = text[found.start() : found.start() + MAX_BLOCK_CHARACTERS]
@@ -233,7 +232,7 @@ def _embedded_blocks(text: str, answer: Answer) -> list[_Block]:
         try:
             value, _ = json.JSONDecoder(strict=False).raw_decode(chunk)
         except ValueError as error:
-            raise SourceChangedError(f"{answer.url}: a {BLOCK_TYPE} is not whole JSON ({error})") from error
+            raise SourceChangedError(f"{answer.url}: a {BLOCK_TYPE} is incomplete JSON ({error})") from error
         blocks += _json_blocks(value)
     return blocks
 

@@ -11,7 +11,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import page, texts_of
 from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, cell_price, gpu_hour_row, price_of
+from pipeline.parsing.prices import RowError, cell_price, gpu_hour_field, gpu_hour_row
 from pipeline.parsing.tables import Table, column, columns, visible_tables
 from pipeline.parsing.text import is_not_offered
 from pipeline.parsing.text_blocks import cards
@@ -51,21 +51,13 @@ def _read_gpu_classes(answer: Answer) -> Iterator[Listing | Reject]:
             yield Reject(RejectReason.UNKNOWN_GPU_COUNT, detail, gpu, answer)
             continue
         for entry in offered:
-            yield _read_priority(label, entry, gpu, answer)
-
-
-def _read_priority(label: str, entry: Any, gpu: dict[str, Any], answer: Answer) -> Listing | Reject:
-    entry = entry if isinstance(entry, dict) else {}
-    try:
-        price = price_of(entry.get("price"))
-    except RowError as error:
-        detail = f"{label}, {entry.get('priority')}: {error}"
-        return Reject(error.reason, detail, gpu, answer)
-    return Listing.per_gpu_hour(label, "spot", price, "USD", answer, tier=entry.get("priority") or None)
+            entry = entry if isinstance(entry, dict) else {}
+            tier = entry.get("priority") or None
+            yield gpu_hour_field(label, "spot", entry.get("price"), "USD", gpu, answer, tier=tier)
 
 
 def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    """Tables with headers, or rows of cells that explain themselves, or the same in blocks of text."""
+    """Tables with headers, or rows without headers in a table, or in blocks of text."""
     soup = page(answer)
     grids = visible_tables(soup)
     headed = [grid for grid in grids if columns(grid.headers, config.settings["headers"]["gpu"])]
@@ -107,8 +99,8 @@ def _price_columns(grid: Table, answer: Answer, config: SourceConfig) -> dict[in
 def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Listing | Reject:
     """A row without headers: GPU, VRAM, RAM, vCPUs, and two prices of which one is 730 times the other.
 
-    That ratio, not the order, says which price is the hour's; what the other cells are is read from their
-    units, and the GPU's memory comes before the host's.
+    That ratio, not their order, says which price is the hourly one. The units of the other cells say what
+    they are, and the GPU's memory comes before the host's.
     """
     memory = [text for text in raw if gigabytes(text) is not None]
     vcpus = [text for text in raw if _VCPUS.fullmatch(text)]

@@ -11,7 +11,7 @@ from pipeline.contracts.listing import Answer, Listing, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import json_ld, page, text_of
-from pipeline.parsing.prices import RowError, gpu_hour_row, price_of
+from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row
 from pipeline.parsing.text_blocks import cards, label_before, prices_with_words
 
 _MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
@@ -29,7 +29,7 @@ MAX_JSON_LD_DEPTH = 8
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
     """GPUs by the hour, per mode (``tier``) where the page names the mode.
 
-    What the page shows comes first; JSON-LD is read where there are no cards. Storage, vCPUs and snapshots
+    JSON-LD is read where the page shows no cards. Storage, vCPUs and snapshots
     are skipped. Raises SourceChangedError when no GPU is found.
     """
     rows = (row for answer in answers for row in _read_answer(answer, config))
@@ -83,7 +83,7 @@ def _read_card(element: Tag, text: str, answer: Answer, config: SourceConfig) ->
 
 
 def _mode_around(element: Tag, config: SourceConfig) -> str | None:
-    """The mode that the elements around a card are named after, or else the last heading that names one."""
+    """The mode in the names of the elements around a card, or else in the last heading that names one."""
     for part in (element, *element.parents):
         named = " ".join(str(part.get(name) or "") for name in _MODE_ATTRIBUTES)
         if mode := _mode(re.sub(r"[-_]", " ", named), config):
@@ -132,9 +132,6 @@ def _read_offer(
     if not isinstance(currency, str):
         detail = f"{name}: the price names no currency"
         return Reject(RejectReason.MISSING_FIELD, detail, product, answer)
-    try:
-        price = price_of(offer.get("price", terms.get("price")))
-    except RowError as error:
-        return Reject(error.reason, f"{name}: {error}", product, answer)
+    price = offer.get("price", terms.get("price"))
     tier = _mode(f"{name} {offer.get('name') or ''} {product.get('category') or ''}", config)
-    return Listing.per_gpu_hour(name, "on_demand", price, currency, answer, tier=tier)
+    return gpu_hour_field(name, "on_demand", price, currency, product, answer, tier=tier)
