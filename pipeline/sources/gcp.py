@@ -1,4 +1,4 @@
-"""Google Cloud: machines of the accelerator-optimized page, or the sum of their parts in the catalogue API."""
+"""Google Cloud: machines of the accelerator-optimized page, or the sum of their catalogue parts."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

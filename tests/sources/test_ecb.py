@@ -77,6 +77,6 @@ def test_an_entity_is_not_expanded(xml, config):
     assert read_rates([answer(hostile)], config).usd_per("EUR") == Decimal("1.1699")
 
 
-def test_it_says_that_it_holds_no_offers(xml, config):
-    with pytest.raises(SourceChangedError, match="exchange rates and no offers"):
+def test_it_says_that_it_has_no_offers(xml, config):
+    with pytest.raises(SourceChangedError, match="exchange rates, not offers"):
         list(read([answer(xml)], config))
