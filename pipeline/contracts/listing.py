@@ -31,7 +31,7 @@ from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 
 PriceKind = Literal["on_demand", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
@@ -143,7 +143,7 @@ class Listing:
     egress_usd_per_gb: Decimal | None = None
     reliability: float | None = None
     effective_from: date | None = None
-    flag_reason: str | None = None
+    flag_reason: FlagReason | None = None
 
     @classmethod
     def per_gpu_hour(

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from pipeline.contracts.listing import NATIVE_UNITS, NativeUnit, PriceKind
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 
 MatchStatus = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
 MatchConfidence = Literal["certain", "usual", "none"]
@@ -112,7 +112,8 @@ class Offer(BaseModel):
     fx_date: date | None = Field(default=None, description="Day of that rate.")
     effective_from: date | None = Field(default=None, description="First day of a price announced ahead.")
     flag_reason: str | None = Field(
-        default=None, description="Why a readable price is in doubt; such offers are not ranked."
+        default=None,
+        description=f"Why a readable price is in doubt, so it is not ranked: {', '.join(FlagReason)}.",
     )
     observed_at: datetime = Field(description="When the answer was captured (UTC).")
     source_url: str = Field(description="Where it was read.")

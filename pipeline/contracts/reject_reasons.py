@@ -1,6 +1,7 @@
-"""Why a row of an answer became no offer: every code that ``rejects.reason`` can have, with its sentence.
+"""Why a row of an answer became no offer, and why an offer's price is in doubt.
 
-Published as the table ``reject_reasons``. What one row lacks is in the reject's ``detail``.
+``RejectReason`` is published with its sentences as the table ``reject_reasons``; what one row lacks is in the
+reject's ``detail``. Records of earlier versions can have codes that are no longer here.
 """
 
 from enum import StrEnum
@@ -71,3 +72,23 @@ class RejectReason(StrEnum):
     DISCONTINUED = "discontinued", "The source no longer sells this."
     NOT_LINUX = "not_linux", "The price includes an operating system other than Linux."
     SOFTWARE_INCLUDED = "software_included", "The price includes a licence for other software."
+
+
+class FlagReason(StrEnum):
+    """Why a readable price is in doubt: the offer is published with it, and is not ranked."""
+
+    COMING_SOON = "coming_soon"
+    CONFLICTING_PRICES = "conflicting_prices"
+    CPU_AND_MEMORY_CHARGED_EXTRA = "cpu_and_memory_charged_extra"
+    DISK_NOT_PRICED = "disk_not_priced"
+    HOST_DEVERIFIED = "host_deverified"
+    LOCAL_SSD_NOT_PRICED = "local_ssd_not_priced"
+    PARTS_PRICED_APART = "parts_priced_apart"
+    PREPAID_TIME = "prepaid_time"
+    RESTRICTED_REGION = "restricted_region"
+    SEVERAL_EFFECTIVE_DATES = "several_effective_dates"
+    SPOT_NOT_BELOW_ON_DEMAND = "spot_not_below_on_demand"
+    SPOT_PRICE_FLOOR = "spot_price_floor"
+    STARTING_PRICE_OF_AN_UNSTATED_TERM = "starting_price_of_an_unstated_term"
+    SUPERSEDED = "superseded"
+    UNSTATED_TERM = "unstated_term"

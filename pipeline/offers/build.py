@@ -17,7 +17,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Listing, Reject
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.offers.gpu_matching import Identity, identify
 from pipeline.offers.money import usd_per_hour
 from pipeline.offers.plain_text import MAX_CHARACTERS, plain, plain_json
@@ -190,7 +190,7 @@ def _flag_conflicting_prices(offers: Sequence[Offer]) -> list[Offer]:
     keys = [tuple(offer.model_dump(exclude=_PROVENANCE | _PRICES).values()) for offer in offers]
     counts = Counter(keys)
     return [
-        offer.model_copy(update={"flag_reason": "conflicting_prices"})
+        offer.model_copy(update={"flag_reason": FlagReason.CONFLICTING_PRICES})
         if counts[key] > 1 and not offer.flag_reason and not offer.is_marketplace
         else offer
         for offer, key in zip(offers, keys, strict=True)
@@ -214,7 +214,7 @@ def _flag_spot_not_below_on_demand(offers: list[Offer]) -> Iterator[Offer]:
     for offer in offers:
         ceiling = on_demand.get(machine(offer))
         if offer.price_kind == "spot" and ceiling is not None and offer.native_price >= ceiling:
-            yield offer.model_copy(update={"flag_reason": "spot_not_below_on_demand"})
+            yield offer.model_copy(update={"flag_reason": FlagReason.SPOT_NOT_BELOW_ON_DEMAND})
         else:
             yield offer
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, money, number
 
 CURRENCIES = ("USD", "EUR", "GBP")
@@ -119,9 +119,9 @@ def reject_contradictions(
             yield row
 
 
-def spot_flag(spot: Decimal, on_demand: Decimal | None) -> str | None:
+def spot_flag(spot: Decimal, on_demand: Decimal | None) -> FlagReason | None:
     """Why a spot price is doubtful: it must be below the on-demand price of the same machine, if known."""
-    return "spot_not_below_on_demand" if on_demand is not None and spot >= on_demand else None
+    return FlagReason.SPOT_NOT_BELOW_ON_DEMAND if on_demand is not None and spot >= on_demand else None
 
 
 def optional_number(value: Any) -> float | None:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one, each_answer
 from pipeline.parsing.prices import RowError, price_of
 from pipeline.parsing.text import UnreadableError, number
@@ -121,7 +121,7 @@ def _listing(
         native_unit=unit,
         answer=answer,
         region=region,
-        flag_reason="restricted_region" if region and region.startswith(restricted) else None,
+        flag_reason=FlagReason.RESTRICTED_REGION if region and region.startswith(restricted) else None,
         **more,
     )
 

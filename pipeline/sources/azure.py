@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import RowError, price_of
 from pipeline.parsing.text import UnreadableError, number
@@ -74,7 +74,7 @@ def _listing(item: Mapping[str, Any], currency: str, answer: Answer, config: Sou
         term_days=term_days,
         region=region,
         effective_from=_effective_from(item, answer),
-        flag_reason="restricted_region" if restricted else None,
+        flag_reason=FlagReason.RESTRICTED_REGION if restricted else None,
     )
 
 

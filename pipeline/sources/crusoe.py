@@ -11,6 +11,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.parsing.html import exactly_one, is_hidden, page, text_of, texts_of
 from pipeline.parsing.prices import gpu_hour_row
 from pipeline.parsing.tables import Table, column, price_columns, prices_in_unknown_columns
@@ -73,6 +74,7 @@ def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[
             grid.headers, texts, {0, *(price.at for price in prices)}, answer
         )
         for price in prices:
+            without_term = price.kind == "reserved" and not price.term_days
             yield gpu_hour_row(
                 label,
                 price.kind,
@@ -81,7 +83,7 @@ def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[
                 answer,
                 units,
                 term_days=price.term_days,
-                flag_reason="unstated_term" if price.kind == "reserved" and not price.term_days else None,
+                flag_reason=FlagReason.UNSTATED_TERM if without_term else None,
             )
 
 

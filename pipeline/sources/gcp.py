@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.html import page, texts_of
 from pipeline.parsing.json_lists import items_of, object_in
 from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
@@ -265,7 +265,7 @@ def _machines(
             total += vcpus * core.usd + ram_gib * ram.usd
         if local_ssd_gib and not family.whole:
             ssd = rates.get(config.settings["local_ssd"], usage, region)
-            flag = None if ssd else "local_ssd_not_priced"
+            flag = None if ssd else FlagReason.LOCAL_SSD_NOT_PRICED
             total += local_ssd_gib * ssd.usd / HOURS_PER_MONTH if ssd else 0
         yield Listing(
             raw_label=name,

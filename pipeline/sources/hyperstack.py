@@ -12,7 +12,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.html import is_hidden, page, texts_of
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import gpu_hour_field, gpu_hour_row, optional_number
@@ -88,7 +88,7 @@ def _read_card(title: str, grid: Table, answer: Answer) -> Iterator[Listing | Re
             answer,
             context={"vram_gb": vram_gb} if vram_gb else {},
             ram_gib=optional_number(grid.text(texts, r"\bRAM \(GB\) per GPU$")),
-            flag_reason="starting_price_of_an_unstated_term" if kind == "reserved" else None,
+            flag_reason=FlagReason.STARTING_PRICE_OF_AN_UNSTATED_TERM if kind == "reserved" else None,
         )
 
 

@@ -17,7 +17,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.dates import date_of, effective_from
 from pipeline.parsing.gpu_counts import gpu_count
 from pipeline.parsing.html import page, text_of
@@ -206,7 +206,7 @@ def _listing(
         ram_gib=float(ram / 2**30) if ram else None,
         local_disk_gb=float(disk / 10**9) if disk else None,
         effective_from=max(dates) if dates else None,
-        flag_reason="several_effective_dates" if len(dates) > 1 else None,
+        flag_reason=FlagReason.SEVERAL_EFFECTIVE_DATES if len(dates) > 1 else None,
     )
 
 

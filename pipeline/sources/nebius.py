@@ -17,6 +17,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.parsing.dates import date_of, day_of
 from pipeline.parsing.html import exactly_one, page, text_of, texts_of
 from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
@@ -171,17 +172,17 @@ def _flag(
     header: str,
     prices: dict[_Machine, dict[str, str]],
     answer: Answer,
-) -> str | None:
+) -> FlagReason | None:
     # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
     if is_starting_price(price) and re.search(r"\bspot\b", header, re.IGNORECASE):
-        return "spot_price_floor"
+        return FlagReason.SPOT_PRICE_FLOOR
     is_superseded = any(
         (other.label, other.vcpus, other.kind, other.term_days)
         == (machine.label, machine.vcpus, machine.kind, machine.term_days)
         and (machine.effective_from or date.min) < (other.effective_from or date.min) <= day_of(answer)
         for other in prices
     )
-    return "superseded" if is_superseded else None
+    return FlagReason.SUPERSEDED if is_superseded else None
 
 
 def _blocks(answer: Answer) -> list[_Block]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.json_lists import object_in
 from pipeline.parsing.prices import RowError, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, clean_text, whole_number
@@ -70,7 +70,7 @@ def _listing(addon: dict[str, Any], currency: str | None, answer: Answer) -> Lis
         raise RowError(RejectReason.MISSING_FIELD, "the GPU has no model")
     vram_gb = _technical(addon, "gpu", "memory")
     per_gpu = optional_number(vram_gb.get("size")) if isinstance(vram_gb, dict) else None
-    coming = "coming_soon" in str(object_in(addon, "blobs").get("tags"))
+    coming = FlagReason.COMING_SOON in str(object_in(addon, "blobs").get("tags"))
     return Listing(
         raw_label=model,
         instance_type=flavor,
@@ -87,7 +87,7 @@ def _listing(addon: dict[str, Any], currency: str | None, answer: Answer) -> Lis
         available=False if coming else None,
         vcpus=optional_number(_technical(addon, "cpu", "cores")),
         ram_gib=optional_number(_technical(addon, "memory", "size")),
-        flag_reason="coming_soon" if coming else None,
+        flag_reason=FlagReason.COMING_SOON if coming else None,
     )
 
 

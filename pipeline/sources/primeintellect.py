@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.listing import Answer, Listing, Reject
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of, object_in
 from pipeline.parsing.prices import RowError, optional_number, price_of
@@ -97,11 +97,11 @@ def _default_count(part: Any) -> float | None:
     return optional_number(part.get("defaultCount")) if isinstance(part, dict) else None
 
 
-def _doubt(offer: dict[str, Any]) -> str | None:
+def _doubt(offer: dict[str, Any]) -> FlagReason | None:
     """Why the price may not be what a machine costs by the hour."""
     if offer.get("prepaidTime"):
-        return "prepaid_time"
+        return FlagReason.PREPAID_TIME
     parts = [part for part in (offer.get("vcpu"), offer.get("memory")) if isinstance(part, dict)]
     if any(part.get("pricePerUnit") and part.get("defaultIncludedInPrice") is False for part in parts):
-        return "parts_priced_apart"
+        return FlagReason.PARTS_PRICED_APART
     return None

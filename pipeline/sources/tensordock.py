@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import object_in, objects_in
 from pipeline.parsing.prices import RowError, is_available, optional_number, price_of
@@ -82,7 +82,7 @@ def _row(
         native_price = price_of(price)
     except RowError as error:
         return Reject(error.reason, f"{label}: {error}", raw, answer)
-    flag_reason = str(config.settings["flag_reason"])
+    flag_reason = FlagReason(config.settings["flag_reason"])
     return Listing.per_gpu_hour(
         label, "on_demand", native_price, "USD", answer, flag_reason=flag_reason, **facts
     )

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import each_answer
 from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.prices import optional_number
@@ -85,7 +85,7 @@ def _flagged(row: Listing | Reject, on_demand: Listing | Reject | None) -> Listi
     if not isinstance(row, Listing) or not isinstance(on_demand, Listing) or row.price_kind != "spot":
         return row
     dear = row.native_price >= on_demand.native_price
-    return replace(row, flag_reason="spot_not_below_on_demand") if dear else row
+    return replace(row, flag_reason=FlagReason.SPOT_NOT_BELOW_ON_DEMAND) if dear else row
 
 
 def _read_ask(ask: dict[str, Any], kind: PriceKind, answer: Answer) -> Listing | Reject:
@@ -116,7 +116,7 @@ def _read_ask(ask: dict[str, Any], kind: PriceKind, answer: Answer) -> Listing |
             egress_usd_per_gb=_usd(ask.get("inet_up_cost")),
             reliability=optional_number(ask.get("reliability2") or ask.get("reliability")),
             # The marketplace took its word for this host back: shown, but nobody should be sent there.
-            flag_reason="host_deverified" if ask.get("verification") == "deverified" else None,
+            flag_reason=FlagReason.HOST_DEVERIFIED if ask.get("verification") == "deverified" else None,
         )
     except UnreadableError as error:
         return _reject(RejectReason.UNREADABLE_ROW, str(error), ask, answer)

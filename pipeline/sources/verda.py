@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing import html
 from pipeline.parsing.prices import RowError, optional_number, price_of
 from pipeline.parsing.text import UnreadableError, clean_text, whole_number
@@ -185,7 +185,7 @@ def _instance_type(
                 vcpus=optional_number(_inside(item, "cpu", "number_of_cores")),
                 ram_gib=optional_number(_inside(item, "memory", "size_in_gigabytes")),
                 local_disk_gb=optional_number(_inside(item, "storage", "size_in_gigabytes")),
-                flag_reason="spot_not_below_on_demand" if doubtful else None,
+                flag_reason=FlagReason.SPOT_NOT_BELOW_ON_DEMAND if doubtful else None,
             )
 
 

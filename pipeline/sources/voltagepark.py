@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_lists import items_of, object_in
 from pipeline.parsing.prices import RowError, is_available, optional_number, price_of
@@ -119,7 +119,7 @@ def _read_preset(item: dict[str, Any], answer: Answer) -> Iterator[Listing | Rej
         vcpus=optional_number(resources.get("vcpu_count")),
         ram_gib=optional_number(resources.get("ram_gb")),
         local_disk_gb=optional_number(resources.get("storage_gb")),
-        flag_reason=None if storage is not None else "disk_not_priced",
+        flag_reason=None if storage is not None else FlagReason.DISK_NOT_PRICED,
     )
 
 
