@@ -1,4 +1,4 @@
-"""``gpufare normalize``: a table of labels in, the same rows with what they are out."""
+"""``gpufare normalize``: adds to a table of labels the GPU of each."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ _KINDS: tuple[LabelKind, ...] = ("gpu_name", "instance_type")
 
 
 class LabelFileError(GpufareError):
-    """The file of labels cannot be read: says which line and what was expected."""
+    """The file of labels is malformed; the message names the line and what was expected."""
 
 
 def _kind(row: Mapping[str, str], line: int) -> LabelKind:
@@ -40,10 +40,10 @@ def _count(row: Mapping[str, str], line: int) -> float | None:
     try:
         return float(given) if given else None
     except ValueError as error:
-        raise LabelFileError(f"line {line}: gpu_count is {given!r}, which is no number") from error
+        raise LabelFileError(f"line {line}: gpu_count is {given!r}, which is not a number") from error
 
 
-def _plain_number(value: float | None) -> str:
+def _shown(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
@@ -54,8 +54,8 @@ def _answer(identity: Identity) -> dict[str, str]:
         "vendor": identity.vendor or "",
         "model": identity.model or "",
         "form_factor": identity.form_factor or "",
-        "memory_gb": _plain_number(identity.memory_gb),
-        "gpu_count": _plain_number(identity.gpu_count),
+        "memory_gb": _shown(identity.memory_gb),
+        "gpu_count": _shown(identity.gpu_count),
         "rule": identity.rule,
         "confidence": identity.confidence,
         "candidates": " ".join(identity.candidates) if identity.status == "ambiguous" else "",
@@ -65,7 +65,7 @@ def _answer(identity: Identity) -> dict[str, str]:
 def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, str]]:
     for line, row in enumerate(rows, start=2):
         if None in row or None in row.values():
-            raise LabelFileError(f"{path}, line {line}: the row has not as many cells as the header")
+            raise LabelFileError(f"{path}, line {line}: the row does not have as many cells as the header")
         try:
             identity = identify(
                 row["raw_label"],
@@ -82,15 +82,15 @@ def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, s
 def normalize_csv(path: Path, out: TextIO) -> int:
     """Write the rows of ``path`` with the answer columns to ``out``, in their order, and return how many.
 
-    ``raw_label`` is needed; ``provider``, ``kind``, ``context`` and ``gpu_count`` are used where they
-    stand. An input column named like an answer holds the answer. Raises LabelFileError.
+    The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
+    An input column with the name of an answer column is overwritten. Raises LabelFileError.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             columns = list(reader.fieldnames or [])
             if "raw_label" not in columns:
-                raise LabelFileError(f"{path}: no column is called raw_label; the header reads {columns}")
+                raise LabelFileError(f"{path}: no column is called raw_label; the columns are {columns}")
             answers = [name for name in ANSWER_COLUMNS if name not in columns]
             writer = csv.DictWriter(out, [*columns, *answers], lineterminator="\n")
             writer.writeheader()

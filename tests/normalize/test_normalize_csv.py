@@ -1,4 +1,4 @@
-"""The table that goes in comes out, row by row, with the answers beside it."""
+"""Each row of the input is in the output, in order, with the answer columns."""
 
 import csv
 import io
@@ -57,28 +57,64 @@ def test_only_the_label_is_needed(tmp_path: Path) -> None:
     assert (rows[0]["gpu_id"], rows[0]["rule"]) == ("l40s", "label")
 
 
+def test_every_optional_column_has_an_effect(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_bytes(
+        b"\xef\xbb\xbfprovider,raw_label,kind,context,gpu_count\n"
+        b",A100 SXM4,,,\n"
+        b"lambda,A100 SXM4,,,\n"
+        b",A100 SXM4,,vram_gb=80,\n"
+        b",A100 SXM4 40GB 1g.5gb, gpu_name ,, 2 \n"
+        b",L40S-foo-64GB,gpu_name,,\n"
+        b",L40S-foo-64GB,instance_type,,\n"
+    )
+    _, rows = _normalized(path)
+    assert [row["gpu_id"] for row in rows] == [
+        "",
+        "a100-sxm-40gb",
+        "a100-sxm-80gb",
+        "a100-sxm-40gb",
+        "",
+        "l40s",
+    ]
+    assert [row["confidence"] for row in rows[:2]] == ["none", "certain"]
+    assert (rows[3]["memory_gb"], rows[3]["gpu_count"], rows[3]["candidates"]) == ("5", "0.25", "")
+    assert rows[4]["rule"] == "memory_contradicts"
+
+
+def test_an_input_column_named_like_an_answer_is_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("status,raw_label\nmine,L4\n")
+    columns, rows = _normalized(path)
+    assert columns[:2] == ["status", "raw_label"]
+    assert columns.count("status") == 1
+    assert rows[0]["status"] == "matched"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("label\nL4\n", "no column is called raw_label"),
         ("raw_label,kind\nL4,gpu\n", "line 2: kind is 'gpu'"),
         ("raw_label,gpu_count\nL4,two\n", "line 2: gpu_count is 'two'"),
-        ("raw_label,kind\nL4\n", "line 2: the row has not as many cells"),
+        ("raw_label\nL4,L4\n", "line 2: the row does not have as many cells"),
+        ("raw_label,kind\nL4,\nT4,gpu\n", "line 3: kind is 'gpu'"),
+        ("raw_label,kind\nL4\n", "line 2: the row does not have as many cells"),
     ],
 )
-def test_a_wrong_file_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_malformed_file_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "labels.csv"
     path.write_text(text)
     with pytest.raises(LabelFileError, match=message):
         normalize_csv(path, io.StringIO())
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LabelFileError, match="does not exist"):
         normalize_csv(tmp_path / "none.csv", io.StringIO())
 
 
-def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_bytes(b"raw_label\n\xff\xfe\n")
     with pytest.raises(LabelFileError, match="UTF-8"):

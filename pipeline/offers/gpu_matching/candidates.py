@@ -9,9 +9,9 @@ from pipeline.offers.gpu_matching.label import NO_COLUMNS, Columns, ParsedLabel
 
 # A card reports less memory than its name says (ECC, firmware), and sellers write GiB, GB, or the physical
 # size: an H100 80GB reports 81,559 MiB = 79.6, a B300 of 288 GB 262, an A10G of 24 GB 22.0.
-_LOWEST_REPORTED_SHARE, _HIGHEST_REPORTED_SHARE = 0.87, 1.08
-_SHARE_TOLERANCE = 0.08
-"""Relative tolerance of a memory that is a multiple or a share of one GPU's."""
+_LOWEST_REPORTED_SHARE = 0.87
+_MEMORY_TOLERANCE = 0.08
+"""Relative tolerance of a stated memory, of the larger of the two, in each direction."""
 
 # Sizes that are part of a card's usual name but are not the memory of the GPU: GH200's 480 GB is the CPU's.
 _NAMED_SIZES: dict[tuple[str, float], float] = {
@@ -205,8 +205,8 @@ def _of_memory(cards: Sequence[Card], size_gb: float | None) -> list[Card]:
 
 def _is_near(card: Card, size_gb: float) -> bool:
     share = size_gb / card.memory_gb
-    return _LOWEST_REPORTED_SHARE <= share <= _HIGHEST_REPORTED_SHARE or isclose(
-        share, card.gpus_per_board, rel_tol=_SHARE_TOLERANCE
+    return _LOWEST_REPORTED_SHARE <= share <= 1 or any(
+        isclose(share, gpus, rel_tol=_MEMORY_TOLERANCE) for gpus in (1, card.gpus_per_board)
     )
 
 
@@ -214,7 +214,7 @@ def _of_sold_share(cards: Sequence[Card], size_gb: float, evidence: Evidence) ->
     """The cards of which this memory is the sold share: a column can state a slice's memory."""
     count = evidence.gpu_count
     if count and count < 1:
-        return [card for card in cards if isclose(size_gb, card.memory_gb * count, rel_tol=_SHARE_TOLERANCE)]
+        return [card for card in cards if isclose(size_gb, card.memory_gb * count, rel_tol=_MEMORY_TOLERANCE)]
     if evidence.label.mentions_mig:
         return [card for card in cards if size_gb < card.memory_gb]
     return []
