@@ -1,8 +1,8 @@
 """How many labels per second one core matches: ``python benchmarks/normalize_labels.py [LABELS]``.
 
-The labels are all different, and the caches are empty at the start, as in a refresh. A second pass over the same
-labels shows the effect of repetition, and a pass with every cache emptied before each label the worst case, in
-which every word is new. Times are processor time of one core.
+The labels are all different, and the caches are empty at the start, as in a refresh. A second pass over the
+same labels shows the effect of repetition, and a pass with every cache emptied before each label the worst
+case, in which every word is new. Times are processor time of one core.
 """
 
 import itertools

@@ -30,7 +30,7 @@ def _identify(row: Row) -> Identity:
 
 
 @pytest.mark.parametrize("row", LABELS, ids=lambda row: f"{row['provider']}: {row['raw_label']}")
-def test_a_label_is_the_card_that_its_seller_means(row: Row) -> None:
+def test_a_label_is_matched_to_the_card_that_its_seller_means(row: Row) -> None:
     found = _identify(row)
     assert (found.gpu_id if found.status == "matched" else found.status) == row["expected"]
     if row["expected_gpu_count"]:
@@ -55,7 +55,7 @@ def without_provider_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     match.clear_caches()
 
 
-ONLY_THE_PROVIDER_TELLS = {
+KNOWN_BY_PROVIDER_ONLY = {
     ("cerebrium", "ADA_L40"),
     ("coreweave", "A100_NVLINK_80GB"),
     ("coreweave", "H100_NVLINK_80GB"),
@@ -74,7 +74,7 @@ def test_a_provider_that_is_not_in_the_tables_gets_no_wrong_card() -> None:
         for row, found in answers
         if found.status == "matched" and not _is_same_card(found.gpu_id or "", row["expected"])
     }
-    assert wrong == ONLY_THE_PROVIDER_TELLS
+    assert wrong == KNOWN_BY_PROVIDER_ONLY
     is_open = [found.status in ("ambiguous", "unknown") for row, found in answers if row["expected"] in CARDS]
     assert sum(is_open) <= 0.05 * len(is_open)
 

@@ -1,11 +1,11 @@
-"""What must not change an answer, and what must never make it another card."""
+"""What must not change an answer, and what must never change the card."""
 
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.offers.gpu_matching import catalogue, identify
 
-SETTLED = [
+UNAMBIGUOUS = [
     "H100 SXM5 80GB",
     "H100 PCIe 80GB",
     "H100 NVL 94GB",
@@ -31,9 +31,9 @@ SETTLED = [
     "GTX 1080 Ti 11GB",
     "RX 7900 XTX 24GB",
 ]
-NVIDIA = [label for label in SETTLED if not label.startswith(("MI", "RX"))]
+NVIDIA = [label for label in UNAMBIGUOUS if not label.startswith(("MI", "RX"))]
 
-labels = st.sampled_from(SETTLED)
+labels = st.sampled_from(UNAMBIGUOUS)
 separators = st.sampled_from([" ", "-", "_", "  ", " - ", "/", ", "])
 counts = st.integers(min_value=1, max_value=16)
 
@@ -120,7 +120,7 @@ def _sizes_of(model: str) -> set[float]:
 @given(labels, st.integers(min_value=1, max_value=300), st.sampled_from(["{label} {gb}GB", "{gb}GB {label}"]))
 @example("H100 SXM5 80GB", 40, "{label} {gb}GB")
 @example("L40S 48GB", 24, "{gb}GB {label}")
-def test_a_contradicting_memory_never_makes_it_another_card(label: str, gigabytes: int, frame: str) -> None:
+def test_a_contradicting_memory_never_changes_the_card(label: str, gigabytes: int, frame: str) -> None:
     before = identify(label)
     found = identify(frame.format(label=label, gb=gigabytes))
     if found.status == "matched":
@@ -131,7 +131,7 @@ def test_a_contradicting_memory_never_makes_it_another_card(label: str, gigabyte
 
 
 @given(labels, st.integers(min_value=1, max_value=400))
-def test_a_contradicting_memory_column_never_makes_it_another_card(label: str, gigabytes: int) -> None:
+def test_a_contradicting_memory_column_never_changes_the_card(label: str, gigabytes: int) -> None:
     before = identify(label)
     assume(gigabytes not in _sizes_of(before.model or ""))
     found = identify(label, context={"vram_gb": gigabytes})
@@ -164,13 +164,13 @@ def test_a_model_of_several_memories_alone_is_never_matched(label: str, count: i
     st.text(alphabet=st.characters(), max_size=60) | st.text(alphabet="aAhHlL0134 -_.xXgGbB()/", max_size=30)
 )
 @example("\ud800 H100")
-def test_any_text_is_answered(text: str) -> None:
+def test_any_text_has_an_answer(text: str) -> None:
     found = identify(text)
     assert (found.gpu_id is not None) == (found.status == "matched")
 
 
 @given(st.sampled_from(sorted(card.gpu_id for card in catalogue.cards())))
-def test_a_gpu_id_reads_as_the_card_it_names_or_stays_open(gpu_id: str) -> None:
+def test_a_gpu_id_is_matched_to_its_own_card_or_ambiguous(gpu_id: str) -> None:
     found = identify(gpu_id)
     named = catalogue.card_by_id()[gpu_id]
     if found.status == "matched":

@@ -1,4 +1,4 @@
-"""Memories in every unit, per GPU and in all; and the defects that were seen in published data."""
+"""Memory columns in every unit, shares of a GPU, and defects that were seen in published data."""
 
 import pytest
 
@@ -32,7 +32,7 @@ from pipeline.offers.gpu_matching import identify
         ("MI300X", 196592, "mi300x"),
     ],
 )
-def test_reported_sizes_snap_to_the_card_they_can_only_be(label: str, reported_mib: int, gpu_id: str) -> None:
+def test_a_memory_as_the_driver_reports_it(label: str, reported_mib: int, gpu_id: str) -> None:
     assert identify(label, context={"gpu_ram_mib": reported_mib}).gpu_id == gpu_id
 
 
@@ -55,7 +55,7 @@ def test_reported_sizes_snap_to_the_card_they_can_only_be(label: str, reported_m
         "note=seen in May; vram_gb=80",
     ],
 )
-def test_a_memory_column_settles_the_card_in_any_unit(context: dict[str, str | float] | str) -> None:
+def test_a_memory_column_decides_in_any_unit(context: dict[str, str | float] | str) -> None:
     assert identify("A100 SXM4", context=context, gpu_count=8).gpu_id == "a100-sxm-80gb"
 
 
@@ -69,7 +69,7 @@ def test_a_memory_column_settles_the_card_in_any_unit(context: dict[str, str | f
         "480GB = CPU LPDDR5X",
     ],
 )
-def test_a_remark_is_no_column(remark: str) -> None:
+def test_a_remark_is_not_a_column(remark: str) -> None:
     assert identify("A100 SXM4", context=remark).status == "ambiguous"
 
 
@@ -83,16 +83,16 @@ def test_a_remark_is_no_column(remark: str) -> None:
         ("GpuInfo.Name=H100 PCIe", "h100-pcie-80gb"),
     ],
 )
-def test_other_columns_tell_the_form_factor(context: dict[str, str | float] | str, gpu_id: str) -> None:
+def test_a_column_decides_the_form_factor(context: dict[str, str | float] | str, gpu_id: str) -> None:
     assert identify("H100_80GB", context=context).gpu_id == gpu_id
 
 
-def test_columns_that_name_two_different_cards_leave_it_open() -> None:
+def test_a_column_that_names_another_card_makes_it_ambiguous() -> None:
     found = identify("L40S", context={"gpu_name": "NVIDIA L40"})
     assert (found.status, found.rule) == ("ambiguous", "name_column_contradicts")
 
 
-def test_slices_and_shares_keep_their_fraction() -> None:
+def test_slices_and_shares_are_fractions_of_a_gpu() -> None:
     mig = identify("NVIDIA A100-SXM4-80GB MIG 3g.40gb")
     assert (mig.gpu_id, mig.gpu_fraction, mig.memory_gb) == ("a100-sxm-80gb", 0.5, 40)
     smaller = identify("A100-SXM4-40GB MIG 1g.5gb", gpu_count=2)
@@ -104,20 +104,20 @@ def test_slices_and_shares_keep_their_fraction() -> None:
     assert (vram.gpu_id, vram.gpu_count) == ("a100-80gb", 0.05)
 
 
-def test_what_is_known_is_told_where_the_rest_is_open() -> None:
+def test_an_ambiguous_answer_has_what_its_candidates_share() -> None:
     found = identify("8x NVIDIA A100 SXM4")
     assert (found.status, found.vendor, found.model, found.memory_gb) == ("ambiguous", "nvidia", "A100", None)
     assert {"a100-sxm-40gb", "a100-sxm-80gb"} <= set(found.candidates)
     assert found.gpu_count == 8
 
 
-def test_a_name_that_is_usually_one_size_is_matched_but_not_certain() -> None:
+def test_a_usual_memory_is_assumed_but_not_certain() -> None:
     assert (identify("H100").gpu_id, identify("H100").confidence) == ("h100-80gb", "usual")
     assert (identify("H100 80GB").gpu_id, identify("H100 80GB").confidence) == ("h100-80gb", "certain")
 
 
 class TestDefectsSeenInPublishedData:
-    """Each was published by some tracker of prices."""
+    """Each was published by a price tracker."""
 
     def test_a_total_in_a_per_gpu_column(self) -> None:
         assert identify("H100 SXM", context={"vram_gb": 640}, gpu_count=8).gpu_id == "h100-sxm-80gb"
@@ -154,7 +154,9 @@ class TestDefectsSeenInPublishedData:
             ("A100 80GB", "a10", "a100-80gb"),
         ],
     )
-    def test_a_card_is_not_published_as_its_namesake(self, label: str, is_not: str, gpu_id: str) -> None:
+    def test_a_card_is_not_taken_for_one_with_a_similar_name(
+        self, label: str, is_not: str, gpu_id: str
+    ) -> None:
         assert identify(label).gpu_id == gpu_id != is_not
 
     @pytest.mark.parametrize(
@@ -167,6 +169,6 @@ class TestDefectsSeenInPublishedData:
         found = identify("p5.48xlarge", kind="instance_type", gpu_count=12)
         assert (found.status, found.rule) == ("ambiguous", "count_contradicts")
 
-    def test_a_part_without_a_machine_is_no_card(self) -> None:
+    def test_a_processor_or_accelerator_is_not_a_gpu(self) -> None:
         assert identify("Intel Xeon Platinum 8480+").status == "not_a_gpu"
         assert identify("inf2.48xlarge", kind="instance_type").model == "Inferentia2"
