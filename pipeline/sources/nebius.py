@@ -76,13 +76,13 @@ def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str
     vcpus_at, ram_at = columns(headers, r"^v?CPUs?$"), columns(headers, r"^(?:RAM|memory)\b")
     price_columns = _price_columns(headers, block.title, answer)
     known = {label_at, *vcpus_at, *ram_at, *(price.at for price in price_columns)}
-    if any(list(prices_in_unknown_columns(headers, row, known, answer)) for row in rows):
-        raise SourceChangedError(f"{answer.url}: an unknown column has prices: {headers}")
     for row in rows:
         if len(row) != len(headers):
             raise SourceChangedError(
                 f"{answer.url}: a row of {len(row)} cells under {len(headers)} headers: {row}"
             )
+        if list(prices_in_unknown_columns(headers, row, known, answer)):
+            raise SourceChangedError(f"{answer.url}: an unknown column has prices: {headers}")
         for price in price_columns:
             machine = _Machine(
                 label=row[label_at],

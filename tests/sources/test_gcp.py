@@ -185,6 +185,40 @@ def test_two_rates_for_one_part_price_no_machine() -> None:
     assert {reject.reason for reject in rejects} == {"incomplete_price"}
 
 
+@pytest.mark.parametrize("part", [A3_CORE, A3_RAM])
+def test_a_contradicted_core_or_memory_rate_prices_no_machine(part: dict[str, Any]) -> None:
+    other = sku(part["description"], part["category"]["resourceGroup"], "0.5")
+    listings, rejects = read("gcp", catalog(H100, A3_CORE, A3_RAM, other, LOCAL_SSD))
+    assert listings == []
+    assert {reject.reason for reject in rejects} == {"incomplete_price"}
+
+
+def test_a_rate_stated_twice_is_no_contradiction() -> None:
+    listings, rejects = read("gcp", catalog(H100, H100, A3_CORE, A3_CORE, A3_RAM, LOCAL_SSD, LOCAL_SSD))
+    assert {(row.price_kind, row.flag_reason) for row in listings} == {("on_demand", None)}
+    assert rejects == []
+
+
+def test_a_contradiction_in_one_region_leaves_the_others() -> None:
+    dearer = sku("A3 Instance Core", "CPU", "0.5", serviceRegions=["us-east4"])
+    listings, rejects = read("gcp", catalog(H100, A3_CORE, dearer, A3_RAM, LOCAL_SSD))
+    assert {row.region for row in listings} == {"us-central1"}
+    assert {reject.reason for reject in rejects} == {"incomplete_price"}
+
+
+def test_a_contradicted_local_ssd_rate_flags_the_sum_without_it() -> None:
+    dearer = sku("SSD backed Local Storage", "LocalSSD", "0.09")
+    listings, _ = read("gcp", catalog(H100, A3_CORE, A3_RAM, LOCAL_SSD, dearer))
+    assert {row.flag_reason for row in listings} == {"local_ssd_not_priced"}
+
+
+@pytest.mark.parametrize("usd", ["0.0", "-1.0"])
+def test_a_part_without_a_price_above_zero_is_rejected(usd: str) -> None:
+    listings, rejects = read("gcp", catalog(sku(H100["description"], "GPU", usd), A3_CORE, A3_RAM))
+    assert listings == []
+    assert [reject.reason for reject in rejects] == ["unreadable_price"]
+
+
 def test_page_comes_before_the_catalogue_in_its_own_region() -> None:
     listings, _ = read("gcp", answer(PAGE), catalog(H100, A3_CORE, A3_RAM, LOCAL_SSD))
     on_demand = [row for row in listings if (row.raw_label, row.price_kind) == ("a3-highgpu-8g", "on_demand")]

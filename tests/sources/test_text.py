@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from pipeline.parsing.prices import RowError, cell_price, has_price
 from pipeline.parsing.text import (
     UnreadableError,
     clean_text,
@@ -36,10 +37,61 @@ from pipeline.parsing.text import (
         ("$3.99^1", "3.99"),
         ("＄3.99", "3.99"),
         ("\u200b$3.99\ufeff", "3.99"),
+        ("$1,234,567.89", "1234567.89"),
+        ("$999999999999999", "999999999999999"),
+        ("$0.123456789012345", "0.123456789012345"),
+        ("$0", "0"),
+        ("$0.00", "0.00"),
+        ("USD 3", "3"),
+        ("USD $3", "3"),
+        ("$3 USD", "3"),
+        ("US $3", "3"),
+        ("$3 / GPU / hr", "3"),
+        ("$3/gpu-hour", "3"),
+        ("$3 PER HOUR", "3"),
+        ("$3/instance-hr", "3"),
+        ("as low as $3", "3"),
+        ("at $3", "3"),
     ],
 )
 def test_money_in_dollars(text, expected):
     assert money(text) == Decimal(expected)
+
+
+@pytest.mark.parametrize("text", ["£2.52", "2.52 £", "GBP 2.52", "£2.52/hr"])
+def test_money_in_pounds(text):
+    assert cell_price(text) == (Decimal("2.52"), "GBP")
+    with pytest.raises(UnreadableError):
+        money(text, "EUR")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("$0.00", "zero_price"),
+        ("0 €", "zero_price"),
+        ("-$1", "unreadable_price"),
+        ("₹5", "unreadable_price"),
+        ("5", "unreadable_price"),
+        ("", "not_offered"),
+    ],
+)
+def test_a_cell_without_a_price_says_why(text, reason):
+    with pytest.raises(RowError) as refused:
+        cell_price(text)
+    assert refused.value.reason == reason
+    assert not has_price(text)
+
+
+def test_the_least_price_is_any_above_zero():
+    assert cell_price("$0.00000001") == (Decimal("1e-8"), "USD")
+    assert has_price("$0.00000001")
+
+
+def test_currencies_are_chosen_by_the_reader():
+    assert cell_price("€2", currencies=["EUR"]) == (Decimal(2), "EUR")
+    with pytest.raises(RowError):
+        cell_price("€2", currencies=["USD"])
 
 
 @pytest.mark.parametrize("text", ["€2.52", "2.52 €", "€ 2.52 / h", "EUR 2.52", "2.52 EUR"])
@@ -62,6 +114,27 @@ def test_money_in_euros(text):
         "$3.9.9",
         "$-3",
         "$1,94",
+        "$12,34,567",
+        "$1234,567",
+        "$1000,000",
+        "$1,0000",
+        "$9999999999999999",
+        "$0.1234567890123456",
+        "-$3",
+        "$3-",
+        "$3.",
+        "$.5",
+        "CAD 3",
+        "C$3",
+        "3 USD $",
+        "$3 EUR",
+        "$3/hours",
+        "$3/2 hours",
+        "$3/day",
+        "$3/GPU",
+        "$3 hour",
+        "$3 perhour",
+        "up to $3",
         "$1.94.2026",
         "€2.52",
         "about $3",
@@ -96,13 +169,19 @@ def test_units_are_chosen_by_the_reader():
         "Sold out",
         "Get in touch",
         "null",
+        "--",
+        "−",
+        "x",
+        "Coming soon",
+        "Talk to us",
+        "Request a quote",
     ],
 )
 def test_marks_of_absence(text):
     assert is_not_offered(text)
 
 
-@pytest.mark.parametrize("text", ["$3.49", "0", "from $1.55", "4^1", "High"])
+@pytest.mark.parametrize("text", ["$3.49", "0", "from $1.55", "4^1", "High", "---", "xx", "contactless"])
 def test_what_is_there_is_not_absent(text):
     assert not is_not_offered(text)
 
@@ -110,7 +189,8 @@ def test_what_is_there_is_not_absent(text):
 def test_floors():
     assert is_starting_price("from $1.55")
     assert is_starting_price("As low as $1.55")
-    assert not is_starting_price("$1.55")
+    for text in ("$1.55", "$1.55 from", "fromage $1", "up to $1.55"):
+        assert not is_starting_price(text)
 
 
 def test_squeezing_drops_footnotes_before_digits_are_folded():
@@ -128,6 +208,14 @@ def test_squeezing_drops_footnotes_before_digits_are_folded():
         (0.1, "0.1"),
         ("26.00", "26.00"),
         ("1,940.5", "1940.5"),
+        ("-3", "-3"),
+        (-3, "-3"),
+        ("12", "12"),
+        ("1e3", "1000"),
+        (10**18, "1e18"),
+        (Decimal("1e-18"), "1e-18"),
+        (Decimal("0e-99"), "0"),
+        ("999999999999999", "999999999999999"),
         ("0E-9", "0"),
         (0, "0"),
     ],
@@ -145,6 +233,20 @@ def test_numbers(value, expected):
         {},
         "",
         "2,5",
+        "1,2345",
+        "12,34",
+        ",123",
+        "1234,567",
+        "--3",
+        "+3",
+        "1e1000",
+        "1000000000000000",
+        10**19,
+        Decimal("1e-19"),
+        Decimal("-1e19"),
+        False,
+        1e300,
+        float("-inf"),
         "1.2.3",
         "NaN",
         float("nan"),
@@ -162,6 +264,8 @@ def test_what_is_no_number(value):
 def test_whole_numbers():
     assert whole_number("8") == 8
     assert whole_number(Decimal("8.0")) == 8
+    assert whole_number("0") == 0
+    assert whole_number("-1") == -1
     for value in ("0.5", 2.5, Decimal("1e999999")):
         with pytest.raises(UnreadableError):
             whole_number(value)
