@@ -133,6 +133,8 @@ class SourceConfig(_Facts):
 
     ``hosts`` are further hosts that may be asked or redirected to. ``api_hosts`` offer a documented interface
     for programs: their robots.txt, written for crawlers of pages, is not asked; that of every other host is.
+    ``ignored_fields`` are fields of JSON answers that the reader leaves unread on purpose, and
+    ``optional_fields`` those that it reads though not every answer has them: neither gives a warning.
     """
 
     name: str
@@ -153,6 +155,8 @@ class SourceConfig(_Facts):
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
     billing: Billing = Billing()
     attributes: Attributes = Attributes()
+    ignored_fields: tuple[str, ...] = ()
+    optional_fields: tuple[str, ...] = ()
     lookups: Mapping[str, LabelLookup] = Field(default_factory=dict)
     settings: Mapping[str, Any] = Field(default_factory=dict)
     expect: Expectations = Expectations()

@@ -3,6 +3,7 @@
 Heavy rooms are imported inside the commands that use them, so that ``gpufare --help`` answers at once.
 """
 
+import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -137,7 +138,7 @@ def read_command(
     region: str | None,
     fx: tuple[str, ...],
 ) -> None:
-    """Read saved answers of one SOURCE: offers as JSON lines on stdout, rejects on stderr."""
+    """Read saved answers of one SOURCE: offers as JSON lines on stdout, warnings and rejects on stderr."""
     from pipeline.capture.index import sha256_of
     from pipeline.catalog.source_config import source_config
     from pipeline.contracts.listing import Answer
@@ -155,6 +156,8 @@ def read_command(
         url = source_url or file.absolute().as_uri()
         answers.append(Answer(url=url, body=body, observed_at=moment, sha256=sha256_of(body)))
     built = read_answers(answers, config, _rates(fx))
+    for warning in built.warnings:
+        click.echo(json.dumps({"warning": warning}), err=True)
     for reject in built.rejects:
         click.echo(reject.model_dump_json(), err=True)
     for offer in built.offers:

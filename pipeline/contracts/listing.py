@@ -6,7 +6,7 @@ network, the clock or Dagster: bytes come in, listings come out.
 
 A source module defines
 
-    def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]
+    def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]
 
 and, where the yaml's ``requests`` cannot say what to ask,
 
@@ -171,3 +171,14 @@ class Reject:
     detail: str
     raw: Any
     answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderWarning:
+    """Something about the answers that a person should look at, though no row was left out for it."""
+
+    text: str
+
+
+Row = Listing | Reject | ReaderWarning
+"""What a reader yields."""

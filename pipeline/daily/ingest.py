@@ -4,6 +4,7 @@ What is accepted is written to the record; what is refused leaves the last good 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -80,13 +81,14 @@ def _why_nothing(captured: Captured) -> str:
 def _judged(built: Built, config: SourceConfig, day: date, records: Records) -> tuple[Built, Verdict]:
     last = records.last_accepted(config.name, before=day)
     verdict = judge(built.offers, config, len(last[1]) if last else None, built.rejects)
+    verdict = replace(verdict, warnings=(*verdict.warnings, *built.warnings))
     if not verdict.accepted or last is None:
         return built, verdict
     last_day, last_offers = last
     held = _held_back_since(records, config.name, last_day, day)
     quarantine = quarantine_jumps(built.offers, last_offers, held, config)
     built = Built(quarantine.offers, built.rejects + quarantine.rejects)
-    return built, Verdict(False, quarantine.failure) if quarantine.failure else verdict
+    return built, Verdict(False, quarantine.failure, verdict.warnings) if quarantine.failure else verdict
 
 
 def _held_back_since(

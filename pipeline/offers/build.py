@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Listing, Reject
+from pipeline.contracts.listing import Listing, ReaderWarning, Reject, Row
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
@@ -41,11 +41,10 @@ class Built:
 
     offers: list[Offer] = field(default_factory=list)
     rejects: list[RejectedRow] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
-def build_offers(
-    rows: Iterable[Listing | Reject], config: SourceConfig, rates: Mapping[str, Rate] | None = None
-) -> Built:
+def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, Rate] | None = None) -> Built:
     """Normalize what a reader yielded.
 
     ``rates`` gives dollars per unit of a foreign currency; without one, ``usd_*`` of a foreign price is
@@ -56,6 +55,9 @@ def build_offers(
     for row in rows:
         if isinstance(row, Reject):
             built.rejects.append(_rejected(row, config))
+            continue
+        if isinstance(row, ReaderWarning):
+            built.warnings.append(plain(row.text))
             continue
         try:
             offer = _offer(_in_plain_text(row), config, rates or {})

@@ -1,8 +1,8 @@
 """AWS EC2: on-demand lists per region (JSON), spot prices of all regions (JSON or JSONP) and the bulk CSV.
 
-The kinds of answer are told apart by their content. Only GPU instance types (settings.gpu_instance_types)
-under Linux are read; the GPU itself follows from the instance type. Other instance types, operating systems
-and tenancies are not ours and are skipped.
+The content of an answer says which of them it is. Only GPU instance types (settings.gpu_instance_types) under
+Linux are read; the GPU itself follows from the instance type. Other instance types, operating systems and
+tenancies are skipped.
 """
 
 import csv
@@ -11,15 +11,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one, each_answer
+from pipeline.parsing.dates import date_of, effective_from
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError, price_of
 from pipeline.parsing.text import UnreadableError, number
 
@@ -34,34 +36,32 @@ _CSV_COLUMNS = (
 _CSV_MARKET = "MarketOption"
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind.
 
     On-demand rows of a bulk CSV are left out where the small lists are among the answers: they repeat them.
     """
+    audit = FieldAudit(config)
     kinds, refused = each_answer(answers, _content)
     yield from refused
     has_small_lists = any(kind == "on_demand" for _, (kind, _) in kinds)
     rows = (
         row
         for answer, (kind, content) in kinds
-        for row in _read_answer(kind, content, answer, config, reserved_only=has_small_lists)
+        for row in (
+            _read_on_demand(content, answer, audit, config)
+            if kind == "on_demand"
+            else _read_spot(content, answer, audit, config)
+            if kind == "spot"
+            else _read_bulk(answer, config, reserved_only=has_small_lists)
+        )
     )
-    yield from at_least_one(rows, "no GPU instance type in any answer of AWS")
-
-
-def _read_answer(
-    kind: str, content: Any, answer: Answer, config: SourceConfig, *, reserved_only: bool
-) -> Iterator[Listing | Reject]:
-    if kind == "on_demand":
-        return _read_on_demand(content, answer, config)
-    if kind == "spot":
-        return _read_spot(content, answer, config)
-    return _read_bulk(answer, config, reserved_only=reserved_only)
+    yield from at_least_one(rows, f"{config.name}: no GPU instance type in any answer")
+    yield from audit.warnings()
 
 
 def _content(answer: Answer) -> tuple[str, Any]:
-    """Which kind of answer it is, and its JSON (None for the bulk CSV, which is not held in memory)."""
+    """Which kind of answer it is, and its JSON (None for the bulk CSV, which is read line by line)."""
     if (
         answer.body[:2000]
         .lstrip(b"\xef\xbb\xbf")
@@ -73,7 +73,7 @@ def _content(answer: Answer) -> tuple[str, Any]:
         try:
             body = json.loads(wrapped[1], parse_float=Decimal)
         except ValueError as error:
-            raise SourceChangedError(f"{answer.url}: the JSONP answer holds no JSON ({error})") from error
+            raise SourceChangedError(f"{answer.url}: the JSONP answer has no JSON ({error})") from error
     else:
         body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
@@ -130,51 +130,47 @@ def _listing(
 
 
 def _read_on_demand(
-    regions: Mapping[str, Any], answer: Answer, config: SourceConfig
+    regions: Mapping[str, Any], answer: Answer, audit: FieldAudit, config: SourceConfig
 ) -> Iterator[Listing | Reject]:
-    for name, rows in regions.items():
+    for region, rows in regions.items():
         if not isinstance(rows, dict):
-            yield Reject(RejectReason.UNREADABLE_ROW, f"{name} holds no rows", rows, answer)
+            yield Reject(RejectReason.UNREADABLE_ROW, f"{region} has no rows", rows, answer)
             continue
         known = [row for row in rows.values() if isinstance(row, dict)]
         if rows and not any("Instance Type" in row and "price" in row for row in known):
-            raise SourceChangedError(f"{answer.url}: no row of {name} has an Instance Type and a price")
-        for key, row in rows.items():
-            if not isinstance(row, dict):
-                yield Reject(RejectReason.UNREADABLE_ROW, f"no row of {name}", row, answer)
-                continue
-            if "Instance Type" in row and not _is_gpu(row["Instance Type"], config):
-                continue
-            try:
-                yield _on_demand(row, key, name, answer, config)
-            except RowError as problem:
-                yield Reject(problem.reason, f"{row.get('Instance Type')} in {name}: {problem}", row, answer)
+            raise SourceChangedError(f"{answer.url}: no row of {region} has an Instance Type and a price")
+        for key, raw in rows.items():
+            if not isinstance(raw, dict):
+                yield Reject(RejectReason.UNREADABLE_ROW, f"no row of {region}", raw, answer)
+            elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], config):
+                yield _on_demand(audit.item(raw, answer), key, region, config)
 
 
-def _on_demand(
-    row: Mapping[str, Any], key: str, region: str, answer: Answer, config: SourceConfig
-) -> Listing:
-    if "Instance Type" not in row or "price" not in row:
-        raise RowError(RejectReason.MISSING_FIELD, "a row without an instance type or a price")
-    system = row.get("Operating System") or row.get("plc:OperatingSystem")
-    said_around = "/Linux/" in unquote(answer.url) or key.endswith(" Linux")
-    if system != "Linux" and not (system is None and said_around):
-        raise RowError(RejectReason.NOT_LINUX, f"the operating system is {system!r}")
-    if str(row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
-        raise RowError(RejectReason.SOFTWARE_INCLUDED, f"with {row['Pre Installed S/W']!r}")
-    location = str(row.get("Location") or region or _region_of_url(answer))
-    return _listing(
-        row["Instance Type"],
-        "on_demand",
-        price_of(row["price"]),
-        config.settings["regions"].get(location, location) or None,
-        answer,
-        config,
-        vcpus=_leading_number(row.get("vCPU")),
-        ram_gib=_leading_number(row.get("Memory"), "GiB"),
-        local_disk_gb=_disk_gb(row.get("Storage")),
-        node_network_gbps=_leading_number(row.get("Network Performance"), "Gigabit"),
-    )
+def _on_demand(row: JsonObject, key: str, region: str, config: SourceConfig) -> Listing | Reject:
+    try:
+        if "Instance Type" not in row or "price" not in row:
+            raise RowError(RejectReason.MISSING_FIELD, "a row without an instance type or a price")
+        system = row.get("Operating System", "plc:OperatingSystem")
+        is_linux_list = "/Linux/" in unquote(row.answer.url) or key.endswith(" Linux")
+        if system != "Linux" and not (system is None and is_linux_list):
+            raise RowError(RejectReason.NOT_LINUX, f"the operating system is {system!r}")
+        if str(software := row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
+            raise RowError(RejectReason.SOFTWARE_INCLUDED, f"with {software!r}")
+        location = str(row.get("Location") or region or _region_of_url(row.answer))
+        return _listing(
+            row.text("Instance Type"),
+            "on_demand",
+            row.price("price"),
+            config.settings["regions"].get(location, location) or None,
+            row.answer,
+            config,
+            vcpus=_leading_number(row.get("vCPU")),
+            ram_gib=_leading_number(row.get("Memory"), "GiB"),
+            local_disk_gb=_disk_gb(row.get("Storage")),
+            node_network_gbps=_leading_number(row.get("Network Performance"), "Gigabit"),
+        )
+    except RowError as error:
+        return row.reject(error, f"{row.raw.get('Instance Type')} in {region}")
 
 
 def _region_of_url(answer: Answer) -> str:
@@ -198,16 +194,14 @@ def _disk_gb(text: Any) -> float | None:
 # Spot prices
 
 
-def _read_spot(regions: Iterable[Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_spot(
+    regions: Iterable[Any], answer: Answer, audit: FieldAudit, config: SourceConfig
+) -> Iterator[Listing | Reject]:
     for region in regions:
         name = _spot_region(region, answer, config)
-        for size in _sizes(region, answer):
-            if not _is_gpu(size.get("size"), config):
-                continue
-            try:
-                yield _spot(size, name, answer, config)
-            except RowError as problem:
-                yield Reject(problem.reason, f"{size['size']} spot in {name}: {problem}", size, answer)
+        sizes = (audit.item(size, answer, "spot.") for size in _sizes(region, answer))
+        gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), config))
+        yield from read_rows(gpu_sizes, partial(_spot, region=name, config=config), "size")
 
 
 def _spot_region(region: Any, answer: Answer, config: SourceConfig) -> str:
@@ -228,17 +222,14 @@ def _sizes(region: Mapping[str, Any], answer: Answer) -> Iterator[Mapping[str, A
         yield from sizes
 
 
-def _spot(size: Mapping[str, Any], region: str, answer: Answer, config: SourceConfig) -> Listing:
-    columns = size.get("valueColumns")
-    columns = columns if isinstance(columns, list) else []
-    linux = [c for c in columns if isinstance(c, dict) and c.get("name") == "linux"]
-    if len(linux) != 1 or not isinstance(linux[0].get("prices"), dict):
-        raise RowError(RejectReason.MISSING_FIELD, "no single Linux column")
-    if config.currency not in linux[0]["prices"]:
-        raise RowError(RejectReason.MISSING_FIELD, f"the Linux column has no price in {config.currency}")
-    return _listing(
-        size["size"], "spot", price_of(linux[0]["prices"][config.currency]), region, answer, config
-    )
+def _spot(size: JsonObject, region: str, config: SourceConfig) -> Iterator[Listing]:
+    linux = [column for column in size.objects("valueColumns") if column.get("name") == "linux"]
+    prices = linux[0].get("prices") if len(linux) == 1 else None
+    if not isinstance(prices, dict) or config.currency not in prices:
+        detail = f"no single Linux column with a price in {config.currency}"
+        raise RowError(RejectReason.MISSING_FIELD, detail)
+    price = price_of(prices[config.currency])
+    yield _listing(size.text("size"), "spot", price, region, size.answer, config)
 
 
 # The bulk list
@@ -335,7 +326,7 @@ def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listin
             RejectReason.UNKNOWN_TERMS,
             f"{len(terms.hourly)} hourly and {len(terms.upfront)} upfront prices for one offer",
         )
-    effective = _effective_from(row["EffectiveDate"], answer)
+    effective = effective_from(date_of(row["EffectiveDate"]), answer)
     if row["TermType"] == "OnDemand":
         price = price_of(terms.hourly[0])
         return _listing(
@@ -366,11 +357,3 @@ def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listin
         tier=f"{row['OfferingClass']} {row['PurchaseOption']}".strip().lower(),
         effective_from=effective,
     )
-
-
-def _effective_from(text: str, answer: Answer) -> date | None:
-    try:
-        day = date.fromisoformat(text[:10])
-    except ValueError:
-        return None
-    return day if day > answer.observed_at.astimezone(UTC).date() else None

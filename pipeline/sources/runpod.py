@@ -5,16 +5,16 @@ Two tiers are told apart: ``secure`` (RunPod's own data centres) and ``community
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.prices import RowError, price_of
-from pipeline.parsing.text import UnreadableError, number, whole_number
+from pipeline.parsing.gpu_counts import gpu_count_by_memory
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
+from pipeline.parsing.prices import RowError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,152 +43,111 @@ _IN_STOCK = {"low", "medium", "high"}
 
 
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """Ask again with fewer fields when the API refused a field of the full query."""
+    """Ask again with fewer fields when the API refused a field of the full query: another query, no page."""
     try:
-        refused = "errors" in _object(answer)
+        body = answer.json()
     except SourceChangedError:
-        refused = False
-    if not refused:
         return []
-    body = json.dumps({"query": config.settings["minimal_query"]}, separators=(",", ":")).encode()
+    if not isinstance(body, dict) or "errors" not in body:
+        return []
+    query = json.dumps({"query": config.settings["minimal_query"]}, separators=(",", ":")).encode()
     headers = {"content-type": "application/json"}
-    return [Request(config.requests[0].url, method="POST", headers=headers, body=body)]
+    return [Request(config.requests[0].url, method="POST", headers=headers, body=query)]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Every price of every GPU type. Raises SourceChangedError for an answer without GPU types."""
+    audit = FieldAudit(config)
     refusals = []
     for answer in answers:
-        gpus = _gpu_types(answer)
-        if gpus is None:
-            refusals.append(answer)
-            continue
-        memory = {gpu["id"]: gpu.get("memoryInGb") for gpu in gpus if _has_id(gpu)}
-        for gpu in gpus:
-            if _has_id(gpu):
-                yield from _read_gpu(gpu, memory, answer, config)
-            else:
-                yield Reject(RejectReason.MISSING_FIELD, "a GPU type without id", gpu, answer)
+        body = audit.envelope(answer, "gpuTypes")
+        data = body.object("data") if "data" in body else body
+        if "errors" in body and data.get("gpuTypes") is None:
+            refusals.append(str(body.get("errors"))[:300])
+        else:
+            yield from _read_gpus(data.items("gpuTypes"), config)
     if len(refusals) == len(answers):
-        told = "; ".join(str(_object(answer).get("errors"))[:300] for answer in refusals)
-        raise SourceChangedError(f"RunPod answered no GPU types: {told or 'no answer'}")
+        raise SourceChangedError(f"RunPod answered no GPU types: {'; '.join(refusals) or 'no answer'}")
+    yield from audit.warnings()
 
 
-def _object(answer: Answer) -> dict[str, Any]:
-    body = answer.json()
-    return body if isinstance(body, dict) else {"gpuTypes": body}
-
-
-def _gpu_types(answer: Answer) -> list[dict[str, Any]] | None:
-    """The GPU types of an answer, in their envelope or bare; None where the API refused the query."""
-    body = _object(answer)
-    held = body.get("data") if "data" in body else body
-    gpus = held.get("gpuTypes") if isinstance(held, dict) else None
-    if gpus is None and "errors" in body:
-        return None
-    if not isinstance(gpus, list) or not any(map(_has_id, gpus)):
-        raise SourceChangedError(f"{answer.url}: data.gpuTypes is not a list of GPU types with ids")
-    if not any(name in gpu for gpu in gpus if _has_id(gpu) for name in _PRICE_FIELDS):
-        raise SourceChangedError(f"{answer.url}: no GPU type has any of the price fields")
-    return gpus
-
-
-def _has_id(gpu: Any) -> bool:
-    return isinstance(gpu, dict) and isinstance(gpu.get("id"), str) and bool(gpu["id"])
+def _read_gpus(gpus: Sequence[JsonObject], config: SourceConfig) -> Iterator[Listing | Reject]:
+    if not any(name in gpu.raw for gpu in gpus for name in _PRICE_FIELDS if gpu.peek("id")):
+        raise SourceChangedError("no GPU type of RunPod has an id and any of the price fields")
+    memory = {str(gpu.peek("id")): gpu.peek("memoryInGb") for gpu in gpus}
+    yield from read_rows(gpus, lambda gpu: _read_gpu(gpu, memory, config), "id")
 
 
 def _read_gpu(
-    gpu: dict[str, Any], memory: dict[str, Any], answer: Answer, config: SourceConfig
+    gpu: JsonObject, memory: Mapping[str, object], config: SourceConfig
 ) -> Iterator[Listing | Reject]:
-    if gpu["id"] == "unknown":
-        yield Reject(RejectReason.NOT_A_GPU, "RunPod's own row for no GPU", gpu, answer)
-        return
+    gpu_id = gpu.text("id")
+    if gpu_id == "unknown":
+        raise RowError(RejectReason.NOT_A_GPU, "RunPod's own row for no GPU")
     for name, price_field in _PRICE_FIELDS.items():
         if name not in gpu:
             continue
         try:
-            yield _listing(gpu, name, price_field, memory, answer, config)
-        except RowError as problem:
-            raw = {"id": gpu["id"], name: gpu[name], **{flag: gpu.get(flag) for flag in _FLAGS.values()}}
-            yield Reject(problem.reason, f"{gpu['id']}: {problem}", raw, answer)
+            yield _listing(gpu, name, price_field, memory, config)
+        except RowError as error:
+            shown = ("id", name, *_FLAGS.values())
+            yield gpu.reject(error, gpu_id, {field: gpu.raw.get(field) for field in shown})
 
 
 def _listing(
-    gpu: dict[str, Any],
+    gpu: JsonObject,
     name: str,
     price_field: _PriceField,
-    memory: dict[str, Any],
-    answer: Answer,
+    memory: Mapping[str, object],
     config: SourceConfig,
 ) -> Listing:
     price = _price(gpu, name, price_field, config)
     smallest_cluster = _smallest_cluster(gpu, config) if price_field.cluster else None
-    slice_of_card = _slice(gpu, memory)
-    secure_on_demand = name == "securePrice"
+    slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
+    stock = (gpu.object("lowestPrice").optional_text("stockStatus") or "").lower()
     return Listing(
-        raw_label=gpu["id"],
+        raw_label=gpu.text("id"),
         gpu_count=float(smallest_cluster or slice_of_card),
         price_kind=price_field.kind,
         native_price=price,
         native_currency=config.currency,
         native_unit="gpu_hour" if slice_of_card == 1 else "instance_hour",
-        answer=answer,
-        context={"vram_gb": _memory_gb(gpu) / slice_of_card} if _memory_gb(gpu) else {},
+        answer=gpu.answer,
+        context={"vram_gb": memory_gb / slice_of_card} if memory_gb else {},
         term_days=price_field.term_days,
         tier="cluster" if price_field.cluster else price_field.tier,
         min_gpu_count=smallest_cluster,
-        available=_in_stock(gpu) if secure_on_demand else None,
+        available=True if name == "securePrice" and stock in _IN_STOCK else None,
     )
 
 
-def _price(gpu: dict[str, Any], name: str, price_field: _PriceField, config: SourceConfig) -> Decimal:
+def _price(gpu: JsonObject, name: str, price_field: _PriceField, config: SourceConfig) -> Decimal:
     """The price, if the GPU is offered in that tier. Without the tier's flag the placeholder is refused."""
-    offered = gpu.get(_FLAGS[price_field.tier])
-    if offered is False:
+    is_offered = gpu.get(_FLAGS[price_field.tier])
+    if is_offered is False:
         raise RowError(RejectReason.NOT_OFFERED, f"not offered in the {price_field.tier} cloud ({name})")
-    if gpu[name] in (0, "0"):
+    if gpu.get(name) in (0, "0"):
         raise RowError(RejectReason.NOT_OFFERED, f"{name} is 0")
-    price = price_of(gpu[name])
-    if offered is not True and price == Decimal(config.settings["placeholder_price"]):
-        raise RowError(
-            RejectReason.PLACEHOLDER_SUSPECTED,
-            f"{name} is exactly {price}, which RunPod also shows for tiers not offered",
-        )
+    price = gpu.price(name)
+    if is_offered is not True and price == Decimal(config.settings["placeholder_price"]):
+        detail = f"{name} is exactly {price}, which RunPod also shows for tiers not offered"
+        raise RowError(RejectReason.PLACEHOLDER_SUSPECTED, detail)
     return price
 
 
-def _smallest_cluster(gpu: dict[str, Any], config: SourceConfig) -> int:
-    try:
-        return whole_number(gpu.get("maxGpuCount")) * int(config.settings["cluster_min_pods"])
-    except UnreadableError as error:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, "a cluster price without maxGpuCount") from error
+def _smallest_cluster(gpu: JsonObject, config: SourceConfig) -> int:
+    return gpu.gpu_count("maxGpuCount") * int(config.settings["cluster_min_pods"])
 
 
-def _slice(gpu: dict[str, Any], memory: dict[str, Any]) -> Decimal:
+def _slice(gpu: JsonObject, memory: Mapping[str, object]) -> Decimal:
     """1, or for a slice ("... MIG 1g.24gb") its share of the memory of the whole card in the same answer."""
-    card, mig, _ = str(gpu["id"]).partition(" MIG ")
+    card, mig, _ = gpu.text("id").partition(" MIG ")
     if not mig:
         return Decimal(1)
     try:
-        share = number(gpu.get("memoryInGb")) / number(memory.get(card))
-    except (UnreadableError, ArithmeticError) as error:
-        raise RowError(
-            RejectReason.UNKNOWN_GPU_SHARE, f"nothing says what part of a {card} this is"
-        ) from error
-    if not 0 < share < 1:
+        share = gpu_count_by_memory(gpu.get("memoryInGb"), memory.get(card))
+    except RowError as error:
+        raise RowError(RejectReason.UNKNOWN_GPU_SHARE, f"the share of a {card}: {error}") from error
+    if share >= 1:
         raise RowError(RejectReason.UNKNOWN_GPU_SHARE, f"{share} of a {card} is not a slice")
     return share
-
-
-def _memory_gb(gpu: dict[str, Any]) -> Decimal:
-    """Of the GPU or slice itself; 0 where the answer does not say it."""
-    try:
-        return number(gpu.get("memoryInGb"))
-    except UnreadableError:
-        return Decimal(0)
-
-
-def _in_stock(gpu: dict[str, Any]) -> bool | None:
-    lowest = gpu.get("lowestPrice")
-    stock = lowest.get("stockStatus") if isinstance(lowest, dict) else None
-    return True if isinstance(stock, str) and stock.lower() in _IN_STOCK else None

@@ -1,58 +1,53 @@
 """Scaleway: server types with a price per instance-hour in EUR, and in a second answer which are available.
 
-Both come as ``servers`` by name and are told apart by what a server holds. The zone stands only in the
-answer's address. Types without a GPU are not ours and are skipped.
+Both answers have ``servers`` by name; a server's fields tell them apart. The zone is only in the answer's
+address. Types without a GPU are skipped.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import each_answer
-from pipeline.parsing.prices import RowError, price_of
-from pipeline.parsing.text import UnreadableError, number, whole_number
+from pipeline.parsing.answers import at_least_one, each_answer
+from pipeline.parsing.json_objects import FieldAudit, JsonObject
+from pipeline.parsing.prices import RowError
 
 _ZONE = re.compile(r"/zones/([a-z]{2}-[a-z]{3}-\d{1,2})/")
 _AVAILABLE = {"available": True, "scarce": True, "shortage": False}
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Every GPU server type of every zone. Raises SourceChangedError when there is none."""
-    pages, refused = each_answer(answers, _servers)
+    audit = FieldAudit(config)
+    pages, refused = each_answer(answers, partial(_servers, audit=audit))
     yield from refused
-    availability = {
+    available = {
         (_zone(answer), name): _AVAILABLE.get(str(server.get("availability")).lower())
         for answer, servers in pages
         for name, server in servers.items()
-        if "availability" in server
+        if "availability" in server.raw
     }
-    gpu_servers = 0
-    for answer, servers in pages:
-        for name, server in servers.items():
-            if "gpu" not in server or server["gpu"] in (0, "0", None):
-                continue
-            gpu_servers += 1
-            try:
-                available = availability.get((_zone(answer), name))
-                yield _listing(name, server, available, answer, config)
-            except RowError as problem:
-                detail = f"{name} in {_zone(answer)}: {problem}"
-                yield Reject(problem.reason, detail, {name: server}, answer)
-    if not gpu_servers:
-        raise SourceChangedError("no server type with a GPU in any answer of Scaleway")
+    rows = (
+        _read_server(name, server, available.get((_zone(answer), name)), config)
+        for answer, servers in pages
+        for name, server in servers.items()
+        if server.peek("gpu") not in (0, "0", None)
+    )
+    yield from at_least_one(rows, f"{config.name}: no server type with a GPU")
+    yield from audit.warnings()
 
 
-def _servers(answer: Answer) -> dict[str, dict[str, Any]]:
+def _servers(answer: Answer, audit: FieldAudit) -> dict[str, JsonObject]:
+    """The servers of an answer by name. Raises SourceChangedError."""
     body = answer.json()
-    held = body.get("servers", body) if isinstance(body, dict) else None
-    if not isinstance(held, dict):
+    found = body.get("servers", body) if isinstance(body, dict) else None
+    if not isinstance(found, dict):
         raise SourceChangedError(f"{answer.url}: the answer has no servers by name")
-    servers = {name: server for name, server in held.items() if isinstance(server, dict)}
-    known = [server for server in servers.values() if "availability" in server or "gpu" in server]
-    if held and not known:
+    servers = {name: audit.item(raw, answer) for name, raw in found.items() if isinstance(raw, dict)}
+    if found and not any("availability" in server.raw or "gpu" in server.raw for server in servers.values()):
         raise SourceChangedError(f"{answer.url}: the servers have neither a GPU count nor an availability")
     return servers
 
@@ -62,59 +57,43 @@ def _zone(answer: Answer) -> str | None:
     return found[1] if found else None
 
 
-def _listing(
-    name: str, server: Mapping[str, Any], available: bool | None, answer: Answer, config: SourceConfig
-) -> Listing:
+def _read_server(
+    name: str, server: JsonObject, available: bool | None, config: SourceConfig
+) -> Listing | Reject:
+    try:
+        return _listing(name, server, available, config)
+    except RowError as error:
+        return server.reject(error, f"{name} in {_zone(server.answer)}", {name: server.raw})
+
+
+def _listing(name: str, server: JsonObject, available: bool | None, config: SourceConfig) -> Listing:
     if server.get("end_of_service"):
         raise RowError(RejectReason.DISCONTINUED, "cannot be ordered any more")
-    if server.get("mig_profile"):
-        raise RowError(
-            RejectReason.UNKNOWN_GPU_SHARE, f"a slice {server['mig_profile']!r} of a GPU of unknown share"
-        )
-    price = price_of(server.get("hourly_price"))
-    gpu_count = _gpu_count(server)
-    info = _part(server, "gpu_info")
-    gpu_name, memory = info.get("gpu_name"), _quantity(info.get("gpu_memory"), 2**30)
-    network = _part(server, "network")
+    if profile := server.get("mig_profile"):
+        raise RowError(RejectReason.UNKNOWN_GPU_SHARE, f"a slice {profile!r} of a GPU of unknown share")
+    info = server.object("gpu_info")
+    gpu_name, memory_gib = info.optional_text("gpu_name"), _amount(info, "gpu_memory", 2**30)
     return Listing(
-        raw_label=str(gpu_name or name),
+        raw_label=gpu_name or name,
         instance_type=name,
         label_kind="gpu_name" if gpu_name else "instance_type",
-        gpu_count=float(gpu_count),
+        gpu_count=server.gpu_count("gpu"),
         price_kind="on_demand",
-        native_price=price,
+        native_price=server.price("hourly_price"),
         native_currency=config.currency,
         native_unit="instance_hour",
-        answer=answer,
-        context={"vram_gb": memory} if memory else {},
-        region=_zone(answer),
+        answer=server.answer,
+        context={"vram_gb": memory_gib} if memory_gib else {},
+        region=_zone(server.answer),
         available=available,
-        vcpus=_quantity(server.get("ncpus"), 1),
-        ram_gib=_quantity(server.get("ram"), 2**30),
-        local_disk_gb=_quantity(server.get("scratch_storage_max_size"), 10**9),
-        node_network_gbps=_quantity(network.get("sum_internal_bandwidth"), 10**9),
+        vcpus=_amount(server, "ncpus", 1),
+        ram_gib=_amount(server, "ram", 2**30),
+        local_disk_gb=_amount(server, "scratch_storage_max_size", 10**9),
+        node_network_gbps=_amount(server.object("network"), "sum_internal_bandwidth", 10**9),
     )
 
 
-def _part(server: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = server.get(name)
-    return part if isinstance(part, dict) else {}
-
-
-def _gpu_count(server: Mapping[str, Any]) -> int:
-    try:
-        count = whole_number(server["gpu"])
-    except UnreadableError as error:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {error}") from error
-    if count < 1:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"GPU count {count}")
-    return count
-
-
-def _quantity(value: Any, unit: int) -> float | None:
+def _amount(part: JsonObject, name: str, unit: int) -> float | None:
     """A positive amount in units of ``unit``, None where the answer has none."""
-    try:
-        amount = number(value)
-    except UnreadableError:
-        return None
-    return float(amount / unit) if amount > 0 else None
+    amount = part.optional_decimal(name)
+    return float(amount / unit) if amount is not None and amount > 0 else None

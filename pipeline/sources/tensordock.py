@@ -5,96 +5,89 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, Row
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_lists import object_in, objects_in
-from pipeline.parsing.prices import RowError, is_available, optional_number, price_of
+from pipeline.parsing.json_objects import FieldAudit, JsonObject
+from pipeline.parsing.prices import RowError, is_available
 from pipeline.parsing.units import HOURS_PER_MONTH
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """One offer per GPU model of a location or host. A host without GPUs is none of ours.
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+    """One offer per GPU model of a location or host. A host without GPUs is skipped.
 
-    Raises SourceChangedError when an answer has neither shape, or none has a GPU.
+    Raises SourceChangedError when an answer has neither locations nor hosts, or none has a GPU.
     """
-    rows = (row for answer in answers for row in _read_answer(answer, config))
-    return at_least_one(rows, f"{config.name}: no GPU at any location (the list was empty in 2026-08 too)")
+    audit = FieldAudit(config)
+    rows = (row for answer in answers for row in _read_answer(answer, audit, config))
+    yield from at_least_one(
+        rows, f"{config.name}: no GPU at any location (the list was empty in 2026-08 too)"
+    )
+    yield from audit.warnings()
 
 
-def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    body = answer.json()
-    hosts = body.get("hostnodes") if isinstance(body, dict) else None
-    if isinstance(hosts, dict):
-        for host in hosts.values():
-            yield from _read_host(host if isinstance(host, dict) else {}, config, answer)
+def _read_answer(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
+    body = audit.envelope(answer, "locations")
+    if "hostnodes" in body:
+        for host in body.objects_by_name("hostnodes").values():
+            yield from _read_host(host, config)
         return
-    locations = body
-    if isinstance(body, dict):
-        data = body.get("data", body)
-        locations = data.get("locations") if isinstance(data, dict) else data
-    if not isinstance(locations, list) or not all(isinstance(place, dict) for place in locations):
-        raise SourceChangedError(f"{answer.url}: neither locations (v2) nor hostnodes (v0)")
-    for place in locations:
-        yield from _read_location(place, config, answer)
+    data = body.object("data") if isinstance(body.raw.get("data"), dict) else body
+    for place in data.items("locations", "data"):
+        yield from _read_location(place, config)
 
 
-def _read_location(place: dict[str, Any], config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
-    for gpu in objects_in(place, "gpus"):
+def _read_location(place: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+    tier, region = place.get("tier"), _region(place)
+    for gpu in place.objects("gpus"):
         yield _row(
-            gpu.get("displayName") or gpu.get("v0Name"),
-            gpu.get("price_per_hr"),
-            {"location": _region(place), **gpu},
+            gpu,
+            gpu.optional_text("displayName", "v0Name"),
+            "price_per_hr",
             config,
-            answer,
-            region=_region(place),
+            region=region,
             available=is_available(gpu.get("max_count")),
-            tier=f"marketplace_tier_{place['tier']}" if place.get("tier") is not None else None,
-            storage_usd_per_gb_month=_per_month(object_in(gpu, "pricing").get("per_gb_storage_hr")),
+            tier=None if tier is None else f"marketplace_tier_{tier}",
+            storage_usd_per_gb_month=_per_month(gpu.object("pricing"), "per_gb_storage_hr"),
         )
 
 
-def _read_host(host: dict[str, Any], config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
-    specs = object_in(host, "specs")
-    online = object_in(host, "status").get("online")
-    gpus = object_in(specs, "gpu")
-    for label in gpus:
-        gpu = object_in(gpus, label)
-        amount = optional_number(gpu.get("amount"))
+def _read_host(host: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+    specs, online = host.object("specs"), host.object("status").get("online")
+    for label, gpu in specs.objects_by_name("gpu").items():
+        amount = gpu.optional_number("amount")
         yield _row(
+            gpu,
             label,
-            gpu.get("price"),
-            {"gpu": label, **host},
+            "price",
             config,
-            answer,
-            region=_region(object_in(host, "location")),
+            region=_region(host.object("location")),
             available=None if online is None and amount is None else online is not False and amount != 0,
-            storage_usd_per_gb_month=_per_month(object_in(specs, "storage").get("price")),
+            storage_usd_per_gb_month=_per_month(specs.object("storage"), "price"),
         )
 
 
 def _row(
-    label: Any, price: Any, raw: Any, config: SourceConfig, answer: Answer, **facts: Any
+    gpu: JsonObject, label: str | None, price: str, config: SourceConfig, **facts: Any
 ) -> Listing | Reject:
-    if not isinstance(label, str) or not label:
-        return Reject(RejectReason.MISSING_FIELD, "a GPU without a name", raw, answer)
     try:
-        native_price = price_of(price)
+        if not label:
+            raise RowError(RejectReason.MISSING_FIELD, "a GPU without a name")
+        flag_reason = FlagReason(config.settings["flag_reason"])
+        return Listing.per_gpu_hour(
+            label, "on_demand", gpu.price(price), "USD", gpu.answer, flag_reason=flag_reason, **facts
+        )
     except RowError as error:
-        return Reject(error.reason, f"{label}: {error}", raw, answer)
-    flag_reason = FlagReason(config.settings["flag_reason"])
-    return Listing.per_gpu_hour(
-        label, "on_demand", native_price, "USD", answer, flag_reason=flag_reason, **facts
-    )
+        return gpu.reject(error, str(label), {"location": facts["region"], **gpu.raw})
 
 
-def _region(place: dict[str, Any]) -> str | None:
-    parts = [place.get(name) for name in ("city", "stateprovince", "region", "country")]
+def _region(place: JsonObject) -> str | None:
+    parts = [place.get("city"), place.get("stateprovince", "region"), place.get("country")]
     return ", ".join(dict.fromkeys(str(part) for part in parts if part)) or None
 
 
-def _per_month(per_hour: Any) -> Decimal | None:
+def _per_month(parts: JsonObject, name: str) -> Decimal | None:
     try:
-        return price_of(per_hour) * HOURS_PER_MONTH
+        return parts.price(name) * HOURS_PER_MONTH
     except RowError:
         return None

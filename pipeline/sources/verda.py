@@ -4,20 +4,21 @@ Prices are per hour of the whole machine. The page repeats the API's machines an
 serverless containers; where both list a machine the API's row stands, because it names the instance type.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import html
-from pipeline.parsing.prices import RowError, optional_number, price_of
-from pipeline.parsing.text import UnreadableError, clean_text, whole_number
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.gpu_counts import gpu_count, gpu_count_in
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
+from pipeline.parsing.prices import RowError, agreed, price_of, spot_flag
+from pipeline.parsing.text import clean_text
 
-LABEL = re.compile(r"(\d{1,4})x (\S.{0,80})")
 STORAGE = "Monthly storage price per GiB"
 
 
@@ -59,49 +60,43 @@ class _Machine:
 
 @dataclass(slots=True)
 class _Answers:
-    """The answers by what they hold."""
+    """The objects of the answers by what they are."""
 
-    types: list[tuple[Answer, list[dict[str, Any]]]] = field(default_factory=list)
-    offers: list[tuple[Answer, list[dict[str, Any]]]] = field(default_factory=list)
+    types: list[JsonObject] = field(default_factory=list)
+    offers: list[JsonObject] = field(default_factory=list)
     free_at: dict[PriceKind, dict[str, list[str]]] = field(default_factory=dict)
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One listing per machine, price kind and location where it is free.
 
     A machine that is free nowhere keeps one listing without region, ``available`` False. CPU machines and
-    storage are not read.
+    storage are skipped.
     """
-    sorted_answers = _sort(answers)
-    rows: list[Listing | Reject] = []
-    for answer, types in sorted_answers.types:
-        for item in types:
-            rows += _instance_type(item, answer, config, sorted_answers.free_at)
+    audit = FieldAudit(config)
+    found = _sort(answers, audit)
+    rows = list(read_rows(found.types, lambda item: _read_type(item, config, found.free_at), "instance_type"))
     by_api = {_price_key(row): row.native_price for row in rows if isinstance(row, Listing)}
-    for answer, offers in sorted_answers.offers:
-        for offer in offers:
-            rows += [_unless_by_api(row, by_api) for row in _page_offer(offer, answer)]
-    if not rows:
-        raise SourceChangedError(f"{answers[0].url if answers else 'verda'}: no GPU machine with a price")
-    yield from rows
+    rows += [_unless_by_api(row, by_api) for row in read_rows(found.offers, _read_page_offer, "name")]
+    yield from at_least_one(rows, f"{config.name}: no GPU machine with a price")
+    yield from audit.warnings()
 
 
-def _sort(answers: Sequence[Answer]) -> _Answers:
+def _sort(answers: Sequence[Answer], audit: FieldAudit) -> _Answers:
     found = _Answers()
     for answer in answers:
-        documents = _documents(answer)
-        if offers := [offer for document in documents for offer in _offers_in(document)]:
-            found.offers.append((answer, offers))
-        for items in documents:
-            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        for document in _documents(answer):
+            found.offers += [audit.item(offer, answer, "offer.") for offer in _offers_in(document)]
+            if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
                 continue
-            if any("instance_type" in item for item in items):
-                if not any("price_per_hour" in item for item in items):
+            items = [audit.item(item, answer) for item in document]
+            if any("instance_type" in item for item in document):
+                if not any("price_per_hour" in item for item in document):
                     raise SourceChangedError(f"{answer.url}: no instance type has a price_per_hour")
-                found.types.append((answer, items))
-            elif any("availabilities" in item for item in items):
+                found.types += items
+            elif any("availabilities" in item for item in document):
                 kind: PriceKind = "spot" if "is_spot=true" in answer.url.lower() else "on_demand"
-                found.free_at[kind] = _locations_by_type(items, answer)
+                found.free_at[kind] = _locations_by_type(items)
     return found
 
 
@@ -126,47 +121,36 @@ def _offers_in(value: Any) -> list[dict[str, Any]]:
     return [offer for part in value.values() for offer in _offers_in(part)]
 
 
-def _locations_by_type(items: list[dict[str, Any]], answer: Answer) -> dict[str, list[str]]:
+def _locations_by_type(places: list[JsonObject]) -> dict[str, list[str]]:
     free: dict[str, list[str]] = {}
-    for item in items:
-        try:
-            location = item["location_code"]
-            if not isinstance(location, str):
-                raise TypeError(f"location_code is {location!r}")
-            for instance_type in item["availabilities"]:
-                free.setdefault(str(instance_type), []).append(location)
-        except (KeyError, TypeError) as error:
-            raise SourceChangedError(f"{answer.url}: a location's availability cannot be read") from error
+    for place in places:
+        location, types = place.optional_text("location_code"), place.get("availabilities")
+        if location is None or not isinstance(types, list):
+            raise SourceChangedError(f"{place.answer.url}: a location's availability cannot be read")
+        for instance_type in types:
+            free.setdefault(str(instance_type), []).append(location)
     return free
 
 
-def _instance_type(
-    item: dict[str, Any],
-    answer: Answer,
-    config: SourceConfig,
-    free_at: Mapping[PriceKind, Mapping[str, list[str]]],
+def _read_type(
+    item: JsonObject, config: SourceConfig, free_at: Mapping[PriceKind, Mapping[str, list[str]]]
 ) -> Iterator[Listing | Reject]:
-    try:
-        machine = _machine_of(item, config)
-    except RowError as error:
-        yield Reject(error.reason, str(error), item, answer)
-        return
+    machine = _machine_of(item, config)
     if machine is None:
         return
     on_demand = None
-    for name, kind, tier, expected in API_PRICES:
+    total_vram_gb = item.object("gpu_memory").optional_number("size_in_gigabytes")
+    for name, kind, tier, is_expected in API_PRICES:
         try:
-            price = price_of(item.get(name))
+            price = item.price(name)
         except RowError as error:
-            if expected:
-                free = kind == "spot" and error.reason is RejectReason.ZERO_PRICE
-                reason = RejectReason.NOT_OFFERED if free else error.reason
-                yield Reject(reason, f"{machine.instance_type} {name}: {error}", item, answer)
+            if error.reason is RejectReason.ZERO_PRICE and kind == "spot":
+                error.reason = RejectReason.NOT_OFFERED
+            if is_expected:
+                yield item.reject(error, f"{machine.instance_type} {kind}")
             continue
         if kind == "on_demand":
             on_demand = price
-        # The two kinds can be free in different places, so they are compared here and not by region.
-        doubtful = kind == "spot" and on_demand is not None and price >= on_demand
         for region, available in _where(machine.instance_type, free_at.get(kind)):
             yield Listing(
                 raw_label=machine.label,
@@ -177,52 +161,38 @@ def _instance_type(
                 native_price=price,
                 native_currency=machine.currency,
                 native_unit="instance_hour",
-                answer=answer,
-                context=_memory_context(item),
+                answer=item.answer,
+                context={"vram_total_gb": total_vram_gb} if total_vram_gb else {},
                 tier=tier,
                 region=region,
                 available=available,
-                vcpus=optional_number(_inside(item, "cpu", "number_of_cores")),
-                ram_gib=optional_number(_inside(item, "memory", "size_in_gigabytes")),
-                local_disk_gb=optional_number(_inside(item, "storage", "size_in_gigabytes")),
-                flag_reason=FlagReason.SPOT_NOT_BELOW_ON_DEMAND if doubtful else None,
+                vcpus=item.object("cpu").optional_number("number_of_cores"),
+                ram_gib=item.object("memory").optional_number("size_in_gigabytes"),
+                local_disk_gb=item.object("storage").optional_number("size_in_gigabytes"),
+                # The two kinds can be free in different places, so they are compared here and not by region.
+                flag_reason=spot_flag(price, on_demand) if kind == "spot" else None,
             )
 
 
-def _machine_of(item: dict[str, Any], config: SourceConfig) -> _Machine | None:
+def _machine_of(item: JsonObject, config: SourceConfig) -> _Machine | None:
     """The machine of an instance type, None for a CPU machine."""
-    instance_type, currency = item.get("instance_type"), item.get("currency", config.currency)
-    if not isinstance(instance_type, str) or not isinstance(currency, str):
-        raise RowError(RejectReason.MISSING_FIELD, "instance_type or currency is missing")
-    count = _gpus_of(item)
-    if count == 0 or (count is None and instance_type.startswith("CPU.")):
+    gpu, instance_type = item.peek("gpu"), item.peek("instance_type")
+    if gpu is None and str(instance_type).startswith("CPU."):
         return None
-    label = clean_text(str(_inside(item, "gpu", "description") or ""))
+    if isinstance(gpu, dict) and gpu.get("number_of_gpus") in (0, "0"):
+        return None
+    instance_type = item.text("instance_type")
+    currency = item.text("currency") if "currency" in item else config.currency
+    described = item.object("gpu")
+    count = None if gpu is None else described.gpu_count("number_of_gpus")
+    label = clean_text(described.optional_text("description") or "")
     if not label:
         return _Machine(instance_type, "instance_type", instance_type, count, currency.upper())
-    counted = LABEL.fullmatch(label)
-    if counted and count is not None and int(counted[1]) != count:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{label!r} with number_of_gpus {count}")
+    in_label = gpu_count_in(label)
+    if in_label is not None and count is not None and in_label != count:
+        detail = f"{label!r} with number_of_gpus {count}"
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
     return _Machine(label, "gpu_name", instance_type, count, currency.upper())
-
-
-def _gpus_of(item: dict[str, Any]) -> int | None:
-    if item.get("gpu") is None:
-        return None
-    try:
-        return whole_number(_inside(item, "gpu", "number_of_gpus"))
-    except UnreadableError as error:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu.number_of_gpus: {error}") from error
-
-
-def _inside(item: dict[str, Any], group: str, name: str) -> Any:
-    value = item.get(group)
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def _memory_context(item: dict[str, Any]) -> dict[str, float]:
-    total = optional_number(_inside(item, "gpu_memory", "size_in_gigabytes"))
-    return {"vram_total_gb": total} if total else {}
 
 
 def _where(instance_type: str, free: Mapping[str, list[str]] | None) -> list[tuple[str | None, bool | None]]:
@@ -232,34 +202,26 @@ def _where(instance_type: str, free: Mapping[str, list[str]] | None) -> list[tup
     return [(region, True) for region in free.get(instance_type, [])] or [(None, False)]
 
 
-def _page_offer(offer: dict[str, Any], answer: Answer) -> Iterator[Listing | Reject]:
-    description, name = clean_text(str(offer.get("description", ""))), clean_text(str(offer.get("name", "")))
+def _read_page_offer(offer: JsonObject) -> Iterator[Listing]:
+    description = clean_text(offer.optional_text("description") or "")
+    name = clean_text(offer.optional_text("name") or "")
     if description == STORAGE:
         return
-    try:
-        tier = TIERS.get(description.capitalize())
-        if tier is None:
-            raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"{name!r} is described as {description!r}")
-        label, suffix = _split_name(name)
-        if suffix not in (tier.suffix, ""):
-            raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"{name!r} is described as {description!r}")
-        if not label or label.startswith("CPU"):
-            return  # CPU machines mostly have no name on the page
-        counted = LABEL.fullmatch(label)
-        if counted is None or int(counted[1]) == 0:
-            raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{name!r} does not begin with its number of GPUs")
-        price, currency = _page_price(offer)
-    except RowError as error:
-        yield Reject(error.reason, str(error), offer, answer)
-        return
+    tier = TIERS.get(description.capitalize())
+    label, suffix = _split_name(name)
+    if tier is None or suffix not in (tier.suffix, ""):
+        raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"described as {description!r}")
+    if not label or label.startswith("CPU"):
+        return  # CPU machines mostly have no name on the page
+    price, currency = _page_price(offer)
     yield Listing(
         raw_label=label,
-        gpu_count=int(counted[1]),
+        gpu_count=gpu_count(gpu_count_in(label)),
         price_kind=tier.kind,
         native_price=price,
         native_currency=currency,
         native_unit="instance_hour",
-        answer=answer,
+        answer=offer.answer,
         tier=tier.tier,
     )
 
@@ -271,20 +233,14 @@ def _split_name(name: str) -> tuple[str, str]:
     return name[: len(name) - len(suffix)].strip(), suffix
 
 
-def _page_price(offer: dict[str, Any]) -> tuple[Decimal, str]:
-    """Price and currency, which stand twice in an offer and must agree."""
-    said_twice = offer.get("priceSpecification")
-    places = [offer, said_twice] if isinstance(said_twice, dict) else [offer]
-    prices = {price_of(place["price"]) for place in places if "price" in place}
-    currencies = {str(place["priceCurrency"]).upper() for place in places if place.get("priceCurrency")}
-    units = {str(place["unitText"]).lower() for place in places if place.get("unitText")}
-    if len(prices) != 1 or len(currencies) != 1:
-        raise RowError(
-            RejectReason.CONFLICTING_PRICES, f"prices {sorted(map(str, prices))} in {sorted(currencies)}"
-        )
+def _page_price(offer: JsonObject) -> tuple[Decimal, str]:
+    """Price and currency, which an offer states twice."""
+    places = [offer, offer.object("priceSpecification")]
+    units = {str(unit).lower() for place in places if (unit := place.get("unitText"))}
     if not units <= {"hour", "hur", "h"}:
         raise RowError(RejectReason.UNKNOWN_UNIT, f"the price is per {sorted(units)}")
-    return prices.pop(), currencies.pop()
+    price = agreed(price_of(place.get("price")) for place in places if "price" in place)
+    return price, agreed(str(text).upper() for place in places if (text := place.get("priceCurrency")))
 
 
 def _price_key(row: Listing) -> tuple[Any, ...]:

@@ -4,15 +4,14 @@ Prices are per hour of the whole plan and the same wherever it can be deployed.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_lists import items_of
-from pipeline.parsing.prices import RowError, optional_number, price_of
-from pipeline.parsing.text import UnreadableError, number
+from pipeline.parsing.gpu_counts import gpu_count_by_memory
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
+from pipeline.parsing.prices import RowError
 from pipeline.parsing.units import gib_from_mib
 
 PRICES: tuple[tuple[str, PriceKind, str], ...] = (
@@ -22,109 +21,87 @@ PRICES: tuple[tuple[str, PriceKind, str], ...] = (
 """Price fields of a plan: field, kind, and the field that says whether it can be deployed so."""
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """One listing per GPU plan, price kind and location. Plans without a GPU are not read.
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+    """One listing per GPU plan, price kind and location. Plans without a GPU are skipped.
 
     A plan that can be deployed nowhere keeps one listing without region, ``available`` False.
     """
-    rows = (row for answer in answers for row in _read_answer(answer, config))
-    return at_least_one(rows, f"{config.name}: no plan with a GPU")
+    audit = FieldAudit(config)
+    rows = (row for answer in answers for row in _read_answer(answer, audit, config))
+    yield from at_least_one(rows, f"{config.name}: no plan with a GPU")
+    yield from audit.warnings()
 
 
-def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    plans = items_of(answer, "plans", "plans_metal")
-    if plans and not any("hourly_cost" in plan for plan in plans):
+def _read_answer(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
+    plans = audit.items(answer, "plans", "plans_metal")
+    if plans and not any("hourly_cost" in plan.raw for plan in plans):
         raise SourceChangedError(f"{answer.url}: no plan has an hourly_cost")
-    for plan in plans:
-        yield from _plan(plan, answer, config)
+    yield from read_rows(plans, lambda plan: _read_plan(plan, config), "id")
 
 
-def _plan(plan: dict[str, Any], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    plan_id = plan.get("id")
-    try:
-        if not isinstance(plan_id, str):
-            raise RowError(RejectReason.MISSING_FIELD, "a plan without id")
-        words = plan_id.lower().split("-")
-        if plan.get("type") == "vcg" or "gpu_type" in plan:
-            offers = _offers(plan, answer, config, *_cloud_gpu(plan, config))
-        elif "gpu" in words or words[0] == "vcg" or plan.get("gpu_brand"):
-            # Bare metal, and cloud GPUs on machines of their own (type vdm), name their GPUs in the id only.
-            offers = _offers(plan, answer, config, plan_id, None, {})
-        else:
-            return
-    except RowError as error:
-        yield Reject(error.reason, f"{plan_id}: {error}", plan, answer)
-        return
-    yield from offers
+def _read_plan(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+    if plan.peek("type") == "vcg" or "gpu_type" in plan.raw:
+        return _read_cloud_gpu(plan, config)
+    # Bare metal, and cloud GPUs on machines of their own (type vdm), name their GPUs in the id only.
+    words = str(plan.peek("id")).lower().split("-")
+    if "gpu" in words or words[0] == "vcg" or plan.peek("gpu_brand") or plan.peek("id") is None:
+        return _read_prices(plan, plan.text("id"), None, {}, config)
+    return iter(())
 
 
-def _cloud_gpu(plan: dict[str, Any], config: SourceConfig) -> tuple[str, float, dict[str, float]]:
-    """Label, number of GPUs (a fraction for a slice) and memory per GPU of a cloud GPU plan."""
-    gpu_type = plan.get("gpu_type")
-    if not isinstance(gpu_type, str) or not gpu_type:
-        raise RowError(RejectReason.MISSING_FIELD, "the plan has no gpu_type")
-    whole = config.settings["vram_gb_per_gpu"].get(gpu_type)
-    if whole is None:
-        raise RowError(
-            RejectReason.UNKNOWN_GPU_COUNT,
-            f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml",
-        )
-    try:
-        count = number(plan.get("gpu_vram_gb")) / number(whole)
-    except UnreadableError as error:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu_vram_gb: {error}") from error
-    if count <= 0 or (count > 1 and count != count.to_integral_value()):
-        raise RowError(
-            RejectReason.UNKNOWN_GPU_COUNT, f"{plan['gpu_vram_gb']} GB are no number of {whole} GB {gpu_type}"
-        )
-    return gpu_type, float(count), {"vram_gb": float(whole)}
+def _read_cloud_gpu(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+    """A cloud GPU plan: a whole number of cards, or a fraction of one by its memory."""
+    gpu_type = plan.text("gpu_type")
+    card_memory_gb = config.settings["vram_gb_per_gpu"].get(gpu_type)
+    if card_memory_gb is None:
+        detail = f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml"
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
+    gpu_count = gpu_count_by_memory(plan.get("gpu_vram_gb"), card_memory_gb)
+    return _read_prices(plan, gpu_type, float(gpu_count), {"vram_gb": float(card_memory_gb)}, config)
 
 
-def _offers(
-    plan: dict[str, Any],
-    answer: Answer,
-    config: SourceConfig,
+def _read_prices(
+    plan: JsonObject,
     label: str,
     gpu_count: float | None,
     context: dict[str, float],
+    config: SourceConfig,
 ) -> Iterator[Listing | Reject]:
+    plan_id = plan.text("id")
+    disk_gb, disks = plan.optional_number("disk"), plan.optional_number("disk_count")
     for name, kind, deployable in PRICES:
         if kind == "spot" and plan.get(name) is None:
             continue
         try:
             if plan.get(deployable) is False:
                 raise RowError(RejectReason.NOT_OFFERED, f"{deployable} is false")
-            price = price_of(plan.get(name))
+            price = plan.price(name)
         except RowError as error:
-            yield Reject(error.reason, f"{plan['id']} {name}: {error}", plan, answer)
+            yield plan.reject(error, f"{plan_id} {kind}")
             continue
-        for region, available in _where(plan):
+        for region, available in _regions(plan):
             yield Listing(
                 raw_label=label,
                 label_kind="gpu_name" if gpu_count else "instance_type",
-                instance_type=plan["id"],
+                instance_type=plan_id,
                 gpu_count=gpu_count,
                 price_kind=kind,
                 native_price=price,
                 native_currency=config.currency,
                 native_unit="instance_hour",
-                answer=answer,
+                answer=plan.answer,
                 context=context,
                 region=region,
                 available=available,
-                vcpus=optional_number(plan.get("vcpu_count", plan.get("cpu_threads"))),
+                vcpus=plan.optional_number("vcpu_count", "cpu_threads"),
                 ram_gib=gib_from_mib(plan.get("ram")),
-                local_disk_gb=_times(plan.get("disk"), optional_number(plan.get("disk_count")) or 1),
+                local_disk_gb=None if disk_gb is None else disk_gb * (disks or 1),
             )
 
 
-def _where(plan: dict[str, Any]) -> list[tuple[str | None, bool | None]]:
+def _regions(plan: JsonObject) -> list[tuple[str | None, bool | None]]:
+    """Where a plan can be deployed, with its availability there."""
     locations = plan.get("locations")
     if not isinstance(locations, list):
         return [(None, None)]
     return [(str(region), True) for region in dict.fromkeys(locations) if region] or [(None, False)]
-
-
-def _times(value: Any, factor: float) -> float | None:
-    amount = optional_number(value)
-    return None if amount is None else amount * factor

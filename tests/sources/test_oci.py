@@ -137,12 +137,62 @@ def test_right_model_is_taken_among_several() -> None:
         b'{"items": []}',
         b'{"products": []}',
         json.dumps([{k: v for k, v in H100.items() if k != "metricName"}]).encode(),
-        json.dumps([H100, H100 | product("OCI - Compute - GPU - H100", 11)]).encode(),
     ],
 )
 def test_answer_of_another_shape_fails_the_source(body: bytes) -> None:
     with pytest.raises(SourceChangedError):
         read("oci", answer(body))
+
+
+def shape(**changes: Any) -> dict[str, Any]:
+    return {"name": "BM.GPU.H100.8", "gpuQty": 8, "products": [{"partNumber": "B1"}]} | changes
+
+
+A10 = product("Compute - GPU - A10", 2, partNumber="B2")
+
+
+def test_a_part_with_two_prices_is_rejected_and_prices_no_shape() -> None:
+    dearer = product("OCI - Compute - GPU - H100", 11)
+    listings, rejects = read("oci", answer([H100, dearer, A10, shape()]))
+    assert [row.raw_label for row in listings] == ["Compute - GPU - A10"]
+    assert [reject.reason for reject in rejects] == ["conflicting_prices"] * 2 + ["incomplete_price"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kinds"),
+    [
+        ({}, ["on_demand"]),
+        ({"hidden": None, "status": None}, ["on_demand"]),
+        ({"hidden": False, "status": "ACTIVE"}, ["on_demand"]),
+        ({"hidden": True}, []),
+        ({"hidden": True, "status": "ACTIVE"}, []),
+        ({"hidden": False, "status": "RETIRED"}, []),
+        ({"allowPreemptible": True}, ["on_demand", "spot"]),
+        ({"allowPreemptible": False}, ["on_demand"]),
+        ({"allowPreemptible": True, "hidden": True}, []),
+    ],
+)
+def test_only_a_shape_that_is_shown_and_active_is_offered(changes: dict[str, Any], kinds: list[str]) -> None:
+    listings, rejects = read("oci", answer([H100, shape(**changes)]))
+    assert [row.price_kind for row in listings] == kinds
+    assert [reject.reason for reject in rejects] == ([] if kinds else ["not_offered"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"gpuQty": 0.5}, "unknown_gpu_count"),
+        ({"gpuQty": -1}, "unknown_gpu_count"),
+        ({"gpuQty": "?"}, "unknown_gpu_count"),
+        ({"name": ""}, "missing_field"),
+        ({"products": []}, "incomplete_price"),
+        ({"products": [{"partNumber": "B1"}, {"partNumber": "B2"}]}, "incomplete_price"),
+    ],
+)
+def test_a_shape_that_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -> None:
+    listings, rejects = read("oci", answer([H100, A10, shape(**changes)]))
+    assert [row.instance_type for row in listings if row.instance_type] == []
+    assert [reject.reason for reject in rejects] == [reason]
 
 
 def test_an_answer_in_euros_gives_euros() -> None:

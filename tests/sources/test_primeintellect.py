@@ -85,7 +85,7 @@ def test_a_doubtful_price_is_flagged(change: dict[str, Any], doubt: str | None) 
         ({"prices": {"onDemand": None, "communityPrice": None}}, "not_offered"),
         ({"prices": None}, "not_offered"),
         ({"prices": {"onDemand": 0}}, "zero_price"),
-        ({"gpuCount": None}, "missing_field"),
+        ({"gpuCount": None}, "unknown_gpu_count"),
     ],
 )
 def test_what_cannot_be_read_is_rejected(change: dict[str, Any], reason: str) -> None:
@@ -128,4 +128,4 @@ def test_an_offer_with_no_gpus_or_an_odd_name_is_a_reject():
         answer({"items": [good, good | {"gpuCount": 0}, good | {"gpuType": 7}, good | {"prices": 3}]}),
     )
     assert len(listings) == 1
-    assert [reject.reason for reject in rejects] == ["missing_field", "missing_field", "not_offered"]
+    assert [reject.reason for reject in rejects] == ["unknown_gpu_count", "missing_field", "not_offered"]

@@ -101,7 +101,7 @@ def test_ask_without_a_price_or_count_is_a_reject_and_optional_fields_may_go() -
         "missing_field",
         "missing_field",
         "zero_price",
-        "unreadable_row",
+        "unknown_gpu_count",
         "missing_field",
     ]
 
@@ -164,7 +164,7 @@ def test_optional_fields_that_cannot_be_read_cost_no_ask():
         ({}, None, None),
         ({}, None, 0.9),
     ]
-    assert [reject.reason for reject in rejects] == ["unreadable_row"]
+    assert [reject.reason for reject in rejects] == ["unknown_gpu_count"]
 
 
 @pytest.mark.parametrize(

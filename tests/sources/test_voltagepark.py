@@ -77,11 +77,11 @@ def test_a_machine_without_a_disk_price_is_flagged() -> None:
     ("item", "reason"),
     [
         (location(specs_per_node={"gpu_count": 8}), "missing_field"),
-        (location(specs_per_node={"gpu_model": "h100-sxm5-80gb"}), "missing_field"),
+        (location(specs_per_node={"gpu_model": "h100-sxm5-80gb"}), "unknown_gpu_count"),
         (preset(compute_rate_hourly="0.000000"), "zero_price"),
         (preset(compute_rate_hourly=None), "not_offered"),
         (preset(resources={"gpus": {"a": {"count": 1}, "b": {"count": 1}}}), "missing_field"),
-        (preset(resources={"gpus": {"h100-sxm5-80gb": {}}}), "missing_field"),
+        (preset(resources={"gpus": {"h100-sxm5-80gb": {}}}), "unknown_gpu_count"),
     ],
 )
 def test_what_cannot_be_read_is_rejected(item: dict[str, Any], reason: str) -> None:
@@ -97,7 +97,7 @@ def test_one_odd_object_does_not_take_the_others_along() -> None:
     listings, rejects = read("voltagepark", answer([odd, {"id": "a", "price": 1}, idle, preset, location()]))
     assert len(listings) == 2
     reasons = [reject.reason for reject in rejects]
-    assert reasons == ["missing_field", "unreadable_row", "missing_field", "missing_field"]
+    assert reasons == ["missing_field", "unreadable_row", "unknown_gpu_count", "unknown_gpu_count"]
 
 
 @pytest.mark.parametrize(

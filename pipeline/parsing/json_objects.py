@@ -1,0 +1,245 @@
+"""JSON answers read field by field, with an audit of fields that are new and of fields that are gone.
+
+A reader makes one ``FieldAudit`` per reading, reads every object through it and ends with its ``warnings``.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing import gpu_counts, prices
+from pipeline.parsing.prices import RowError
+from pipeline.parsing.text import UnreadableError, number
+
+ENVELOPE = "answer."
+"""Prefix of the fields around the list of items, such as ``answer.Count``."""
+
+MAX_WARNINGS = 20
+MAX_NAME_CHARACTERS = 80
+
+
+@dataclass(slots=True)
+class _Fields:
+    """Names of the fields that the audited objects at one place have, and of those that were read."""
+
+    seen: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
+    peeked: set[str] = field(default_factory=set)
+
+
+class FieldAudit:
+    """Which fields the answers of one reading have, and which of them the reader read.
+
+    A field is named by its path from the item on, such as ``gpu_info.count``.
+    """
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._ignored = frozenset(config.ignored_fields)
+        self._optional = frozenset(config.optional_fields)
+        self._fields: dict[str, _Fields] = defaultdict(_Fields)
+
+    def envelope(self, answer: Answer, bare_list: str) -> "JsonObject":
+        """The answer as an object. An answer that is a list is taken for the field ``bare_list`` of one.
+
+        Raises SourceChangedError when it is neither.
+        """
+        body = answer.json()
+        if isinstance(body, list):
+            return JsonObject({bare_list: body}, answer, self, None)
+        if not isinstance(body, dict):
+            raise SourceChangedError(f"{answer.url}: the answer is neither an object nor a list")
+        return self.item(body, answer, ENVELOPE)
+
+    def items(self, answer: Answer, *names: str) -> list["JsonObject"]:
+        """The objects of the list under the one of ``names`` that the answer has, or of the answer itself.
+
+        Raises SourceChangedError when there is no such list, or one without objects.
+        """
+        return self.envelope(answer, names[0]).items(*names)
+
+    def item(self, raw: Mapping[str, Any], answer: Answer, path: str = "") -> "JsonObject":
+        """An object of the answer, for a reader that finds its items in another way than ``items``."""
+        return JsonObject(raw, answer, self, path)
+
+    def at(self, path: str) -> _Fields:
+        """The fields at the place with this path."""
+        return self._fields[path]
+
+    def warnings(self) -> Iterator[ReaderWarning]:
+        """One warning per new or missing field that the source's yaml does not list."""
+        new, missing = set[str](), set[str]()
+        for path, fields in self._fields.items():
+            if fields.seen:
+                new |= {
+                    path + name[:MAX_NAME_CHARACTERS] for name in fields.seen - fields.read - fields.peeked
+                }
+                missing |= {path + name for name in fields.read - fields.seen}
+        found = [f"new field {name!r}, which is not read" for name in sorted(new - self._ignored)]
+        found += [f"missing field {name!r}" for name in sorted(missing - self._optional)]
+        if len(found) > MAX_WARNINGS:
+            found[MAX_WARNINGS:] = [f"{len(found) - MAX_WARNINGS} more new or missing fields"]
+        yield from map(ReaderWarning, found)
+
+
+class JsonObject:
+    """One JSON object, whose fields are audited as they are read; ``raw`` is the whole object, for rejects.
+
+    Accessors with several names read the first that has a value: different spellings of one field.
+    """
+
+    __slots__ = ("_audit", "_fields", "_is_counted", "_path", "answer", "raw")
+
+    def __init__(self, raw: Mapping[str, Any], answer: Answer, audit: FieldAudit, path: str | None) -> None:
+        self.raw = raw
+        self.answer = answer
+        self._audit = audit
+        self._path = path or ""
+        self._fields = _Fields() if path is None else audit.at(path)
+        self._is_counted = False
+
+    def peek(self, *path: str) -> Any:
+        """A field, or a field of nested objects, that says whether the object is wanted.
+
+        The fields of an object that is only peeked at are not audited.
+        """
+        value: Any = self.raw
+        at = self._path
+        for name in path:
+            self._audit.at(at).peeked.add(name)
+            value = value.get(name) if isinstance(value, dict) else None
+            at = f"{at}{name}."
+        return value
+
+    def get(self, name: str, *others: str) -> Any:
+        """The value of a field as the answer has it; None where there is none."""
+        if not self._is_counted:
+            self._fields.seen.update(self.raw)
+            self._is_counted = True
+        if not others:
+            self._fields.read.add(name)
+            return self.raw.get(name)
+        present = [spelling for spelling in (name, *others) if spelling in self.raw]
+        self._fields.read.update(present or [name])
+        return next((value for spelling in present if (value := self.raw[spelling]) not in (None, "")), None)
+
+    def __contains__(self, name: str) -> bool:
+        present = name in self.raw
+        if present:
+            self.get(name)
+        return present
+
+    def text(self, *names: str) -> str:
+        """A text that is not empty. Raises RowError."""
+        value = self.get(*names)
+        if not isinstance(value, str) or not value:
+            raise RowError(RejectReason.MISSING_FIELD, f"{self._path}{names[0]} is no text but {value!r}")
+        return value
+
+    def optional_text(self, *names: str) -> str | None:
+        """A text; None where there is none, or an empty one, or something else."""
+        value = self.get(*names)
+        return value if isinstance(value, str) and value else None
+
+    def decimal(self, *names: str) -> Decimal:
+        """An exact number. Raises RowError."""
+        try:
+            return number(self.get(*names))
+        except UnreadableError as error:
+            raise RowError(RejectReason.MISSING_FIELD, f"{self._path}{names[0]}: {error}") from error
+
+    def whole_number(self, *names: str) -> int:
+        """A whole number. Raises RowError."""
+        amount = self.decimal(*names)
+        if amount != amount.to_integral_value():
+            raise RowError(
+                RejectReason.MISSING_FIELD, f"{self._path}{names[0]}: {amount} is not a whole number"
+            )
+        return int(amount)
+
+    def optional_number(self, *names: str) -> float | None:
+        """A number that no price depends on; None where there is none or it is unreadable."""
+        return prices.optional_number(self.get(*names))
+
+    def optional_decimal(self, *names: str) -> Decimal | None:
+        """An exact number that no price depends on; None where there is none or it is unreadable."""
+        try:
+            return number(self.get(*names))
+        except UnreadableError:
+            return None
+
+    def price(self, *names: str) -> Decimal:
+        """A price above zero. Raises RowError."""
+        try:
+            return prices.price_of(self.get(*names))
+        except RowError as error:
+            raise RowError(error.reason, f"{self._path}{names[0]}: {error}") from error
+
+    def gpu_count(self, *names: str) -> int:
+        """A number of GPUs, at least 1. Raises RowError."""
+        return gpu_counts.gpu_count(self.get(*names))
+
+    def object(self, *names: str) -> "JsonObject":
+        """The object in a field; an empty one, which is not audited, where there is none."""
+        value = self.get(*names)
+        if isinstance(value, dict):
+            return JsonObject(value, self.answer, self._audit, f"{self._path}{names[0]}.")
+        return JsonObject({}, self.answer, self._audit, None)
+
+    def objects(self, *names: str) -> list["JsonObject"]:
+        """The objects of the list in a field; what is no object is passed over."""
+        value = self.get(*names)
+        path = f"{self._path}{names[0]}."
+        found = value if isinstance(value, list) else []
+        return [JsonObject(raw, self.answer, self._audit, path) for raw in found if isinstance(raw, dict)]
+
+    def objects_by_name(self, *names: str) -> dict[str, "JsonObject"]:
+        """The objects of an object whose field names are data: regions, hosts, GPUs.
+
+        What is no object is taken for an empty one, so that its name is not lost.
+        """
+        value = self.get(*names)
+        path = f"{self._path}{names[0]}."
+        return {
+            name: JsonObject(raw, self.answer, self._audit, path)
+            if isinstance(raw, dict)
+            else JsonObject({}, self.answer, self._audit, None)
+            for name, raw in (value.items() if isinstance(value, dict) else ())
+        }
+
+    def items(self, *names: str) -> list["JsonObject"]:
+        """The items of an envelope: the objects of the list under the one of ``names`` that it has.
+
+        Raises SourceChangedError when there is no such list, or one without objects.
+        """
+        held = [self.get(name) for name in names if name in self]
+        if len(held) != 1 or not isinstance(held[0], list):
+            raise SourceChangedError(f"{self.answer.url}: the answer has no list under {' or '.join(names)}")
+        objects = [self._audit.item(raw, self.answer) for raw in held[0] if isinstance(raw, dict)]
+        if held[0] and not objects:
+            raise SourceChangedError(f"{self.answer.url}: the list under {' or '.join(names)} has no objects")
+        return objects
+
+    def name(self, *names: str) -> str:
+        """What a reject calls the object: the values of these fields."""
+        return ", ".join(str(self.peek(name)) for name in names)
+
+    def reject(self, error: RowError, name: str, raw: Any = None) -> Reject:
+        """The reject of this object, or of ``raw``, the object with what is known from around it."""
+        return Reject(error.reason, f"{name}: {error}", raw or self.raw, self.answer)
+
+
+def read_rows(
+    items: Iterable[JsonObject], read: Callable[[JsonObject], Iterator[Listing | Reject]], *named_by: str
+) -> Iterator[Listing | Reject]:
+    """The rows that ``read`` yields for each item. A RowError of it makes the item a reject, which is named
+    by the fields ``named_by``."""
+    for item in items:
+        try:
+            yield from read(item)
+        except RowError as error:
+            yield item.reject(error, item.name(*named_by))
