@@ -61,8 +61,8 @@ def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> I
 
     A card is the smallest element with one ``mark`` (what every card has once, with a memory in GB in it:
     ``Hopper · 80 GB``) and at least one ``end`` (a price, or "Contact sales"). Staying inside the element
-    keeps the next card's price out. Where one element holds several cards as running text, that text is cut
-    after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
+    keeps the next card's price out. Where one element contains several cards as running text, that text is
+    cut after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
     """
     done: dict[int, Tag] = {}
     for string in soup.find_all(string=_MEMORY_UNIT):

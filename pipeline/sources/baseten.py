@@ -59,7 +59,7 @@ def _items(texts: list[str]) -> Iterator[Item]:
 def _read_item(item: Item, config: SourceConfig, answer: Answer) -> Listing | Reject:
     label = item.label.strip(" ,|·")
     if re.search(r"\bMIG\b", label, re.IGNORECASE):
-        detail = "a slice of a GPU, and the page does not say how large"
+        detail = "a slice of a GPU, and the page does not say how large it is"
         return item.reject(RejectReason.UNKNOWN_GPU_SHARE, detail, answer)
     specs = _SPECS.match(item.rest)
     if specs is None or not re.search(r"[A-Za-z]", label) or "$" in label:
@@ -86,7 +86,7 @@ def _read_item(item: Item, config: SourceConfig, answer: Answer) -> Listing | Re
 def _price(text: str, config: SourceConfig) -> tuple[Decimal, TimeUnit]:
     """Amount and unit. A second amount has to be the same price per hour. Raises RowError."""
     if is_not_offered(" ".join(text.split()[:2])):
-        raise RowError(RejectReason.NOT_OFFERED, repr(text[:40]))
+        raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text[:40]!r}")
     price = leading_price(text)
     if price is None:
         raise RowError(RejectReason.UNREADABLE_PRICE, f"no price in {text[:60]!r}")

@@ -68,9 +68,10 @@ def _read_item(item: Item, answer: Answer) -> Listing | Reject | None:
     if price is None or not price.unit:
         first = " ".join(item.rest.split()[:3])
         if first and is_not_offered(first):
-            return item.reject(RejectReason.NOT_OFFERED, repr(first), answer)
+            return item.reject(RejectReason.NOT_OFFERED, f"no price is given: {first!r}", answer)
         if "$" in first:
-            return item.reject(RejectReason.UNREADABLE_PRICE, repr(item.rest[:80]), answer)
+            detail = f"no price per second in {item.rest[:80]!r}"
+            return item.reject(RejectReason.UNREADABLE_PRICE, detail, answer)
         return None
     if price.time_unit is None:
         return item.reject(RejectReason.UNKNOWN_UNIT, f"a price per {price.unit}", answer)

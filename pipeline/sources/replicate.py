@@ -58,7 +58,7 @@ def _read_item(item: Item, by_contract: bool, answer: Answer) -> Listing | Rejec
         if sku is None:
             return None
         if is_not_offered(" ".join(prices.split()[:2])):
-            return item.reject(RejectReason.NOT_OFFERED, repr(prices[:40]), answer)
+            return item.reject(RejectReason.NOT_OFFERED, f"no price is given: {prices[:40]!r}", answer)
         return item.reject(RejectReason.UNREADABLE_PRICE, f"no price per second in {prices[:40]!r}", answer)
     try:
         amount, _ = cell_price(price.amount, currencies=["USD"])

@@ -54,7 +54,7 @@ def test_headers_swapped_against_their_cells_are_caught_by_the_mobile_copy(html)
 
 
 def test_a_moved_column_is_followed(html):
-    """Spot before the mobile copy and on-demand behind it, header and cells alike."""
+    """Spot before the mobile copy and on-demand after it, header and cells alike."""
     row = html[html.index('<div role="listitem"', html.index("NVIDIA L40S") - 400) :]
     row = row[: row.index("</div></div></div>\n")]
     moved = (
@@ -77,29 +77,31 @@ def test_a_moved_column_is_followed(html):
     ]
 
 
-@pytest.mark.parametrize("said", ["Contact sales", "N/A", "—", "", "Contact us"])
-def test_a_price_that_is_not_offered_shifts_nothing(html, said):
+@pytest.mark.parametrize("shown", ["Contact sales", "N/A", "—", "", "Contact us"])
+def test_a_price_that_is_not_offered_shifts_nothing(html, shown):
     start = html.index(H100)
-    changed = html[:start] + html[start:].replace("$49.24", said, 2)
+    changed = html[:start] + html[start:].replace("$49.24", shown, 2)
     listings, _ = read("coreweave", answer(changed))
     found = [row for row in short(listings) if row[0] == "NVIDIA HGX H100" and row[3] == "NORTH AMERICA"]
     assert found == [("NVIDIA HGX H100", 8, "spot", "NORTH AMERICA", "19.71")]
     assert ("NVIDIA HGX H200", 8, "on_demand", "NORTH AMERICA", "50.44") in short(listings)
 
 
-@pytest.mark.parametrize("said", ["8", "8¹", "8<sup>2</sup>", "8*", "8^1"])
-def test_footnotes_are_no_digits(html, said):
+@pytest.mark.parametrize("shown", ["8", "8¹", "8<sup>2</sup>", "8*", "8^1"])
+def test_footnotes_are_no_digits(html, shown):
     changed = html.replace(
-        '<div class="table-v2-cell"><div>8</div></div>', f'<div class="table-v2-cell"><div>{said}</div></div>'
+        '<div class="table-v2-cell"><div>8</div></div>',
+        f'<div class="table-v2-cell"><div>{shown}</div></div>',
     )
     listings, _ = read("coreweave", answer(changed))
     assert {row.gpu_count for row in listings} == {4, 8}
 
 
-@pytest.mark.parametrize("said", ["eight", "0", "8 to 16"])
-def test_a_count_that_cannot_be_read_is_refused(html, said):
+@pytest.mark.parametrize("shown", ["eight", "0", "8 to 16"])
+def test_a_count_that_cannot_be_read_is_refused(html, shown):
     changed = html.replace(
-        '<div class="table-v2-cell"><div>8</div></div>', f'<div class="table-v2-cell"><div>{said}</div></div>'
+        '<div class="table-v2-cell"><div>8</div></div>',
+        f'<div class="table-v2-cell"><div>{shown}</div></div>',
     )
     listings, rejects = read("coreweave", answer(changed))
     assert short(listings) == [("NVIDIA GB200 NVL72", 4, "on_demand", "NORTH AMERICA", "42.00")]
@@ -176,7 +178,7 @@ def test_a_region_without_spot_or_with_a_column_of_prices_that_is_not_known():
     assert [r.reason for r in rejects] == ["unknown_price_kind"]
 
 
-def test_one_odd_row_does_not_take_the_others_along():
+def test_one_unreadable_row_leaves_the_others():
     odd = table_of(
         ["GPU Model", "GPU Count", "On-Demand Price"],
         ["NVIDIA HGX H200", "$52.00"],

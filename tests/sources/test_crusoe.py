@@ -1,4 +1,4 @@
-"""Crusoe: "Contact sales" cells keep their place, whatever stands around them."""
+"""Crusoe: "Contact sales" cells keep their place, whatever is around them."""
 
 from decimal import Decimal
 

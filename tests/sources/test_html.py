@@ -59,7 +59,7 @@ def test_headers_of_two_rows_are_joined():
     assert grid.rows[0][2] is grid.rows[0][3]
 
 
-def test_a_cell_that_spans_rows_stands_in_each():
+def test_a_cell_that_spans_rows_is_listed_in_each():
     grid = table(
         first(
             "<table><tr><th>A</th><th>B</th></tr>"
@@ -70,7 +70,7 @@ def test_a_cell_that_spans_rows_stands_in_each():
     assert texts(grid) == [["x", "1"], ["x", "2"]]
 
 
-def test_inner_tables_and_silly_spans_do_no_harm():
+def test_inner_tables_are_cells_and_spans_have_a_maximum():
     grid = table(
         first(
             '<table><tr><th>A</th></tr><tr><td colspan="99999">x'

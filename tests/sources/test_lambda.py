@@ -67,10 +67,10 @@ def test_without_data_labels_the_headers_name_the_columns(html):
     assert ("NVIDIA GH200", 1, "on_demand", None, "2.29") in short(listings)
 
 
-@pytest.mark.parametrize("said", ["Contact sales", "—", "––", "N/A", "", "Sold out", "&nbsp;"])
-def test_a_row_without_a_price_shifts_nothing(html, said):
+@pytest.mark.parametrize("shown", ["Contact sales", "—", "––", "N/A", "", "Sold out", "&nbsp;"])
+def test_a_row_without_a_price_shifts_nothing(html, shown):
     row = instance_row(html)
-    listings, rejects = read("lambda", answer(html.replace(row, row.replace("$2.29", said))))
+    listings, rejects = read("lambda", answer(html.replace(row, row.replace("$2.29", shown))))
     assert len(listings) == 27
     assert "NVIDIA GH200" not in {listing.raw_label for listing in listings}
     assert [r.reason for r in rejects] == ["not_offered"] * 3
@@ -78,16 +78,16 @@ def test_a_row_without_a_price_shifts_nothing(html, said):
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("shown", "reason"),
     [
         ("$0.00", "zero_price"),
         ("$2.29 /mo", "unreadable_price"),
         ("$2.29 $2.49", "unreadable_price"),
     ],
 )
-def test_what_is_not_dollars_per_hour_is_refused(html, said, reason):
+def test_what_is_not_dollars_per_hour_is_refused(html, shown, reason):
     row = instance_row(html)
-    listings, rejects = read("lambda", answer(html.replace(row, row.replace("$2.29", said))))
+    listings, rejects = read("lambda", answer(html.replace(row, row.replace("$2.29", shown))))
     assert len(listings) == 27
     assert rejects[-1].reason == reason
 
@@ -193,7 +193,7 @@ def test_a_second_copy_of_the_tabs_changes_nothing():
     assert [(row.raw_label, row.gpu_count, row.native_price) for row in twice] == short * 2
 
 
-def test_one_odd_instance_type_does_not_take_the_others_along():
+def test_one_unreadable_instance_type_leaves_the_others():
     instance = {"name": "gpu_1x_gh200", "price_cents_per_hour": 229, "specs": {"gpus": 1}}
     for body in ({"data": {"a": {"instance_type": instance}, "b": "?"}}, [{"instance_type": instance}, "?"]):
         listings, rejects = read("lambda", answer(body))

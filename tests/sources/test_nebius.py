@@ -1,4 +1,4 @@
-"""Nebius: columns move, one holds from a later day, and the page stands twice in itself."""
+"""Nebius: columns move, one is valid from a later day, and the page has every table twice."""
 
 import json
 from datetime import UTC, date, datetime

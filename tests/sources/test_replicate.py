@@ -1,4 +1,4 @@
-"""Replicate's hardware: from the text where it stands there, from embedded data, or a clear failure."""
+"""Replicate's hardware: from the text where it is there, from embedded data, or a clear failure."""
 
 import json
 from decimal import Decimal

@@ -31,7 +31,7 @@ def test_the_sample_has_fifteen_gpus_and_one_on_request() -> None:
     assert [reject.reason for reject in rejects] == ["not_offered"]
 
 
-def test_the_month_is_told_from_the_hour_by_its_size() -> None:
+def test_the_monthly_price_is_known_by_its_size() -> None:
     text = variant("<td>$0.250</td><td>$182.50</td>", "<td>$182.50</td><td>$0.250</td>")
     listings, _ = read("salad", answer(text))
     assert prices(listings)["RTX 4090", None] == Decimal("0.250")

@@ -193,7 +193,7 @@ def test_floors():
         assert not is_starting_price(text)
 
 
-def test_squeezing_drops_footnotes_before_digits_are_folded():
+def test_footnotes_are_dropped_before_digits_are_folded():
     assert clean_text(" NVIDIA\u00a0 HGX\n H100¹ ") == "NVIDIA HGX H100"
     assert clean_text("4^1") == "4"
     assert clean_text("Free^*^") == "Free"

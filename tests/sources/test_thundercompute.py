@@ -31,7 +31,7 @@ def json_ld(*products: dict[str, Any]) -> str:
     return f'<html><script type="application/ld+json">{json.dumps(list(products))}</script></html>'
 
 
-def test_the_same_gpu_is_told_apart_by_its_mode() -> None:
+def test_the_same_gpu_has_a_price_per_mode() -> None:
     listings, rejects = read("thundercompute", answer(page("thundercompute", "pricing.html")))
     assert prices(listings) == {
         ("RTX A6000", "prototyping"): Decimal("0.35"),
