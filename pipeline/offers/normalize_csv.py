@@ -47,13 +47,13 @@ def _shown(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def _answer(identity: Identity) -> dict[str, str]:
+def _answer(identity: Identity) -> dict[str, str | None]:
     return {
         "status": identity.status,
-        "gpu_id": identity.gpu_id or "",
-        "vendor": identity.vendor or "",
-        "model": identity.model or "",
-        "form_factor": identity.form_factor or "",
+        "gpu_id": identity.gpu_id,
+        "vendor": identity.vendor,
+        "model": identity.model,
+        "form_factor": identity.form_factor,
         "memory_gb": _shown(identity.memory_gb),
         "gpu_count": _shown(identity.gpu_count),
         "rule": identity.rule,
@@ -62,7 +62,7 @@ def _answer(identity: Identity) -> dict[str, str]:
     }
 
 
-def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, str]]:
+def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, str | None]]:
     for line, row in enumerate(rows, start=2):
         if None in row or None in row.values():
             raise LabelFileError(f"{path}, line {line}: the row does not have as many cells as the header")
@@ -76,7 +76,7 @@ def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, s
             )
         except LabelFileError as error:
             raise LabelFileError(f"{path}, {error}") from error
-        yield row | _answer(identity)
+        yield {**row, **_answer(identity)}
 
 
 def normalize_csv(path: Path, out: TextIO) -> int:

@@ -161,6 +161,10 @@ def test_shares_and_given_counts(label: str, given: float, gpu_count: float, fra
         ("H100 NVL 2g.22gb", "h100-nvl-94gb"),
         ("H100 NVL 2g.25gb", "h100-nvl-94gb"),
         ("H100 NVL 2g.26gb", None),
+        # An eighth of 141 GB is 17.625 GB.
+        ("H200 SXM 1g.16gb", None),
+        ("H200 SXM 1g.17gb", "h200-sxm-141gb"),
+        ("H200 SXM 1g.19gb", "h200-sxm-141gb"),
         # Cards of four slices.
         ("A30 1g.6gb", "a30"),
         ("A30 1g.3gb", None),

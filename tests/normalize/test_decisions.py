@@ -3,6 +3,7 @@
 import pytest
 
 from pipeline.offers.gpu_matching import catalogue, identify
+from pipeline.offers.gpu_matching.candidates import by_form_factor
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,7 @@ from pipeline.offers.gpu_matching import catalogue, identify
         ("A100 NVL 80GB", "a100-pcie-nvlink-80gb", "label+form_factor+memory"),
         ("A40 NVLink PCIe", "a40", "label+form_factor"),
         ("MI300X NVLink OAM", "mi300x", "label+form_factor"),
+        ("V100 NVL 32GB", "ambiguous", "form_factor_contradicts"),
         ("H100 OAM", "ambiguous", "form_factor_contradicts"),
         ("H100 Laptop", "ambiguous", "form_factor_contradicts"),
         ("RTX 4090 PCIe", "rtx-4090", "label+usual_memory"),
@@ -45,6 +47,27 @@ from pipeline.offers.gpu_matching import catalogue, identify
 def test_what_decides(label: str, answer: str, rule: str) -> None:
     found = identify(label)
     assert (found.gpu_id or found.status, found.rule) == (answer, rule)
+
+
+@pytest.mark.parametrize(
+    ("model", "stated", "form_factors", "has_decided"),
+    [
+        ("RTX PRO 4500", set(), {""}, False),
+        ("RTX PRO 4500", {"Server"}, {"Server"}, True),
+        ("RTX PRO 4500", {"PCIe"}, {""}, False),
+        ("RTX 4000 Ada", set(), {""}, False),
+        ("RTX 3070", {"Laptop"}, {"Laptop"}, True),
+        ("RTX 3070", set(), {""}, False),
+        ("H100", set(), {"SXM", "PCIe", "NVL"}, False),
+        ("H100", {"OAM"}, set(), False),
+        ("L40S", {"OAM"}, {"PCIe"}, False),
+    ],
+)
+def test_the_cards_of_a_stated_form_factor(
+    model: str, stated: set[str], form_factors: set[str], has_decided: bool
+) -> None:
+    cards, decided = by_form_factor(list(catalogue.cards_of_model()[model]), stated)
+    assert ({card.form_factor for card in cards}, decided) == (form_factors, has_decided)
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,8 @@ def test_an_instance_type_can_state_the_memory_of_the_host() -> None:
     assert identify("L40S-foo-64GB", kind="instance_type").gpu_id == "l40s"
     assert identify("L40S-64GB", kind="instance_type").rule == "memory_contradicts"
     assert identify("L40S-48GB-64GB", kind="instance_type").gpu_id == "l40s"
+    # It is not shared among the GPUs where another memory is the GPU's.
+    assert identify("2x A100 160GB 40GB", kind="instance_type").gpu_id == "a100-40gb"
 
 
 def test_provider_names_are_compared_by_letters_and_digits() -> None:

@@ -41,6 +41,8 @@ def test_words_of_a_label(label: str, words: list[str]) -> None:
         ("lovelace", "ARCHITECTURE:ada"),
         ("hbm3", "MEMORY_TYPE:hbm3"),
         ("sxm5", "FORM_FACTOR:SXM"),
+        ("ws", "FORM_FACTOR:Workstation"),
+        ("we", "FORM_FACTOR:Workstation"),
         ("tesla", "FILLER:tesla"),
         ("16vcpu", "HOST:16vcpu"),
         ("2nvme", "HOST:2nvme"),
@@ -94,6 +96,7 @@ def test_words_of_a_label(label: str, words: list[str]) -> None:
         ("rtxpro6000we", "UNKNOWN:rtxpro6000we"),
         # Longer words are not searched for tokens.
         ("h100" * 10, " ".join(["WORD:h100"] * 10)),
+        ("h100" * 9 + "a100x", "UNKNOWN:" + "h100" * 9 + "a100x"),
         ("h100" * 11, "UNKNOWN:" + "h100" * 11),
     ],
 )
@@ -129,7 +132,14 @@ def test_tokens_of_a_word(word: str, tokens: str) -> None:
         # A weak spelling next to a strong one is another word.
         ("A2 instance with H100", ("H100",)),
         ("H100 (4090 MHz)", ("H100",)),
+        ("H100 (4090 D)", ("H100",)),
+        ("A2", ("A2",)),
         ("Quadro", ()),
+        ("Titan", ()),
+        ("Q", ()),
+        ("580", ()),
+        ("RX 580", ("RX 580",)),
+        ("QRTX", ()),
         ("CPU only", ()),
     ],
 )
@@ -142,6 +152,13 @@ def test_two_models_conflict_unless_a_spelling_shares_them() -> None:
     shared = parse_label("RTX 6000 RTX PRO 6000")[0]
     assert (shared.conflict, shared.models) == (False, ("RTX PRO 6000",))
     assert not parse_label("H100 H100")[0].conflict
+
+
+@pytest.mark.parametrize(
+    "strong", ["4070 Ti", "Titan X", "TitanV", "Q RTX 8000", "QRTX 8000", "W7900", "7900 XTX", "A6000"]
+)
+def test_a_strong_spelling_next_to_another_model_is_a_conflict(strong: str) -> None:
+    assert parse_label(f"H100 {strong}")[0].conflict
 
 
 @pytest.mark.parametrize(
@@ -194,7 +211,8 @@ def test_what_a_label_states_about_the_host(
         ("8 x H100", {8}),
         ("H100 x8", {8}),
         ("H100 x 8", {8}),
-        ("H100 with x foo", set()),
+        ("H100 x Xeon", set()),
+        ("H100 v 4", set()),
         ("x 8 H100", set()),
         ("8 GPUs H100", {8}),
         ("2x node 8x H100", {2, 8}),

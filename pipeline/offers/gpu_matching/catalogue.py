@@ -125,7 +125,7 @@ _WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", 
 def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
     """The spellings of a model's name, as words, and whether each is weak."""
     words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in BRANDS)
-    yield words, len(words) == 1 and words[0] in _WEAK_CODES
+    yield words, " ".join(words) in _WEAK_CODES
     if model.endswith(")"):
         yield words[:-1], False  # "Titan X" without "(Pascal)"
     brand, rest = words[0], words[1:]

@@ -128,8 +128,7 @@ class _Parser:
             return self._take_number(at)
         if token.kind is Kind.WORD:
             return self._take_word(at)
-        if token.kind is Kind.UNKNOWN:
-            self.mentions_mig |= token.text == "mig"
+        self.mentions_mig |= token.text == "mig"
         self._collect(at)
         return at + 1
 

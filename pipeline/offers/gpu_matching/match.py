@@ -139,7 +139,7 @@ def _decide(
         or columns.total_memory_gb is not None
         or _has_modified_boards(parsed.models)
     )
-    # Without the count where it does not matter, so that labels with other counts share a cached choice.
+    # Otherwise a memory is per GPU, and labels that differ in their counts share a cached choice.
     evidence = (parsed, columns, machine_memory_gb, is_instance_type, rules)
     identity = _choose(*evidence, count if count_matters else None)
     if not count_matters and count is not None and count > 1 and identity.rule.endswith("contradicts"):
