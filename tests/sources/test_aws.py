@@ -184,6 +184,10 @@ def test_bulk_columns_may_move_and_a_coming_price_carries_its_day():
     listings, _ = read("aws", bulk(csv_row(EffectiveDate="2026-12-01"), columns=moved))
     assert short(listings) == [("p5.48xlarge", "on_demand", "us-east-1", "55.04")]
     assert listings[0].effective_from == date(2026, 12, 1)
+    (leased,), _ = read(
+        "aws", bulk(reserved("R1", "No Upfront", PricePerUnit="35", EffectiveDate="2026-12-01"))
+    )
+    assert (leased.price_kind, leased.effective_from) == ("reserved", date(2026, 12, 1))
 
 
 @pytest.mark.parametrize(

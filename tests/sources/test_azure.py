@@ -55,6 +55,7 @@ def test_items_without_their_envelope():
         ("Standard_ND96isr_H200_v5", "uksouth", "spot"): "106.0",
         ("Standard_ND96isr_H200_v5", "usgovvirginia", "on_demand"): "106.0",
     }
+    assert {row.label_kind for row in listings} == {"instance_type"}
     assert [r.region for r in listings if r.flag_reason == "restricted_region"] == ["usgovvirginia"]
 
 

@@ -133,6 +133,7 @@ def test_sizes_of_the_api() -> None:
     ]
     assert listings[0].context == {"vram_total_gb": 640.0}
     assert (listings[0].vcpus, listings[0].ram_gib, listings[0].available) == (160, 1920, True)
+    assert listings[0].local_disk_gb == 46177.3  # 2046 GiB to boot from and 40960 GiB of scratch
 
 
 def test_sizes_bare_by_region_and_incomplete() -> None:

@@ -53,6 +53,7 @@ def test_page_keeps_commitments_apart_from_on_demand_and_leaves_dws_out() -> Non
     mega_spot = next(row for row in listings if row.raw_label == "a3-megagpu-8g" and row.price_kind == "spot")
     assert (mega_spot.native_price, mega_spot.gpu_count) == (Decimal("55.894489"), 8)
     assert (mega_spot.vcpus, mega_spot.ram_gib, mega_spot.context["gpu_name"]) == (208, 1872, "Nvidia H100")
+    assert {row.label_kind for row in listings} == {"instance_type"}
     eighth = next(row for row in listings if row.raw_label == "g4-standard-6")
     assert eighth.gpu_count == 0.125
 
@@ -127,6 +128,13 @@ def test_catalogue_adds_gpu_core_memory_and_local_ssd_up_per_region() -> None:
         "on_demand",
         None,
     )
+    assert (one.label_kind, one.instance_type, one.context) == (
+        "instance_type",
+        "a3-highgpu-1g",
+        {"gpu_name": "Nvidia H100 80GB GPU"},
+    )
+    # 750 GiB of local SSD are 805.31 GB.
+    assert (one.vcpus, one.ram_gib, one.local_disk_gb) == (26, 234, pytest.approx(805.306368))
     assert sorted({row.gpu_count for row in listings if row.gpu_count is not None}) == [1, 2, 4, 8]
 
 

@@ -143,6 +143,11 @@ def test_server_meta_of_the_api() -> None:
         ("H100", "on_demand", "unknown-region", "2.99"),
     ]
     assert {row.gpu_count for row in listings} == {1}
+    assert [(row.available, row.vcpus, row.ram_gib) for row in listings[4:7]] == [
+        (True, 28, 112),
+        (True, 28, 112),
+        (True, 28, 160),
+    ]
     assert listings[4].context == {"vram_gb": Decimal(80)}
     assert [reject.reason for reject in rejects] == ["not_offered"] * 2
 
