@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.parsing.prices import RowError, cell_price, has_price
+from pipeline.contracts.listing import Listing, Reject
+from pipeline.parsing.prices import RowError, cell_price, gpu_hour_field, gpu_hour_row, has_price
 from pipeline.parsing.text import (
     UnreadableError,
     clean_text,
@@ -14,6 +15,8 @@ from pipeline.parsing.text import (
     number,
     whole_number,
 )
+from pipeline.parsing.units import gigabytes
+from tests.sources.helpers import answer
 
 
 @pytest.mark.parametrize(
@@ -269,3 +272,44 @@ def test_whole_numbers():
     for value in ("0.5", 2.5, Decimal("1e999999")):
         with pytest.raises(UnreadableError):
             whole_number(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("80 GB", 80),
+        ("80GB", 80),
+        ("80g", 80),
+        ("1.5 GiB", 1.5),
+        ("9999 GB", 9999),
+        ("10000 GB", None),
+        ("1.55 GB", None),
+        ("80", None),
+        ("80 TB", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_gigabytes(text, amount):
+    assert gigabytes(text) == amount
+
+
+def test_a_price_per_gpu_hour_is_a_listing_of_one_gpu():
+    row = gpu_hour_row("H100", "reserved", "€2 /hr", {}, answer(""), term_days=30)
+    assert isinstance(row, Listing)
+    assert (row.raw_label, row.gpu_count, row.native_unit, row.term_days) == ("H100", 1, "gpu_hour", 30)
+    assert (row.native_price, row.native_currency) == (Decimal(2), "EUR")
+    field = gpu_hour_field("L4", "spot", "0.5", "USD", {}, answer(""), tier="batch")
+    assert isinstance(field, Listing)
+    assert (field.native_price, field.price_kind, field.tier) == (Decimal("0.5"), "spot", "batch")
+
+
+def test_a_row_without_a_price_says_what_it_is_for():
+    row = gpu_hour_row("H100", "reserved", "Contact us", ["x"], answer(""), term_days=30)
+    assert isinstance(row, Reject)
+    assert (row.reason, row.raw) == ("not_offered", ["x"])
+    assert row.detail.startswith("H100, reserved for 30 days: ")
+    field = gpu_hour_field("L4", "spot", 0, "USD", {"a": 1}, answer(""))
+    assert isinstance(field, Reject)
+    assert (field.reason, field.raw) == ("zero_price", {"a": 1})
+    assert field.detail.startswith("L4, spot: ")
