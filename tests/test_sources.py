@@ -139,6 +139,11 @@ def test_the_sample_page_gives_exactly_its_rejects(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)
+def test_the_fields_of_the_sample_page_are_read_or_reviewed(name: str) -> None:
+    assert read_sample(name).warnings == []
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
 def test_the_yaml_says_what_it_rests_on(name: str) -> None:
     config = source_config(name)
     assert config.evidence.note

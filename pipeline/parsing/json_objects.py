@@ -3,7 +3,6 @@
 A reader makes one ``FieldAudit`` per reading, reads every object through it and ends with its ``warnings``.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -25,11 +24,29 @@ MAX_NAME_CHARACTERS = 80
 
 @dataclass(slots=True)
 class _Fields:
-    """Names of the fields that the audited objects at one place have, and of those that were read."""
+    """Names of the fields of the audited objects at one place, and which of them were read.
 
+    ``inner`` are the places inside, by the name of the field that leads there.
+    """
+
+    path: str
     seen: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
     peeked: set[str] = field(default_factory=set)
+    inner: dict[str, "_Fields"] = field(default_factory=dict)
+
+    def inside(self, name: str) -> "_Fields":
+        """The fields of objects in the field ``name``."""
+        found = self.inner.get(name)
+        if found is None:
+            found = self.inner[name] = _Fields(f"{self.path}{name}.")
+        return found
+
+    def all(self) -> Iterator["_Fields"]:
+        """This place and every place inside."""
+        yield self
+        for inner in self.inner.values():
+            yield from inner.all()
 
 
 class FieldAudit:
@@ -41,7 +58,7 @@ class FieldAudit:
     def __init__(self, config: SourceConfig) -> None:
         self._ignored = frozenset(config.ignored_fields)
         self._optional = frozenset(config.optional_fields)
-        self._fields: dict[str, _Fields] = defaultdict(_Fields)
+        self._places: dict[str, _Fields] = {}
 
     def envelope(self, answer: Answer, bare_list: str) -> "JsonObject":
         """The answer as an object. An answer that is a list is taken for the field ``bare_list`` of one.
@@ -50,7 +67,7 @@ class FieldAudit:
         """
         body = answer.json()
         if isinstance(body, list):
-            return JsonObject({bare_list: body}, answer, self, None)
+            return JsonObject({bare_list: body}, answer, _Fields(ENVELOPE), self)
         if not isinstance(body, dict):
             raise SourceChangedError(f"{answer.url}: the answer is neither an object nor a list")
         return self.item(body, answer, ENVELOPE)
@@ -64,21 +81,18 @@ class FieldAudit:
 
     def item(self, raw: Mapping[str, Any], answer: Answer, path: str = "") -> "JsonObject":
         """An object of the answer, for a reader that finds its items in another way than ``items``."""
-        return JsonObject(raw, answer, self, path)
-
-    def at(self, path: str) -> _Fields:
-        """The fields at the place with this path."""
-        return self._fields[path]
+        if (fields := self._places.get(path)) is None:
+            fields = self._places[path] = _Fields(path)
+        return JsonObject(raw, answer, fields, self)
 
     def warnings(self) -> Iterator[ReaderWarning]:
         """One warning per new or missing field that the source's yaml does not list."""
         new, missing = set[str](), set[str]()
-        for path, fields in self._fields.items():
-            if fields.seen:
-                new |= {
-                    path + name[:MAX_NAME_CHARACTERS] for name in fields.seen - fields.read - fields.peeked
-                }
-                missing |= {path + name for name in fields.read - fields.seen}
+        for place in (inner for root in self._places.values() for inner in root.all()):
+            unread = place.seen - place.read - place.peeked
+            new |= {place.path + name[:MAX_NAME_CHARACTERS] for name in unread}
+            # Where no object was counted, nothing is known to be missing.
+            missing |= {place.path + name for name in place.read - place.seen if place.seen}
         found = [f"new field {name!r}, which is not read" for name in sorted(new - self._ignored)]
         found += [f"missing field {name!r}" for name in sorted(missing - self._optional)]
         if len(found) > MAX_WARNINGS:
@@ -92,14 +106,13 @@ class JsonObject:
     Accessors with several names read the first that has a value: different spellings of one field.
     """
 
-    __slots__ = ("_audit", "_fields", "_is_counted", "_path", "answer", "raw")
+    __slots__ = ("_audit", "_fields", "_is_counted", "answer", "raw")
 
-    def __init__(self, raw: Mapping[str, Any], answer: Answer, audit: FieldAudit, path: str | None) -> None:
+    def __init__(self, raw: Mapping[str, Any], answer: Answer, fields: _Fields, audit: FieldAudit) -> None:
         self.raw = raw
         self.answer = answer
+        self._fields = fields
         self._audit = audit
-        self._path = path or ""
-        self._fields = _Fields() if path is None else audit.at(path)
         self._is_counted = False
 
     def peek(self, *path: str) -> Any:
@@ -108,11 +121,11 @@ class JsonObject:
         The fields of an object that is only peeked at are not audited.
         """
         value: Any = self.raw
-        at = self._path
+        fields = self._fields
         for name in path:
-            self._audit.at(at).peeked.add(name)
+            fields.peeked.add(name)
             value = value.get(name) if isinstance(value, dict) else None
-            at = f"{at}{name}."
+            fields = fields.inside(name) if len(path) > 1 else fields
         return value
 
     def get(self, name: str, *others: str) -> Any:
@@ -137,7 +150,9 @@ class JsonObject:
         """A text that is not empty. Raises RowError."""
         value = self.get(*names)
         if not isinstance(value, str) or not value:
-            raise RowError(RejectReason.MISSING_FIELD, f"{self._path}{names[0]} is no text but {value!r}")
+            raise RowError(
+                RejectReason.MISSING_FIELD, f"{self._fields.path}{names[0]} is no text but {value!r}"
+            )
         return value
 
     def optional_text(self, *names: str) -> str | None:
@@ -150,16 +165,17 @@ class JsonObject:
         try:
             return number(self.get(*names))
         except UnreadableError as error:
-            raise RowError(RejectReason.MISSING_FIELD, f"{self._path}{names[0]}: {error}") from error
+            raise self._missing(names[0], str(error)) from error
 
     def whole_number(self, *names: str) -> int:
         """A whole number. Raises RowError."""
         amount = self.decimal(*names)
         if amount != amount.to_integral_value():
-            raise RowError(
-                RejectReason.MISSING_FIELD, f"{self._path}{names[0]}: {amount} is not a whole number"
-            )
+            raise self._missing(names[0], f"{amount} is not a whole number")
         return int(amount)
+
+    def _missing(self, name: str, detail: str) -> RowError:
+        return RowError(RejectReason.MISSING_FIELD, f"{self._fields.path}{name}: {detail}")
 
     def optional_number(self, *names: str) -> float | None:
         """A number that no price depends on; None where there is none or it is unreadable."""
@@ -177,25 +193,21 @@ class JsonObject:
         try:
             return prices.price_of(self.get(*names))
         except RowError as error:
-            raise RowError(error.reason, f"{self._path}{names[0]}: {error}") from error
+            raise RowError(error.reason, f"{self._fields.path}{names[0]}: {error}") from error
 
     def gpu_count(self, *names: str) -> int:
         """A number of GPUs, at least 1. Raises RowError."""
         return gpu_counts.gpu_count(self.get(*names))
 
     def object(self, *names: str) -> "JsonObject":
-        """The object in a field; an empty one, which is not audited, where there is none."""
-        value = self.get(*names)
-        if isinstance(value, dict):
-            return JsonObject(value, self.answer, self._audit, f"{self._path}{names[0]}.")
-        return JsonObject({}, self.answer, self._audit, None)
+        """The object in a field; an empty one where there is none."""
+        return self._inside(names[0], self.get(*names))
 
     def objects(self, *names: str) -> list["JsonObject"]:
         """The objects of the list in a field; what is no object is passed over."""
         value = self.get(*names)
-        path = f"{self._path}{names[0]}."
         found = value if isinstance(value, list) else []
-        return [JsonObject(raw, self.answer, self._audit, path) for raw in found if isinstance(raw, dict)]
+        return [self._inside(names[0], raw) for raw in found if isinstance(raw, dict)]
 
     def objects_by_name(self, *names: str) -> dict[str, "JsonObject"]:
         """The objects of an object whose field names are data: regions, hosts, GPUs.
@@ -203,13 +215,14 @@ class JsonObject:
         What is no object is taken for an empty one, so that its name is not lost.
         """
         value = self.get(*names)
-        path = f"{self._path}{names[0]}."
-        return {
-            name: JsonObject(raw, self.answer, self._audit, path)
-            if isinstance(raw, dict)
-            else JsonObject({}, self.answer, self._audit, None)
-            for name, raw in (value.items() if isinstance(value, dict) else ())
-        }
+        found = value if isinstance(value, dict) else {}
+        return {name: self._inside(names[0], raw) for name, raw in found.items()}
+
+    def _inside(self, name: str, value: Any) -> "JsonObject":
+        """The object in a field. What is read of an empty one in its place is not audited."""
+        if isinstance(value, dict):
+            return JsonObject(value, self.answer, self._fields.inside(name), self._audit)
+        return JsonObject({}, self.answer, _Fields(""), self._audit)
 
     def items(self, *names: str) -> list["JsonObject"]:
         """The items of an envelope: the objects of the list under the one of ``names`` that it has.
