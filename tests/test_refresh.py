@@ -63,6 +63,8 @@ def test_every_source_without_a_key_is_accepted_and_ranked(sample_home: Home) ->
 
 def test_a_broken_source_stops_neither_the_others_nor_the_publishing(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path) as pages:
+        for page in (pages / "scaleway").glob("servers_*.json"):
+            page.write_text(page.read_text().replace('"ncpus"', '"cpus"'))
         (pages / "lambda" / "pricing.html").write_text("<html><body>We moved.</body></html>")
         report = run(home, pages, sources=FEW)
     outcomes = {outcome.source: outcome for outcome in report.outcomes}
@@ -70,6 +72,10 @@ def test_a_broken_source_stops_neither_the_others_nor_the_publishing(home: Home,
     assert not outcomes["lambda"].accepted
     assert "no pricing row" in (outcomes["lambda"].error or "")
     assert {row["source"] for row in offers(home)} == set(FEW) - {"lambda", "ecb"}
+    # A renamed field stops nothing, but is in the record and in the report.
+    warnings = ("new field 'cpus', which is not read", "missing field 'ncpus'")
+    assert outcomes["scaleway"].warnings == warnings
+    assert any("; ".join(warnings) in line for line in report.lines())
 
 
 def test_the_last_good_offers_stay_with_their_age_and_drop_out_after_the_limit(

@@ -96,7 +96,7 @@ class Billing(_Facts):
 
 
 class Attributes(_Facts):
-    """What holds for every offer of the source that does not say otherwise itself."""
+    """What applies to every offer of the source that does not say otherwise."""
 
     region: str | None = None
     tier: str | None = None

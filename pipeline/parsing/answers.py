@@ -24,7 +24,7 @@ def each_answer(
 ) -> tuple[list[tuple[Answer, T]], list[Reject]]:
     """What ``read`` makes of answers to independent questions, such as one per region.
 
-    One that it refuses is a reject beside the others. Raises SourceChangedError when it refuses all.
+    One that it refuses becomes a reject. Raises SourceChangedError when it refuses all.
     """
     known: list[tuple[Answer, T]] = []
     refused: list[Reject] = []

@@ -204,7 +204,7 @@ class JsonObject:
         return self._inside(names[0], self.get(*names))
 
     def objects(self, *names: str) -> list["JsonObject"]:
-        """The objects of the list in a field; what is no object is passed over."""
+        """The objects of the list in a field; what is no object is skipped."""
         value = self.get(*names)
         found = value if isinstance(value, list) else []
         return [self._inside(names[0], raw) for raw in found if isinstance(raw, dict)]
@@ -229,11 +229,11 @@ class JsonObject:
 
         Raises SourceChangedError when there is no such list, or one without objects.
         """
-        held = [self.get(name) for name in names if name in self]
-        if len(held) != 1 or not isinstance(held[0], list):
+        lists = [self.get(name) for name in names if name in self]
+        if len(lists) != 1 or not isinstance(lists[0], list):
             raise SourceChangedError(f"{self.answer.url}: the answer has no list under {' or '.join(names)}")
-        objects = [self._audit.item(raw, self.answer) for raw in held[0] if isinstance(raw, dict)]
-        if held[0] and not objects:
+        objects = [self._audit.item(raw, self.answer) for raw in lists[0] if isinstance(raw, dict)]
+        if lists[0] and not objects:
             raise SourceChangedError(f"{self.answer.url}: the list under {' or '.join(names)} has no objects")
         return objects
 

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.parsing.prices import optional_number
 
 HOURS_PER_MONTH = Decimal(730)
-"""8,760 hours a year / 12: what providers' own monthly prices are made of (Scaleway's and Azure's are)."""
+"""8,760 hours a year / 12: what providers multiply by for their monthly prices (Scaleway and Azure do)."""
 
 MIB_PER_GIB = 1024
 

@@ -265,7 +265,7 @@ def _read_bulk(answer: Answer, config: SourceConfig, reserved_only: bool) -> Ite
 
 
 def _gpu_csv_rows(answer: Answer, config: SourceConfig) -> Iterator[dict[str, str]]:
-    """The wanted rows, one at a time: the list has millions, and only GPU rows are ever held."""
+    """The wanted rows, one at a time: the list has millions, and only GPU rows are kept."""
     is_gpu = re.compile(config.settings["gpu_instance_types"])
     lines = csv.reader(io.TextIOWrapper(io.BytesIO(answer.body), encoding="utf-8-sig", newline=""))
     try:

@@ -1,7 +1,7 @@
 """Azure: items of the Retail Prices API, in pages. The GPU follows from the size (armSkuName).
 
-What an item is for is said by its texts: Windows in productName, Spot and Low Priority at the end of
-meterName. Sizes other than GPU sizes (settings.gpu_sizes) are skipped.
+An item's texts say what it is for: Windows in productName, Spot and Low Priority at the end of meterName.
+Sizes other than GPU sizes (settings.gpu_sizes) are skipped.
 """
 
 import re

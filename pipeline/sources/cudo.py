@@ -16,7 +16,7 @@ from pipeline.parsing.units import GB_PER_GIB, HOURS_PER_MONTH
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Machine types with GPUs, as the price of the smallest machine with one GPU.
 
-    Machine types without a GPU are passed over. Raises SourceChangedError when none has a GPU.
+    Machine types without a GPU are skipped. Raises SourceChangedError when none has a GPU.
     """
     audit = FieldAudit(config)
     machines = (

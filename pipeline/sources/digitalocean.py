@@ -49,7 +49,7 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
 
 
 def _section(tag: Tag, config: SourceConfig) -> tuple[str | None, str]:
-    """The section a table stands in: that of the nearest heading above it, or of the heading above that."""
+    """The section that a table is in: that of the nearest heading above it, or of the heading above that."""
     nearest, levels = "", ["h1", "h2", "h3", "h4"]
     while levels and isinstance(heading := tag.find_previous(levels), Tag):
         text = text_of(heading)

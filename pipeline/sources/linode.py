@@ -15,7 +15,7 @@ MB_PER_GB = 1000
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Plans with GPUs, priced per Linode: one listing for the plan and one per region with its own price.
 
-    Plans without GPUs are passed over. Raises SourceChangedError when no plan has GPUs.
+    Plans without GPUs are skipped. Raises SourceChangedError when no plan has GPUs.
     """
     audit = FieldAudit(config)
     plans = (

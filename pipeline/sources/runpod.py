@@ -1,7 +1,7 @@
 """RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier.
 
-A price field that is in the answer becomes an offer or a reject; a field that was not asked for is nothing.
-Two tiers are told apart: ``secure`` (RunPod's own data centres) and ``community`` (hosts).
+A price field that is in the answer becomes an offer or a reject; a field that was not requested is ignored.
+There are two tiers: ``secure`` (RunPod's own data centres) and ``community`` (hosts).
 """
 
 import json

@@ -1,7 +1,7 @@
 """Verda (formerly DataCrunch): the API's instance types with where they are free, and the page's JSON-LD.
 
 Prices are per hour of the whole machine. The page repeats the API's machines and adds clusters and
-serverless containers; where both list a machine the API's row stands, because it names the instance type.
+serverless containers; where both list a machine the API's row is taken, because it names the instance type.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

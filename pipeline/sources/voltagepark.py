@@ -13,7 +13,7 @@ _PRICE_FIELD = "gpu_price_"
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """Locations and presets, told apart by their fields. Presets without GPUs are skipped.
+    """Locations and presets, distinguished by their fields. Presets without GPUs are skipped.
 
     Raises SourceChangedError for objects of another kind and when nothing is read.
     """

@@ -18,7 +18,7 @@ PRICES: tuple[tuple[str, PriceKind, str], ...] = (
     ("hourly_cost", "on_demand", "deploy_ondemand"),
     ("hourly_cost_preemptible", "spot", "deploy_preemptible"),
 )
-"""Price fields of a plan: field, kind, and the field that says whether it can be deployed so."""
+"""Price fields of a plan: field, kind, and the field that says whether it can be deployed at that price."""
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
@@ -42,7 +42,7 @@ def _read_answer(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Ite
 def _read_plan(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
     if plan.peek("type") == "vcg" or "gpu_type" in plan.raw:
         return _read_cloud_gpu(plan, config)
-    # Bare metal, and cloud GPUs on machines of their own (type vdm), name their GPUs in the id only.
+    # Bare metal, and cloud GPUs on dedicated machines (type vdm), name their GPUs in the id only.
     words = str(plan.peek("id")).lower().split("-")
     if "gpu" in words or words[0] == "vcg" or plan.peek("gpu_brand") or plan.peek("id") is None:
         return _read_prices(plan, plan.text("id"), None, {}, config)

@@ -74,8 +74,9 @@ def test_same_ask_of_two_searches_counts_once_but_two_alike_asks_count_twice() -
     assert [reject.reason for reject in rejects] == ["duplicate"]
 
 
-def test_bid_not_below_the_fixed_price_of_the_same_ask_is_flagged() -> None:
-    dear_bid = asked([ASK | {"min_bid": 4.5}], type="bid")
+@pytest.mark.parametrize("min_bid", [4.5, ASK["dph_total"]])
+def test_bid_not_below_the_fixed_price_of_the_same_ask_is_flagged(min_bid: float) -> None:
+    dear_bid = asked([ASK | {"min_bid": min_bid}], type="bid")
     other_ask = asked([ASK | {"id": 2, "min_bid": 4.5}], type="bid")
     for answers in ((asked([ASK]), dear_bid, other_ask), (other_ask, dear_bid, asked([ASK]))):
         listings, _ = read("vast", *answers)

@@ -147,8 +147,9 @@ def test_without_a_description_the_instance_type_is_the_label(gpu, gpu_count):
     assert rejects == []
 
 
-def test_euros_and_a_spot_price_above_on_demand():
-    listings, _ = read("verda", answer([instance_type(currency="eur", spot_price="30")]))
+@pytest.mark.parametrize("spot_price", ["30", instance_type()["price_per_hour"]])
+def test_euros_and_a_spot_price_not_below_on_demand(spot_price):
+    listings, _ = read("verda", answer([instance_type(currency="eur", spot_price=spot_price)]))
     assert {r.native_currency for r in listings} == {"EUR"}
     assert [r.flag_reason for r in listings] == [None, "spot_not_below_on_demand"]
 
