@@ -12,7 +12,7 @@ import time
 
 import duckdb
 
-from pipeline.model.engine import connect_model
+from pipeline.warehouse.database import in_memory
 
 CANDIDATES = "SELECT count(*), sum(tokens_per_second_per_gpu), max(needed_gib) FROM candidates_for('jobs')"
 WHAT_IF = """
@@ -41,7 +41,7 @@ def main() -> None:
     arguments.add_argument("--models", type=int, default=40)
     arguments.add_argument("--threads", type=int, default=2)
     options = arguments.parse_args()
-    connection = connect_model()
+    connection = in_memory("plans_for")
     connection.execute(f"SET threads = {options.threads}")
     connection.execute(
         "CREATE TABLE jobs AS SELECT model, method, seq_len FROM (SELECT model FROM main.models ORDER BY model LIMIT $1), "  # noqa: E501

@@ -1,4 +1,4 @@
-"""The audit of published figures: what it finds, and that each verdict follows the number that is claimed."""
+"""The audit of published claims: what it finds, and that each verdict depends on the number claimed."""
 
 import csv
 import re
@@ -10,12 +10,11 @@ import duckdb
 import pytest
 
 from pipeline.contracts import paths
-from pipeline.warehouse.build import connect, prepare, table_lineage
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.lineage import table_lineage
+from pipeline.warehouse.marts import fill
 
 CLAIMS = paths.CATALOG_DIR / "claims.csv"
-AUDIT = paths.SQL_DIR / "marts" / "claim_audit.sql"
-FIGURES = Path(__file__).parent / "claim_figures.csv"
-"""The numbers in each line of the guides that a claim cites, in the order of the line."""
 
 KINDS = {"price", "memory", "speed", "time", "cost", "spec", "saving", "quality", "arithmetic"}
 WRONG, MEASURED, OTHER = "arithmetic wrong", "contradicted by measurement", "contradicted by another claim"
@@ -79,9 +78,8 @@ Audit = Mapping[str, Mapping[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    with connect(tmp_path_factory.mktemp("claims") / "claims.duckdb") as connection:
-        prepare(connection)
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with in_memory("claim_audit") as connection:
         for line in OFFERS.strip().splitlines():
             source, provider, gpu_id, count, usd, kind = line.split()
             connection.execute(
@@ -100,7 +98,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDB
 
 def audited(connection: duckdb.DuckDBPyConnection) -> Audit:
     connection.execute("DELETE FROM main.claim_audit")
-    connection.execute(f"INSERT INTO main.claim_audit BY NAME {AUDIT.read_text(encoding='utf-8')}")
+    fill(connection, "claim_audit")
     found = connection.execute("FROM main.claim_audit")
     columns = [column[0] for column in found.description]
     return {row[0]: dict(zip(columns, row, strict=True)) for row in found.fetchall()}
@@ -291,21 +289,20 @@ def test_nothing_that_ranks_reads_claims() -> None:
     assert readers == {"claim_audit"}
 
 
-# Figures that a guide gives in words ("half", "twice", "thousands") or as what is lost instead of kept.
+# Claims made in words ("half", "twice", "thousands"), or stated as the part lost rather than the part kept.
 IN_OTHER_WORDS = {
     *("001-042a", "001-085a", "001-097a", "001-108b", "001-166a", "001-166b", "001-166c", "001-166d"),
     *("001-230a", "002-015a", "002-054c", "003-009a", "004-006c", "004-019a"),
 }
 
 
-def test_claimed_numbers_stand_where_the_claim_says() -> None:
-    with FIGURES.open(newline="", encoding="utf-8") as file:
-        figures = {
-            (row["document"], row["line"]): {float(text) for text in row["figures"].split()}
-            for row in csv.DictReader(file)
-        }
+def test_claimed_numbers_are_on_the_lines_that_claims_name() -> None:
+    """claim_lines.csv lists the numbers on each of those lines, as printed."""
+    with (Path(__file__).parent / "claim_lines.csv").open(newline="", encoding="utf-8") as file:
+        printed = {(row["document"], row["line"]): row["numbers"] for row in csv.DictReader(file)}
     absent = set()
     for row in claims():
+        numbers = {float(text) for text in filter(None, printed[row["document"], row["line"]].split(";"))}
         value = float(row["value"])
         if row["quantity"] == "gpus_needed" and value == 1:
             continue  # "An L40S" is one.

@@ -19,18 +19,18 @@ from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.contracts.progress import Progress
 from pipeline.daily.ingest import record
 from pipeline.offers.changes import changes
 from pipeline.offers.records import Outcome, Records
-from pipeline.warehouse.build import BuildError, Report
+from pipeline.warehouse.build import Report
 from pipeline.warehouse.publish import publish
+from pipeline.warehouse.scripts import BuildError
 
 MAX_SHOWN_CHANGES = 20
 
 ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
-
-Progress = Callable[[str], None]
 
 
 class RefreshError(GpufareError):

@@ -12,7 +12,6 @@ import yaml
 
 from pipeline.contracts import paths
 from pipeline.model import bands
-from pipeline.model.engine import connect_model
 from pipeline.model.fit_threshold import calibrate_threshold, safety_ratio
 from pipeline.model.fitting import (
     PARAMETERS_FILE,
@@ -27,6 +26,7 @@ from pipeline.model.fitting import (
     insert_constants,
     read_parameters,
 )
+from pipeline.warehouse.database import in_memory
 
 CONSTANTS_FILE = "model_constants.csv"
 BANDS_FILE = "model_bands.csv"
@@ -93,7 +93,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     """
     output = output or paths.CATALOG_DIR
     output.mkdir(parents=True, exist_ok=True)  # before minutes of work, not after
-    with connect_model() as connection:
+    with in_memory("memory_of", "speed_of") as connection:
         parameters = read_parameters()
         fixed = gemm_ratio(connection)
         calibrations = {q.name: fit_quantity(Fitter(connection, q, parameters, fixed)) for q in QUANTITIES}
@@ -155,7 +155,7 @@ def changed_constants() -> list[str]:
     takes some twenty times as long.
     """
     reviewed = _reviewed_constants()
-    with connect_model() as connection:
+    with in_memory("memory_of", "speed_of") as connection:
         parameters, fixed = read_parameters(), gemm_ratio(connection)
         changed = []
         for quantity in QUANTITIES:

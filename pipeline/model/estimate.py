@@ -12,10 +12,10 @@ from typing import Any
 
 import duckdb
 
-from pipeline.model.engine import connect_model
 from pipeline.model.published_runs import is_published_layout, read_published
 from pipeline.model.run_settings import SETTING_TYPES, Architecture, RunError, RunRow, read_run
 from pipeline.offers.gpu_matching import identify
+from pipeline.warehouse.database import in_memory
 
 OUTPUT_COLUMNS = (
     "run_id",
@@ -46,7 +46,7 @@ class Estimator:
     """Estimates rows on a throw-away database of catalogue and model."""
 
     def __init__(self) -> None:
-        self.connection = connect_model()
+        self.connection = in_memory("memory_of", "speed_of")
         self.models = {
             row[0]: Architecture(*row)
             for row in self.connection.execute(

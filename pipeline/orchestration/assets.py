@@ -18,11 +18,12 @@ from pipeline.daily.ingest import record
 from pipeline.daily.refresh import capture_live
 from pipeline.model.accuracy import worsened
 from pipeline.model.calibrate import calibrate
-from pipeline.model.engine import connect_model
 from pipeline.offers.records import Outcome, Records
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.warehouse.build import BuildError, table_lineage
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.lineage import table_lineage
 from pipeline.warehouse.publish import publish
+from pipeline.warehouse.scripts import BuildError
 
 days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=1)
 """end_offset=1: the page that is captured today belongs to today's partition, not yesterday's."""
@@ -205,6 +206,6 @@ def calibration(home: GpufareHome) -> dg.MaterializeResult[None]:
 @dg.asset_check(asset=table_key("model_accuracy"), description="Held-out errors against the reviewed record.")
 def model_does_not_get_worse() -> dg.AssetCheckResult:
     """Fails when a held-out error is more than a tenth above what was reviewed."""
-    with connect_model() as connection:
+    with in_memory("memory_of", "speed_of") as connection:
         reasons = worsened(connection)
     return dg.AssetCheckResult(passed=not reasons, description="; ".join(reasons) or "as reviewed, or better")

@@ -1,4 +1,4 @@
-"""Loads the reviewed facts of catalog/ and the small JSON records into their tables."""
+"""Loads the catalogue and the record into their tables."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,17 @@ from typing import Any
 import duckdb
 
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
+from pipeline.catalog.workloads import workloads
 from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.warehouse.scripts import BuildError
+
+Rows = Sequence[Mapping[str, Any]]
 
 
 def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill the catalogue's tables: catalog/X.csv into main.X where sql/schema has it, sources, workloads,
-    reject reasons.
+    """Fill the catalogue's tables, as far as they exist: catalog/X.csv into main.X, and those in ``_ROWS``.
 
     Raises CatalogError naming the file when a column or a value does not fit its table.
     """
@@ -23,21 +27,29 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
     for path in sorted(paths.CATALOG_DIR.glob("*.csv")):
         if path.stem in tables:
             _load_csv(connection, path)
-    insert(connection, "sources", [_source_row(config) for config in configs().values()])
-    from pipeline.catalog.workloads import workloads
-
-    insert(connection, "workloads", workloads())
-    reasons = [{"reason": reason.value, "sentence": reason.sentence} for reason in RejectReason]
-    insert(connection, "reject_reasons", reasons)
+    for table in _ROWS.keys() & tables:
+        _insert(connection, table, _ROWS[table]())
 
 
 def _load_csv(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     with path.open(newline="", encoding="utf-8") as file:
         columns = ", ".join(f'"{name}"' for name in next(csv.reader(file)))
     try:
-        connection.execute(f"COPY main.{path.stem} ({columns}) FROM '{path}' (HEADER, NULLSTR '')")
+        connection.execute(
+            f"COPY main.{path.stem} ({columns}) FROM '{path}' (HEADER, NULLSTR '', AUTO_DETECT false)"
+        )
     except duckdb.Error as error:
         raise CatalogError(f"catalog/{path.name} does not fit its table: {error}") from error
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Rows) -> None:
+    """Insert rows with the same keys, by their names. One statement for all: for small tables."""
+    names = ", ".join(f'"{name}"' for name in rows[0])
+    marks = ", ".join("?" for _ in rows[0])
+    connection.execute(
+        f"INSERT INTO main.{table} ({names}) VALUES {', '.join(f'({marks})' for _ in rows)}",  # noqa: S608
+        [value for row in rows for value in row.values()],
+    )
 
 
 def _source_row(config: SourceConfig) -> dict[str, Any]:
@@ -71,32 +83,59 @@ def _source_row(config: SourceConfig) -> dict[str, Any]:
     }
 
 
-def load_json_records(
+def _source_rows() -> Rows:
+    return [_source_row(config) for config in configs().values()]
+
+
+def _reject_reasons() -> Rows:
+    return [{"reason": reason.value, "sentence": reason.sentence} for reason in RejectReason]
+
+
+_ROWS = {"sources": _source_rows, "workloads": workloads, "reject_reasons": _reject_reasons}
+
+
+def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
+    """Load the record up to ``day`` and no further: a past day is built without knowledge of its future.
+
+    Raises BuildError.
+    """
+    try:
+        _load_parquet(connection, "offers", home.offers, day)
+        _load_parquet(connection, "rejects", home.rejects, day)
+        _load_json(connection, "capture_outcomes", home.outcomes, "*/*.json", day)
+        _load_json(connection, "exchange_rates", home.exchange_rates, "*.json", day)
+    except duckdb.Error as error:
+        raise BuildError(f"the record under {home.root} cannot be loaded: {error}") from error
+
+
+def _load_parquet(connection: duckdb.DuckDBPyConnection, table: str, folder: Path, day: date) -> None:
+    files = _up_to(folder, "*/*.parquet", day)
+    if files:
+        connection.execute(
+            f"""INSERT INTO main.{table} BY NAME
+                SELECT * EXCLUDE (filename), parse_filename(filename, true)::DATE AS day
+                  FROM read_parquet(?, filename = true, union_by_name = true)
+                 ORDER BY day, source""",  # noqa: S608 - our own table
+            [files],
+        )
+
+
+def _load_json(
     connection: duckdb.DuckDBPyConnection, table: str, folder: Path, pattern: str, day: date
 ) -> None:
-    """Fill a table from the JSON records (named by their day) up to ``day``, with the table's own columns."""
-    files = [str(path) for path in sorted(folder.glob(pattern)) if date.fromisoformat(path.stem) <= day]
-    if not files:
-        return
-    columns = connection.execute(
-        "SELECT column_name, data_type FROM duckdb_columns()"
-        " WHERE table_name = ? AND database_name = current_database()",
-        [table],
-    ).fetchall()
-    connection.execute(
-        f"INSERT INTO main.{table} BY NAME FROM read_json(?, columns = ?)",
-        [files, dict(columns)],
-    )
+    """Read the table's own columns from the files; other fields are left out."""
+    files = _up_to(folder, pattern, day)
+    if files:
+        columns = connection.execute(
+            "SELECT column_name, data_type FROM duckdb_columns()"
+            " WHERE table_name = ? AND database_name = current_database()",
+            [table],
+        ).fetchall()
+        connection.execute(
+            f"INSERT INTO main.{table} BY NAME FROM read_json(?, columns = ?)", [files, dict(columns)]
+        )
 
 
-def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows by the names of their keys, all bound as parameters. Small tables only."""
-    if not rows:
-        return
-    columns = list(rows[0])
-    names = ", ".join(f'"{name}"' for name in columns)
-    marks = ", ".join("?" for _ in columns)
-    connection.executemany(
-        f"INSERT INTO main.{table} ({names}) VALUES ({marks})",  # noqa: S608 - names are our own
-        [[row.get(name) for name in columns] for row in rows],
-    )
+def _up_to(folder: Path, pattern: str, day: date) -> list[str]:
+    """The files named by a day not after ``day``."""
+    return [str(path) for path in sorted(folder.glob(pattern)) if date.fromisoformat(path.stem) <= day]

@@ -11,7 +11,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipeline.contracts.paths import Home
-from pipeline.warehouse.build import Progress, Report, build
+from pipeline.contracts.progress import Progress
+from pipeline.warehouse.build import Report, build
 
 
 def publish(home: Home, day: date, now: datetime, progress: Progress = lambda text: None) -> Report:

@@ -1,5 +1,4 @@
 -- noqa: disable=LT05
--- reads: claims, claim_rules, gpus, models, model_constants, model_bands, measured_runs, offers, cost_parameters
 -- Each check that has something to go on gives a finding, and the first of these counts:
 --   1 arithmetic wrong: the document's own operands give another number
 --   2 contradicted by measurement: datasheet, published runs, the model calibrated on them, or prices of that time

@@ -1,5 +1,4 @@
 -- timeless: depends on the catalogue and the model, not on the day
--- reads: measured_runs, models, gpus, model_constants, model_bands
 WITH _fits AS (SELECT DISTINCT calibration FROM main.model_constants),
 
 -- Every run under the constants that answers use, under those fitted without its source, and under the fixed

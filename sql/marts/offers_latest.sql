@@ -1,4 +1,3 @@
--- reads: cost_parameters
 WITH _last AS (
     SELECT source, max(day) AS day
     FROM main.offers

@@ -1,5 +1,4 @@
 -- timeless: depends on the catalogue and the model, not on the day
--- reads: workloads, models, gpus, model_constants, model_bands, measured_runs
 WITH _plan_jobs AS (
     SELECT DISTINCT
         concat_ws(' ', model, method, seq_len, lora_rank) AS job,

@@ -1,4 +1,3 @@
--- reads: cost_parameters
 WITH _counts AS (
     SELECT unnest([1, 2, 4, 8, 16, 32, 64])::INTEGER AS gpu_count
 ),

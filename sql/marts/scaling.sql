@@ -1,4 +1,3 @@
--- reads: rentals, gpus, plans, workloads, cost_parameters
 WITH _workload_jobs AS (
     SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus, ['on_demand'] AS price_kinds
     FROM main.workloads

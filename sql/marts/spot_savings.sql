@@ -1,4 +1,3 @@
--- reads: rentals, gpus, plans, workloads, cost_parameters
 WITH _workload_jobs AS (
     SELECT *, ['on_demand', 'spot'] AS price_kinds
     FROM workload_jobs()

@@ -1,5 +1,4 @@
 -- timeless: depends on the catalogue and the model, not on the day
--- reads: workloads, models, gpus, model_constants, model_bands, measured_runs
 -- noqa: disable=LT05
 WITH _base AS (
     SELECT m.model, g.gpu_id AS gpu, 4 AS micro_batch, 2048 AS seq_len, 8 AS grad_accum, 'smi' AS memory_metric, 0 AS kbit_upcast,

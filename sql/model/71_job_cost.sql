@@ -117,7 +117,7 @@ WITH _job_template AS (
 _job_given AS (
     SELECT
         g.*,
-        array_to_string(list_filter(json_keys(to_json(g)), lambda name: name NOT IN (
+        array_to_string(list_filter(struct_keys(g), lambda name: name NOT IN (
             'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len', 'lora_rank',
             'micro_batch', 'checkpointing', 'stack', 'max_gpus', 'max_hours', 'price_kind', 'objective'
         )), ', ') AS _ignored

@@ -1,10 +1,10 @@
-"""A small database from CSV files: schema, macros and marts as they are, the facts from a folder."""
+"""A small database from CSV files: tables, macros and marts of sql/, with rows from a folder."""
 
 import atexit
 import csv
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,9 @@ from typing import Any
 
 import duckdb
 
-from pipeline.contracts import paths
+from pipeline.warehouse.database import connect, create
+from pipeline.warehouse.lineage import Lineage
+from pipeline.warehouse.marts import fill
 
 CASES = Path(__file__).parent / "cases"
 
@@ -20,26 +22,7 @@ BASE = CASES / "_base"
 
 AS_OF_DAY = "2026-08-22"
 
-MARTS = (
-    "offers_latest",
-    "publication",
-    "rentals",
-    "cheapest_gpu_per_workload",
-    "cost_hours_pareto",
-    "why_not",
-    "vram_requirements",
-    "gpu_compare",
-    "price_history",
-    "price_changes",
-    "market_index",
-    "spot_savings",
-    "reserved_break_even",
-    "scaling",
-    "source_health",
-    "unmatched_labels",
-)
-
-# What a case need not repeat in each row; a column that it has counts instead.
+# Values that a case need not repeat in each row; its own values override them.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "offers": {
         "day": AS_OF_DAY,
@@ -127,34 +110,26 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[s
         connection.execute(f"INSERT INTO main.{table} ({names}) VALUES ({marks})", list(full.values()))
 
 
-def _connect(file: Path) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(
-        file, config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    )
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
-
-
 @cache
 def _empty() -> Path:
     """A file with every table and macro of sql/ and no rows, made once."""
     folder = tempfile.mkdtemp(prefix="gpufare-empty-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = Path(folder) / "empty.duckdb"
-    with _connect(file) as connection:
-        for room in ("schema", "model"):
-            for script in sorted((paths.SQL_DIR / room).glob("*.sql")):
-                connection.execute(script.read_text(encoding="utf-8"))
+    with connect(file) as connection:
+        create(connection)
     return file
 
 
 def with_macros(folder: Path) -> duckdb.DuckDBPyConnection:
     """A database in a folder with every table and macro of sql/ and no rows."""
-    return _connect(Path(shutil.copy(_empty(), folder / "case.duckdb")))
+    return connect(Path(shutil.copy(_empty(), folder / "case.duckdb")))
 
 
-def from_folder(folder: Path, workplace: Path) -> duckdb.DuckDBPyConnection:
-    """The database of a case, its marts filled as of AS_OF_DAY. The plans are the case's own."""
+def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb.DuckDBPyConnection:
+    """The database of a case as of AS_OF_DAY, with the marts filled that the queries read, except ``plans``:
+    the case lists them.
+    """
     connection = with_macros(workplace)
     offers = _rows(folder, "offers")
     named = {row["source"] for row in _rows(folder, "sources")}
@@ -165,7 +140,8 @@ def from_folder(folder: Path, workplace: Path) -> duckdb.DuckDBPyConnection:
     _insert(connection, "offers", offers)
     connection.execute(f"SET VARIABLE as_of_day = DATE '{AS_OF_DAY}'")
     connection.execute(f"SET VARIABLE as_of_time = TIMESTAMPTZ '{AS_OF_DAY} 07:00:00+00'")
-    for mart in MARTS:
-        query = (paths.SQL_DIR / "marts" / f"{mart}.sql").read_text(encoding="utf-8")
-        connection.execute(f"INSERT INTO main.{mart} BY NAME {query}")
+    lineage = Lineage(connection)
+    for mart in lineage.marts(set().union(*map(lineage.names_in, queries))):
+        if mart != "plans":
+            fill(connection, mart)
     return connection

@@ -1,6 +1,6 @@
-"""Worked examples: CSV rows in, rows worked out by hand out. Each case says the arithmetic in its README.
+"""Worked examples: CSV rows in, rows calculated by hand out. The README of each case shows the arithmetic.
 
-``expected_<name>.csv`` is about the table of that name, or about the query in ``<name>.sql`` of the case.
+``expected_<name>.csv`` has the rows of the table of that name, or of the query in ``<name>.sql`` of the case.
 """
 
 import csv
@@ -35,27 +35,31 @@ def _as_typed(actual: Any, places: int) -> str:
     return str(actual)
 
 
+def _queried(expected: Path) -> str:
+    """The query whose rows a file expects."""
+    name = expected.stem.removeprefix("expected_")
+    query = expected.with_name(f"{name}.sql")
+    return query.read_text(encoding="utf-8") if query.exists() else f"FROM main.{name}"
+
+
 @pytest.mark.parametrize("folder", _cases())
 def test_rows_are_the_ones_worked_out_by_hand(folder: Path, tmp_path: Path) -> None:
-    connection = from_folder(folder, tmp_path)
-    expected_files = sorted(folder.glob("expected_*.csv"))
+    expected_files = {_queried(path): path for path in sorted(folder.glob("expected_*.csv"))}
     assert expected_files, f"{folder.name} expects nothing"
-    for path in expected_files:
-        table = path.stem.removeprefix("expected_")
+    connection = from_folder(folder, tmp_path, expected_files)
+    for query, path in expected_files.items():
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             expected = [list(row.values()) for row in reader]
             columns = list(reader.fieldnames or [])
         names = ", ".join(columns)
-        query = folder / f"{table}.sql"
-        source = f"({query.read_text(encoding='utf-8')})" if query.exists() else f"main.{table}"
-        rows = connection.execute(f"SELECT {names} FROM {source} ORDER BY {names}").fetchall()
-        assert len(rows) == len(expected), f"{table}: {rows}"
+        rows = connection.execute(f"SELECT {names} FROM ({query}) ORDER BY {names}").fetchall()
+        assert len(rows) == len(expected), f"{path.stem}: {rows}"
         places = [
             max(len(text.partition(".")[2]) for text in column) for column in zip(*expected, strict=True)
         ]
         actual = [[_as_typed(value, typed) for value, typed in zip(row, places, strict=True)] for row in rows]
-        assert sorted(actual) == sorted(expected), table
+        assert sorted(actual) == sorted(expected), path.stem
 
 
 def test_every_case_says_what_it_shows() -> None:

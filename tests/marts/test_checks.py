@@ -41,7 +41,8 @@ BREAKAGES = {
 @pytest.fixture
 def sound(tmp_path: Path) -> duckdb.DuckDBPyConnection:
     """A database in which nothing is wrong, with a price change on the published day."""
-    connection = from_folder(CASES / "prices_over_days", tmp_path)
+    queries = [path.read_text(encoding="utf-8") for path in CHECKS.values()]
+    connection = from_folder(CASES / "prices_over_days", tmp_path, queries)
     connection.execute("UPDATE main.plans SET result_gib = 1, infeasible_reason = NULL")
     return connection
 

@@ -4,7 +4,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.model.engine import connect_model
+from pipeline.warehouse.database import in_memory
 
 Estimate = Callable[..., dict[str, Any]]
 
@@ -12,7 +12,7 @@ Estimate = Callable[..., dict[str, Any]]
 @pytest.fixture(scope="session")
 def model() -> Iterator[duckdb.DuckDBPyConnection]:
     """The real catalogue and the real macros, in memory."""
-    connection = connect_model()
+    connection = in_memory("memory_of", "speed_of", "plans_for")
     yield connection
     connection.close()
 

@@ -9,8 +9,8 @@ from pipeline.contracts import paths
 from pipeline.contracts.training import METHODS
 from pipeline.model import accuracy, bands
 from pipeline.model.calibrate import data_hash
-from pipeline.model.engine import connect_model
 from pipeline.model.fitting import QUANTITIES, Fitter, gemm_ratio, in_first_half, read_parameters
+from pipeline.warehouse.database import in_memory
 
 
 def test_held_out_errors_are_no_worse_than_recorded(model: duckdb.DuckDBPyConnection) -> None:
@@ -46,7 +46,7 @@ def test_no_constant_belongs_to_a_source_or_a_run(model: duckdb.DuckDBPyConnecti
 
 def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
     """Speeds made by known constants are fitted twice: the same digits, and close to what made them."""
-    connection = connect_model()
+    connection = in_memory("memory_of", "speed_of")
     quantity = QUANTITIES[1]
     true = {
         p.name: p.prior * (1.3 if p.name == "traffic_mosaic" else 1.0) for p in read_parameters()

@@ -5,20 +5,19 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from pipeline.contracts import paths
-from pipeline.model.engine import connect_model
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.lineage import Lineage
+from pipeline.warehouse.marts import fill
+
+TABLES = ("model_accuracy", "model_accuracy_summary", "technique_effects")
 
 
 @pytest.fixture(scope="module")
 def tables() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = connect_model()
-    connection.execute(
-        "CREATE TABLE main.workloads AS SELECT unnest(['llama-3.1-8b', 'llama-3.2-3b']) AS model"
-    )
-    for table in ("model_accuracy", "model_accuracy_summary", "technique_effects"):
-        connection.execute((paths.SQL_DIR / "schema" / f"{table}.sql").read_text())
-        select = (paths.SQL_DIR / "marts" / f"{table}.sql").read_text()
-        connection.execute(f"INSERT INTO main.{table} BY NAME {select}")
+    connection = in_memory(*TABLES)
+    connection.execute("DELETE FROM main.workloads WHERE model NOT IN ('llama-3.1-8b', 'llama-3.2-3b')")
+    for mart in Lineage(connection).marts(TABLES):
+        fill(connection, mart)
     yield connection
     connection.close()
 

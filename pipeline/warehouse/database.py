@@ -1,0 +1,56 @@
+"""The one builder of what every database of gpufare starts from: tables, catalogue and macros."""
+
+from pathlib import Path
+
+import duckdb
+
+from pipeline.warehouse.lineage import Lineage
+from pipeline.warehouse.load import load_catalog
+from pipeline.warehouse.scripts import run, scripts
+
+STORAGE_VERSION = "v1.5.0"
+"""The oldest DuckDB whose shell opens the published file."""
+
+
+def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
+    """Connect to a database file, created if missing, or to one in memory; never to a network."""
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")
+    if file is not None:
+        connection.execute(f"ATTACH '{quoted(file)}' AS gpufare (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute("USE gpufare")
+    return connection
+
+
+def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
+    """Create the tables and define the macros: all, or those that the named tables and macros need.
+
+    Raises BuildError.
+    """
+    every = [*scripts("schema"), *scripts("model")]
+    for script in Lineage(connection).scripts(wanted) if wanted else every:
+        run(connection, script)
+
+
+def prepare(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
+    """Like ``create``, with the catalogue's tables filled: all that a question without prices needs.
+
+    Raises BuildError, and CatalogError when the catalogue does not fit its tables.
+    """
+    create(connection, *wanted)
+    load_catalog(connection)
+
+
+def in_memory(*wanted: str) -> duckdb.DuckDBPyConnection:
+    """A prepared database in memory for the named tables and macros, or for all."""
+    connection = connect()
+    prepare(connection, *wanted)
+    return connection
+
+
+def quoted(path: Path) -> str:
+    """A path for use within single quotes in SQL."""
+    return str(path).replace("'", "''")

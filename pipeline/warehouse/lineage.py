@@ -1,0 +1,112 @@
+"""Which tables and macros each table and macro of sql/ reads, according to DuckDB's own parser.
+
+DuckDB parses without binding here, so none of the tables needs to exist.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import duckdb
+
+from pipeline.warehouse.scripts import BuildError, run, scripts
+
+# DuckDB serializes SELECT statements only, so the query of a macro is cut out of its CREATE statement.
+_MACRO = re.compile(
+    r"^CREATE OR REPLACE MACRO (?P<name>\w+)\s*\([^)]*\)\s*AS\b\s*(?P<table>TABLE\b)?(?P<query>.*?);$",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+
+_NAMES = """
+SELECT
+    tree ->> 'error_message',
+    json_extract_string(tree, '$..table_name') || json_extract_string(tree, '$..function_name')
+FROM (SELECT json_serialize_sql(?) AS tree)
+"""
+
+
+class Lineage:
+    """The tables and macros of sql/, by name, and what each of them reads."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._tables = {path.stem: path for path in scripts("schema")}
+        self._queries = {path.stem: path.read_text(encoding="utf-8") for path in scripts("marts")}
+        self._marts = list(self._queries)
+        self._macros: dict[str, Path] = {}
+        for path in scripts("model"):
+            for macro in _MACRO.finditer(path.read_text(encoding="utf-8")):
+                self._macros[macro["name"]] = path
+                self._queries[macro["name"]] = ("" if macro["table"] else "SELECT ") + macro["query"]
+        self._reads: dict[str, set[str]] = {}
+
+    def names_in(self, query: str) -> set[str]:
+        """The tables and macros that a query names. Raises BuildError when it cannot be parsed."""
+        error, names = self._connection.execute(_NAMES, [query]).fetchall()[0]
+        if error:
+            raise BuildError(f"{error}, in the query {query}")
+        return set(names) & (self._tables.keys() | self._macros.keys())
+
+    def reads(self, name: str) -> set[str]:
+        """The tables and macros that a table or macro names itself; none for a table without a mart."""
+        if name not in self._reads:
+            query = self._queries.get(name)
+            self._reads[name] = self.names_in(query) - {name} if query else set()
+        return self._reads[name]
+
+    def tables_read(self, name: str) -> set[str]:
+        """The other tables that a table or macro reads, directly or through macros."""
+        found = set()
+        for read in self.reads(name):
+            found |= {read} if read in self._tables else self.tables_read(read)
+        return found - {name}
+
+    def marts(self, wanted: Iterable[str] | None = None) -> list[str]:
+        """The tables that sql/marts fills, each after those it reads: all, or those that ``wanted`` needs."""
+        needed = self._marts if wanted is None else self._needed(wanted)
+        reads = {name: self.tables_read(name) for name in self._marts if name in needed}
+        return in_order(reads)
+
+    def scripts(self, wanted: Iterable[str]) -> list[Path]:
+        """The scripts that create these tables and macros and all that they need, in order."""
+        needed = self._needed(wanted)
+        tables = [path for name, path in self._tables.items() if name in needed]
+        return tables + sorted({path for name, path in self._macros.items() if name in needed})
+
+    def _needed(self, wanted: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        waiting = set(wanted)
+        while waiting:
+            name = waiting.pop()
+            found.add(name)
+            waiting |= (self.reads(name) | self._defined_with(name)) - found
+        return found
+
+    def _defined_with(self, name: str) -> set[str]:
+        """The macros of the same script: it can only be run as a whole."""
+        if name in self._tables:
+            return set()
+        if name not in self._macros:
+            raise BuildError(f"sql/ defines no table or macro {name}")
+        return {macro for macro, path in self._macros.items() if path == self._macros[name]}
+
+
+def in_order(reads: Mapping[str, set[str]]) -> list[str]:
+    """Tables, each after those it reads. Raises BuildError when they read each other in a circle."""
+    graph = {name: sorted(read & reads.keys()) for name, read in sorted(reads.items())}
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        raise BuildError(f"sql/marts: tables read each other in a circle: {error.args[1]}") from error
+
+
+def table_lineage() -> list[tuple[str, set[str], str]]:
+    """Each published table after those it reads: its name, the tables that it reads, its comment."""
+    with duckdb.connect() as connection:
+        for script in scripts("schema"):
+            run(connection, script)
+        comments = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
+        lineage = Lineage(connection)
+        reads = {name: lineage.tables_read(name) for name in comments}
+    return [(name, reads[name], comments[name]) for name in in_order(reads)]

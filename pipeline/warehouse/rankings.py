@@ -1,0 +1,29 @@
+"""The ranking of each published day, saved so that later builds show it as it was published."""
+
+from datetime import date
+
+import duckdb
+
+from pipeline.contracts.paths import Home
+from pipeline.warehouse.database import quoted
+
+RANKING = "cheapest_gpu_per_workload"
+
+
+def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
+    """Add the saved rankings of the days before ``day`` to the table."""
+    earlier = [path for path in home.rankings.glob("*.parquet") if date.fromisoformat(path.stem) < day]
+    for path in sorted(earlier):
+        connection.execute(f"INSERT INTO main.{RANKING} BY NAME FROM read_parquet(?)", [str(path)])
+
+
+def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
+    """Save the ranking of ``day``."""
+    home.rankings.mkdir(parents=True, exist_ok=True)
+    file = home.rankings / f"{day}.parquet"
+    temporary = file.with_suffix(".tmp")
+    connection.execute(
+        f"COPY (FROM main.{RANKING} WHERE day = getvariable('as_of_day')) TO '{quoted(temporary)}'"
+        " (FORMAT parquet)"
+    )
+    temporary.rename(file)

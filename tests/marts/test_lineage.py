@@ -1,0 +1,73 @@
+"""What reads what in sql/: found by parsing, so nobody has to keep a list."""
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pipeline.contracts.paths import SQL_DIR
+from pipeline.warehouse.database import connect, create
+from pipeline.warehouse.lineage import Lineage, in_order
+from pipeline.warehouse.scripts import BuildError
+
+MARTS = sorted((SQL_DIR / "marts").glob("*.sql"), key=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def lineage() -> Lineage:
+    return Lineage(connect())
+
+
+@pytest.mark.parametrize(
+    ("name", "tables"),
+    [
+        ("offers", set()),
+        ("vram_requirements", {"plans", "gpus", "models", "offers"}),
+        ("rentals", {"offers_latest", "gpus", "sources", "cost_parameters"}),
+        ("plans", {"workloads", "models", "gpus", "model_constants", "model_bands", "measured_runs"}),
+        (
+            "cheapest_gpu_per_workload",
+            {"workloads", "plans", "rentals", "gpus", "cost_parameters"},
+        ),
+        ("compare_gpus", {"gpu_compare"}),
+    ],
+)
+def test_tables_are_found_through_macros(lineage: Lineage, name: str, tables: set[str]) -> None:
+    assert lineage.tables_read(name) == tables
+
+
+@pytest.mark.parametrize("mart", MARTS, ids=lambda path: path.stem)
+def test_parser_and_text_name_the_same_tables(lineage: Lineage, mart: Path) -> None:
+    """A table named without its schema could be captured by a CTE of whoever calls a macro."""
+    text = re.sub("--.*", "", mart.read_text(encoding="utf-8"))
+    tables = {name for name in lineage.reads(mart.stem) if (SQL_DIR / "schema" / f"{name}.sql").exists()}
+    assert tables == set(re.findall(r"main\.(\w+)", text))
+
+
+def test_a_circle_is_reported() -> None:
+    with pytest.raises(BuildError, match=r"circle.*(a.*b|b.*a)"):
+        in_order({"a": {"b"}, "b": {"a"}, "c": {"a"}})
+
+
+def test_tables_come_after_those_they_read(lineage: Lineage) -> None:
+    order = lineage.marts()
+    assert sorted(order) == [path.stem for path in MARTS]
+    for place, mart in enumerate(order):
+        assert not lineage.tables_read(mart) & set(order[place:])
+
+
+def test_a_part_is_created_with_all_that_it_needs() -> None:
+    with connect() as connection:
+        create(connection, "plans_for")
+        found = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        assert {name for (name,) in found} == Lineage(connection).tables_read("plans_for")
+        with pytest.raises(duckdb.CatalogException, match="rentals"):
+            connection.execute("FROM main.rentals")
+
+
+def test_wrong_names_and_queries_are_refused(lineage: Lineage) -> None:
+    with pytest.raises(BuildError, match="no table or macro plan_for"):
+        lineage.scripts(["plan_for"])
+    with pytest.raises(BuildError, match="syntax error"):
+        lineage.names_in("SELECT FROM WHERE")
