@@ -1,19 +1,18 @@
--- noqa: disable=LT05
--- Each check that has something to go on gives a finding, and the first of these counts:
+-- Each check that applies to a claim gives a finding, and the first of these counts:
 --   1 arithmetic wrong: the document's own operands give another number
---   2 contradicted by measurement: datasheet, published runs, the model calibrated on them, or prices of that time
+--   2 contradicted by measurement: datasheet, published runs, the model calibrated on them, or prices then
 --   3 holds with conditions, by the same evidence
 --   4 holds, by the same evidence
---   5 contradicted by another claim that is not refuted itself, where nothing above decides: neither is preferred
---   6 holds: the arithmetic is right, and nothing else was asked
---   7 cannot be checked, with what was seen at another time
--- and without any finding a claim cannot be checked.
+--   5 contradicted by another claim that is not itself refuted: neither is preferred
+--   6 holds: the arithmetic is right, and there is no other evidence
+--   7 cannot be checked, with the prices of another time
+-- Without any finding a claim cannot be checked.
 WITH _rules AS (
     SELECT
         any_value(value) FILTER (name = 'price_factor') AS price_factor,
         any_value(value) FILTER (name = 'price_days') AS price_days,
         any_value(value) FILTER (name = 'memory_overstated') AS memory_overstated,
-        any_value(value) FILTER (name = 'slower_than_plain') AS slower_than_plain
+        any_value(value) FILTER (name = 'slower_than_packed') AS slower_than_packed
     FROM main.claim_rules
 ),
 
@@ -36,7 +35,9 @@ _terms AS (
 ),
 
 _storage AS (
-    SELECT value AS usd_per_gb_month FROM main.cost_parameters WHERE name = 'storage_usd_per_gb_month' AND applies_to = 'default'
+    SELECT value AS usd_per_gb_month
+    FROM main.cost_parameters
+    WHERE name = 'storage_usd_per_gb_month' AND applies_to = 'default'
 ),
 
 _arithmetic AS (
@@ -60,13 +61,16 @@ _arithmetic AS (
             WHEN 'a - b' THEN replace(c.terms, ';', ' - ')
             WHEN 'a * b' THEN replace(c.terms, ';', ' x ')
             WHEN 'a / b' THEN replace(c.terms, ';', ' / ')
-            WHEN 'a * b / c' THEN figure(t[1]) || ' x ' || figure(t[2]) || ' / ' || figure(t[3])
+            WHEN 'a * b / c' THEN
+                number_text(t[1]) || ' x ' || number_text(t[2]) || ' / ' || number_text(t[3])
             WHEN 'least' THEN 'the least of ' || replace(c.terms, ';', ', ')
             WHEN 'saving of a against b' THEN '1 - ' || replace(c.terms, ';', ' / ')
-            WHEN 'tokens / tokens_per_second' THEN figure(c.tokens) || ' tokens at ' || figure(c.tokens_per_second) || ' per second'
-            WHEN 'hours * usd_per_hour' THEN figure(c.hours) || ' h x $' || c.usd_per_hour || '/h'
+            WHEN 'tokens / tokens_per_second' THEN
+                number_text(c.tokens) || ' tokens at ' || number_text(c.tokens_per_second) || ' per second'
+            WHEN 'hours * usd_per_hour' THEN number_text(c.hours) || ' h x $' || c.usd_per_hour || '/h'
             WHEN 'a * storage price' THEN c.terms || ' GB x $' || s.usd_per_gb_month || ' per GB and month'
-            WHEN 'a * context of the model' THEN c.terms || ' samples of at most ' || figure(m.max_context) || ' tokens'
+            WHEN 'a * context of the model' THEN
+                c.terms || ' samples of at most ' || number_text(m.max_context) || ' tokens'
         END AS calculation,
         CASE c.formula
             WHEN 'a * context of the model' THEN c.value <= result
@@ -84,11 +88,13 @@ _by_arithmetic AS (
         claim_id,
         CASE WHEN is_right THEN 'holds' ELSE 'arithmetic wrong' END AS verdict,
         result AS should_be,
-        calculation || ' = ' || figure(result) || ' ' || unit
-        || CASE WHEN is_right THEN '.' ELSE ', not ' || figures(value, high)
+        calculation || ' = ' || number_text(result) || ' ' || unit
+        || CASE WHEN is_right THEN '.' ELSE ', not ' || range_text(value, high)
             -- The mistake is often a factor of a thousand: say what the claimed time is right for.
             || CASE WHEN formula = 'tokens / tokens_per_second'
-                THEN '; ' || figure(value) || ' hours are right for ' || figure(value * 3600 * tokens_per_second) || ' tokens' ELSE '' END
+                THEN '; ' || number_text(value) || ' hours are right for '
+                    || number_text(value * 3600 * tokens_per_second) || ' tokens'
+                ELSE '' END
             || '.' END AS why,
         CASE formula WHEN 'a * storage price' THEN 'cost_parameters storage_usd_per_gb_month'
             WHEN 'a * context of the model' THEN 'models ' || model
@@ -100,7 +106,9 @@ _by_arithmetic AS (
 -- Datasheets. A board's capacities are its GPUs' together.
 _specs AS (
     UNPIVOT (
-        SELECT gpu_id AS subject, source, memory_gb, bandwidth_gb_s, fp16_dense_tflops, fp32_tflops, tdp_w, year::DOUBLE AS year
+        SELECT
+            gpu_id AS subject, source, memory_gb, bandwidth_gb_s, fp16_dense_tflops, fp32_tflops, tdp_w,
+            year::DOUBLE AS year
         FROM main.gpus
     )
     ON memory_gb, bandwidth_gb_s, fp16_dense_tflops, fp32_tflops, tdp_w, year INTO NAME quantity VALUE fact
@@ -114,32 +122,44 @@ _by_datasheet AS (
         c.claim_id,
         CASE WHEN c.quantity = 'year' THEN 1 ELSE coalesce(c.gpu_count, 1) END AS gpus,
         s.fact * gpus AS expected,
-        CASE WHEN expected BETWEEN c.lowest AND c.highest THEN 'holds' ELSE 'contradicted by measurement' END AS verdict,
+        expected BETWEEN c.lowest AND c.highest AS is_right,
+        CASE WHEN is_right THEN 'holds' ELSE 'contradicted by measurement' END AS verdict,
         expected AS should_be,
-        CASE WHEN c.gpu_id IS NULL THEN 'The configuration of ' ELSE 'The datasheet of ' END || s.subject || ' says ' || CASE WHEN c.quantity = 'year' THEN s.fact::INTEGER::VARCHAR ELSE figure(s.fact) END
-        || CASE WHEN gpus > 1 THEN ' for each of ' || gpus || ' GPUs, ' || figure(expected) || ' together' ELSE '' END
-        || CASE WHEN expected BETWEEN c.lowest AND c.highest THEN '.' ELSE ', not ' || CASE WHEN c.quantity = 'year' THEN c.value::INTEGER::VARCHAR ELSE figure(c.value) END || '.' END AS why,
-        CASE WHEN c.gpu_id IS NULL THEN 'models ' ELSE 'gpus ' END || s.subject || coalesce(': ' || s.source, '') AS evidence
+        CASE WHEN c.gpu_id IS NULL THEN 'The configuration of ' ELSE 'The datasheet of ' END
+        || s.subject || ' says '
+        || CASE WHEN c.quantity = 'year' THEN s.fact::INTEGER::VARCHAR ELSE number_text(s.fact) END
+        || CASE
+            WHEN gpus > 1 THEN ' for each of ' || gpus || ' GPUs, ' || number_text(expected) || ' together'
+            ELSE ''
+        END
+        || CASE
+            WHEN is_right THEN ''
+            WHEN c.quantity = 'year' THEN ', not ' || c.value::INTEGER
+            ELSE ', not ' || number_text(c.value)
+        END
+        || '.' AS why,
+        CASE WHEN c.gpu_id IS NULL THEN 'models ' ELSE 'gpus ' END
+        || s.subject || coalesce(': ' || s.source, '') AS evidence
     FROM _claims AS c
     JOIN _specs AS s ON s.subject = coalesce(c.gpu_id, c.model) AND s.quantity = c.quantity
     WHERE c.kind = 'spec'
 ),
 
--- Memory: the least that the friendliest ordinary settings or a published run take is a floor; what plain software
--- without checkpointing takes is ample; in between, the claim holds on conditions.
+-- Memory: the least that fused software or a published run takes is a floor; what default software without
+-- checkpointing takes is ample; in between, the claim holds with conditions.
 _needs AS MATERIALIZED (SELECT * FROM claim_needs()),
 
 _runs AS MATERIALIZED (SELECT * FROM claim_published_runs()),
 
 _memory AS (
     SELECT
-        c.*, n.friendly_gib, n.plain_gib, n.lean_gib, r.memory_gib AS run_gib, r.memory_run,
+        c.*, n.fused_gib, n.default_gib, n.in_backward_gib, r.memory_gib AS run_gib, r.memory_run,
         least(n.least_gib, coalesce(r.memory_gib, n.least_gib)) AS floor_gib,
         CASE
             WHEN c.high < floor_gib THEN 'too little'
-            WHEN c.quantity = 'memory_used_gb' AND c.value > n.plain_gib THEN 'too much'
-            WHEN c.quantity = 'memory_gb' AND c.value > n.plain_gib * memory_overstated THEN 'too much'
-            WHEN c.value < n.plain_gib THEN 'enough on conditions'
+            WHEN c.quantity = 'memory_used_gb' AND c.value > n.default_gib THEN 'too much'
+            WHEN c.quantity = 'memory_gb' AND c.value > n.default_gib * memory_overstated THEN 'too much'
+            WHEN c.value < n.default_gib THEN 'enough on conditions'
             ELSE 'ample'
         END AS finding
     FROM _claims AS c
@@ -151,18 +171,33 @@ _memory AS (
 _by_memory AS (
     SELECT
         claim_id,
-        CASE finding WHEN 'ample' THEN 'holds' WHEN 'enough on conditions' THEN 'holds with conditions' ELSE 'contradicted by measurement' END AS verdict,
-        CASE finding WHEN 'ample' THEN plain_gib WHEN 'too much' THEN plain_gib ELSE friendly_gib END AS should_be,
         CASE finding
-            WHEN 'too little' THEN 'It takes at least ' || figure(floor_gib) || ' GB, ' || figure(friendly_gib)
+            WHEN 'ample' THEN 'holds'
+            WHEN 'enough on conditions' THEN 'holds with conditions'
+            ELSE 'contradicted by measurement'
+        END AS verdict,
+        CASE WHEN finding IN ('ample', 'too much') THEN default_gib ELSE fused_gib END AS should_be,
+        CASE finding
+            WHEN 'too little' THEN
+                'It takes at least ' || number_text(floor_gib) || ' GB, ' || number_text(fused_gib)
                 || ' to be safe, with an ordinary AdamW, fused kernels and full checkpointing'
-            WHEN 'too much' THEN 'Even plain software without checkpointing takes ' || figure(plain_gib) || ' GB'
-            WHEN 'enough on conditions' THEN 'It takes ' || figure(floor_gib) || ' GB at least and ' || figure(friendly_gib)
-                || ' to be safe with fused kernels and full checkpointing, but ' || figure(plain_gib) || ' on plain software'
-            ELSE 'Plain software without checkpointing takes ' || figure(plain_gib) || ' GB'
+            WHEN 'too much' THEN
+                'Even default software without checkpointing takes ' || number_text(default_gib) || ' GB'
+            WHEN 'enough on conditions' THEN
+                'It takes ' || number_text(floor_gib) || ' GB at least and ' || number_text(fused_gib)
+                || ' to be safe with fused kernels and full checkpointing, but ' || number_text(default_gib)
+                || ' on default software'
+            ELSE 'Default software without checkpointing takes ' || number_text(default_gib) || ' GB'
         END
-        || CASE WHEN memory_run IS NULL THEN '' ELSE '; the published run with the least took ' || figure(run_gib) END
-        || CASE WHEN lean_gib IS NULL THEN '' ELSE '; an 8-bit optimizer that steps during the backward pass would take ' || figure(lean_gib) END
+        || CASE
+            WHEN memory_run IS NULL THEN ''
+            ELSE '; the published run with the least took ' || number_text(run_gib)
+        END
+        || CASE
+            WHEN in_backward_gib IS NULL THEN ''
+            ELSE '; an 8-bit optimizer that steps during the backward pass would take '
+                || number_text(in_backward_gib)
+        END
         || '.' AS why,
         'memory_of(claim_runs())' || coalesce(', run ' || memory_run, '') AS evidence
     FROM _memory
@@ -171,19 +206,25 @@ _by_memory AS (
 _by_fit AS (
     SELECT
         c.claim_id,
-        CASE WHEN c.value >= n.fewest_plainly THEN 'holds'
-            WHEN c.value >= n.fewest THEN 'holds with conditions'
+        CASE WHEN c.value >= n.fewest_gpus_default THEN 'holds'
+            WHEN c.value >= n.fewest_gpus THEN 'holds with conditions'
             ELSE 'contradicted by measurement' END AS verdict,
-        n.fewest AS should_be,
+        n.fewest_gpus AS should_be,
         c.model || ' ' || c.method
         || CASE verdict
-            WHEN 'contradicted by measurement' THEN ' does not fit ' || figure(c.value) || 'x ' || c.gpu_id || ' of ' || figure(n.usable_gib) || ' usable GiB'
-            ELSE ' fits ' || figure(c.value) || 'x ' || c.gpu_id
+            WHEN 'contradicted by measurement' THEN
+                ' does not fit ' || number_text(c.value) || 'x ' || c.gpu_id
+                || ' of ' || number_text(n.usable_gib) || ' usable GiB'
+            ELSE ' fits ' || number_text(c.value) || 'x ' || c.gpu_id
         END
-        || CASE verdict WHEN 'holds' THEN ', even with plain software and no checkpointing'
-            WHEN 'holds with conditions' THEN ', with checkpointing, fused kernels or sharding, and perhaps tightly' ELSE '' END
-        || CASE WHEN n.fewest IS NULL THEN '; no number up to 16 does'
-            ELSE '; ' || figure(n.fewest) || ' is the fewest' END || '.' AS why,
+        || CASE verdict
+            WHEN 'holds' THEN ', even with default software and no checkpointing'
+            WHEN 'holds with conditions' THEN
+                ', with checkpointing, fused kernels or sharding, and perhaps tightly'
+            ELSE ''
+        END
+        || CASE WHEN n.fewest_gpus IS NULL THEN '; no number up to 16 does'
+            ELSE '; ' || number_text(n.fewest_gpus) || ' is the fewest' END || '.' AS why,
         'memory_of(claim_runs())' AS evidence
     FROM _claims AS c
     JOIN _needs AS n USING (claim_id)
@@ -200,8 +241,12 @@ _by_size AS (
             WHEN most >= c.lowest AND low <= c.highest THEN 'holds with conditions'
             ELSE 'contradicted by measurement' END AS verdict,
         sqrt(low * most) AS should_be,
-        'The shapes of ' || c.model || ' give ' || figures(low, most) || ' ' || c.unit
-        || CASE c.quantity WHEN 'adapter_mb' THEN ', in 16 or 32 bits' ELSE ', with and without checkpointing and fused kernels' END || '.' AS why,
+        'The shapes of ' || c.model || ' give ' || range_text(low, most) || ' ' || c.unit
+        || CASE c.quantity
+            WHEN 'adapter_mb' THEN ', in 16 or 32 bits'
+            ELSE ', with and without checkpointing and fused kernels'
+        END
+        || '.' AS why,
         'memory_of(claim_runs())' AS evidence
     FROM _claims AS c
     JOIN _needs AS n USING (claim_id)
@@ -222,44 +267,73 @@ _speed AS (
             WHEN 'hours' THEN c.tokens / c.value / 3600
             WHEN 'usd_for_tokens' THEN c.tokens / (c.value / c.usd_per_hour / c.gpu_count) / 3600
         END AS fast_claim,
-        least(n.tokens_per_second_low, coalesce(r.tokens_per_second_low, n.tokens_per_second_low)) AS slowest,
-        greatest(n.tokens_per_second_high, coalesce(r.tokens_per_second_high, n.tokens_per_second_high)) AS fastest,
+        least(n.tokens_per_second_low, r.tokens_per_second_low) AS slowest,
+        greatest(n.tokens_per_second_high, r.tokens_per_second_high) AS fastest,
         CASE
-            WHEN n.fewest IS NULL THEN 'does not fit'
+            WHEN n.fewest_gpus IS NULL THEN 'does not fit'
             WHEN slow_claim > fastest THEN 'too fast'
-            WHEN fast_claim < slowest / slower_than_plain THEN 'too slow'
+            WHEN fast_claim < slowest / slower_than_packed THEN 'too slow'
             WHEN fast_claim < slowest THEN 'slow'
             ELSE 'possible'
         END AS finding,
-        n.usable_gib, n.friendly_gib
+        n.usable_gib, n.fused_gib
     FROM _claims AS c
     JOIN _needs AS n USING (claim_id)
     LEFT JOIN _runs AS r USING (claim_id)
-    WHERE c.versus IS NULL AND (c.quantity = 'tokens_per_second' OR c.quantity IN ('hours', 'usd_for_tokens') AND c.tokens IS NOT NULL AND c.formula IS NULL)
-        AND (n.fewest IS NULL OR n.tokens_per_second_high IS NOT NULL)
+    WHERE c.versus IS NULL
+        AND (
+            c.quantity = 'tokens_per_second'
+            OR (c.quantity IN ('hours', 'usd_for_tokens') AND c.tokens IS NOT NULL AND c.formula IS NULL)
+        )
+        AND (n.fewest_gpus IS NULL OR n.tokens_per_second_high IS NOT NULL)
 ),
 
 _by_speed AS (
     SELECT
         claim_id,
-        CASE finding WHEN 'possible' THEN 'holds' WHEN 'slow' THEN 'holds with conditions' ELSE 'contradicted by measurement' END AS verdict,
+        CASE finding
+            WHEN 'possible' THEN 'holds'
+            WHEN 'slow' THEN 'holds with conditions'
+            ELSE 'contradicted by measurement'
+        END AS verdict,
         -- The nearest number that the evidence allows.
-        CASE finding WHEN 'too fast' THEN fastest WHEN 'possible' THEN greatest(least(slow_claim, fastest), slowest) ELSE slowest END AS right_speed,
+        CASE finding
+            WHEN 'too fast' THEN fastest
+            WHEN 'possible' THEN greatest(least(slow_claim, fastest), slowest)
+            ELSE slowest
+        END AS right_speed,
         CASE quantity
             WHEN 'tokens_per_second' THEN right_speed
             WHEN 'hours' THEN tokens / right_speed / 3600
             WHEN 'usd_for_tokens' THEN tokens / right_speed / 3600 * usd_per_hour * gpu_count
         END AS should_be,
-        CASE WHEN finding = 'does not fit'
-            THEN model || ' ' || method || ' does not fit ' || gpu_count || 'x ' || gpu_id || ': it takes ' || figure(friendly_gib)
-                || ' GiB per GPU, ' || figure(usable_gib) || ' are usable.'
-            ELSE CASE WHEN quantity = 'tokens_per_second' THEN '' ELSE 'That is ' || figure(fast_claim) || ' tokens/s; ' END
-                || model || ' ' || method || ' on ' || gpu_count || 'x ' || gpu_id || ' runs at ' || figures(slowest, fastest) || ' tokens/s'
-                || CASE WHEN quantity = 'tokens_per_second' THEN CASE finding WHEN 'slow' THEN ', slower only with short or padded sequences' ELSE '' END
-                    ELSE ', which takes ' || figure(tokens / fastest / 3600) || ' hours at best'
-                    || CASE WHEN finding = 'too fast' AND quantity = 'hours' THEN '; in the claimed time it sees ' || figure(value * 3600 * fastest) || ' tokens at most' ELSE '' END END
-                || '.' END AS why,
-        'speed_of(claim_runs())' || coalesce(', runs ' || slowest_run || ' and ' || fastest_run, '') AS evidence
+        CASE
+            WHEN finding = 'does not fit' THEN
+                model || ' ' || method || ' does not fit ' || gpu_count || 'x ' || gpu_id || ': it takes '
+                || number_text(fused_gib) || ' GiB per GPU, ' || number_text(usable_gib) || ' are usable.'
+            ELSE
+                CASE
+                    WHEN quantity = 'tokens_per_second' THEN ''
+                    ELSE 'That is ' || number_text(fast_claim) || ' tokens/s; '
+                END
+                || model || ' ' || method || ' on ' || gpu_count || 'x ' || gpu_id
+                || ' runs at ' || range_text(slowest, fastest) || ' tokens/s'
+                || CASE
+                    WHEN quantity <> 'tokens_per_second' THEN
+                        ', which takes ' || number_text(tokens / fastest / 3600) || ' hours at best'
+                    WHEN finding = 'slow' THEN ', slower only with short or padded sequences'
+                    ELSE ''
+                END
+                || CASE
+                    WHEN finding = 'too fast' AND quantity = 'hours' THEN
+                        '; in the claimed time it sees ' || number_text(value * 3600 * fastest)
+                        || ' tokens at most'
+                    ELSE ''
+                END
+                || '.'
+        END AS why,
+        'speed_of(claim_runs())'
+        || coalesce(', runs ' || slowest_run || ' and ' || fastest_run, '') AS evidence
     FROM _speed
 ),
 
@@ -271,8 +345,10 @@ _by_ratio AS (
             WHEN r.high >= c.lowest AND r.low <= c.highest THEN 'holds with conditions'
             ELSE 'contradicted by measurement' END AS verdict,
         r.middle AS should_be,
-        'The calibrated model gives ' || figure(r.middle) || ' ' || c.unit || ', ' || figures(r.low, r.high) || ' over ' || r.pairs
-        || ' pairs of settings and their error, for ' || c.model || ' ' || c.method || ' on ' || coalesce(c.gpu_id, 'any GPU') || ' against ' || c.versus || '.' AS why,
+        'The calibrated model gives ' || number_text(r.middle) || ' ' || c.unit
+        || ', ' || range_text(r.low, r.high)
+        || ' over ' || r.pairs || ' pairs of settings and their error, for ' || c.model || ' ' || c.method
+        || ' on ' || coalesce(c.gpu_id, 'any GPU') || ' against ' || c.versus || '.' AS why,
         'claim_ratios()' AS evidence
     FROM _claims AS c
     JOIN claim_ratios() AS r USING (claim_id)
@@ -283,7 +359,8 @@ _by_ratio AS (
 _priced AS (
     SELECT day, gpu_id, provider, price_kind, term_days, usd_per_gpu_hour, source
     FROM main.offers
-    WHERE match_status = 'matched' AND flag_reason IS NULL AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
+    WHERE match_status = 'matched' AND flag_reason IS NULL
+        AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
         AND coalesce(effective_from <= day, TRUE) AND day <= getvariable('as_of_day')::DATE
 ),
 
@@ -311,7 +388,10 @@ _nearest_day AS (
 ),
 
 _of_providers AS (
-    SELECT claim_id, day, provider, min(usd_per_gpu_hour)::DOUBLE AS cheapest, max(usd_per_gpu_hour)::DOUBLE AS dearest, min(source) AS source
+    SELECT
+        claim_id, day, provider, min(source) AS source,
+        min(usd_per_gpu_hour)::DOUBLE AS cheapest,
+        max(usd_per_gpu_hour)::DOUBLE AS dearest
     FROM _asked
     JOIN _nearest_day USING (claim_id, day)
     GROUP BY ALL
@@ -331,8 +411,16 @@ _price_ranges AS (
         c.*, s.day, s.providers, s.source,
         abs(s.day - c.as_of) <= price_days AS same_time,
         CASE WHEN c.quantity = 'usd_per_year' THEN 8760 ELSE coalesce(c.gpu_count, 1) END AS times,
-        times * CASE WHEN c.provider IS NOT NULL OR c.quantity = 'cheapest_usd_per_hour' THEN s.cheapest ELSE s.lower_quartile END AS seen_low,
-        times * CASE WHEN c.quantity = 'cheapest_usd_per_hour' THEN s.cheapest WHEN c.provider IS NOT NULL THEN s.dearest ELSE s.upper_quartile END AS seen_high,
+        times * CASE
+            WHEN c.quantity = 'cheapest_usd_per_hour' THEN s.cheapest
+            WHEN c.provider IS NOT NULL THEN s.cheapest
+            ELSE s.lower_quartile
+        END AS seen_low,
+        times * CASE
+            WHEN c.quantity = 'cheapest_usd_per_hour' THEN s.cheapest
+            WHEN c.provider IS NOT NULL THEN s.dearest
+            ELSE s.upper_quartile
+        END AS seen_high,
         c.value <= seen_high * price_factor AND c.high >= seen_low / price_factor AS agrees
     FROM _claims AS c
     JOIN _seen AS s USING (claim_id)
@@ -344,13 +432,27 @@ _by_price AS (
         claim_id,
         CASE WHEN agrees AND same_time THEN 'holds' WHEN agrees THEN 'holds with conditions'
             WHEN same_time THEN 'contradicted by measurement' ELSE 'cannot be checked' END AS verdict,
-        CASE WHEN value > seen_high THEN seen_high WHEN high < seen_low THEN seen_low ELSE value END AS should_be,
-        CASE WHEN provider IS NOT NULL THEN provider || ' asked ' WHEN quantity = 'cheapest_usd_per_hour' THEN 'The cheapest of ' || providers || ' providers read here asked '
-            ELSE 'The middle half of ' || providers || ' providers read here asked ' END
-        || format('${:,.2f}', seen_low::DOUBLE) || CASE WHEN seen_high > seen_low THEN format(' to {:,.2f}', seen_high::DOUBLE) ELSE '' END || ' on ' || day
-        || CASE WHEN same_time THEN '.' WHEN agrees THEN ', ' || abs(day - as_of) || ' days from the claim: it holds if prices stayed.'
-            ELSE ', too far from ' || as_of || ' to tell.' END AS why,
-        'offers of ' || CASE WHEN provider IS NULL THEN providers || ' providers' ELSE source END || ', ' || day AS evidence
+        CASE
+            WHEN value > seen_high THEN seen_high
+            WHEN high < seen_low THEN seen_low
+            ELSE value
+        END AS should_be,
+        CASE
+            WHEN provider IS NOT NULL THEN provider
+            WHEN quantity = 'cheapest_usd_per_hour' THEN
+                'The cheapest of ' || providers || ' providers read here'
+            ELSE 'The middle half of ' || providers || ' providers read here'
+        END
+        || ' asked ' || format('${:,.2f}', seen_low::DOUBLE)
+        || CASE WHEN seen_high > seen_low THEN format(' to {:,.2f}', seen_high::DOUBLE) ELSE '' END
+        || ' on ' || day
+        || CASE
+            WHEN same_time THEN '.'
+            WHEN agrees THEN ', ' || abs(day - as_of) || ' days from the claim: it holds if prices stayed.'
+            ELSE ', too far from ' || as_of || ' to tell.'
+        END AS why,
+        'offers of ' || CASE WHEN provider IS NULL THEN providers || ' providers' ELSE source END
+        || ', ' || day AS evidence
     FROM _price_ranges
 ),
 
@@ -358,7 +460,8 @@ _by_providers AS (
     SELECT
         c.claim_id,
         CASE WHEN coalesce(s.providers, 0) < c.value THEN 'cannot be checked'
-            WHEN c.value = 0 AND s.providers > 0 THEN 'contradicted by measurement' ELSE 'holds with conditions' END AS verdict,
+            WHEN c.value = 0 AND s.providers > 0 THEN 'contradicted by measurement'
+            ELSE 'holds with conditions' END AS verdict,
         coalesce(s.providers, 0) AS should_be,
         'Of the providers read here, ' || coalesce(s.providers, 0) || ' rent it out'
         || coalesce(' (' || s.day || ')', '') || '; the claim counts its own list.' AS why,
@@ -368,11 +471,13 @@ _by_providers AS (
     WHERE c.quantity = 'providers' AND EXISTS (FROM _priced)
 ),
 
--- What spot saves: the cheapest spot price of a provider's card against its cheapest on-demand price, same day.
+-- What spot saves: a provider's cheapest spot price for a card against its cheapest on demand, same day.
 _spot AS (
     SELECT
         day, provider, gpu_id,
-        100 * (1 - min(usd_per_gpu_hour) FILTER (price_kind = 'spot') / min(usd_per_gpu_hour) FILTER (price_kind = 'on_demand')) AS discount
+        min(usd_per_gpu_hour) FILTER (price_kind = 'spot') AS spot_usd,
+        min(usd_per_gpu_hour) FILTER (price_kind = 'on_demand') AS on_demand_usd,
+        100 * (1 - spot_usd / on_demand_usd) AS discount
     FROM _priced
     GROUP BY ALL
     HAVING discount IS NOT NULL
@@ -399,8 +504,9 @@ _by_discount AS (
             WHEN abs(d.day - c.as_of) <= price_days THEN 'contradicted by measurement'
             ELSE 'cannot be checked' END AS verdict,
         d.median AS should_be,
-        'Spot cost ' || figure(d.median) || '% less than on demand in the median of ' || d.pairs || ' pairs of provider and GPU on ' || d.day
-        || ', ' || figures(d.lower_quartile, d.upper_quartile) || '% in the middle half.' AS why,
+        'Spot cost ' || number_text(d.median) || '% less than on demand in the median of ' || d.pairs
+        || ' pairs of provider and GPU on ' || d.day
+        || ', ' || range_text(d.lower_quartile, d.upper_quartile) || '% in the middle half.' AS why,
         'offers, ' || d.day AS evidence
     FROM _claims AS c
     JOIN _discounts AS d USING (claim_id)
@@ -439,12 +545,20 @@ _by_other_claim AS (
         claim_id,
         'contradicted by another claim' AS verdict,
         arg_min(value, other) AS should_be,
-        string_agg('Document ' || document || ' says ' || figures(value, high) || ' ' || unit || ' (' || claim || ')', '; ' ORDER BY other)
+        string_agg(
+            'Document ' || document || ' says ' || range_text(value, high) || ' ' || unit
+            || ' (' || claim || ')',
+            '; ' ORDER BY other
+        )
         || '; nothing here decides between them.' AS why,
         'claims ' || string_agg(other, ', ' ORDER BY other) AS evidence
     FROM _differ
     -- What the evidence refutes contradicts nothing.
-    WHERE other NOT IN (SELECT claim_id FROM _evidence WHERE verdict IN ('arithmetic wrong', 'contradicted by measurement'))
+    WHERE other NOT IN (
+        SELECT claim_id
+        FROM _evidence
+        WHERE verdict IN ('arithmetic wrong', 'contradicted by measurement')
+    )
     GROUP BY claim_id
 ),
 

@@ -1,6 +1,5 @@
--- From seconds to dollars: how long a job holds its machines, what interruptions add, what it all costs.
+-- From seconds to dollars: how long a job rents its machines, what interruptions add, what the job costs.
 -- Money is rounded half away from zero to a hundredth of a cent, term by term.
--- noqa: disable=LT05
 
 CREATE OR REPLACE MACRO cost_parameters_by_source() AS TABLE
 WITH _asked AS (
@@ -14,7 +13,11 @@ _applying AS (
         a.source, a.price_kind, c.name,
         arg_max(
             c.value,
-            CASE WHEN c.applies_to LIKE 'source:%' THEN 3 WHEN c.applies_to LIKE 'price_kind:%' THEN 2 ELSE 1 END
+            CASE
+                WHEN c.applies_to LIKE 'source:%' THEN 3
+                WHEN c.applies_to LIKE 'price_kind:%' THEN 2
+                ELSE 1
+            END
         ) AS value
     FROM _asked AS a
     JOIN main.cost_parameters AS c
@@ -32,13 +35,18 @@ CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interr
     CASE
         WHEN checkpoint_seconds >= 2 * seconds_between_interruptions THEN seconds_between_interruptions
         ELSE sqrt(2 * checkpoint_seconds * seconds_between_interruptions)
-            * (1 + sqrt(checkpoint_seconds / (2 * seconds_between_interruptions)) / 3 + checkpoint_seconds / (2 * seconds_between_interruptions) / 9)
+            * (
+                1 + sqrt(checkpoint_seconds / (2 * seconds_between_interruptions)) / 3
+                + checkpoint_seconds / (2 * seconds_between_interruptions) / 9
+            )
             - checkpoint_seconds
     END;
 COMMENT ON FUNCTION daly_interval IS
     'Seconds of work between two checkpoints that lose least, for a checkpoint that takes checkpoint_seconds and machines reclaimed every seconds_between_interruptions on average. J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37; its first term is Young''s (CACM 17, 1974).';
 
-CREATE OR REPLACE MACRO daly_expected_seconds(work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, seconds_between_interruptions) AS
+CREATE OR REPLACE MACRO daly_expected_seconds(
+    work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, seconds_between_interruptions
+) AS
     seconds_between_interruptions * exp(restart_seconds / seconds_between_interruptions)
         * (exp((interval_seconds + checkpoint_seconds) / seconds_between_interruptions) - 1)
         * work_seconds / interval_seconds;
@@ -56,9 +64,11 @@ WITH _cost_template AS (
         NULL::DECIMAL(18, 8) AS storage_usd_per_gb_month, NULL::DECIMAL(18, 8) AS egress_usd_per_gb,
         NULL::DECIMAL(18, 8) AS download_usd_per_gb, NULL::DOUBLE AS local_disk_gb,
         NULL::DOUBLE AS setup_seconds, NULL::DOUBLE AS image_gb, NULL::DOUBLE AS download_gb_per_second,
-        NULL::DOUBLE AS evaluation_share, NULL::DOUBLE AS dataset_bytes_per_token, NULL::DOUBLE AS checkpoints_kept,
+        NULL::DOUBLE AS evaluation_share, NULL::DOUBLE AS dataset_bytes_per_token,
+        NULL::DOUBLE AS checkpoints_kept,
         NULL::DOUBLE AS checkpoint_pause_seconds, NULL::DOUBLE AS checkpoint_gb_per_second,
-        NULL::DOUBLE AS hours_between_interruptions, NULL::DOUBLE AS interruption_wait_seconds, NULL::DOUBLE AS hours_per_month
+        NULL::DOUBLE AS hours_between_interruptions, NULL::DOUBLE AS interruption_wait_seconds,
+        NULL::DOUBLE AS hours_per_month
     WHERE FALSE
 ),
 
@@ -84,11 +94,14 @@ _cost_cases AS (
             coalesce(g.node_count, 1) AS node_count,
             coalesce(g.price_kind, 'on_demand') AS price_kind,
             coalesce(g.host_usd_per_hour, 0) AS host_usd_per_hour,
-            coalesce(g.billing_increment_seconds, d.p['billing_increment_seconds'])::INTEGER AS billing_increment_seconds,
+            coalesce(g.billing_increment_seconds, d.p['billing_increment_seconds'])::INTEGER
+                AS billing_increment_seconds,
             coalesce(g.minimum_seconds, d.p['minimum_seconds'])::INTEGER AS minimum_seconds,
-            coalesce(g.storage_usd_per_gb_month, d.p['storage_usd_per_gb_month'])::DECIMAL(18, 8) AS storage_usd_per_gb_month,
+            coalesce(g.storage_usd_per_gb_month, d.p['storage_usd_per_gb_month'])::DECIMAL(18, 8)
+                AS storage_usd_per_gb_month,
             coalesce(g.egress_usd_per_gb, d.p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
-            coalesce(g.download_usd_per_gb, d.p['download_usd_per_gb'])::DECIMAL(18, 8) AS download_usd_per_gb,
+            coalesce(g.download_usd_per_gb, d.p['download_usd_per_gb'])::DECIMAL(18, 8)
+                AS download_usd_per_gb,
             coalesce(g.local_disk_gb, 0) AS local_disk_gb,
             coalesce(g.setup_seconds, d.p['setup_seconds']) AS setup_seconds,
             coalesce(g.image_gb, d.p['image_gb']) AS image_gb,
@@ -98,8 +111,12 @@ _cost_cases AS (
             coalesce(g.checkpoints_kept, d.p['checkpoints_kept']) AS checkpoints_kept,
             coalesce(g.checkpoint_pause_seconds, d.p['checkpoint_pause_seconds']) AS checkpoint_pause_seconds,
             coalesce(g.checkpoint_gb_per_second, d.p['checkpoint_gbps'] / 8) AS checkpoint_gb_per_second,
-            CASE WHEN coalesce(g.price_kind, 'on_demand') = 'spot' THEN coalesce(g.hours_between_interruptions, d.p['hours_between_interruptions']) END AS hours_between_interruptions,
-            coalesce(g.interruption_wait_seconds, d.p['interruption_wait_seconds']) AS interruption_wait_seconds,
+            CASE
+                WHEN coalesce(g.price_kind, 'on_demand') = 'spot'
+                    THEN coalesce(g.hours_between_interruptions, d.p['hours_between_interruptions'])
+            END AS hours_between_interruptions,
+            coalesce(g.interruption_wait_seconds, d.p['interruption_wait_seconds'])
+                AS interruption_wait_seconds,
             coalesce(g.hours_per_month, d.p['hours_per_month']) AS hours_per_month
         )
     FROM _cost_given AS g
@@ -110,7 +127,8 @@ _cost_cases AS (
 _cost_sizes AS (
     SELECT
         *,
-        image_gb + tokens / epochs * dataset_bytes_per_token / 1e9 + model_download_gib * 1.073741824e0 AS _inbound_gb,
+        image_gb + tokens / epochs * dataset_bytes_per_token / 1e9 + model_download_gib * 1.073741824e0
+            AS _inbound_gb,
         training_state_gib * 1.073741824e0 AS _state_gb,
         result_gib * 1.073741824e0 AS _result_gb,
         tokens / tokens_per_second AS _train_seconds
@@ -124,7 +142,8 @@ _cost_times AS (
         _train_seconds * evaluation_share AS _evaluation_seconds,
         _train_seconds + _train_seconds * evaluation_share AS _work_seconds,
         checkpoint_pause_seconds + _state_gb / checkpoint_gb_per_second AS _checkpoint_seconds,
-        setup_seconds + _inbound_gb / download_gb_per_second + _state_gb / checkpoint_gb_per_second AS _restart_seconds,
+        setup_seconds + _inbound_gb / download_gb_per_second + _state_gb / checkpoint_gb_per_second
+            AS _restart_seconds,
         hours_between_interruptions * 3600 / node_count AS _seconds_between_interruptions,
         _inbound_gb + checkpoints_kept * _state_gb + _result_gb AS _disk_gb
     FROM _cost_sizes
@@ -133,7 +152,8 @@ _cost_times AS (
 _cost_intervals AS (
     SELECT
         *,
-        least(daly_interval(_checkpoint_seconds, _seconds_between_interruptions), _work_seconds) AS _interval_seconds,
+        least(daly_interval(_checkpoint_seconds, _seconds_between_interruptions), _work_seconds)
+            AS _interval_seconds,
         _setup_seconds + _work_seconds AS _used_seconds
     FROM _cost_times
 ),
@@ -142,12 +162,16 @@ _cost_expected AS (
     SELECT
         *,
         CASE WHEN _seconds_between_interruptions IS NULL THEN 0e0 ELSE
-            daly_expected_seconds(_work_seconds, _interval_seconds, _checkpoint_seconds, _restart_seconds, _seconds_between_interruptions)
+            daly_expected_seconds(
+                _work_seconds, _interval_seconds, _checkpoint_seconds, _restart_seconds,
+                _seconds_between_interruptions
+            )
             - _work_seconds
         END AS _interruption_seconds,
         -- To the millisecond first, so that exactly one hour of floating-point sums stays one hour.
         CASE WHEN _used_seconds IS NOT NULL THEN greatest(
-            ceil(round(_used_seconds, 3) / billing_increment_seconds) * billing_increment_seconds, minimum_seconds
+            ceil(round(_used_seconds, 3) / billing_increment_seconds) * billing_increment_seconds,
+            minimum_seconds
         ) END AS _billed_seconds
     FROM _cost_intervals
 ),
@@ -159,10 +183,12 @@ _cost_hours AS (
         _train_seconds / 3600 AS train_hours,
         _evaluation_seconds / 3600 AS evaluation_hours,
         _interruption_seconds / 3600 AS interruption_hours,
-        coalesce((_work_seconds + _interruption_seconds) / _seconds_between_interruptions, 0) AS interruptions,
-        CASE WHEN _seconds_between_interruptions IS NOT NULL THEN _interval_seconds / 60 END AS checkpoint_interval_minutes,
+        coalesce((_work_seconds + _interruption_seconds) / _seconds_between_interruptions, 0)
+            AS interruptions,
+        CASE WHEN _seconds_between_interruptions IS NOT NULL THEN _interval_seconds / 60 END
+            AS checkpoint_interval_minutes,
         _billed_seconds / 3600 AS billed_hours,
-        -- A disk that the machine brings along costs nothing, but checkpoints on it die with a reclaimed machine.
+        -- A disk included in the price costs nothing, but checkpoints on it die with a reclaimed machine.
         CASE
             WHEN local_disk_gb < _disk_gb THEN _disk_gb
             WHEN _seconds_between_interruptions IS NOT NULL THEN checkpoints_kept * _state_gb + _result_gb
@@ -185,16 +211,20 @@ _cost_money AS (
         (billed_hours * (usd_per_hour + host_usd_per_hour))::DECIMAL(18, 4) AS compute_usd,
         (interruption_hours * (usd_per_hour + host_usd_per_hour))::DECIMAL(18, 4) AS interruption_usd,
         (storage_gb * storage_usd_per_gb_month * hours / hours_per_month)::DECIMAL(18, 4) AS storage_usd,
-        (_result_gb * egress_usd_per_gb + _inbound_gb * (1 + interruptions) * download_usd_per_gb)::DECIMAL(18, 4) AS egress_usd,
-        CASE WHEN price_kind = 'reserved' THEN (term_days * 24 * usd_per_hour)::DECIMAL(18, 4) END AS commitment_usd,
+        (
+            _result_gb * egress_usd_per_gb + _inbound_gb * (1 + interruptions) * download_usd_per_gb
+        )::DECIMAL(18, 4) AS egress_usd,
+        CASE WHEN price_kind = 'reserved' THEN (term_days * 24 * usd_per_hour)::DECIMAL(18, 4) END
+            AS commitment_usd,
         (storage_gb * storage_usd_per_gb_month)::DECIMAL(18, 4) AS kept_volume_usd_per_month
     FROM _cost_waits
 )
 
 SELECT
     * EXCLUDE (
-        _inbound_gb, _state_gb, _result_gb, _train_seconds, _setup_seconds, _evaluation_seconds, _work_seconds,
-        _checkpoint_seconds, _restart_seconds, _seconds_between_interruptions, _disk_gb, _interval_seconds, _used_seconds,
+        _inbound_gb, _state_gb, _result_gb, _train_seconds, _setup_seconds, _evaluation_seconds,
+        _work_seconds, _checkpoint_seconds, _restart_seconds, _seconds_between_interruptions, _disk_gb,
+        _interval_seconds, _used_seconds,
         _interruption_seconds, _billed_seconds
     ),
     (compute_usd + interruption_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd

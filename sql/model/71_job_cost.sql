@@ -1,5 +1,4 @@
 -- From jobs to ranked answers: plans x rentals, priced, the best of each kind kept.
--- noqa: disable=LT05
 
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_cases AS (
@@ -8,9 +7,11 @@ WITH _priced_cases AS (
         p.gpu_id,
         concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB') AS gpu,
         p.gpu_count, p.node_count, p.seq_len,
-        r.gpus_billed, r.provider, r.source, r.tier, r.region, r.instance_type, r.raw_label, r.price_kind, r.term_days,
+        r.gpus_billed, r.provider, r.source, r.tier, r.region, r.instance_type, r.raw_label, r.price_kind,
+        r.term_days,
         p.tokens_per_second, p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
-        p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib, p.verdict,
+        p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
+        p.verdict,
         p.micro_batch, p.checkpointing, p.sharding, p.offload, p.quantization, p.stack,
         p.training_state_gib, p.result_gib, p.model_download_gib,
         r.usd_per_hour, r.host_usd_per_hour, (r.usd_per_hour / r.gpus_billed) AS usd_per_gpu_hour,
@@ -18,7 +19,8 @@ WITH _priced_cases AS (
         r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
         r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
         r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
-        r.hours_between_interruptions, r.interruption_wait_seconds, r.hours_per_month, r.charged_while_stopped,
+        r.hours_between_interruptions, r.interruption_wait_seconds, r.hours_per_month,
+        r.charged_while_stopped,
         r.native_price, r.native_currency, r.native_unit, r.fx_rate, r.fx_date,
         r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
         p.evidence, p.evidence_run, p.assumptions AS plan_assumptions,
@@ -32,14 +34,14 @@ WITH _priced_cases AS (
     JOIN query_table(plans) AS p USING (job)
     JOIN main.rentals AS r
         ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
-        -- A plan over several machines holds where their network is at least the one it was made for.
+        -- A plan over several machines applies where their network is at least as fast as the planned one.
         AND coalesce(r.node_network_gbps, p.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
     JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
     WHERE p.verdict IN ('fits', 'tight') AND p.tokens_per_second > 0
         AND p.gpu_count <= j.max_gpus
         AND list_contains(j.price_kinds, r.price_kind)
-        -- What is offloaded must find room in the hosts' memory: the training state, or the frozen weights
-        -- of adapters, a quarter as large where they are quantized.
+        -- Host memory must have room for what is offloaded: the training state, or the frozen weights below
+        -- adapters, a quarter as large where they are quantized.
         AND (coalesce(p.offload, '') = '' OR r.host_ram_gib >= greatest(
             p.training_state_gib, p.model_download_gib * CASE p.quantization WHEN 'none' THEN 1 ELSE 0.25 END
         ))
@@ -64,7 +66,8 @@ WITH _band_rows AS (
 _band_cases AS (
     SELECT
         b._row, s.side,
-        CASE s.side WHEN 'fast' THEN b.tokens_per_second_high ELSE b.tokens_per_second_low END AS tokens_per_second,
+        CASE s.side WHEN 'fast' THEN b.tokens_per_second_high ELSE b.tokens_per_second_low END
+            AS tokens_per_second,
         b.tokens, b.epochs, b.node_count, b.price_kind, b.term_days,
         b.training_state_gib, b.result_gib, b.model_download_gib,
         b.usd_per_hour, b.host_usd_per_hour, b.billing_increment_seconds, b.minimum_seconds,
@@ -90,14 +93,18 @@ _bands AS (
 SELECT
     b.* EXCLUDE (
         _row, epochs, training_state_gib, result_gib, model_download_gib,
-        billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb, download_usd_per_gb,
-        local_disk_gb, setup_seconds, image_gb, download_gb_per_second, evaluation_share, dataset_bytes_per_token,
-        checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, hours_between_interruptions, interruption_wait_seconds,
+        billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb,
+        download_usd_per_gb,
+        local_disk_gb, setup_seconds, image_gb, download_gb_per_second, evaluation_share,
+        dataset_bytes_per_token,
+        checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, hours_between_interruptions,
+        interruption_wait_seconds,
         hours_per_month, plan_assumptions, price_assumptions
     ),
     n.total_usd_low, n.total_usd_high, n.hours_low, n.hours_high,
     b.total_usd / b.tokens * 1e6 AS usd_per_million_tokens,
-    concat_ws('; ', nullif(b.plan_assumptions, ''), nullif(array_to_string(b.price_assumptions, '; '), '')) AS assumptions
+    concat_ws('; ', nullif(b.plan_assumptions, ''), nullif(array_to_string(b.price_assumptions, '; '), ''))
+        AS assumptions
 FROM _band_rows AS b
 JOIN _bands AS n USING (_row);
 COMMENT ON MACRO TABLE with_cost_bands IS
@@ -109,7 +116,8 @@ WITH _job_template AS (
         NULL::VARCHAR AS job, NULL::VARCHAR AS model, NULL::VARCHAR AS method, NULL::DOUBLE AS tokens,
         NULL::DOUBLE AS examples, NULL::DOUBLE AS tokens_per_example, NULL::DOUBLE AS epochs,
         NULL::INTEGER AS seq_len, NULL::INTEGER AS lora_rank, NULL::INTEGER AS micro_batch,
-        NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS stack, NULL::INTEGER AS max_gpus, NULL::DOUBLE AS max_hours,
+        NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS stack, NULL::INTEGER AS max_gpus,
+        NULL::DOUBLE AS max_hours,
         NULL::VARCHAR AS price_kind, NULL::VARCHAR AS objective
     WHERE FALSE
 ),
@@ -118,7 +126,8 @@ _job_given AS (
     SELECT
         g.*,
         array_to_string(list_filter(struct_keys(g), lambda name: name NOT IN (
-            'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len', 'lora_rank',
+            'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len',
+            'lora_rank',
             'micro_batch', 'checkpointing', 'stack', 'max_gpus', 'max_hours', 'price_kind', 'objective'
         )), ', ') AS _ignored
     FROM query_table(jobs) AS g
@@ -133,7 +142,8 @@ SELECT
     j.job,
     CASE
         WHEN j.model IS NULL THEN error('Job ' || j.job || ': name a model; main.models lists them.')
-        WHEN m.model IS NULL THEN error('Job ' || j.job || ': no model ' || j.model || '; main.models lists them.')
+        WHEN m.model IS NULL
+            THEN error('Job ' || j.job || ': no model ' || j.model || '; main.models lists them.')
         ELSE j.model
     END AS model,
     CASE
@@ -146,7 +156,10 @@ SELECT
             THEN coalesce(j.tokens, j.examples * j.tokens_per_example * coalesce(j.epochs, 1))
         ELSE error('Job ' || j.job || ': give tokens, or examples and tokens_per_example, above 0.')
     END AS tokens,
-    CASE WHEN j.epochs <= 0 THEN error('Job ' || j.job || ': epochs must be above 0.') ELSE coalesce(j.epochs, 1) END AS epochs,
+    CASE
+        WHEN j.epochs <= 0 THEN error('Job ' || j.job || ': epochs must be above 0.')
+        ELSE coalesce(j.epochs, 1)
+    END AS epochs,
     coalesce(j.seq_len, 2048) AS seq_len,
     CASE WHEN coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN coalesce(j.lora_rank, 16) END AS lora_rank,
     j.micro_batch,
@@ -155,16 +168,28 @@ SELECT
         ELSE error('Job ' || j.job || ': checkpointing ' || j.checkpointing || ' is none of none, sac, full.')
     END AS checkpointing,
     CASE
-        WHEN coalesce(j.stack, 'hf') IN ('hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic') THEN j.stack
-        ELSE error('Job ' || j.job || ': stack ' || j.stack || ' is none of hf, liger, foak, torchtune, litgpt, compile, te, mosaic.')
+        WHEN coalesce(j.stack, 'hf') IN (
+            'hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic'
+        )
+            THEN j.stack
+        ELSE error(
+            'Job ' || j.job || ': stack ' || j.stack
+            || ' is none of hf, liger, foak, torchtune, litgpt, compile, te, mosaic.'
+        )
     END AS stack,
     coalesce(j.max_gpus, 8) AS max_gpus,
     coalesce(j.max_hours, 'infinity'::DOUBLE) AS max_hours,
     CASE
         WHEN coalesce(j.price_kind, 'on_demand') = 'any' THEN ['on_demand', 'spot', 'serverless']
-        WHEN list_has_all(['on_demand', 'spot', 'reserved', 'serverless'], string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ','))
+        WHEN list_has_all(
+            ['on_demand', 'spot', 'reserved', 'serverless'],
+            string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ',')
+        )
             THEN string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ',')
-        ELSE error('Job ' || j.job || ': price_kind ' || j.price_kind || ' is none of on_demand, spot, reserved, serverless, any, or several of them with commas.')
+        ELSE error(
+            'Job ' || j.job || ': price_kind ' || j.price_kind
+            || ' is none of on_demand, spot, reserved, serverless, any, or several of them with commas.'
+        )
     END AS price_kinds,
     CASE
         WHEN coalesce(j.objective, 'cost') IN ('cost', 'time') THEN coalesce(j.objective, 'cost')
@@ -173,8 +198,12 @@ SELECT
     concat_ws('; ',
         CASE WHEN j.method IS NULL THEN 'method lora' END,
         CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
-        CASE WHEN j.lora_rank IS NULL AND coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN 'lora_rank 16' END,
-        CASE WHEN j.tokens IS NOT NULL AND j.examples IS NOT NULL THEN 'examples not used, tokens is given' END,
+        CASE
+            WHEN j.lora_rank IS NULL AND coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN 'lora_rank 16'
+        END,
+        CASE
+            WHEN j.tokens IS NOT NULL AND j.examples IS NOT NULL THEN 'examples not used, tokens is given'
+        END,
         CASE WHEN coalesce(j.seq_len, 2048) > m.max_context THEN
             'sequences longer than the ' || m.max_context || ' tokens the model was made for' END,
         'ignored columns: ' || nullif(j._ignored, '')
@@ -212,13 +241,17 @@ _cheapest_priced AS (
 
 _cheapest_ranked AS (
     SELECT
-        c.* REPLACE (concat_ws('; ', nullif(j.job_assumptions, ''), nullif(c.plan_assumptions, '')) AS plan_assumptions),
+        c.* REPLACE (
+            concat_ws('; ', nullif(j.job_assumptions, ''), nullif(c.plan_assumptions, '')) AS plan_assumptions
+        ),
         j.model, j.method, j.objective,
         row_number() OVER (
             PARTITION BY c.job
             ORDER BY
-                CASE j.objective WHEN 'time' THEN c.hours ELSE c.total_usd END, c.total_usd, c.hours, c.gpu_count,
-                c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST, c.instance_type NULLS LAST, c.raw_label,
+                CASE j.objective WHEN 'time' THEN c.hours ELSE c.total_usd END, c.total_usd, c.hours,
+                c.gpu_count,
+                c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST, c.instance_type NULLS LAST,
+                c.raw_label,
                 c.price_kind, c.term_days NULLS LAST
         ) AS rank
     FROM _cheapest_priced AS c
@@ -226,7 +259,8 @@ _cheapest_ranked AS (
     WHERE c.hours <= j.max_hours
 )
 
-SELECT job, rank, model, method, b.* EXCLUDE (job, rank, model, method, seq_len), b.seq_len, p.as_of_day AS day
+SELECT job, rank, model, method, b.* EXCLUDE (job, rank, model, method, seq_len), b.seq_len,
+p.as_of_day AS day
 FROM with_cost_bands('_cheapest_ranked') AS b
 CROSS JOIN main.publication AS p
 ORDER BY job, rank;

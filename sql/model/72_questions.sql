@@ -1,7 +1,8 @@
 -- Short questions at a SQL prompt, answered by the same macros as the tables.
--- noqa: disable=LT05
 
-CREATE OR REPLACE MACRO fits(wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) AS TABLE
+CREATE OR REPLACE MACRO fits(
+    wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16
+) AS TABLE
 WITH _fits_asked AS (
     SELECT
         'fits' AS job, wanted_model AS model, wanted_method AS method, 1e0 AS tokens,
@@ -13,7 +14,8 @@ _fits_jobs AS (
 ),
 
 _fits_gpu AS (
-    SELECT CASE WHEN count(*) = 0 THEN error('No GPU ' || wanted_gpu || '; main.gpus lists them.') END AS found
+    SELECT CASE WHEN count(*) = 0 THEN error('No GPU ' || wanted_gpu || '; main.gpus lists them.') END
+        AS found
     FROM main.gpus
     WHERE gpu_id = wanted_gpu
 )
@@ -28,8 +30,13 @@ COMMENT ON MACRO TABLE fits IS
 CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (
     SELECT
-        CASE WHEN bool_or(gpu_id = one) THEN TRUE ELSE error('No GPU ' || one || '; main.gpus lists them.') END
-        AND CASE WHEN bool_or(gpu_id = other) THEN TRUE ELSE error('No GPU ' || other || '; main.gpus lists them.') END AS known
+        CASE
+            WHEN bool_or(gpu_id = one) IS NOT TRUE
+                THEN error('No GPU ' || one || '; main.gpus lists them.')
+            WHEN bool_or(gpu_id = other) IS NOT TRUE
+                THEN error('No GPU ' || other || '; main.gpus lists them.')
+            ELSE TRUE
+        END AS known
     FROM main.gpu_compare
 ),
 

@@ -1,35 +1,37 @@
 -- What the model and published runs say about the settings that claims name.
--- noqa: disable=LT05
 
-CREATE OR REPLACE MACRO figure(number) AS
+CREATE OR REPLACE MACRO number_text(number) AS
     CASE
         WHEN abs(number::DOUBLE) >= 1e9 THEN format('{:.4g} billion', number::DOUBLE / 1e9)
         WHEN abs(number::DOUBLE) >= 1e6 THEN format('{:.4g} million', number::DOUBLE / 1e6)
         WHEN abs(number::DOUBLE) >= 1000 THEN format('{:,.0f}', number::DOUBLE)
         ELSE format('{:.4g}', number::DOUBLE)
     END;
-COMMENT ON FUNCTION figure IS 'A number as a person writes it, with four significant digits.';
+COMMENT ON FUNCTION number_text IS 'A number as text with four significant digits, in millions or billions where it is that large.';
 
-CREATE OR REPLACE MACRO figures(low, high) AS
-    CASE WHEN high IS NULL OR high = low THEN figure(low) WHEN isinf(high::DOUBLE) THEN figure(low) || ' or more'
-        ELSE figure(low) || ' to ' || figure(high) END;
-COMMENT ON FUNCTION figures IS 'A number or a range as a person writes it.';
+CREATE OR REPLACE MACRO range_text(low, high) AS
+    CASE
+        WHEN high IS NULL OR high = low THEN number_text(low)
+        WHEN isinf(high::DOUBLE) THEN number_text(low) || ' or more'
+        ELSE number_text(low) || ' to ' || number_text(high)
+    END;
+COMMENT ON FUNCTION range_text IS 'A number or a range as text; an infinite upper bound reads "or more".';
 
 CREATE OR REPLACE MACRO claim_rule(rule) AS (SELECT r.value FROM main.claim_rules AS r WHERE r.name = rule);
 COMMENT ON FUNCTION claim_rule IS 'One tolerance of main.claim_rules.';
 
--- A claim rarely names every setting, so it is tried in the ways that people would run it. "Friendly" software
--- takes the least memory with an ordinary optimizer: fused kernels, fused AdamW; "plain" is a framework's
--- default. "Lean" is an 8-bit optimizer that steps during the backward pass: a method of its own, which a claim
--- would have to name; what it takes is only mentioned.
+-- A claim rarely names every setting, so it is tried with the usual ones. Software is "fused" (fused kernels
+-- and fused AdamW: the least memory with an ordinary optimizer), "default" (what a framework does when
+-- nothing is set) or "in_backward" (an 8-bit optimizer that steps during the backward pass). The last is a
+-- different method, which a claim would have to name; its memory is only mentioned.
 CREATE OR REPLACE MACRO claim_runs() AS TABLE
 WITH _claims AS (
     SELECT
-        claim_id, quantity, kind, versus, seq_len, lora_rank, gpu_count, checkpointing, stack, micro_batch, quantization,
-        model, method, training_precision,
+        claim_id, quantity, kind, versus, seq_len, lora_rank, gpu_count, checkpointing, stack, micro_batch,
+        quantization, model, method, training_precision,
         split_part(versus, '=', 1) AS changed,
         split_part(versus, '=', 2) AS changed_to,
-        -- Memory hardly depends on the card: where a claim names none, a data-centre card stands for all.
+        -- Memory hardly depends on the card: where a claim names none, a data-centre card is taken.
         coalesce(gpu_id, 'a100-sxm-80gb') AS gpu
     FROM main.claims
     WHERE model IS NOT NULL AND method IS NOT NULL AND kind <> 'quality'
@@ -37,10 +39,20 @@ WITH _claims AS (
 
 _roles (role) AS (VALUES ('claim'), ('versus')),
 
+_sides AS (
+    SELECT c.*, r.role, CASE r.role WHEN 'versus' THEN c.changed END AS differs_in
+    FROM _claims AS c
+    CROSS JOIN _roles AS r
+    WHERE r.role = 'claim' OR c.versus IS NOT NULL
+),
+
 _counts (gpus) AS (VALUES (1), (2), (4), (8), (16)),
 
-_software (way, software, optimizer, quantized_as, upcast) AS (
-    VALUES ('friendly', 'liger', 'adamw_fused', 'nf4dq', 0), ('plain', 'hf', 'adamw', 'nf4', 1), ('lean', 'liger', 'adamw8bit_inbwd', NULL, NULL)
+_software (software, stack, optimizer, quantized_as, upcast) AS (
+    VALUES
+    ('fused', 'liger', 'adamw_fused', 'nf4dq', 0),
+    ('default', 'hf', 'adamw', 'nf4', 1),
+    ('in_backward', 'liger', 'adamw8bit_inbwd', NULL, NULL)
 ),
 
 _checkpointings (recompute) AS (VALUES ('none'), ('full')),
@@ -52,45 +64,56 @@ _spreads (spread) AS (VALUES ('ddp'), ('fsdp')),
 _tried AS (
     SELECT
         c.* EXCLUDE (micro_batch, gpu, method, checkpointing, stack, training_precision),
-        r.role, n.gpus, s.way, s.optimizer, s.quantized_as, s.upcast, d.spread,
+        n.gpus, s.software, s.optimizer, s.quantized_as, s.upcast, d.spread,
         coalesce(c.micro_batch, b.sequences) AS micro_batch,
-        r.role = 'versus' AND c.changed = 'gpu_id' AS other_gpu,
-        CASE WHEN other_gpu THEN c.changed_to ELSE c.gpu END AS gpu,
-        CASE WHEN r.role = 'versus' AND c.changed = 'method' THEN c.changed_to ELSE c.method END AS method,
-        CASE WHEN r.role = 'versus' AND c.changed = 'checkpointing' THEN c.changed_to ELSE k.recompute END AS checkpointing,
-        CASE WHEN r.role = 'versus' AND c.changed = 'stack' THEN c.changed_to ELSE coalesce(c.stack, s.software) END AS stack,
-        CASE WHEN r.role = 'versus' AND c.changed = 'training_precision' THEN c.changed_to ELSE c.training_precision END
+        CASE c.differs_in WHEN 'gpu_id' THEN c.changed_to ELSE c.gpu END AS gpu,
+        CASE c.differs_in WHEN 'method' THEN c.changed_to ELSE c.method END AS method,
+        CASE c.differs_in WHEN 'checkpointing' THEN c.changed_to ELSE k.recompute END AS checkpointing,
+        CASE c.differs_in WHEN 'stack' THEN c.changed_to ELSE coalesce(c.stack, s.stack) END AS stack,
+        CASE c.differs_in WHEN 'training_precision' THEN c.changed_to ELSE c.training_precision END
             AS training_precision,
-        CASE WHEN c.changed = 'fp8' THEN CASE r.role WHEN 'versus' THEN c.changed_to::DOUBLE ELSE 1e0 END END AS fp8,
-        -- Names what was tried without what is compared, so that both sides of a ratio find each other.
-        concat_ws(' ', s.way, k.recompute, b.sequences) AS variation
-    FROM _claims AS c
-    CROSS JOIN _roles AS r
+        CASE
+            WHEN c.differs_in = 'fp8' THEN c.changed_to::DOUBLE
+            WHEN c.changed = 'fp8' THEN 1e0
+        END AS fp8,
+        -- Names what was tried without the setting compared, so that both sides of a ratio find each other.
+        concat_ws(' ', s.software, k.recompute, b.sequences) AS variation
+    FROM _sides AS c
     CROSS JOIN _counts AS n
     CROSS JOIN _software AS s
     CROSS JOIN _checkpointings AS k
     CROSS JOIN _batches AS b
     CROSS JOIN _spreads AS d
-    WHERE (r.role = 'claim' OR c.versus IS NOT NULL)
-        -- What fits is asked of every number of GPUs; the rest of the number that the claim names.
-        AND (
-            c.quantity = 'gpus_needed'
-            OR n.gpus = CASE WHEN r.role = 'versus' AND c.changed = 'gpu_count' THEN c.changed_to::INTEGER ELSE coalesce(c.gpu_count, 1) END
-        )
-        AND k.recompute = coalesce(c.checkpointing, k.recompute)
-        -- Memory is quoted for one sequence, speed for as many as pay off.
-        AND (b.sequences = 1 OR (c.micro_batch IS NULL AND c.kind <> 'memory' AND c.quantity <> 'memory_saving_percent'))
-        AND (c.stack IS NULL OR s.way = 'friendly')
-        AND (s.way <> 'lean' OR (c.method = 'full' AND c.quantity = 'memory_gb' AND k.recompute = 'full'))
-        -- One GPU spreads nothing; ratios compare the usual way for each method.
-        AND CASE WHEN n.gpus = 1 THEN d.spread = 'ddp'
-            WHEN c.method IN ('full', 'pretrain') THEN d.spread = 'fsdp'
-            ELSE d.spread = 'ddp' OR c.versus IS NULL END
+    -- Whether it fits is tried on every number of GPUs; the rest on the number that the claim names.
+    WHERE (
+        c.quantity = 'gpus_needed'
+        OR n.gpus = CASE c.differs_in
+            WHEN 'gpu_count' THEN c.changed_to::INTEGER
+            ELSE coalesce(c.gpu_count, 1)
+        END
+    )
+    AND k.recompute = coalesce(c.checkpointing, k.recompute)
+    -- Memory is quoted for one sequence, speed for the batch that is fastest.
+    AND (
+        b.sequences = 1
+        OR (c.micro_batch IS NULL AND c.kind <> 'memory' AND c.quantity <> 'memory_saving_percent')
+    )
+    AND (c.stack IS NULL OR s.software = 'fused')
+    AND (
+        s.software <> 'in_backward'
+        OR (c.method = 'full' AND c.quantity = 'memory_gb' AND k.recompute = 'full')
+    )
+    -- One GPU spreads nothing; ratios compare the usual sharding of each method.
+    AND CASE
+        WHEN n.gpus = 1 THEN d.spread = 'ddp'
+        WHEN c.method IN ('full', 'pretrain') THEN d.spread = 'fsdp'
+        ELSE d.spread = 'ddp' OR c.versus IS NULL
+    END
 )
 
 SELECT
     concat_ws('|', claim_id, role, variation, gpus, spread) AS job,
-    claim_id, role, variation, way, gpus,
+    claim_id, role, variation, software, gpus,
     model, method, gpu, gpus AS gpu_count, seq_len, lora_rank, micro_batch, checkpointing, stack, optimizer,
     training_precision, fp8, 'alloc' AS memory_metric,
     CASE WHEN gpus > 1 AND stack <> 'te' THEN spread END AS sharding,
@@ -98,17 +121,18 @@ SELECT
     CASE WHEN method = 'qlora' THEN upcast END AS kbit_upcast
 FROM _tried;
 COMMENT ON MACRO TABLE claim_runs IS
-    'The settings that each claim is tried with: fused and plain software, with and without checkpointing, micro-batches of 1 (for speed also 4 and 16), unless the claim names them; and the same for what a ratio is against.';
+    'The settings that each claim is tried with: fused and default software, with and without checkpointing, micro-batches of 1 (for speed also 4 and 16), unless the claim names them; and the same for the other side of a ratio.';
 
 CREATE OR REPLACE MACRO claim_estimates() AS TABLE
 WITH _runs AS MATERIALIZED (SELECT * FROM claim_runs()),
 
-_run_settings AS (SELECT * EXCLUDE (claim_id, role, variation, way, gpus) FROM _runs)
+_run_settings AS (SELECT * EXCLUDE (claim_id, role, variation, software, gpus) FROM _runs)
 
 SELECT
-    r.claim_id, r.role, r.variation, r.way, r.checkpointing, r.gpus,
+    r.claim_id, r.role, r.variation, r.software, r.checkpointing, r.gpus,
     -- Weights, gradients and optimizer are counted; the rest has the model's band.
-    greatest(m.memory_gib_low, m.weights_gib + m.adapter_gib + m.gradients_gib + m.optimizer_gib) AS least_gib,
+    greatest(m.memory_gib_low, m.weights_gib + m.adapter_gib + m.gradients_gib + m.optimizer_gib)
+        AS least_gib,
     m.memory_gib AS allocated_gib,
     m.needed_gib,
     m.usable_memory_gib,
@@ -127,14 +151,14 @@ COMMENT ON MACRO TABLE claim_estimates IS
 CREATE OR REPLACE MACRO claim_needs() AS TABLE
 SELECT
     claim_id,
-    min(least_gib) FILTER (way <> 'lean') AS least_gib,
-    min(needed_gib) FILTER (way <> 'lean') AS friendly_gib,
-    max(needed_gib) FILTER (way <> 'lean') AS plain_gib,
-    min(needed_gib) FILTER (way = 'lean') AS lean_gib,
+    min(least_gib) FILTER (software <> 'in_backward') AS least_gib,
+    min(needed_gib) FILTER (software <> 'in_backward') AS fused_gib,
+    max(needed_gib) FILTER (software <> 'in_backward') AS default_gib,
+    min(needed_gib) FILTER (software = 'in_backward') AS in_backward_gib,
     any_value(usable_memory_gib) AS usable_gib,
-    -- Possible: within the model's error; plainly: with default software and no checkpointing.
-    min(gpus) FILTER (least_gib <= usable_memory_gib AND way <> 'lean') AS fewest,
-    min(gpus) FILTER (fits AND way = 'plain' AND checkpointing = 'none') AS fewest_plainly,
+    -- Within the model's error, and with default software and no checkpointing.
+    min(gpus) FILTER (least_gib <= usable_memory_gib AND software <> 'in_backward') AS fewest_gpus,
+    min(gpus) FILTER (fits AND software = 'default' AND checkpointing = 'none') AS fewest_gpus_default,
     -- Adapters are saved in 16 or 32 bits.
     min(adapter_gib) * 1073.741824e0 / 2 AS adapter_mb_low,
     max(adapter_gib) * 1073.741824e0 AS adapter_mb_high,
@@ -146,7 +170,7 @@ FROM claim_estimates()
 WHERE role = 'claim'
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_needs IS
-    'Per claim, over all settings tried: least, friendly, plain and lean memory in GiB per GPU, the fewest GPUs that hold it, the range of speeds among settings that fit.';
+    'Per claim, over all settings tried: memory in GiB per GPU (the least possible; needed with fused, with default and with in-backward software), the fewest GPUs on which it fits, and the range of speeds among settings that fit.';
 
 CREATE OR REPLACE MACRO claim_ratios() AS TABLE
 WITH _estimates AS MATERIALIZED (SELECT * FROM claim_estimates()),
@@ -192,7 +216,7 @@ FROM (
 )
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_ratios IS
-    'Per claim with versus: the claimed ratio or saving by the model, both sides with the same settings; its median over the settings tried, and its range with the error of both estimates.';
+    'Per claim with versus: the model''s value of the claimed ratio or saving, both sides with the same settings: median over the settings tried, and range including the error of both estimates.';
 
 CREATE OR REPLACE MACRO claim_published_runs() AS TABLE
 WITH _pairs AS (
@@ -200,16 +224,19 @@ WITH _pairs AS (
         c.claim_id, r.run_id, r.gpu_count AS gpus,
         -- Scaled to the claim's model: memory with its parameters, speed against them.
         r.measured_memory_gib * m.params_total / n.params_total AS memory_gib,
-        CASE WHEN r.gpu = c.gpu_id AND r.gpu_count = coalesce(c.gpu_count, 1)
-            THEN r.measured_tokens_per_second_per_gpu * r.gpu_count * n.params_total / m.params_total END AS tokens_per_second
+        CASE
+            WHEN r.gpu = c.gpu_id AND r.gpu_count = coalesce(c.gpu_count, 1)
+                THEN r.measured_tokens_per_second_per_gpu * r.gpu_count * n.params_total / m.params_total
+        END AS tokens_per_second
     FROM main.claims AS c
     JOIN main.models AS m ON m.model = c.model
     JOIN main.measured_runs AS r ON r.method = c.method
         AND (c.quantization IS NULL OR r.quantization = c.quantization)
-        AND NOT coalesce(r.optimizer LIKE '%8bit%' OR r.optimizer LIKE '%inbwd%' OR r.optimizer LIKE 'paged%', FALSE)
+        AND NOT regexp_matches(coalesce(r.optimizer, ''), '8bit|inbwd|^paged')
         AND coalesce(r.offload, '') = '' AND coalesce(r.out_of_memory, 0) = 0
     JOIN main.models AS n ON n.model = r.model
-        AND n.params_total BETWEEN m.params_total / claim_rule('same_size') AND m.params_total * claim_rule('same_size')
+        AND n.params_total
+        BETWEEN m.params_total / claim_rule('same_size') AND m.params_total * claim_rule('same_size')
     WHERE c.kind <> 'quality' AND c.versus IS NULL AND r.gpu_count >= 1
 )
 
