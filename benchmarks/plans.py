@@ -1,10 +1,9 @@
-"""How many plan candidates a second the model evaluates, and how long a what-if takes.
+"""How many plan candidates per second the model evaluates, and how long one question takes.
 
     python benchmarks/plans.py [--models 40] [--threads 2]
 
-A candidate is one (model, method, sequence, GPU, count, micro-batch, checkpointing, sharding): its
-    memory, fit
-and speed are evaluated, none is pruned. Prints rates and ratios; nothing here is a test.
+A candidate is one (model, method, sequence length, GPU, count, micro-batch, checkpointing, sharding): its
+memory, fit and speed are evaluated, and none is pruned.
 """
 
 import argparse
@@ -14,18 +13,28 @@ import duckdb
 
 from pipeline.warehouse.database import in_memory
 
+JOBS = """
+CREATE TABLE jobs AS
+SELECT model, method, seq_len
+FROM (SELECT model FROM main.models ORDER BY model LIMIT $1),
+    (VALUES ('full'), ('lora'), ('qlora')) AS m (method),
+    (VALUES (1024), (2048), (4096), (8192)) AS s (seq_len)
+"""
 CANDIDATES = "SELECT count(*), sum(tokens_per_second_per_gpu), max(needed_gib) FROM candidates_for('jobs')"
-WHAT_IF = """
+ONE_JOB = """
 WITH my_job AS (SELECT 'llama-3.1-8b' AS model, 'qlora' AS method, 4096 AS seq_len)
-SELECT gpu_id, gpu_count, tokens_per_second FROM plans_for('my_job') WHERE verdict = 'fits' ORDER BY
-    tokens_per_second DESC LIMIT 10
+SELECT gpu_id, gpu_count, tokens_per_second
+FROM plans_for('my_job')
+WHERE verdict = 'fits'
+ORDER BY tokens_per_second DESC
+LIMIT 10
 """
 
 
 def _timed(
     connection: duckdb.DuckDBPyConnection, query: str, repeats: int
 ) -> tuple[float, float, list[tuple[object, ...]]]:
-    """Best wall and processor seconds of some repeats, and the answer."""
+    """The least wall-clock and processor seconds of the repeats, and the result."""
     walls, processors = [], []
     rows: list[tuple[object, ...]] = []
     for _ in range(repeats):
@@ -43,25 +52,17 @@ def main() -> None:
     options = arguments.parse_args()
     connection = in_memory("plans_for")
     connection.execute(f"SET threads = {options.threads}")
-    connection.execute(
-        "CREATE TABLE jobs AS SELECT model, method, seq_len FROM (SELECT model FROM main.models ORDER BY model LIMIT $1), "  # noqa: E501
-        "(VALUES ('full'), ('lora'), ('qlora')) m(method), (VALUES (1024), (2048), (4096), (8192)) s(seq_len)",  # noqa: E501
-        [options.models],
-    )
+    connection.execute(JOBS, [options.models])
     gpus = connection.execute("SELECT count(*) FROM main.gpus WHERE has_full_specs").fetchall()[0][0]
     wall, processor, rows = _timed(connection, CANDIDATES, 2)
     candidates = int(str(rows[0][0]))
-    print(
-        f"{options.models} models x 3 methods x 4 sequence lengths x {gpus} GPUs x counts, {options.threads} threads"  # noqa: E501
-    )
+    print(f"{options.models} models x 3 methods x 4 sequence lengths x {gpus} GPUs x GPU counts")
     print(f"candidates evaluated: {candidates:,}")
-    print(f"  {wall:.2f} s wall, {processor:.2f} s processor")
-    print(f"  {candidates / wall / 1e6:.2f} million a second by the clock")
-    print(
-        f"  {candidates / processor * options.threads / 1e6:.2f} million a second if {options.threads} cores are free"  # noqa: E501
-    )
-    wall, processor, _ = _timed(connection, WHAT_IF, 7)
-    print(f"what-if of one job over all GPUs: {wall * 1e3:.0f} ms wall, {processor * 1e3:.0f} ms processor")
+    print(f"  {wall:.2f} s wall clock on {options.threads} threads, {processor:.2f} s of processor time")
+    print(f"  {candidates / wall / 1e6:.2f} million per second of wall clock")
+    print(f"  {candidates / processor / 1e6:.2f} million per second of processor time")
+    wall, processor, _ = _timed(connection, ONE_JOB, 7)
+    print(f"one job on all GPUs: {wall * 1e3:.0f} ms wall clock, {processor * 1e3:.0f} ms of processor time")
 
 
 if __name__ == "__main__":

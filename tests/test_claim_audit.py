@@ -188,11 +188,11 @@ def test_known_contradictions_come_with_the_right_number(
 def test_two_prices_of_one_document_contradict_each_other(audit: Audit) -> None:
     assert audit["001-191a"]["disagrees_with"] == "001-112a;001-162a"
     assert "001-191a" in audit["001-162a"]["disagrees_with"]
-    # A provider's own page stands behind the other one.
+    # A provider's own page supports the other one.
     assert audit["001-162a"]["verdict"] == CONDITIONS
 
 
-def test_quality_figures_disagree_and_none_is_preferred(audit: Audit) -> None:
+def test_claims_of_quality_disagree_and_none_is_preferred(audit: Audit) -> None:
     for claim_id in ("001-105b", "001-107b", "001-269a", "002-054c"):
         assert audit[claim_id]["verdict"] == OTHER
     assert "001-107b" in audit["002-054c"]["disagrees_with"]
@@ -235,7 +235,7 @@ def test_every_formula_is_computed(audit: Audit) -> None:
     assert uncomputed == []
 
 
-def test_claims_hold_no_verdicts_and_name_their_place(audit: Audit) -> None:
+def test_claims_have_no_verdicts_and_name_their_place(audit: Audit) -> None:
     rows = claims()
     assert len(rows) >= 120
     assert {row["document"] for row in rows} == {"000", "001", "002", "003", "004"}

@@ -9,10 +9,10 @@ import duckdb
 from pipeline.warehouse.query import ask
 
 FORMULA_START = r"^[=+\-@\t\r]"
-"""A spreadsheet would run a cell that begins so; in CSV such text gets an apostrophe in front."""
+"""A spreadsheet would run a cell that starts with one of these; CSV gets an apostrophe in front."""
 
 DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"
-"""What a data package's datetime looks like; the connection's time zone is UTC."""
+"""The datetime format of a data package; the connection's time zone is UTC."""
 
 FIELD_TYPES = {
     "BOOLEAN": "boolean",
@@ -80,7 +80,7 @@ def _safe_cell(name: str, kind: str) -> str:
 
 
 def safe_text(value: Any) -> Any:
-    """The same for a value that is written to CSV elsewhere."""
+    """A value for CSV, prefixed with an apostrophe where a spreadsheet would run it."""
     return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
 
 

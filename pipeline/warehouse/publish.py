@@ -1,7 +1,7 @@
-"""Puts a complete new database where readers look, in one step.
+"""Replaces the published file with a complete new one, in one step.
 
-Readers keep the file that they opened; a crash leaves the old file and at most a temporary one, which the
-next publishing sweeps away.
+Readers keep the file that they opened. A crash leaves the old file and at most a temporary one, which the
+next publication deletes.
 """
 
 import os
@@ -16,7 +16,7 @@ from pipeline.warehouse.build import Report, build
 
 
 def publish(home: Home, day: date, now: datetime, progress: Progress = lambda text: None) -> Report:
-    """Build the database of ``day`` and swap it in. Raises what ``build`` raises, leaving the old file."""
+    """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file."""
     home.published.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(home.lock):
         for leftover in home.published.parent.glob(".building-*"):

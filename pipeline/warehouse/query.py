@@ -1,4 +1,4 @@
-"""Opens the published file read-only and answers on it."""
+"""Opens the published file read-only and runs queries on it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,20 +12,20 @@ from pipeline.contracts.errors import GpufareError
 
 
 class NotPublishedError(GpufareError):
-    """There is no published file yet: says where it was looked for and what to run."""
+    """There is no published file yet: says the path and what to run."""
 
 
 class DamagedError(GpufareError):
-    """The published file is not a database that can be read: says where it lies and what to run."""
+    """The published file is not a database that can be read: says where it is and what to run."""
 
 
 class QueryError(GpufareError):
-    """The query is not SQL that the published file can answer; the message is DuckDB's own."""
+    """The query cannot be run on the published file; the message is DuckDB's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answer to a query: column names, DuckDB type names, rows."""
+    """The result of a query: column names, DuckDB type names, rows."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -51,10 +51,10 @@ class Result:
 
 @contextmanager
 def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection on the published file as it is now: read-only, no network, and no other files unless
-    the caller exports some.
+    """A connection to the published file as it is now: read-only, without network, and without access to
+    other files unless the caller writes some.
 
-    Attached from an in-memory database, so that a process that asks again later gets the newer file.
+    It is attached to an in-memory database, so that a process that opens it again later gets the newer file.
     Raises NotPublishedError and DamagedError.
     """
     if not published.exists():
@@ -69,9 +69,9 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
             connection.execute(f"ATTACH '{file}' AS gpufare (READ_ONLY)")
             connection.execute("USE gpufare")
         except duckdb.Error as error:
-            told = str(error).splitlines()[0]
+            reason = str(error).splitlines()[0]
             raise DamagedError(
-                f"{published} cannot be read: `gpufare refresh` writes it anew ({told})"
+                f"{published} cannot be read: `gpufare refresh` writes a new one ({reason})"
             ) from error
         if not writes_files:
             connection.execute("SET enable_external_access = false")

@@ -1,4 +1,4 @@
--- warn: nobody rents GPUs on demand on which a workload fits
+-- warn: no source rents GPUs on demand on which a workload fits
 SELECT workload
 FROM main.workloads
 ANTI JOIN (

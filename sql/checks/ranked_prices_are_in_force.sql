@@ -1,4 +1,4 @@
--- fail: a price that is stale, flagged, not available, a slice or of an unsettled GPU can be rented
+-- fail: a price that is stale, flagged, not available, a slice or of an unmatched GPU can be rented
 SELECT r.source, r.raw_label, r.gpu_id, r.price_day
 FROM main.rentals AS r
 LEFT JOIN main.sources AS s USING (source)

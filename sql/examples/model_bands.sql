@@ -1,4 +1,4 @@
--- How far from the estimate do unseen runs lie, by method and how close the evidence is?
+-- How far are held-out runs from the estimate, by method and distance from the evidence?
 SELECT quantity, method, evidence, min(low_ratio) AS widest_low, max(high_ratio) AS widest_high,
     sum(runs) AS runs
 FROM model_bands

@@ -10,7 +10,7 @@ _aged AS (
         o.*,
         s.provider AS source_provider,
         p.parameters AS p,
-        -- Boards of SXM and OAM cards are built whole: a larger offer is so many of them.
+        -- SXM and OAM cards come on whole boards: a larger offer is a multiple of them.
         coalesce(
             g.form_factor IN ('SXM', 'OAM') AND o.gpu_count > g.max_gpus_per_node
                 AND o.gpu_count % g.max_gpus_per_node <> 0,
@@ -49,7 +49,7 @@ _alone AS (
     FROM _aged
 ),
 
--- What each source asks for a GPU: its median, so that a source with many offers counts no more than one
+-- The price of a GPU at each source: its median, so that a source with many offers counts no more than one
 -- with few.
 _asked AS (
     SELECT source, gpu_id, price_kind, median(usd_per_gpu_hour::DOUBLE) AS usd_per_gpu_hour
@@ -79,7 +79,7 @@ _compared AS (
             AND a.own_reason IS NULL
 ),
 
--- A source with many prices far off was misread: what cannot be compared is then not believed either.
+-- A source with many prices far off was misread: its prices that cannot be compared are not trusted either.
 _misread AS (
     SELECT source
     FROM _compared

@@ -5,14 +5,14 @@ WITH _counts AS (
 _offers AS (
     SELECT
         o.* RENAME (gpu_count AS offer_gpus, usd_per_hour AS offer_usd_per_hour),
-        -- A price per GPU can be taken several times on one machine. A named machine, or an ask on a
+        -- A price per GPU can be taken several times on one machine. A named machine, or an offer on a
         -- marketplace, is rented whole.
         o.native_unit LIKE 'gpu_%' AND o.gpu_count = 1 AND o.instance_type IS NULL
             AND coalesce(o.tier, '') NOT LIKE 'marketplace%' AS by_the_gpu,
         coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
         g.memory_gb,
         g.derived_from,
-        -- NVLink joins the GPUs of a machine, not machines; and an ask on a marketplace is one machine.
+        -- NVLink joins the GPUs of a machine, not machines; and an offer on a marketplace is one machine.
         (o.node_network_gbps IS NOT NULL OR o.interconnect NOT ILIKE '%nvlink%')
             AND coalesce(o.tier, '') NOT LIKE 'marketplace%' AS has_fabric,
         s.charged_while_stopped,
@@ -28,7 +28,7 @@ _offers AS (
 _hosts AS (
     SELECT
         *,
-        -- An offer of more GPUs than one machine holds is a cluster.
+        -- An offer of more GPUs than one machine can have is a cluster.
         least(CASE WHEN by_the_gpu THEN p['gpus_per_host'] ELSE offer_gpus END, card_gpus_per_host)::INTEGER
             AS gpus_per_host
     FROM _offers
@@ -52,7 +52,7 @@ _served AS (
 _billed AS (
     SELECT
         *,
-        -- Whole units of the offer: GPUs where it is sold by the GPU, machines or clusters where not.
+        -- Whole units of the offer: GPUs where it is sold by the GPU, otherwise machines or clusters.
         greatest(
             CASE WHEN by_the_gpu THEN gpu_count ELSE ceil(gpu_count / offer_gpus) END,
             ceil(coalesce(min_gpu_count, 1) / offer_gpus)
@@ -112,7 +112,7 @@ _terms AS (
             CASE WHEN price_kind = 'spot' THEN
                 'an interruption every ' || p['hours_between_interruptions'] || ' hours' END,
             CASE WHEN price_kind = 'spot' AND NOT persistent_disk THEN
-                'checkpoints kept elsewhere, its disks die with the machine' END,
+                'checkpoints kept elsewhere, its disks are lost with the machine' END,
             CASE WHEN host_usd_per_hour > 0 THEN
                 'host of ' || p['host_cores_per_gpu'] || ' cores and '
                 || p['host_ram_gib_per_gpu'] || ' GiB per GPU' END,
@@ -121,7 +121,7 @@ _terms AS (
             CASE WHEN gpus_billed > gpu_count THEN
                 (gpus_billed - gpu_count) || ' idle GPUs paid' END,
             CASE WHEN derived_from IS NOT NULL THEN
-                'form factor not said, planned as ' || derived_from END
+                'form factor not stated, planned as ' || derived_from END
         ], lambda text: text IS NOT NULL) AS assumptions,
         charged_while_stopped,
         day AS price_day, age_days AS price_age_days,

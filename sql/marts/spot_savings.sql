@@ -40,7 +40,7 @@ _budgets AS (
         checkpoint_pause_seconds + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second
             AS checkpoint_seconds,
         setup_hours * 3600 + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second AS restart_seconds,
-        -- What interruptions may cost before on demand is cheaper, as a share of the work.
+        -- Paid seconds that interruptions may take before on demand is cheaper.
         (on_demand_total_usd - (total_usd - interruption_usd)) / (usd_per_hour + host_usd_per_hour) * 3600
             AS budget_seconds
     FROM _pairs

@@ -1,13 +1,13 @@
 WITH _plans AS (
     SELECT
         p.*, g.memory_gb,
-        -- Holding weights in host memory is a way out, not a requirement met.
+        -- Offloading weights to host memory is a fallback and does not meet the requirement.
         p.verdict <> 'does_not_fit' AND coalesce(p.offload, '') = '' AS fits
     FROM main.plans AS p
     JOIN main.gpus AS g USING (gpu_id)
-    -- Family ids stand for labels that leave the card open: they are no card to recommend.
+    -- A family id is for labels that leave the card open: it is no card to recommend.
     WHERE p.node_count = 1 AND p.gpu_count <= 8 AND g.derived_from IS NULL
-        -- Cards that nobody has ever rented out are no advice.
+        -- Only cards that some source has offered are worth naming.
         AND p.gpu_id IN (SELECT gpu_id FROM main.offers)
 ),
 

@@ -42,7 +42,7 @@ CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interr
             - checkpoint_seconds
     END;
 COMMENT ON FUNCTION daly_interval IS
-    'Seconds of work between two checkpoints that lose least, for a checkpoint that takes checkpoint_seconds and machines reclaimed every seconds_between_interruptions on average. J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37; its first term is Young''s (CACM 17, 1974).';
+    'Seconds of work between two checkpoints that minimize the expected loss, for a checkpoint that takes checkpoint_seconds and an interruption every seconds_between_interruptions on average. J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37; its first term is Young''s (CACM 17, 1974).';
 
 CREATE OR REPLACE MACRO daly_expected_seconds(
     work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, seconds_between_interruptions
@@ -168,7 +168,7 @@ _cost_expected AS (
             )
             - _work_seconds
         END AS _interruption_seconds,
-        -- To the millisecond first, so that exactly one hour of floating-point sums stays one hour.
+        -- To the millisecond first, so that floating-point error does not turn exactly one hour into two.
         CASE WHEN _used_seconds IS NOT NULL THEN greatest(
             ceil(round(_used_seconds, 3) / billing_increment_seconds) * billing_increment_seconds,
             minimum_seconds
@@ -230,4 +230,4 @@ SELECT
     (compute_usd + interruption_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
 COMMENT ON MACRO TABLE cost_of IS
-    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of all that is rented); optional columns are those of rentals and plans, and what is left out takes its default from cost_parameters. Gives back its columns with setup_hours, train_hours, evaluation_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; spot adds the expected loss at the best checkpoint interval (Daly 2006); a reserved price is charged for the job''s hours, with the whole term in commitment_usd.';
+    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of all that is rented); optional columns are those of rentals and plans, and what is left out takes its default from cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; spot adds the expected loss at the best checkpoint interval (Daly 2006); a reserved price is charged for the job''s hours, with the whole term in commitment_usd.';

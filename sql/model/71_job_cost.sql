@@ -1,4 +1,4 @@
--- From jobs to ranked answers: plans x rentals, priced, the best of each kind kept.
+-- From jobs to ranked answers: plans x rentals, priced, with the best of each kind.
 
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_cases AS (
@@ -205,7 +205,7 @@ SELECT
             WHEN j.tokens IS NOT NULL AND j.examples IS NOT NULL THEN 'examples not used, tokens is given'
         END,
         CASE WHEN coalesce(j.seq_len, 2048) > m.max_context THEN
-            'sequences longer than the ' || m.max_context || ' tokens the model was made for' END,
+            'sequences longer than the ' || m.max_context || ' tokens that the model supports' END,
         'ignored columns: ' || nullif(j._ignored, '')
     ) AS job_assumptions
 FROM _job_named AS j

@@ -25,7 +25,7 @@ FROM job_plans('_fits_jobs') AS p
 CROSS JOIN _fits_gpu AS g
 WHERE p.gpu_id = wanted_gpu AND p.gpu_count = gpus AND g.found IS NULL;
 COMMENT ON MACRO TABLE fits IS
-    'Does a training job fit on a GPU? fits(model, method, gpu_id, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. Unknown names raise an error. No row: the GPU has no full facts or is not planned in that number.';
+    'Does a training job fit on a GPU? fits(model, method, gpu_id, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. Unknown names raise an error. No row: the GPU''s specifications are incomplete, or that number of it is not planned.';
 
 CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (

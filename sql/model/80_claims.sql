@@ -1,4 +1,4 @@
--- What the model and published runs say about the settings that claims name.
+-- Estimates and published runs for the settings that claims name.
 
 CREATE OR REPLACE MACRO number_text(number) AS
     CASE
@@ -146,7 +146,7 @@ FROM _runs AS r
 JOIN memory_of('_run_settings') AS m ON m.job = r.job
 JOIN speed_of('_run_settings') AS s ON s.job = r.job;
 COMMENT ON MACRO TABLE claim_estimates IS
-    'What the model says about each of claim_runs: GiB per GPU, whether it fits, tokens per second of all GPUs.';
+    'The model''s estimates for each of claim_runs: GiB per GPU, whether it fits, tokens per second of all GPUs.';
 
 CREATE OR REPLACE MACRO claim_needs() AS TABLE
 SELECT

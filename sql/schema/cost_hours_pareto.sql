@@ -17,20 +17,20 @@ CREATE TABLE main.cost_hours_pareto (
     evidence VARCHAR NOT NULL
 );
 
-COMMENT ON TABLE main.cost_hours_pareto IS 'For each workload and price kind the ways to run it that no other way beats in both cost and hours: from the cheapest to the fastest. Each row is a fair answer to "how much more does it cost to finish sooner".';
+COMMENT ON TABLE main.cost_hours_pareto IS 'For each workload and price kind the ways to run it that no other way beats in both cost and hours, from the cheapest to the fastest: how much more it costs to finish sooner.';
 COMMENT ON COLUMN main.cost_hours_pareto.workload IS 'Key into workloads.';
 COMMENT ON COLUMN main.cost_hours_pareto.price_kind IS 'on_demand, spot, reserved or serverless, never mixed.';
 COMMENT ON COLUMN main.cost_hours_pareto.position IS '1 is the cheapest; the last is the fastest.';
 COMMENT ON COLUMN main.cost_hours_pareto.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.cost_hours_pareto.gpu_count IS 'GPUs that the job uses.';
 COMMENT ON COLUMN main.cost_hours_pareto.node_count IS 'Machines that it runs on.';
-COMMENT ON COLUMN main.cost_hours_pareto.gpus_billed IS 'GPUs that are paid.';
-COMMENT ON COLUMN main.cost_hours_pareto.provider IS 'Who rents the machine out.';
+COMMENT ON COLUMN main.cost_hours_pareto.gpus_billed IS 'GPUs that are paid for.';
+COMMENT ON COLUMN main.cost_hours_pareto.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.cost_hours_pareto.source IS 'Key into sources.';
 COMMENT ON COLUMN main.cost_hours_pareto.tier IS 'secure, community, marketplace and the like.';
 COMMENT ON COLUMN main.cost_hours_pareto.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.cost_hours_pareto.total_usd IS 'What the finished job costs in USD, without taxes.';
 COMMENT ON COLUMN main.cost_hours_pareto.hours IS 'From renting to the finished job.';
-COMMENT ON COLUMN main.cost_hours_pareto.usd_per_hour_saved IS 'What each hour saved against the row before costs, in USD; null in the first row.';
+COMMENT ON COLUMN main.cost_hours_pareto.usd_per_hour_saved IS 'Cost of each hour saved compared with the row before, in USD; null in the first row.';
 COMMENT ON COLUMN main.cost_hours_pareto.verdict IS 'fits or tight.';
-COMMENT ON COLUMN main.cost_hours_pareto.evidence IS 'What the plan rests on.';
+COMMENT ON COLUMN main.cost_hours_pareto.evidence IS 'Evidence for the plan.';

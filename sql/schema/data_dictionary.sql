@@ -6,7 +6,7 @@ CREATE TABLE main.data_dictionary (
     description VARCHAR
 );
 
-COMMENT ON TABLE main.data_dictionary IS 'What every table, column and macro of this file means. Generated from their comments.';
+COMMENT ON TABLE main.data_dictionary IS 'The meaning of every table, column and macro of this file, from their comments.';
 COMMENT ON COLUMN main.data_dictionary.name IS 'Table or macro.';
 COMMENT ON COLUMN main.data_dictionary.kind IS 'table, column or macro.';
 COMMENT ON COLUMN main.data_dictionary.column_name IS 'Column of the table; null for tables and macros.';

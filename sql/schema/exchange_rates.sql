@@ -5,7 +5,7 @@ CREATE TABLE main.exchange_rates (
     rate_date DATE
 );
 
-COMMENT ON TABLE main.exchange_rates IS 'Daily exchange rates by which foreign prices became dollars.';
+COMMENT ON TABLE main.exchange_rates IS 'Daily exchange rates used to convert foreign prices to dollars.';
 COMMENT ON COLUMN main.exchange_rates.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.exchange_rates.currency IS 'Three-letter code.';
 COMMENT ON COLUMN main.exchange_rates.usd_per_unit IS 'USD for one unit of the currency.';

@@ -13,16 +13,16 @@ CREATE TABLE main.market_index (
     oldest_price_day DATE NOT NULL
 );
 
-COMMENT ON TABLE main.market_index IS 'What the market asks per GPU and hour on each day. Method: each provider counts once, with its cheapest price for that GPU, kind and term; quartiles are over providers, interpolated. A provider whose page could not be read counts with its last accepted prices until they are stale. A price far from the median over sources of its day, GPU and kind (market_above_factor and market_below_factor of cost_parameters) does not count where more than market_least_sources sources are compared. Stale, flagged, unavailable and future prices, slices and unsettled labels do not count.';
+COMMENT ON TABLE main.market_index IS 'Market prices per GPU and hour on each day. Method: each provider counts once, with its cheapest price for that GPU, kind and term; quartiles are over providers, interpolated. A provider whose page could not be read counts with its last accepted prices until they are stale. A price far from the median over sources of its day, GPU and kind (market_above_factor and market_below_factor of cost_parameters) does not count where more than market_least_sources sources are compared. Stale, flagged, unavailable and future prices, slices and unmatched labels do not count.';
 COMMENT ON COLUMN main.market_index.day IS 'Day of the index.';
 COMMENT ON COLUMN main.market_index.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.market_index.price_kind IS 'on_demand, spot, reserved or serverless.';
 COMMENT ON COLUMN main.market_index.term_days IS 'Length of a reserved term in days.';
-COMMENT ON COLUMN main.market_index.providers IS 'Providers that count.';
-COMMENT ON COLUMN main.market_index.offers IS 'Offers behind them.';
+COMMENT ON COLUMN main.market_index.providers IS 'Providers included.';
+COMMENT ON COLUMN main.market_index.offers IS 'Their offers.';
 COMMENT ON COLUMN main.market_index.minimum_usd_per_gpu_hour IS 'Cheapest provider, USD per GPU and hour.';
 COMMENT ON COLUMN main.market_index.lower_quartile_usd_per_gpu_hour IS 'A quarter of the providers is cheaper, USD per GPU and hour.';
 COMMENT ON COLUMN main.market_index.median_usd_per_gpu_hour IS 'The middle provider, USD per GPU and hour.';
-COMMENT ON COLUMN main.market_index.upper_quartile_usd_per_gpu_hour IS 'A quarter of the providers is dearer, USD per GPU and hour.';
-COMMENT ON COLUMN main.market_index.maximum_usd_per_gpu_hour IS 'Dearest provider, USD per GPU and hour.';
-COMMENT ON COLUMN main.market_index.oldest_price_day IS 'Day of the oldest price that counts.';
+COMMENT ON COLUMN main.market_index.upper_quartile_usd_per_gpu_hour IS 'A quarter of the providers is more expensive, USD per GPU and hour.';
+COMMENT ON COLUMN main.market_index.maximum_usd_per_gpu_hour IS 'Most expensive provider, USD per GPU and hour.';
+COMMENT ON COLUMN main.market_index.oldest_price_day IS 'Day of the oldest price included.';

@@ -37,7 +37,7 @@ CREATE TABLE main.measured_runs (
 COMMENT ON TABLE main.measured_runs IS 'Published measurements of training runs that the model is calibrated on. None of them is ours.';
 COMMENT ON COLUMN main.measured_runs.run_id IS 'Key.';
 COMMENT ON COLUMN main.measured_runs.source IS 'Who published it, and where.';
-COMMENT ON COLUMN main.measured_runs.tier IS 'Trust: A and B are calibrated on.';
+COMMENT ON COLUMN main.measured_runs.tier IS 'Trust: the model is calibrated on A and B.';
 COMMENT ON COLUMN main.measured_runs.model IS 'Key into models.';
 COMMENT ON COLUMN main.measured_runs.gpu IS 'Key into gpus.';
 COMMENT ON COLUMN main.measured_runs.gpu_count IS 'GPUs of the run.';
@@ -63,8 +63,8 @@ COMMENT ON COLUMN main.measured_runs.checkpointing IS 'Activation checkpointing:
 COMMENT ON COLUMN main.measured_runs.flash_attention IS '1 where attention scores are never stored.';
 COMMENT ON COLUMN main.measured_runs.stack IS 'Training software.';
 COMMENT ON COLUMN main.measured_runs.loss_kernel IS 'How logits and loss were computed.';
-COMMENT ON COLUMN main.measured_runs.offload IS 'What lay in host memory.';
-COMMENT ON COLUMN main.measured_runs.memory_metric IS 'What was read: alloc, reserved or smi.';
+COMMENT ON COLUMN main.measured_runs.offload IS 'What was kept in host memory.';
+COMMENT ON COLUMN main.measured_runs.memory_metric IS 'Which memory was measured: alloc, reserved or smi.';
 COMMENT ON COLUMN main.measured_runs.measured_memory_gib IS 'Peak memory per GPU in GiB.';
-COMMENT ON COLUMN main.measured_runs.out_of_memory IS '1 where the run died for lack of memory.';
+COMMENT ON COLUMN main.measured_runs.out_of_memory IS '1 where the run failed out of memory.';
 COMMENT ON COLUMN main.measured_runs.measured_tokens_per_second_per_gpu IS 'Tokens of packed sequences per second and GPU.';

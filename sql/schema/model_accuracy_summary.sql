@@ -31,8 +31,8 @@ COMMENT ON COLUMN main.model_accuracy_summary.bias_held_out IS 'Median signed re
 COMMENT ON COLUMN main.model_accuracy_summary.median_error_split IS 'Median absolute relative error on the test half of the fixed split.';
 COMMENT ON COLUMN main.model_accuracy_summary.mean_error_split IS 'Mean absolute relative error on the test half of the fixed split.';
 COMMENT ON COLUMN main.model_accuracy_summary.share_in_band IS 'Share of held-out runs inside the band from p10 to p90.';
-COMMENT ON COLUMN main.model_accuracy_summary.died IS 'Runs that died out of memory.';
-COMMENT ON COLUMN main.model_accuracy_summary.died_and_said_so IS 'Those of them that the held-out model says do not fit.';
-COMMENT ON COLUMN main.model_accuracy_summary.ran IS 'Runs that did not.';
-COMMENT ON COLUMN main.model_accuracy_summary.ran_and_said_so IS 'Those of them that the held-out model says fit.';
+COMMENT ON COLUMN main.model_accuracy_summary.died IS 'Runs that failed out of memory.';
+COMMENT ON COLUMN main.model_accuracy_summary.died_and_said_so IS 'Those of them that the held-out model predicts do not fit.';
+COMMENT ON COLUMN main.model_accuracy_summary.ran IS 'Runs that did not fail.';
+COMMENT ON COLUMN main.model_accuracy_summary.ran_and_said_so IS 'Those of them that the held-out model predicts fit.';
 COMMENT ON COLUMN main.model_accuracy_summary.balanced_accuracy IS 'Mean of the two shares.';

@@ -21,9 +21,9 @@ CREATE TABLE main.models (
     source VARCHAR
 );
 
-COMMENT ON TABLE main.models IS 'Architecture facts of the models that can be trained. Facts from catalog/models.csv; parameter counts are computed from the shapes.';
+COMMENT ON TABLE main.models IS 'Architecture of the models that can be trained. From catalog/models.csv; parameter counts are computed from the shapes.';
 COMMENT ON COLUMN main.models.model IS 'Key, lower case, for example llama-3.1-8b.';
-COMMENT ON COLUMN main.models.title IS 'Name as people write it.';
+COMMENT ON COLUMN main.models.title IS 'Usual name.';
 COMMENT ON COLUMN main.models.params_total IS 'All parameters.';
 COMMENT ON COLUMN main.models.params_linear IS 'Parameters in the layers'' matrix products; embeddings, head and norms are left out.';
 COMMENT ON COLUMN main.models.params_active IS 'Parameters that one token passes through: fewer than all of them in a mixture of experts.';
@@ -38,7 +38,7 @@ COMMENT ON COLUMN main.models.vocab IS 'Vocabulary entries.';
 COMMENT ON COLUMN main.models.tied_embeddings IS '1 where input embeddings and head share their weights.';
 COMMENT ON COLUMN main.models.experts IS 'Experts per layer; 1 in a dense model.';
 COMMENT ON COLUMN main.models.experts_active IS 'Experts that one token passes through.';
-COMMENT ON COLUMN main.models.max_context IS 'Longest sequence the model was made for, in tokens.';
+COMMENT ON COLUMN main.models.max_context IS 'Longest sequence that the model supports, in tokens.';
 COMMENT ON COLUMN main.models.licence IS 'Licence of the weights.';
 COMMENT ON COLUMN main.models.hf_id IS 'Repository of the weights.';
-COMMENT ON COLUMN main.models.source IS 'Where the facts are from.';
+COMMENT ON COLUMN main.models.source IS 'Where the specifications are from.';

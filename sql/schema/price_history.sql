@@ -11,13 +11,13 @@ CREATE TABLE main.price_history (
     median_usd_per_gpu_hour DOUBLE NOT NULL
 );
 
-COMMENT ON TABLE main.price_history IS 'What each source asked per GPU and hour on each day: its cheapest and its middle offer. Only offers whose GPU is settled and whose price is not in doubt.';
+COMMENT ON TABLE main.price_history IS 'Prices of each source per GPU and hour on each day: the cheapest and the median offer. Only offers whose GPU is identified and whose price is not in doubt.';
 COMMENT ON COLUMN main.price_history.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.price_history.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.price_history.price_kind IS 'on_demand, spot, reserved or serverless.';
 COMMENT ON COLUMN main.price_history.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.price_history.source IS 'Key into sources.';
-COMMENT ON COLUMN main.price_history.provider IS 'Who rents the machine out.';
+COMMENT ON COLUMN main.price_history.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.price_history.tier IS 'secure, community, marketplace and the like.';
 COMMENT ON COLUMN main.price_history.offers IS 'Offers that day.';
 COMMENT ON COLUMN main.price_history.usd_per_gpu_hour IS 'Cheapest of them in USD per GPU and hour.';

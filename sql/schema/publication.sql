@@ -11,7 +11,7 @@ CREATE TABLE main.publication (
     taxes VARCHAR NOT NULL
 );
 
-COMMENT ON TABLE main.publication IS 'One row: what this database was built from and for which day.';
+COMMENT ON TABLE main.publication IS 'One row: the day this database is for, and what it was built from.';
 COMMENT ON COLUMN main.publication.as_of_day IS 'The day that the tables describe. Ages of prices count from here.';
 COMMENT ON COLUMN main.publication.as_of_time IS 'When the database was built (UTC).';
 COMMENT ON COLUMN main.publication.newest_price_day IS 'Day of the newest offer.';
@@ -21,4 +21,4 @@ COMMENT ON COLUMN main.publication.sources_ranked IS 'Price sources with at leas
 COMMENT ON COLUMN main.publication.offers_latest IS 'Offers of each source''s last accepted day.';
 COMMENT ON COLUMN main.publication.offers_ranked IS 'Those of them that rankings may use.';
 COMMENT ON COLUMN main.publication.exchange_rate_date IS 'Day of the newest exchange rate in use.';
-COMMENT ON COLUMN main.publication.taxes IS 'What the prices leave out.';
+COMMENT ON COLUMN main.publication.taxes IS 'What the prices do not include.';

@@ -11,7 +11,7 @@ CREATE TABLE main.unmatched_labels (
     last_day DATE NOT NULL
 );
 
-COMMENT ON TABLE main.unmatched_labels IS 'Labels that did not settle which GPU they mean, with how often and where they were seen in the last accepted answers.';
+COMMENT ON TABLE main.unmatched_labels IS 'Labels that do not identify a GPU, with how often and where they appear in the last accepted offers.';
 COMMENT ON COLUMN main.unmatched_labels.source IS 'Key into sources.';
 COMMENT ON COLUMN main.unmatched_labels.raw_label IS 'The label in the source''s own words.';
 COMMENT ON COLUMN main.unmatched_labels.match_status IS 'ambiguous or unknown.';
@@ -19,6 +19,6 @@ COMMENT ON COLUMN main.unmatched_labels.candidates IS 'What an ambiguous label c
 COMMENT ON COLUMN main.unmatched_labels.rule IS 'The rule that left it open.';
 COMMENT ON COLUMN main.unmatched_labels.offers IS 'Offers with this label.';
 COMMENT ON COLUMN main.unmatched_labels.cheapest_usd_per_gpu_hour IS 'Cheapest of them in USD per GPU and hour.';
-COMMENT ON COLUMN main.unmatched_labels.example_url IS 'A page where it stands.';
+COMMENT ON COLUMN main.unmatched_labels.example_url IS 'A page that shows it.';
 COMMENT ON COLUMN main.unmatched_labels.first_day IS 'First day it was seen.';
 COMMENT ON COLUMN main.unmatched_labels.last_day IS 'Last day it was seen.';

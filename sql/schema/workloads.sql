@@ -14,7 +14,7 @@ CREATE TABLE main.workloads (
     note VARCHAR
 );
 
-COMMENT ON TABLE main.workloads IS 'The training jobs that are priced every day: models x methods x token budgets, and scenarios that people ask about by name. Facts from catalog/workloads.yaml.';
+COMMENT ON TABLE main.workloads IS 'The training jobs that are priced every day: models x methods x token budgets, and scenarios that people ask about by name. From catalog/workloads.yaml.';
 COMMENT ON COLUMN main.workloads.workload IS 'Key, for example llama-3.1-8b-lora-100m.';
 COMMENT ON COLUMN main.workloads.title IS 'The job in words.';
 COMMENT ON COLUMN main.workloads.model IS 'Key into models.';

@@ -1,4 +1,4 @@
-"""Each check of sql/checks finds what it is for: it is silent on good rows and speaks on a bad one."""
+"""Each check of sql/checks finds what it is for: nothing in sound tables, the bad rows in others."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.marts.database import CASES, from_folder
 
 CHECKS = {path.stem: path for path in sorted((paths.SQL_DIR / "checks").glob("*.sql"))}
 
-# For each check a statement that breaks what it watches over.
+# For each check a statement that violates it.
 BREAKAGES = {
     "cost_parameters_are_complete": "DELETE FROM main.cost_parameters WHERE name = 'image_gb'; "
     "INSERT INTO main.cost_parameters VALUES ('image_gb', 1, 'GB', 'source:a', 'a test', NULL)",
@@ -40,7 +40,7 @@ BREAKAGES = {
 
 @pytest.fixture
 def sound(tmp_path: Path) -> duckdb.DuckDBPyConnection:
-    """A database in which nothing is wrong, with a price change on the published day."""
+    """A database without errors, with a price change on the published day."""
     queries = [path.read_text(encoding="utf-8") for path in CHECKS.values()]
     connection = from_folder(CASES / "prices_over_days", tmp_path, queries)
     connection.execute("UPDATE main.plans SET result_gib = 1, infeasible_reason = NULL")
@@ -48,7 +48,7 @@ def sound(tmp_path: Path) -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("check", sorted(BREAKAGES))
-def test_check_is_silent_until_something_breaks(check: str, sound: duckdb.DuckDBPyConnection) -> None:
+def test_check_finds_nothing_until_something_is_wrong(check: str, sound: duckdb.DuckDBPyConnection) -> None:
     query = CHECKS[check].read_text(encoding="utf-8")
     assert re.match(r"-- (fail|warn): [a-z]", query)
     assert sound.execute(query).fetchall() == []
@@ -56,7 +56,7 @@ def test_check_is_silent_until_something_breaks(check: str, sound: duckdb.DuckDB
     assert sound.execute(query).fetchall() != []
 
 
-def test_every_check_is_tried() -> None:
-    """Checks of the model and of claims are tried where these are tested."""
+def test_every_check_is_tested() -> None:
+    """Checks of the model and of claims are tested with these."""
     others = {name for name in CHECKS if name.startswith(("model_", "claim"))}
     assert BREAKAGES.keys() == CHECKS.keys() - others

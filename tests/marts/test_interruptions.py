@@ -1,4 +1,4 @@
-"""The expected cost of interruptions against interruptions that are played out one by one."""
+"""The expected cost of interruptions against runs simulated interruption by interruption."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 from tests.marts.database import with_macros
 
 
-def play(
+def simulate(
     rng: np.random.Generator, work: float, interval: float, checkpoint: float, restart: float, between: float
 ) -> float:
     """Paid seconds of one run: work in intervals, each safe only once its checkpoint is written."""
@@ -21,7 +21,7 @@ def play(
             done += interval
             continue
         clock = next_interruption
-        while True:  # the restart can be reclaimed, too
+        while True:  # a restart can be interrupted, too
             lifetime = rng.exponential(between)
             if lifetime >= restart:
                 next_interruption = clock + lifetime
@@ -35,7 +35,7 @@ def play(
     ("work", "checkpoint", "restart", "between"),
     [(360_000, 20, 700, 43_200), (100_000, 300, 1_200, 14_400), (50_000, 60, 600, 6_000)],
 )
-def test_expected_seconds_match_runs_played_out(
+def test_expected_seconds_match_simulated_runs(
     work: float, checkpoint: float, restart: float, between: float, tmp_path: Path
 ) -> None:
     connection = with_macros(tmp_path)
@@ -50,8 +50,8 @@ def test_expected_seconds_match_runs_played_out(
         },
     ).fetchall()[0]
     rng = np.random.default_rng(1)
-    played = np.mean([play(rng, work, interval, checkpoint, restart, between) for _ in range(1500)])
-    assert expected == pytest.approx(played, rel=0.02)
+    simulated = np.mean([simulate(rng, work, interval, checkpoint, restart, between) for _ in range(1500)])
+    assert expected == pytest.approx(simulated, rel=0.02)
 
 
 @pytest.mark.parametrize("between", [3_000.0, 20_000.0, 200_000.0])

@@ -1,4 +1,4 @@
-"""What people ask at a SQL prompt: the examples, the macros, and the traps they must not fall into."""
+"""Questions at a SQL prompt: the examples, the macros, and names that must not clash."""
 
 import re
 from collections.abc import Iterator
@@ -93,13 +93,13 @@ def test_defaults_and_ignored_columns_are_named(published: duckdb.DuckDBPyConnec
         """WITH asked AS (SELECT 'llama-3.1-8b' AS model, 1e7 AS tokens, 4096 AS sequence, 8 AS lora_rnk)
            FROM cheapest_for('asked') WHERE rank = 1""",
     )[0]
-    for said in (
+    for assumption in (
         "method lora",
         "sequences of 2048",
         "lora_rank 16",
         "ignored columns: sequence, lora_rnk",
     ):
-        assert said in row["assumptions"]
+        assert assumption in row["assumptions"]
 
 
 def test_sequences_beyond_the_model_are_named(published: duckdb.DuckDBPyConnection) -> None:
@@ -123,7 +123,7 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
 
 
 @pytest.mark.parametrize(
-    ("job", "told"),
+    ("job", "message"),
     [
         ("'no-such-model' AS model, 1e6 AS tokens", "no model no-such-model"),
         ("1e6 AS tokens", "name a model"),
@@ -139,8 +139,8 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'yes' AS checkpointing", "checkpointing yes is none of"),
     ],
 )
-def test_a_wrong_job_is_refused_by_name(published: duckdb.DuckDBPyConnection, job: str, told: str) -> None:
-    with pytest.raises(duckdb.Error, match=told):
+def test_a_wrong_job_is_refused_by_name(published: duckdb.DuckDBPyConnection, job: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
         published.execute(
             f"WITH asked AS (SELECT 'mine' AS job, {job}) FROM cheapest_for('asked')"
         ).fetchall()
@@ -183,10 +183,10 @@ def test_fits_says_yes_and_no(published: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_compare_gpus_shows_both(published: duckdb.DuckDBPyConnection) -> None:
-    facts = {row["fact"]: row for row in rows_of(published, "FROM compare_gpus('l40s', 'rtx-4090')")}
-    assert float(facts["memory_gb"]["one_value"]) == 48
-    assert float(facts["memory_gb"]["other_value"]) == 24
-    assert all(row["meaning"] for row in facts.values())
+    rows = {row["fact"]: row for row in rows_of(published, "FROM compare_gpus('l40s', 'rtx-4090')")}
+    assert float(rows["memory_gb"]["one_value"]) == 48
+    assert float(rows["memory_gb"]["other_value"]) == 24
+    assert all(row["meaning"] for row in rows.values())
     with pytest.raises(duckdb.Error, match="No GPU l40x"):
         published.execute("FROM compare_gpus('l40x', 'rtx-4090')").fetchall()
 

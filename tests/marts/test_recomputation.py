@@ -1,6 +1,6 @@
 """The published rankings, recomputed from offers_latest, plans and cost_parameters without any of the SQL.
 
-The rules stand here a second time, in Python: which offers can be rented for a number of GPUs, what is
+The rules are written here a second time, in Python: which offers can be rented for a number of GPUs, what is
 billed, what interruptions cost, what is ranked where. Both must agree to the cent, rank by rank.
 """
 
@@ -27,8 +27,8 @@ PICKS = 60
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The published tables that a total rests on."""
+class Inputs:
+    """The published tables that a total is computed from."""
 
     offers: list[Row]
     plans: dict[tuple[Any, ...], list[Row]]
@@ -42,8 +42,8 @@ class Facts:
                 return self.parameters[name, case]
         raise KeyError(name)
 
-    def said(self, offer: Row, column: str) -> float:
-        """What the offer says, or the parameter of the same name."""
+    def stated_or_default(self, offer: Row, column: str) -> float:
+        """The offer's own value, or the parameter of the same name."""
         value = offer[column]
         return float(value) if value is not None else self.parameter(column, offer)
 
@@ -61,12 +61,12 @@ def published(sample_home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="module")
-def facts(published: duckdb.DuckDBPyConnection) -> Facts:
+def inputs(published: duckdb.DuckDBPyConnection) -> Inputs:
     plans = defaultdict(list)
     for plan in table(published, "plans"):
         if plan["verdict"] in ("fits", "tight"):
             plans[plan["model"], plan["method"], plan["seq_len"], plan["lora_rank"]].append(plan)
-    return Facts(
+    return Inputs(
         offers=[offer for offer in table(published, "offers_latest") if offer["ranked"]],
         plans=plans,
         gpus={gpu["gpu_id"]: gpu for gpu in table(published, "gpus")},
@@ -77,9 +77,9 @@ def facts(published: duckdb.DuckDBPyConnection) -> Facts:
     )
 
 
-def test_ranked_offers_are_in_force(facts: Facts) -> None:
-    assert facts.offers
-    for offer in facts.offers:
+def test_ranked_offers_are_in_force(inputs: Inputs) -> None:
+    assert inputs.offers
+    for offer in inputs.offers:
         as_of_day = offer["day"] + timedelta(days=offer["age_days"])
         assert offer["match_status"] == "matched"
         assert offer["gpu_count"] == int(offer["gpu_count"])
@@ -90,9 +90,9 @@ def test_ranked_offers_are_in_force(facts: Facts) -> None:
         assert not offer["stale"]
 
 
-def machines(facts: Facts, offer: Row, gpus: int, nodes: int) -> int | None:
+def machines(inputs: Inputs, offer: Row, gpus: int, nodes: int) -> int | None:
     """How many of the offer a job on so many GPUs and machines rents; None when it cannot."""
-    card = facts.gpus[offer["gpu_id"]]
+    card = inputs.gpus[offer["gpu_id"]]
     in_offer = int(offer["gpu_count"])
     sold_by_the_gpu = (
         offer["native_unit"].startswith("gpu_")
@@ -102,7 +102,7 @@ def machines(facts: Facts, offer: Row, gpus: int, nodes: int) -> int | None:
     )
     per_host = int(
         min(
-            facts.parameter("gpus_per_host", offer) if sold_by_the_gpu else in_offer,
+            inputs.parameter("gpus_per_host", offer) if sold_by_the_gpu else in_offer,
             card["max_gpus_per_node"] or 1,
         )
     )
@@ -123,18 +123,18 @@ def cents(amount: float) -> Decimal:
     return Decimal(repr(amount)).quantize(Decimal("0.0001"), ROUND_HALF_UP)
 
 
-def priced(facts: Facts, workload: Row, plan: Row, offer: Row) -> tuple[Decimal, float] | None:
+def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decimal, float] | None:
     """Dollars and hours of the finished job; None when the offer cannot serve the plan."""
-    units = machines(facts, offer, plan["gpu_count"], plan["node_count"])
+    units = machines(inputs, offer, plan["gpu_count"], plan["node_count"])
     network = plan["node_network_gbps"]
     if units is None or (network and offer["node_network_gbps"] and offer["node_network_gbps"] < network):
         return None
 
     def p(name: str) -> float:
-        return facts.parameter(name, offer)
+        return inputs.parameter(name, offer)
 
     if plan["offload"]:
-        gpu_gb = facts.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
+        gpu_gb = inputs.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
         host_gib = units * (offer["ram_gib"] or p("host_ram_gib_per_gpu_gb") * gpu_gb)
         frozen_gib = plan["model_download_gib"] / (1 if plan["quantization"] == "none" else 4)
         if host_gib < max(plan["training_state_gib"], frozen_gib):
@@ -155,28 +155,35 @@ def priced(facts: Facts, workload: Row, plan: Row, offer: Row) -> tuple[Decimal,
     train = workload["tokens"] / plan["tokens_per_second"]
     work = train * (1 + p("evaluation_share"))
     spot = offer["price_kind"] == "spot"
-    lost, reclaims = interruptions(p, plan, work, setup, state_gb) if spot else (0.0, 0.0)
+    lost, interrupted = interruptions(p, plan, work, setup, state_gb) if spot else (0.0, 0.0)
 
-    step = facts.said(offer, "billing_increment_seconds")
-    billed = max(math.ceil(round(setup + work, 3) / step) * step, facts.said(offer, "minimum_seconds"))
-    hours = (setup + work + lost + reclaims * p("interruption_wait_seconds")) / 3600
+    step = inputs.stated_or_default(offer, "billing_increment_seconds")
+    billed = max(
+        math.ceil(round(setup + work, 3) / step) * step, inputs.stated_or_default(offer, "minimum_seconds")
+    )
+    hours = (setup + work + lost + interrupted * p("interruption_wait_seconds")) / 3600
 
     disk_gb = inbound_gb + p("checkpoints_kept") * state_gb + result_gb
     if (offer["local_disk_gb"] or 0) >= disk_gb:
         disk_gb = p("checkpoints_kept") * state_gb + result_gb if spot else 0.0
-    egress = facts.said(offer, "egress_usd_per_gb")
+    egress = inputs.stated_or_default(offer, "egress_usd_per_gb")
     ingress = p("download_usd_per_gb") + p("download_per_egress_price") * egress
     total = (
         cents(billed / 3600 * rate)
         + cents(lost / 3600 * rate)
-        + cents(disk_gb * facts.said(offer, "storage_usd_per_gb_month") * hours / p("hours_per_month"))
-        + cents(result_gb * egress + inbound_gb * (1 + reclaims) * ingress)
+        + cents(
+            disk_gb
+            * inputs.stated_or_default(offer, "storage_usd_per_gb_month")
+            * hours
+            / p("hours_per_month")
+        )
+        + cents(result_gb * egress + inbound_gb * (1 + interrupted) * ingress)
     )
     return total, hours
 
 
 def interruptions(p: Any, plan: Row, work: float, setup: float, state_gb: float) -> tuple[float, float]:
-    """Paid seconds lost to checkpoints and reclaims, and the number of interruptions (Daly 2006)."""
+    """Paid seconds lost to checkpoints and interruptions, and the number of interruptions (Daly 2006)."""
     move = state_gb / (p("checkpoint_gbps") / 8)
     write, restart = p("checkpoint_pause_seconds") + move, setup + move
     between = p("hours_between_interruptions") * 3600 / plan["node_count"]
@@ -189,19 +196,19 @@ def interruptions(p: Any, plan: Row, work: float, setup: float, state_gb: float)
     return paid - work, paid / between
 
 
-def ranking(facts: Facts, workload: Row, price_kind: str) -> list[tuple[Decimal, float, int, str, str]]:
+def ranking(inputs: Inputs, workload: Row, price_kind: str) -> list[tuple[Decimal, float, int, str, str]]:
     """(dollars, hours, count, GPU, source) of the best offer per GPU, count, source, tier and term."""
     best: dict[tuple[Any, ...], tuple[Decimal, float]] = {}
     key = (workload["model"], workload["method"], workload["seq_len"], workload["lora_rank"])
     offers = defaultdict(list)
-    for offer in facts.offers:
+    for offer in inputs.offers:
         if offer["price_kind"] == price_kind:
             offers[offer["gpu_id"]].append(offer)
-    for plan in facts.plans[key]:
+    for plan in inputs.plans[key]:
         if plan["gpu_count"] > workload["max_gpus"]:
             continue
         for offer in offers[plan["gpu_id"]]:
-            answer = priced(facts, workload, plan, offer)
+            answer = priced(inputs, workload, plan, offer)
             way = (
                 offer["gpu_id"],
                 plan["gpu_count"],
@@ -215,13 +222,13 @@ def ranking(facts: Facts, workload: Row, price_kind: str) -> list[tuple[Decimal,
     return sorted((usd, hours, way[1], way[0], way[3]) for way, (usd, hours) in best.items())
 
 
-def test_random_rankings_agree_to_the_cent(facts: Facts, published: duckdb.DuckDBPyConnection) -> None:
+def test_random_rankings_agree_to_the_cent(inputs: Inputs, published: duckdb.DuckDBPyConnection) -> None:
     picks = random.Random(20260822)
     compared = 0
     for _ in range(PICKS):
-        workload = picks.choice(facts.workloads)
+        workload = picks.choice(inputs.workloads)
         price_kind = picks.choice(["on_demand", "on_demand", "spot", "reserved", "serverless"])
-        expected = ranking(facts, workload, price_kind)[:20]
+        expected = ranking(inputs, workload, price_kind)[:20]
         actual = published.execute(
             """SELECT total_usd, hours, gpu_count, gpu_id, source FROM main.cheapest_gpu_per_workload
                 WHERE workload = ? AND price_kind = ? AND objective = 'cost'
@@ -238,9 +245,9 @@ def test_random_rankings_agree_to_the_cent(facts: Facts, published: duckdb.DuckD
     assert compared > 300
 
 
-def test_fastest_is_the_fastest_of_all(facts: Facts, published: duckdb.DuckDBPyConnection) -> None:
-    for workload in random.Random(7).sample(facts.workloads, 10):
-        expected = min((hours for _, hours, *_ in ranking(facts, workload, "on_demand")), default=None)
+def test_fastest_is_the_fastest_of_all(inputs: Inputs, published: duckdb.DuckDBPyConnection) -> None:
+    for workload in random.Random(7).sample(inputs.workloads, 10):
+        expected = min((hours for _, hours, *_ in ranking(inputs, workload, "on_demand")), default=None)
         actual = published.execute(
             """SELECT hours FROM main.cheapest_gpu_per_workload
                 WHERE workload = ? AND price_kind = 'on_demand' AND objective = 'time' AND rank = 1
@@ -250,9 +257,9 @@ def test_fastest_is_the_fastest_of_all(facts: Facts, published: duckdb.DuckDBPyC
         assert (actual[0] if actual else None) == pytest.approx(expected, rel=1e-9)
 
 
-def test_pareto_front_is_what_nothing_beats(facts: Facts, published: duckdb.DuckDBPyConnection) -> None:
-    for workload in random.Random(8).sample(facts.workloads, 10):
-        ways = [(usd, hours) for usd, hours, *_ in ranking(facts, workload, "on_demand")]
+def test_pareto_front_is_what_nothing_beats(inputs: Inputs, published: duckdb.DuckDBPyConnection) -> None:
+    for workload in random.Random(8).sample(inputs.workloads, 10):
+        ways = [(usd, hours) for usd, hours, *_ in ranking(inputs, workload, "on_demand")]
         front = pl.DataFrame(ways, schema={"usd": pl.Decimal(18, 4), "hours": pl.Float64}, orient="row")
         front = front.sort("usd", "hours").with_columns(best=pl.col("hours").cum_min().shift(1))
         front = front.filter(pl.col("best").is_null() | (pl.col("hours") < pl.col("best")))

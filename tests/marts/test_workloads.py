@@ -50,7 +50,7 @@ def test_tokens_are_examples_times_tokens_times_epochs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "counts", "told"),
+    ("method", "counts", "message"),
     [
         ("lora", "lora_rank: 8\n    tokens: 0", "greater than 0"),
         ("lora", "tokens: 1M", "lora_rank"),
@@ -66,9 +66,9 @@ def test_tokens_are_examples_times_tokens_times_epochs(tmp_path: Path) -> None:
         ("full", "tokens: 1M\n    colour: red", "colour"),
     ],
 )
-def test_a_wrong_workload_is_refused(tmp_path: Path, method: str, counts: str, told: str) -> None:
+def test_a_wrong_workload_is_refused(tmp_path: Path, method: str, counts: str, message: str) -> None:
     path = write(tmp_path, SCENARIO.format(method=method, counts=counts))
-    with pytest.raises(CatalogError, match=told):
+    with pytest.raises(CatalogError, match=message):
         workloads(path)
 
 

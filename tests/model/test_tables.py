@@ -24,13 +24,16 @@ def tables() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def test_every_run_has_its_error_and_its_held_out_error(tables: duckdb.DuckDBPyConnection) -> None:
     wanted = tables.execute(
-        "SELECT count(measured_memory_gib) + count(measured_tokens_per_second_per_gpu) + count(*) FILTER (out_of_memory = 1 AND measured_memory_gib IS NULL) "  # noqa: E501
-        "FROM main.measured_runs"
+        """SELECT count(measured_memory_gib) + count(measured_tokens_per_second_per_gpu)
+                + count(*) FILTER (out_of_memory = 1 AND measured_memory_gib IS NULL)
+             FROM main.measured_runs"""
     ).fetchall()
     assert tables.execute("SELECT count(*) FROM main.model_accuracy").fetchall() == wanted
     assert (
         tables.execute(
-            "SELECT run_id FROM main.model_accuracy WHERE measured IS NOT NULL AND (error IS NULL OR error_held_out IS NULL OR in_band IS NULL)"  # noqa: E501
+            """SELECT run_id FROM main.model_accuracy
+                WHERE measured IS NOT NULL
+                  AND (error IS NULL OR error_held_out IS NULL OR in_band IS NULL)"""
         ).fetchall()
         == []
     )
@@ -50,7 +53,7 @@ def test_the_summary_meets_the_goals_that_can_be_checked_here(tables: duckdb.Duc
     assert balanced >= 0.97
     assert speed_median <= 0.09
     assert speed_mean <= 0.20
-    # On the sources that bands are made of; how they do on sources left out of them too stands in calibration.yaml.  # noqa: E501
+    # On the sources that bands are calibrated on; calibration.yaml has the coverage on sources left out.
     assert 0.75 <= memory_band <= 0.95
     assert 0.75 <= speed_band <= 0.95
 
@@ -79,13 +82,15 @@ def test_the_test_half_is_the_one_that_the_calibration_left_out(tables: duckdb.D
 
 def test_techniques_do_what_they_are_for(tables: duckdb.DuckDBPyConnection) -> None:
     rows = tables.execute(
-        "SELECT technique, method, median(memory_saved_share), median(time_cost_share) FROM main.technique_effects GROUP BY ALL ORDER BY ALL"  # noqa: E501
+        """SELECT technique, method, median(memory_saved_share), median(time_cost_share)
+             FROM main.technique_effects GROUP BY ALL ORDER BY ALL"""
     ).fetchall()
     effects = {(technique, method): (saved, cost) for technique, method, saved, cost in rows}
     techniques = {technique for technique, _ in effects}
     assert {
-        "gradient checkpointing", "selective checkpointing", "flash attention", "compile", "fused kernels", "fused linear loss",  # noqa: E501
-        "8-bit optimizer", "LoRA", "QLoRA", "double quantization", "FSDP", "ZeRO-2", "CPU offload", "activation offload", "fp8",  # noqa: E501
+        "gradient checkpointing", "selective checkpointing", "flash attention", "compile", "fused kernels",
+        "fused linear loss", "8-bit optimizer", "LoRA", "QLoRA", "double quantization", "FSDP", "ZeRO-2",
+        "CPU offload", "activation offload", "fp8",
     } <= techniques  # fmt: skip
     assert all(
         saved > 0.1
