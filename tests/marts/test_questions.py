@@ -205,3 +205,25 @@ def test_every_table_column_and_macro_is_described(published: duckdb.DuckDBPyCon
             WHERE database_name = current_database() AND coalesce(comment, '') = ''"""
     ).fetchall()
     assert not bare
+
+
+def test_macros_need_no_extension(published: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB in a browser has only its core functions until it loads an extension from the network."""
+    extended = published.execute(
+        """WITH definitions AS (
+               SELECT
+                   function_name AS macro,
+                   CASE function_type WHEN 'macro' THEN 'SELECT ' ELSE '' END || macro_definition AS query
+               FROM duckdb_functions()
+               WHERE database_name = current_database() AND function_type LIKE '%macro'
+           ),
+           calls (macro, name) AS (
+               SELECT macro, unnest(json_extract_string(json_serialize_sql(query), '$..function_name'))
+               FROM definitions
+           )
+           SELECT DISTINCT macro, name FROM calls
+            WHERE name IN (
+                SELECT function_name FROM duckdb_functions() WHERE extension_name <> 'core_functions'
+            )"""
+    ).fetchall()
+    assert not extended
