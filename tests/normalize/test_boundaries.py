@@ -88,6 +88,10 @@ def test_how_far_a_given_count_can_be_from_the_stated_one(stated: int, given: fl
     assert found.gpu_count == given
 
 
+def test_a_share_that_is_given_as_several_gpus_is_a_contradiction() -> None:
+    assert identify("g6f.2xlarge", gpu_count=2).rule == "count_contradicts"
+
+
 @pytest.mark.parametrize(
     ("label", "gpu_count"),
     [

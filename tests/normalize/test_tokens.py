@@ -135,6 +135,7 @@ def test_tokens_of_a_word(word: str, tokens: str) -> None:
         ("H100 (4090 D)", ("H100",)),
         ("A2", ("A2",)),
         ("Quadro", ()),
+        ("Super Ti", ()),
         ("Titan", ()),
         ("Q", ()),
         ("580", ()),
@@ -252,6 +253,7 @@ def test_the_letter_s_is_a_form_factor_of_the_pro_cards_only() -> None:
     assert parse_label("RTX PRO 6000 S")[0].form_factors == {"Server"}
     assert parse_label("S RTX PRO 6000")[0].form_factors == frozenset()
     assert parse_label("H100 S")[0].form_factors == frozenset()
+    assert parse_label("RTX PRO 6000 V")[0].form_factors == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def _families() -> tuple[_Family, ...]:
 @cache
 def _index(provider: str) -> _Index:
     """The families of one provider, before those of every provider."""
-    own = [family for family in _families() if provider and provider in family.providers]
+    own = [family for family in _families() if provider in family.providers]
     if provider and not own:
         return _index("")
     return _Index(own + [family for family in _families() if not family.providers])
