@@ -361,7 +361,7 @@ def _agreed(identity: Identity, other: Identity) -> Identity:
             rule="name_column_contradicts",
             candidates=identity.candidates + other.candidates,
         )
-    card = _common_card([card for card in cards if not card.generic])
+    card = _common_card(cards)
     if card is None or card.gpu_id == identity.gpu_id:
         return identity
     return replace(
