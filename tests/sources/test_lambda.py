@@ -159,7 +159,17 @@ def test_the_api_gives_whole_instances_in_cents():
     (row,) = listings
     assert (row.instance_type, row.gpu_count, row.native_unit) == ("gpu_8x_h100_sxm5", 8, "instance_hour")
     assert (str(row.native_price), row.ram_gib, row.available) == ("31.92", 1800, None)
+    assert (row.label_kind, row.context) == ("instance_type", {"gpu_name": "H100 (80 GB SXM5)"})
+    assert (row.vcpus, row.local_disk_gb) == (208, pytest.approx(22 * 2**40 / 10**9))
     assert [r.reason for r in rejects] == ["zero_price"]
+
+
+@pytest.mark.parametrize(("regions", "available"), [([{"name": "us-east-1"}], True), ([], False)])
+def test_the_api_says_where_there_is_capacity(regions, available):
+    instance = {"name": "gpu_1x_gh200", "price_cents_per_hour": 229, "specs": {"gpus": 1}}
+    offered = {"instance_type": instance, "regions_with_capacity_available": regions}
+    listings, _ = read("lambda", answer({"data": {"gpu_1x_gh200": offered}}))
+    assert [row.available for row in listings] == [available]
 
 
 def test_where_the_api_answered_the_page_gives_its_clusters_only(html):

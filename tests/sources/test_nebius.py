@@ -99,6 +99,18 @@ def test_late_september_columns_and_block():
     assert [r.reason for r in rejects] == ["not_offered"] * 2
 
 
+def test_a_reserved_column_has_the_term_in_its_heading():
+    rows = [
+        ["Item", "On-demand, GPU-hour", "Reserved 3 months, GPU-hour"],
+        ["NVIDIA HGX H100", "$3.85", "$2.90"],
+    ]
+    listings, _ = read("nebius", answer(block(rows)))
+    assert [(r.price_kind, r.term_days, str(r.native_price)) for r in listings] == [
+        ("on_demand", None, "3.85"),
+        ("reserved", 90, "2.90"),
+    ]
+
+
 def test_after_its_day_the_announced_price_replaces_the_old_one():
     listings, _ = read("nebius", answer(block(SEPTEMBER), observed_at=datetime(2026, 10, 2, tzinfo=UTC)))
     flags = {(r.raw_label, r.effective_from): r.flag_reason for r in listings}

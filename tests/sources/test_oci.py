@@ -75,6 +75,7 @@ def test_part_with_shapes_becomes_its_shapes() -> None:
     listings, rejects = read("oci", answer(SHAPES), answer(PRODUCTS))
     by_shape = {(row.instance_type, row.price_kind): row for row in listings if row.instance_type}
     assert len(by_shape) == 7
+    assert {row.label_kind for row in by_shape.values()} == {"instance_type"}
     nvl72 = by_shape["BM.GPU.GB200.4", "on_demand"]
     assert (nvl72.gpu_count, nvl72.native_price, nvl72.native_unit) == (4, 16, "gpu_hour")
     spot = by_shape["VM.GPU3.4", "spot"]

@@ -56,6 +56,14 @@ def test_monthly_prices_are_a_month_of_commitment():
     )
 
 
+def test_a_plan_of_one_zone_names_it_in_its_code():
+    listings, _ = read("ovh", answer(catalogue(addon(), addon("h100-380.consumption.LZ.EU"))))
+    assert [(row.instance_type, row.region) for row in listings] == [
+        ("h100-380", None),
+        ("h100-380", "LZ.EU"),
+    ]
+
+
 def test_the_hour_that_is_charged_is_what_the_catalogue_says():
     (listing,), _ = read("ovh", answer(catalogue(addon())))
     assert listing.billing_increment_seconds == 3600
