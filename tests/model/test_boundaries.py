@@ -1,0 +1,196 @@
+"""The limits of evidence levels, pipeline bubble and error bands, on both sides and exactly on them."""
+
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+import pytest
+
+from pipeline.model.bands import FULL_GROUP, Residual, band, coverage_of, weighted_quantile
+from pipeline.warehouse.database import in_memory
+from tests.model.conftest import Estimate
+
+A_RUN = """
+    SELECT * FROM main.measured_runs
+    WHERE gpu = 'h100-sxm-80gb' AND method = 'full' AND gpu_count = 8
+        AND measured_tokens_per_second_per_gpu > 0
+    ORDER BY run_id LIMIT 1
+"""
+
+
+@pytest.fixture(scope="module")
+def one_run() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The catalogue with a single measured run: full fine-tuning on eight H100 SXM."""
+    connection = in_memory("evidence_of")
+    connection.execute(f"CREATE TEMP TABLE kept AS {A_RUN}")
+    connection.execute("DELETE FROM main.measured_runs WHERE run_id NOT IN (SELECT run_id FROM kept)")
+    assert connection.execute("SELECT count(*) FROM main.measured_runs").fetchall() == [(1,)]
+    yield connection
+    connection.close()
+
+
+def _evidence(
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    gpu: str = "h100-sxm-80gb",
+    method: str = "full",
+    params_ratio: float = 1.0,
+    gpu_count: float = 8.0,
+    calibration: str = "all",
+) -> tuple[str, bool]:
+    """The evidence level of a job near the run, and whether the run is named."""
+    params = connection.execute(
+        "SELECT params_total::DOUBLE FROM main.models JOIN main.measured_runs USING (model)"
+    ).fetchall()[0][0]
+    rows = connection.execute(
+        "WITH needs AS (SELECT $1 AS calibration, $2 AS gpu, $3 AS method, $4::DOUBLE AS params_total,"
+        " $5::DOUBLE AS gpu_count) SELECT evidence, evidence_run IS NOT NULL FROM evidence_of('needs')",
+        [calibration, gpu, method, params * params_ratio, gpu_count],
+    ).fetchall()
+    assert len(rows) == 1
+    return rows[0]
+
+
+@pytest.mark.parametrize(
+    ("params_ratio", "evidence"),
+    [
+        (1.0, "measured"), (1.2499, "measured"), (1 / 1.2499, "measured"),
+        (1.2501, "interpolated"), (1 / 1.2501, "interpolated"),
+        (2.999, "interpolated"), (1 / 2.999, "interpolated"),
+        (3.001, "extrapolated"), (1 / 3.001, "extrapolated"),
+    ],
+)  # fmt: skip
+def test_evidence_by_model_size(
+    one_run: duckdb.DuckDBPyConnection, params_ratio: float, evidence: str
+) -> None:
+    assert _evidence(one_run, params_ratio=params_ratio) == (evidence, evidence == "measured")
+
+
+@pytest.mark.parametrize(
+    ("gpu_count", "evidence"),
+    [(8, "measured"), (16, "measured"), (4, "measured"), (17, "interpolated"), (3, "interpolated")],
+)
+def test_evidence_by_gpu_count(one_run: duckdb.DuckDBPyConnection, gpu_count: int, evidence: str) -> None:
+    """Twice the count and half of it are inside, the next whole counts are not."""
+    assert _evidence(one_run, gpu_count=gpu_count) == (evidence, evidence == "measured")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "method", "evidence"),
+    [
+        ("h100-sxm-80gb", "pretrain", "measured"),  # every weight is trained, as in full fine-tuning
+        ("h100-sxm-80gb", "lora", "extrapolated"),
+        ("h200-sxm-141gb", "full", "interpolated"),  # the same class and generation
+        ("h100-pcie-80gb", "full", "extrapolated"),  # another class
+        ("a100-sxm-80gb", "full", "extrapolated"),  # another generation
+    ],
+)
+def test_evidence_by_gpu_and_method(
+    one_run: duckdb.DuckDBPyConnection, gpu: str, method: str, evidence: str
+) -> None:
+    assert _evidence(one_run, gpu=gpu, method=method)[0] == evidence
+
+
+def test_a_held_out_calibration_gets_no_evidence_from_its_source(one_run: duckdb.DuckDBPyConnection) -> None:
+    ((source,),) = one_run.execute("SELECT source FROM main.measured_runs").fetchall()
+    assert _evidence(one_run, calibration=f"without {source}") == ("extrapolated", False)
+    assert _evidence(one_run, calibration="without another") == ("measured", True)
+
+
+PIPELINED = {
+    "model": "llama-3.1-70b",
+    "method": "full",
+    "gpu": "h100-sxm-80gb",
+    "gpu_count": 64,
+    "tensor_parallel": 8,
+    "seq_len": 4096,
+    "stack": "te",
+    "sharding": "zero1",
+}
+
+
+@pytest.mark.parametrize(("stages", "grad_accum"), [(2, 1), (2, 8), (4, 1), (4, 8), (8, 2)])
+def test_the_pipeline_bubble(
+    model: duckdb.DuckDBPyConnection, speed: Estimate, stages: int, grad_accum: int
+) -> None:
+    """Of p stages with m micro-batches in flight, (p - 1) / m of a step is idle, of which a share is felt.
+
+    m is counted as the stages times the accumulated steps. Narayanan et al. 2021 (arXiv 2104.04473), 2.2.1.
+    """
+    share, per_gpus, per_nodes = model.execute(
+        "SELECT bubble_share, waiting_per_doubling, waiting_per_node_doubling FROM constants()"
+        " WHERE calibration = 'all'"
+    ).fetchall()[0]
+    terms = speed(**PIPELINED, pipeline_parallel=stages, grad_accum=grad_accum)
+    busy = sum(
+        terms[f"{term}_seconds"]
+        for term in (
+            "matmul", "attention", "traffic", "logits", "dequantization", "host", "communication", "offload",
+        )
+    )  # fmt: skip
+    waiting = 1 + per_gpus * np.log2(64) + per_nodes * np.log2(8)
+    step = terms["step_seconds"] - terms["optimizer_seconds"] - terms["overhead_seconds"]
+    assert step / (busy * waiting) - 1 == pytest.approx(
+        share * (stages - 1) / (stages * grad_accum), rel=1e-9
+    )
+
+
+def _residuals(values: np.ndarray, *group: str, source: str = "a") -> list[Residual]:
+    return [Residual(*group, source, float(value), 1.0) for value in values]
+
+
+def test_a_group_is_its_own_from_twenty_runs_on() -> None:
+    """With n of 20 runs a group counts n/20 and the group around it the rest."""
+    assert FULL_GROUP == 20
+    wide = _residuals(np.linspace(-1, 1, 201), "full", "pcie", "measured")
+    for runs, own_share in ((0, 0.0), (10, 0.5), (19, 0.95), (20, 1.0), (40, 1.0)):
+        narrow = _residuals(np.full(runs, 0.05), "lora", "pcie", "measured", source="b")
+        low, high, counted = band(wide + narrow, ("lora", "pcie", "measured"), 1.0)
+        around_low, around_high, _ = band(wide + narrow, ("qlora", "pcie", "measured"), 1.0)
+        assert counted == runs
+        assert low == pytest.approx(own_share * 0.05 + (1 - own_share) * around_low)
+        assert high == pytest.approx(own_share * 0.05 + (1 - own_share) * around_high)
+
+
+def test_groups_narrow_by_evidence_then_gpu_class_then_method() -> None:
+    everywhere = _residuals(np.full(40, 0.4), "full", "consumer", "extrapolated")
+    level = _residuals(np.full(40, 0.3), "full", "consumer", "measured")
+    gpu_class = _residuals(np.full(40, 0.2), "full", "pcie", "measured")
+    method = _residuals(np.full(40, 0.1), "lora", "pcie", "measured")
+    every = everywhere + level + gpu_class + method
+    assert band(every, ("lora", "pcie", "measured"), 1.0) == (0.1, 0.1, 40)
+    unseen_method = band(every, ("qlora", "pcie", "measured"), 1.0)
+    assert unseen_method[2] == 0
+    assert 0.1 <= unseen_method[0] <= unseen_method[1] <= 0.2
+    assert band(everywhere + level, ("lora", "pcie", "measured"), 1.0) == (0.3, 0.3, 0)
+    assert band(everywhere, ("lora", "pcie", "measured"), 1.0) == (0.4, 0.4, 0)
+
+
+def test_without_any_run_a_band_is_wide_and_widening_stretches_it_about_its_middle() -> None:
+    assert band([], ("full", "pcie", "measured"), 1.0) == (-0.3, 0.3, 0)
+    assert band([], ("full", "pcie", "measured"), 2.0) == (-0.6, 0.6, 0)
+    runs = _residuals(np.linspace(0.0, 1.0, 101), "full", "pcie", "measured")
+    low, high, _ = band(runs, ("full", "pcie", "measured"), 1.0)
+    stretched_low, stretched_high, _ = band(runs, ("full", "pcie", "measured"), 1.5)
+    assert (low, high) == (pytest.approx(0.1, abs=0.006), pytest.approx(0.9, abs=0.006))
+    assert stretched_low + stretched_high == pytest.approx(low + high)
+    assert stretched_high - stretched_low == pytest.approx(1.5 * (high - low))
+
+
+def test_a_run_on_the_edge_of_its_band_is_inside() -> None:
+    """Each source is judged by a band made without it: 40 equal runs make a band without width."""
+    seen = _residuals(np.full(40, 0.2), "full", "pcie", "measured", source="a")
+    inside = _residuals(np.array([0.2]), "full", "pcie", "measured", source="b")
+    outside = _residuals(np.array([0.2001]), "full", "pcie", "measured", source="b")
+    # The source a is judged by b's one run, which leans on the wide band: inside as well.
+    assert coverage_of(seen + inside, 1.0).by_run == 1.0
+    assert coverage_of(seen + outside, 1.0).by_run == pytest.approx(40 / 41)
+
+
+def test_a_weighted_quantile_lies_between_the_middles_of_weights() -> None:
+    values, weights = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 1.0])
+    assert weighted_quantile(values, weights, 0.0) == 1.0
+    assert weighted_quantile(values, weights, 0.125) == 1.0
+    assert weighted_quantile(values, weights, 0.5) == 2.0
+    assert weighted_quantile(values, weights, 0.6875) == 2.5
+    assert weighted_quantile(values, weights, 1.0) == 3.0
