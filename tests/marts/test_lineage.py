@@ -45,6 +45,18 @@ def test_parser_and_text_name_the_same_tables(lineage: Lineage, mart: Path) -> N
     assert tables == set(re.findall(r"main\.(\w+)", text))
 
 
+def test_every_macro_is_found() -> None:
+    with connect() as connection:
+        create(connection)
+        macros = connection.execute(
+            "SELECT DISTINCT function_name FROM duckdb_functions()"
+            " WHERE database_name = current_database() AND NOT internal"
+        ).fetchall()
+        lineage = Lineage(connection)
+        assert all(lineage.names_in(f'SELECT "{name}"()') == {name} for (name,) in macros)
+        assert len(macros) > 40
+
+
 def test_a_circle_is_reported() -> None:
     with pytest.raises(BuildError, match=r"circle.*(a.*b|b.*a)"):
         in_order({"a": {"b"}, "b": {"a"}, "c": {"a"}})
