@@ -190,14 +190,14 @@ def _is_shorter_name_with_count(text: str, rest: str) -> bool:
     )
 
 
-def _can_follow(tokens: tuple[Token, ...], token: Token, is_last: bool) -> bool:
+def _can_follow(tokens: tuple[Token, ...], token: Token) -> bool:
     """Whether a token can directly follow the others in a word. A bare number is a model's number after a
     brand and a size after a model; anywhere else it belongs to an unknown name."""
     before = tokens[-1] if tokens else None
     if token.kind is not Kind.NUMBER:
         return before is None or before.kind is not Kind.NUMBER or len(before.text) >= 3
     if before is None:
-        return len(token.text) >= 3 and not is_last
+        return len(token.text) >= 3
     if before.kind is Kind.FILLER or (before.kind is Kind.WORD and before.text.isalpha()):
         return len(token.text) >= 2
     return before.kind is Kind.WORD and token.text in _GLUED_SIZES
@@ -216,7 +216,7 @@ def _compose(word: str, start: int = 0, tokens: tuple[Token, ...] = ()) -> tuple
         if before.kind is Kind.WORD and before.text.endswith("x") and rest.isdigit() and len(rest) <= 2:
             return (*tokens, Token(Kind.COUNT, rest, float(rest)))
     for token, end in _leading_tokens(word, start):
-        if _can_follow(tokens, token, is_last=end == len(word)):
+        if _can_follow(tokens, token):
             composed = _compose(word, end, (*tokens, token))
             if composed is not None:
                 return composed
