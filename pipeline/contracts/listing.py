@@ -1,6 +1,6 @@
-"""What every source module is made of.
+"""What a source module takes and gives.
 
-A source is ``catalog/sources/<name>.yaml`` (facts: addresses, currency, billing, bounds, evidence) and
+A source is ``catalog/sources/<name>.yaml`` (addresses, currency, billing, bounds, evidence) and
 ``pipeline/sources/<name>.py`` (how its answers are read). Nothing here or in a source module touches the
 network, the clock or Dagster: bytes come in, listings come out.
 
@@ -13,11 +13,11 @@ and, where the yaml's ``requests`` cannot say what to ask,
     def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
     def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # unless the yaml's paging can
 
-where an answer holds what must not be stored, what takes it out before the answer is archived
+where an answer contains what must not be stored, a function that removes it before archiving
 
     def redact(body: bytes) -> bytes
 
-and where the yaml says ``kind: exchange_rates``, what is asked instead of ``read``
+and where the yaml says ``kind: exchange_rates``, instead of ``read``
 
     def read_rates(answers: Sequence[Answer], config: SourceConfig) -> ExchangeRates
 """
@@ -37,6 +37,7 @@ PriceKind = Literal["on_demand", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
 
 LabelKind = Literal["gpu_name", "instance_type"]
+LABEL_KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
 
 NativeUnit = Literal[
     "gpu_second",
@@ -54,12 +55,12 @@ NATIVE_UNITS: tuple[NativeUnit, ...] = get_args(NativeUnit)
 
 
 class SourceChangedError(GpufareError):
-    """The answer is not in the shape this reader knows: the whole source fails, nothing is guessed."""
+    """The answer does not have the expected structure: the whole source fails, nothing is guessed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One thing to ask a provider. ``body`` is sent as it is."""
+    """One HTTP request to a provider. ``body`` is sent unchanged."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -69,7 +70,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One archived answer: the raw bytes and where and when they came from (``observed_at`` in UTC)."""
+    """One archived answer: its raw bytes, its address, and when it was captured (``observed_at``, UTC)."""
 
     url: str
     body: bytes
@@ -87,7 +88,7 @@ class Answer:
 
     @property
     def is_json(self) -> bool:
-        """Whether the body begins like a JSON object or list."""
+        """Whether the body begins as a JSON object or list does."""
         return self.body.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
 
     def json(self) -> Any:
@@ -104,14 +105,14 @@ def _refuse_constant(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """One price as the source says it, in the source's own terms.
+    """One price as the source states it, in its own terms.
 
     ``native_price`` is per ``native_unit``; ``gpu_count`` is the GPUs of the whole offer (a fraction for a
-    slice). ``context`` holds the other columns that tell which GPU it is, under keys that the normalizer
+    slice). ``context`` has the other columns that help to identify the GPU, under keys that the normalizer
     reads: ``vram_gb`` / ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer),
-    ``form_factor``, ``gpu_name``. What the source does not say stays None; what the
-    source's yaml says for all of its offers is filled in later and is not repeated here. An aggregator names
-    whose machine it resells in ``upstream_provider``, so that it is not counted twice.
+    ``form_factor``, ``gpu_name``. What the source does not state is None; what its yaml
+    states for all of its offers is filled in later and is not repeated here. An aggregator names the owner of
+    the machine in ``upstream_provider``, so that the machine is not counted twice.
     """
 
     raw_label: str
@@ -164,8 +165,8 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row that was left out: ``detail`` says in a sentence what this row lacks,
-    ``raw`` the row as the source has it (bounded when it is written)."""
+    """A row that was left out: ``detail`` says what exactly is wrong with it, ``raw`` is the row as it was in
+    the answer (shortened when it is stored)."""
 
     reason: RejectReason
     detail: str

@@ -1,4 +1,4 @@
-"""Exchange rates, as their source publishes them and as prices are converted with them."""
+"""Exchange rates: as their source publishes them, and as prices are converted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from decimal import Decimal
 
 
 class NoExchangeRateError(LookupError):
-    """The rates of that day do not hold this currency."""
+    """The rates of that day lack this currency."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRates:
-    """One day's reference rates: ``rates`` says how much of each currency one euro buys."""
+    """One day's reference rates: units of each currency per euro."""
 
     date: date
     rates: Mapping[str, Decimal]
@@ -22,7 +22,7 @@ class ExchangeRates:
         if currency == "USD":
             return Decimal(1)
         if "USD" not in self.rates or (currency != "EUR" and currency not in self.rates):
-            raise NoExchangeRateError(f"the rates of {self.date} hold no way from {currency} to USD")
+            raise NoExchangeRateError(f"the rates of {self.date} do not convert {currency} to USD")
         per_euro = Decimal(1) if currency == "EUR" else self.rates[currency]
         return self.rates["USD"] / per_euro
 

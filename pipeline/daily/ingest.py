@@ -14,9 +14,9 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.rates import ExchangeRates, Rate
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.offers.acceptance import Verdict, judge, quarantine_jumps
+from pipeline.offers.acceptance import Acceptance, judge, quarantine_jumps
 from pipeline.offers.build import Built, build_offers
-from pipeline.offers.plain_text import plain
+from pipeline.offers.printable import printable
 from pipeline.offers.records import MAX_RATE_AGE_DAYS, Outcome, Records
 from pipeline.sources import source_module
 
@@ -35,11 +35,11 @@ def read_answers(
     try:
         return build_offers(source_module(config.name).read(answers, config), config, rates)
     except SourceChangedError as changed:
-        raise SourceChangedError(plain(str(changed))) from changed
+        raise SourceChangedError(printable(str(changed))) from changed
     except Exception as error:
         raise SourceChangedError(
             f"the {config.name} reader does not understand the answer "
-            f"({type(error).__name__}: {plain(str(error))})"
+            f"({type(error).__name__}: {printable(str(error))})"
         ) from error
 
 
@@ -58,13 +58,13 @@ def record_source(
     records: Records,
 ) -> Outcome:
     """Read a source's captured answers, judge them and write offers, rejects and the outcome row."""
-    built, verdict, error = Built(), Verdict(False, _why_nothing(captured)), captured.error
+    built, verdict, error = Built(), Acceptance(False, _why_nothing(captured)), captured.error
     if captured.answers:
         try:
             built = read_answers(captured.answers, config, rates)
             built, verdict = _judged(built, config, day, records)
         except SourceChangedError as changed:
-            verdict, error = Verdict(False, "the answer could not be read"), str(changed)
+            verdict, error = Acceptance(False, "the answer could not be read"), str(changed)
     if verdict.accepted:
         records.write_accepted(day, config.name, built.offers)
     if captured.answers:
@@ -78,7 +78,7 @@ def _why_nothing(captured: Captured) -> str:
     return captured.error or captured.status
 
 
-def _judged(built: Built, config: SourceConfig, day: date, records: Records) -> tuple[Built, Verdict]:
+def _judged(built: Built, config: SourceConfig, day: date, records: Records) -> tuple[Built, Acceptance]:
     last = records.last_accepted(config.name, before=day)
     verdict = judge(built.offers, config, len(last[1]) if last else None, built.rejects)
     verdict = replace(verdict, warnings=(*verdict.warnings, *built.warnings))
@@ -88,7 +88,7 @@ def _judged(built: Built, config: SourceConfig, day: date, records: Records) -> 
     held = _held_back_since(records, config.name, last_day, day)
     quarantine = quarantine_jumps(built.offers, last_offers, held, config)
     built = Built(quarantine.offers, built.rejects + quarantine.rejects)
-    return built, Verdict(False, quarantine.failure, verdict.warnings) if quarantine.failure else verdict
+    return built, Acceptance(False, quarantine.failure, verdict.warnings) if quarantine.failure else verdict
 
 
 def _held_back_since(
@@ -109,7 +109,7 @@ def _outcome(
     config: SourceConfig,
     day: date,
     captured: Captured,
-    verdict: Verdict,
+    verdict: Acceptance,
     error: str | None,
     **counts: int,
 ) -> Outcome:
@@ -155,7 +155,7 @@ def record_rates(config: SourceConfig, day: date, captured: Captured, records: R
     if rows:
         records.write_exchange_rates(day, rows)
     reason = None if rows else error or captured.status
-    verdict = Verdict(bool(rows), reason, tuple(_warn_of_age(rows, day)))
+    verdict = Acceptance(bool(rows), reason, tuple(_warn_of_age(rows, day)))
     outcome = _outcome(config, day, captured, verdict, error, rows=len(rows))
     records.write_outcome(outcome)
     return outcome

@@ -1,7 +1,7 @@
-"""From a source's listings to offers: which GPU exactly, how many, how many dollars per hour.
+"""From a source's listings to offers: which GPU, how many, how many dollars per hour.
 
-Nothing is guessed: a listing that cannot become a sure price is a reject with its reason. A listing whose
-GPU is not settled stays an offer without ``gpu_id``; it is counted and kept out of every ranking.
+Nothing is guessed: a listing without a certain price is a reject with its reason. A listing whose GPU is not
+certain is an offer without ``gpu_id``; it is counted and kept out of every ranking.
 """
 
 import math
@@ -20,11 +20,11 @@ from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.offers.gpu_matching import Identity, identify
 from pipeline.offers.money import usd_per_hour
-from pipeline.offers.plain_text import MAX_CHARACTERS, plain, plain_json
+from pipeline.offers.printable import MAX_CHARACTERS, printable, printable_json
 from pipeline.parsing.prices import RowError
 
 MAX_RAW_CHARACTERS = 2_000
-"""A reject keeps at most this much of the row that it came from."""
+"""A reject keeps at most this much of its row; one that is exactly as long is kept whole."""
 
 _TEXTS = ("raw_label", "instance_type", "region", "tier", "interconnect", "upstream_provider")
 """Columns of a listing in the page's own words."""
@@ -37,7 +37,7 @@ USD_DIGITS = Decimal("1e-8")
 
 @dataclass(slots=True)
 class Built:
-    """What became of a source's rows."""
+    """The offers and rejects of a source's rows."""
 
     offers: list[Offer] = field(default_factory=list)
     rejects: list[RejectedRow] = field(default_factory=list)
@@ -48,7 +48,7 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
     """Normalize what a reader yielded.
 
     ``rates`` gives dollars per unit of a foreign currency; without one, ``usd_*`` of a foreign price is
-    None and ``native_price`` stands. Errors that the reader raises pass through.
+    None and ``native_price`` is kept. Errors that the reader raises pass through.
     """
     built = Built()
     seen: set[tuple[Any, ...]] = set()
@@ -57,10 +57,10 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
             built.rejects.append(_rejected(row, config))
             continue
         if isinstance(row, ReaderWarning):
-            built.warnings.append(plain(row.text))
+            built.warnings.append(printable(row.text))
             continue
         try:
-            offer = _offer(_in_plain_text(row), config, rates or {})
+            offer = _offer(_with_printable_text(row), config, rates or {})
             _refuse_duplicate(offer, seen)
             built.offers.append(offer)
         except RowError as problem:
@@ -70,14 +70,14 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
     return built
 
 
-def _in_plain_text(row: Listing) -> Listing:
+def _with_printable_text(row: Listing) -> Listing:
     texts = {name: getattr(row, name) for name in _TEXTS}
     for name, text in (*texts.items(), *row.context.items()):
         if isinstance(text, str) and len(text) > MAX_CHARACTERS:
-            detail = f"{name} has {len(text)} characters: {plain(text[:80])!r}…"
+            detail = f"{name} has {len(text)} characters: {printable(text[:80])!r}…"
             raise RowError(RejectReason.TEXT_TOO_LONG, detail)
     cleaned: dict[str, Any] = {
-        name: plain(text).strip() or None for name, text in texts.items() if isinstance(text, str)
+        name: printable(text).strip() or None for name, text in texts.items() if isinstance(text, str)
     }
     if cleaned["raw_label"] is None:
         raise RowError(RejectReason.MISSING_FIELD, "nothing says which GPU it is")
@@ -92,9 +92,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
     if gpu_count is None:
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"nothing says how many GPUs {row.raw_label!r} has")
     if not 0 < gpu_count < math.inf:
-        raise RowError(
-            RejectReason.UNKNOWN_GPU_COUNT, f"{row.raw_label!r} is said to have {gpu_count:g} GPUs"
-        )
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{row.raw_label!r} has {gpu_count:g} GPUs")
     try:
         usd, rate = _usd_per_hour(row, gpu_count, rates)
         per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
@@ -166,6 +164,7 @@ def _usd_per_hour(
 
 
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
+    """Both bounds are inclusive."""
     low, high = config.expect.usd_per_gpu_hour
     if usd_per_gpu_hour is not None and not low <= usd_per_gpu_hour <= high:
         raise RowError(
@@ -180,15 +179,15 @@ _PRICES = {"native_price", "usd_per_hour", "usd_per_gpu_hour"}
 
 
 def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
-    """The same machine twice at the same price is one offer; marketplace asks may well look alike."""
+    """The same machine twice at the same price is one offer, except on a marketplace."""
     key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
     if key in seen and not offer.is_marketplace:
-        raise RowError(RejectReason.DUPLICATE, f"{offer.raw_label!r} stands twice with the same price")
+        raise RowError(RejectReason.DUPLICATE, f"{offer.raw_label!r} is listed twice at the same price")
     seen.add(key)
 
 
 def _flag_conflicting_prices(offers: Sequence[Offer]) -> list[Offer]:
-    """Two prices for what is alike in every respect: one of them is wrong, and nothing says which."""
+    """Of two prices for offers that are equal otherwise, one is wrong, and nothing says which."""
     keys = [tuple(offer.model_dump(exclude=_PROVENANCE | _PRICES).values()) for offer in offers]
     counts = Counter(keys)
     return [
@@ -200,9 +199,9 @@ def _flag_conflicting_prices(offers: Sequence[Offer]) -> list[Offer]:
 
 
 def _flag_spot_not_below_on_demand(offers: list[Offer]) -> Iterator[Offer]:
-    """A spot price that is not below on-demand for the same machine is a misread column or no spot at all.
+    """A spot price must be below the on-demand price of the same machine: an equal one is flagged, too.
 
-    On a marketplace, alike asks are of different hosts, each with a price of its own.
+    Marketplace prices are not compared: offers that look alike are of different hosts.
     """
 
     def machine(offer: Offer) -> tuple[Any, ...]:
@@ -231,7 +230,7 @@ def _rejected(reject: Reject, config: SourceConfig) -> RejectedRow:
     return RejectedRow(
         source=config.name,
         reason=reject.reason,
-        detail=plain(reject.detail[:MAX_RAW_CHARACTERS]),
+        detail=printable(reject.detail[:MAX_RAW_CHARACTERS]),
         raw=_bounded(reject.raw),
         observed_at=reject.answer.observed_at,
         source_url=reject.answer.url,
@@ -241,4 +240,6 @@ def _rejected(reject: Reject, config: SourceConfig) -> RejectedRow:
 
 def _bounded(raw: Any) -> Any:
     text = str(raw)
-    return plain_json(raw) if len(text) <= MAX_RAW_CHARACTERS else plain(text[:MAX_RAW_CHARACTERS]) + "…"
+    return (
+        printable_json(raw) if len(text) <= MAX_RAW_CHARACTERS else printable(text[:MAX_RAW_CHARACTERS]) + "…"
+    )

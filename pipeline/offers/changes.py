@@ -1,4 +1,4 @@
-"""What a second reading of the same day changed against what was published of it."""
+"""How a second reading of a day differs from what was published of it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from pipeline.offers.acceptance import price_key
 
 
 def changes(before: Sequence[Offer], after: Sequence[Offer]) -> list[str]:
-    """What a second reading of a day changed against what was published of it, a line per price."""
+    """The differences between two readings of a day, one line per price."""
     old, new = _by_key(before), _by_key(after)
     lines = [f"no longer read: {_priced(offer)}" for key, offer in old.items() if key not in new]
     lines += [f"newly read: {_priced(offer)}" for key, offer in new.items() if key not in old]
     for key in old.keys() & new.keys():
-        if _meaning(old[key]) != _meaning(new[key]):
+        if _content(old[key]) != _content(new[key]):
             lines.append(f"read differently: {_priced(old[key])} -> {_priced(new[key])}")
     return sorted(lines)
 
 
 def _by_key(offers: Sequence[Offer]) -> dict[tuple[Any, ...], Offer]:
-    """Offers by what tells them apart; asks of a marketplace that look alike are numbered."""
+    """Offers by their key; marketplace asks with the same key are numbered from the cheapest."""
     counts: Counter[tuple[Any, ...]] = Counter()
     found = {}
     for offer in sorted(offers, key=lambda offer: offer.native_price):
@@ -30,7 +30,7 @@ def _by_key(offers: Sequence[Offer]) -> dict[tuple[Any, ...], Offer]:
     return found
 
 
-def _meaning(offer: Offer) -> tuple[Any, ...]:
+def _content(offer: Offer) -> tuple[Any, ...]:
     return (offer.gpu_id, offer.native_price, offer.usd_per_hour, offer.flag_reason)
 
 

@@ -1,4 +1,4 @@
-"""Native prices as US dollars per hour, unrounded, and as people read them."""
+"""Native prices as US dollars per hour, unrounded, and as text."""
 
 from decimal import Decimal
 
@@ -23,9 +23,9 @@ def usd_per_hour(
 ) -> Decimal:
     """US dollars for one hour of the whole offer.
 
-    ``gpu_*`` prices count once per GPU, ``instance_*`` prices for the offer as it is; a month is 730 hours;
-    ``instance_term`` is the total of ``term_days`` days of 24 hours. ``fx`` is the dollars that one unit of
-    the native currency costs. Raises ValueError for a term price without its term.
+    A ``gpu_*`` price is multiplied by ``gpu_count``, an ``instance_*`` price is that of the whole offer; a
+    month is 730 hours; ``instance_term`` is the total of ``term_days`` days of 24 hours. ``fx`` is the price
+    of one unit of the native currency in dollars. Raises ValueError for a term price without a term above 0.
     """
     if native_unit == "instance_term":
         if not term_days or term_days < 0:
@@ -39,6 +39,6 @@ def usd_per_hour(
 
 
 def price_text(value: Decimal) -> str:
-    """Dollars in cents; below a dollar, as many digits more as there are."""
+    """Dollars with two decimals; below a dollar, with all decimals that the price has."""
     digits = 2 if abs(value) >= 1 else max(2, -int(value.normalize().as_tuple().exponent))
     return f"{value:,.{digits}f}"

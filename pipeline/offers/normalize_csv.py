@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TextIO
 
 from pipeline.contracts.errors import GpufareError
-from pipeline.offers.gpu_matching import Identity, LabelKind, identify
+from pipeline.contracts.listing import LABEL_KINDS, LabelKind
+from pipeline.offers.gpu_matching import Identity, identify
 
 ANSWER_COLUMNS = (
     "status",
@@ -20,7 +21,6 @@ ANSWER_COLUMNS = (
     "confidence",
     "candidates",
 )
-_KINDS: tuple[LabelKind, ...] = ("gpu_name", "instance_type")
 
 
 class LabelFileError(GpufareError):
@@ -29,7 +29,7 @@ class LabelFileError(GpufareError):
 
 def _kind(row: Mapping[str, str], line: int) -> LabelKind:
     given = (row.get("kind") or "gpu_name").strip()
-    for kind in _KINDS:
+    for kind in LABEL_KINDS:
         if given == kind:
             return kind
     raise LabelFileError(f"line {line}: kind is {given!r}; write gpu_name or instance_type")

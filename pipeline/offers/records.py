@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
-from pipeline.offers.plain_text import plain
+from pipeline.offers.printable import printable
 
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
@@ -71,7 +71,7 @@ class Outcome:
         for name in ("reason", "error"):
             text = getattr(self, name)
             if text is not None:
-                object.__setattr__(self, name, plain(text)[:MAX_ERROR_CHARACTERS])
+                object.__setattr__(self, name, printable(text)[:MAX_ERROR_CHARACTERS])
 
 
 class RecordError(GpufareError):

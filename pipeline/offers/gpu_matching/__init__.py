@@ -8,6 +8,6 @@
 6. ``match``: decides: one card, several (ambiguous), unknown, or not a GPU.
 """
 
-from pipeline.offers.gpu_matching.match import Identity, LabelKind, identify
+from pipeline.offers.gpu_matching.match import Identity, identify
 
-__all__ = ["Identity", "LabelKind", "identify"]
+__all__ = ["Identity", "identify"]

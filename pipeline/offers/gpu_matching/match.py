@@ -6,17 +6,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, lru_cache
 from math import isclose
-from typing import Literal
 
+from pipeline.contracts.listing import LabelKind
+from pipeline.contracts.offer import MatchConfidence, MatchStatus
 from pipeline.offers.gpu_matching import candidates, catalogue, label, tokens
 from pipeline.offers.gpu_matching.candidates import Evidence
 from pipeline.offers.gpu_matching.catalogue import Accelerator, Card, ProviderRule
 from pipeline.offers.gpu_matching.instance_types import InstanceType, find_instance_type
 from pipeline.offers.gpu_matching.label import NO_COLUMNS, Columns, ParsedLabel, parse_columns, parse_label
-
-LabelKind = Literal["gpu_name", "instance_type"]
-Status = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
-Confidence = Literal["certain", "usual", "none"]
 
 _COUNT_TOLERANCE = 0.15
 """Relative difference of two counts that still agree."""
@@ -35,7 +32,7 @@ class Identity:
     ``rule`` names what decided. ``candidates`` are the gpu_ids that it can be. ``confidence`` is "usual"
     where no memory is stated and the model's usual one is assumed."""
 
-    status: Status
+    status: MatchStatus
     gpu_id: str | None = None
     vendor: str | None = None
     model: str | None = None
@@ -44,7 +41,7 @@ class Identity:
     gpu_count: float | None = None
     gpu_fraction: float | None = None
     rule: str = ""
-    confidence: Confidence = "none"
+    confidence: MatchConfidence = "none"
     candidates: tuple[str, ...] = ()
 
 
@@ -238,7 +235,7 @@ def _single_card(
     cards: list[Card], steps: list[str], evidence: Evidence, rules: Iterable[ProviderRule]
 ) -> Identity:
     """The one card that is left, also by what the provider means or by the usual memory; else ambiguous."""
-    confidence: Confidence = "certain"
+    confidence: MatchConfidence = "certain"
     if len(cards) > 1:
         meant = _meant_by_provider(cards, rules)
         if meant is not cards:
@@ -302,7 +299,7 @@ def _ambiguous(cards: Sequence[Card], rule: str, gpu_count: float | None) -> Ide
     )
 
 
-def _matched(card: Card, rule: str, confidence: Confidence, evidence: Evidence) -> Identity:
+def _matched(card: Card, rule: str, confidence: MatchConfidence, evidence: Evidence) -> Identity:
     slice_gb = _slice_gb(card, evidence)
     count = evidence.gpu_count
     share = count if count and count < 1 else None

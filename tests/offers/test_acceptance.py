@@ -1,50 +1,13 @@
 """Whether a day's reading deserves to be published, and which of its prices are held back."""
 
-from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from pipeline.catalog.source_config import Evidence, Expectations, SourceConfig
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.offers.acceptance import judge, price_key, quarantine_jumps, unique_prices
-
-
-def offer(price: str = "2.00", **changes: Any) -> Offer:
-    facts: dict[str, Any] = {
-        "source": "acme",
-        "provider": "Acme",
-        "raw_label": "H100 SXM",
-        "instance_type": None,
-        "gpu_id": "h100-sxm-80gb",
-        "match_status": "matched",
-        "match_rule": "label",
-        "match_confidence": "certain",
-        "gpu_count": 1,
-        "price_kind": "on_demand",
-        "usd_per_hour": Decimal(price),
-        "usd_per_gpu_hour": Decimal(price),
-        "native_price": Decimal(price),
-        "native_currency": "USD",
-        "native_unit": "gpu_hour",
-        "observed_at": datetime(2026, 8, 22, tzinfo=UTC),
-        "source_url": "https://acme.example/prices",
-        "capture_sha256": "0" * 64,
-    }
-    return Offer(**(facts | changes))
-
-
-def config(**expect: Any) -> SourceConfig:
-    return SourceConfig(
-        name="acme",
-        title="Acme",
-        provider="Acme",
-        homepage="https://acme.example",
-        hosts=("acme.example",),
-        evidence=Evidence(level="inferred", date=date(2026, 8, 22), note="made up"),
-        expect=Expectations(**expect),
-    )
+from tests.offers.builders import config, offer
 
 
 def test_a_reading_within_its_bounds_is_accepted() -> None:
@@ -102,7 +65,9 @@ def test_a_source_whose_prices_jump_all_at_once_was_misread() -> None:
 
 
 def test_a_key_that_stands_for_several_prices_is_not_compared() -> None:
-    assert unique_prices([offer("1.00"), offer("9.00")]) == {}
+    before = [offer("1.00"), offer("2.00")]
+    assert unique_prices(before) == {}
+    assert quarantine_jumps([offer("9.00")], before, {}, config()).offers == [offer("9.00")]
 
 
 def outside_bounds(count: int) -> list[RejectedRow]:
@@ -139,9 +104,10 @@ def test_a_page_with_new_names_is_held_against_the_prices_of_the_same_gpus() -> 
         offer("3.90", raw_label="NVIDIA H100 SXM5"),
         offer("9.00", raw_label="B200", gpu_id="b200-sxm-180gb"),
         offer("0.80", raw_label="H100 spot", price_kind="spot"),
+        offer("9.00", raw_label="H100", term_days=365),
         offer("9.00", raw_label="H100", tier="marketplace_verified"),
     ],
-    ids=["within reach of the range", "a new GPU", "another kind of price", "a marketplace"],
+    ids=["within reach of the range", "a new GPU", "another kind of price", "another term", "a marketplace"],
 )
 def test_a_new_offer_is_not_held_back_for_being_new(new: Offer) -> None:
     before = [offer("2.00"), offer("2.50", gpu_count=8)]

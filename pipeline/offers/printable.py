@@ -1,10 +1,10 @@
-"""Text of price pages as it may be kept and shown: terminals, files and SQL survive whatever a page says."""
+"""Makes text of price pages safe to store and to show in terminals, files and SQL."""
 
 import re
 from typing import Any
 
 MAX_CHARACTERS = 300
-"""No name of a GPU, machine or region is longer."""
+"""No name of a GPU, machine or region is longer; exactly as long is accepted."""
 
 _SPACES = re.compile(r"[\t\n\x0b\f\r\x85\u2028\u2029]")
 # Zero-width and direction marks: they make one text look like another.
@@ -15,19 +15,19 @@ _INVISIBLE = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """The text without invisible marks, its line breaks as spaces, control characters shown as U+FFFD."""
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", _INVISIBLE.sub("", _SPACES.sub(" ", text)))
 
 
-def plain_json(value: Any) -> Any:
-    """The same for every text in a JSON value, keys included."""
+def printable_json(value: Any) -> Any:
+    """The value with every text in it printable, keys included."""
     if isinstance(value, str):
-        return plain(value)
+        return printable(value)
     if isinstance(value, dict):
-        return {plain(str(name)): plain_json(held) for name, held in value.items()}
+        return {printable(str(name)): printable_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_json(item) for item in value]
+        return [printable_json(item) for item in value]
     return value
