@@ -11,10 +11,10 @@ from typing import Any
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.html import is_hidden, page, texts_of
-from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import gpu_hour_field, gpu_hour_row, optional_number
 from pipeline.parsing.tables import Table, column, columns
 from pipeline.parsing.terms import price_kind
@@ -24,13 +24,15 @@ PRICE_HEADER = r"pric(?:e|ing)|per hour|starting from|^spot\b|on[ -]demand"
 SPOT_SUFFIX = "-spot"
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One listing per GPU and card, or per GPU row of a pricebook.
 
     A reservation is priced "starting from", without its term: it is flagged and so not ranked.
     """
+    audit = FieldAudit(config)
     for answer in answers:
-        yield from _read_pricebook(answer, config) if answer.is_json else _read_page(answer, config)
+        yield from (_read_pricebook(answer, audit, config) if answer.is_json else _read_page(answer, config))
+    yield from audit.warnings()
 
 
 def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -92,24 +94,24 @@ def _read_card(title: str, grid: Table, answer: Answer) -> Iterator[Listing | Re
         )
 
 
-def _read_pricebook(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    items = items_of(answer, "pricebook", "data", "prices", "resources")
+def _read_pricebook(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     is_gpu = re.compile(str(config.settings["pricebook_gpu"])).search
-    try:
-        gpus = [item for item in items if is_gpu(item["name"])]
-    except (KeyError, TypeError) as error:
-        raise SourceChangedError(f"{answer.url}: a row of the pricebook has no name") from error
+    items = audit.items(answer, "pricebook", "data", "prices", "resources")
+    if not all(isinstance(item.peek("name"), str) for item in items):
+        raise SourceChangedError(f"{answer.url}: a row of the pricebook has no name")
+    gpus = [item for item in items if is_gpu(item.peek("name"))]
     if not gpus:
         raise SourceChangedError(f"{answer.url}: the pricebook names no GPU")
     for item in gpus:
-        name = item["name"]
-        label, price = name.removesuffix(SPOT_SUFFIX), _list_price(item, answer)
+        name, price = item.text("name"), _list_price(item)
         kind: PriceKind = "spot" if name.endswith(SPOT_SUFFIX) else "on_demand"
-        yield gpu_hour_field(label, kind, price, config.currency, item, answer)
+        label = name.removesuffix(SPOT_SUFFIX)
+        yield gpu_hour_field(label, kind, price, config.currency, item.raw, answer)
 
 
-def _list_price(item: dict[str, Any], answer: Answer) -> Any:
+def _list_price(item: JsonObject) -> Any:
     """The price before the discount of the account that asked: ``value`` is after it."""
     if "value" not in item:
-        raise SourceChangedError(f"{answer.url}: {item['name']!r} has no value")
-    return item.get("original_value", item["value"]) if item.get("discount_applied") else item["value"]
+        raise SourceChangedError(f"{item.answer.url}: {item.peek('name')!r} has no value")
+    original = item.get("original_value", "value")
+    return original if item.get("discount_applied") else item.get("value")

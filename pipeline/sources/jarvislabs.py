@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import page, texts_of
-from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row, is_available, optional_number
 from pipeline.parsing.tables import Table, column, columns, visible_tables
 from pipeline.parsing.terms import price_kind
@@ -31,50 +31,41 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
     return [Request(request.url) for request in config.requests]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """GPUs by the hour, on demand and spot.
 
     CPU machines and storage are skipped. Raises SourceChangedError when no GPU is found.
     """
+    audit = FieldAudit(config)
     rows = (
         row
         for answer in answers
-        for row in (_read_server_meta(answer) if answer.is_json else _read_page(answer, config))
+        for row in (_read_server_meta(answer, audit) if answer.is_json else _read_page(answer, config))
     )
-    return at_least_one(rows, f"{config.name}: no GPU in a table, a card or server_meta")
+    yield from at_least_one(rows, f"{config.name}: no GPU in a table, a card or server_meta")
+    yield from audit.warnings()
 
 
-def _read_server_meta(answer: Answer) -> Iterator[Listing | Reject]:
-    for gpu in items_of(answer, "server_meta"):
-        if not gpu.get("gpu_type"):
-            detail = "a machine without gpu_type"
-            yield Reject(RejectReason.MISSING_FIELD, detail, gpu, answer)
-            continue
-        yield _read_gpu(gpu, "on_demand", "price_per_hour", _free(gpu), answer)
-        if "spot_price" in gpu:
-            yield _read_gpu(gpu, "spot", "spot_price", is_available(gpu.get("spot_num_free_devices")), answer)
+def _read_server_meta(answer: Answer, audit: FieldAudit) -> Iterator[Listing | Reject]:
+    return read_rows(audit.items(answer, "server_meta"), _read_gpu, "gpu_type", "region")
 
 
-def _read_gpu(
-    gpu: dict[str, Any], kind: PriceKind, field: str, available: bool | None, answer: Answer
-) -> Listing | Reject:
-    return gpu_hour_field(
-        str(gpu["gpu_type"]),
-        kind,
-        gpu.get(field),
-        "USD",
-        gpu,
-        answer,
-        context=_vram(gpu.get("vram")),
-        region=gpu.get("region") or None,
-        available=available,
-        vcpus=optional_number(gpu.get("cpus_per_gpu")),
-        ram_gib=optional_number(gpu.get("ram_per_gpu")),
-    )
-
-
-def _free(gpu: dict[str, Any]) -> bool | None:
-    return is_available(gpu.get("effective_num_free_devices", gpu.get("num_free_devices")))
+def _read_gpu(gpu: JsonObject) -> Iterator[Listing | Reject]:
+    machine = {
+        "context": _vram(gpu.get("vram")),
+        "region": gpu.optional_text("region"),
+        "vcpus": gpu.optional_number("cpus_per_gpu"),
+        "ram_gib": gpu.optional_number("ram_per_gpu"),
+    }
+    prices: list[tuple[PriceKind, str, Any]] = [
+        ("on_demand", "price_per_hour", gpu.get("effective_num_free_devices", "num_free_devices"))
+    ]
+    if "spot_price" in gpu:
+        prices.append(("spot", "spot_price", gpu.get("spot_num_free_devices")))
+    label = gpu.text("gpu_type")
+    for kind, name, free in prices:
+        price, available = gpu.get(name), is_available(free)
+        yield gpu_hour_field(label, kind, price, "USD", gpu.raw, gpu.answer, available=available, **machine)
 
 
 def _vram(stated: Any) -> dict[str, float]:

@@ -6,11 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.contracts.listing import Answer, Listing, Reject, Row
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import page, texts_of
-from pipeline.parsing.json_lists import items_of
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError, cell_price, gpu_hour_field, gpu_hour_row
 from pipeline.parsing.tables import Table, column, columns, visible_tables
 from pipeline.parsing.text import is_not_offered
@@ -25,35 +25,35 @@ _TWO_PRICES = re.compile(r"(?P<first>\$ ?\d[\d,.]*) (?P<second>\$ ?\d[\d,.]*)|\b
 _MONTH_TOLERANCE = Decimal("0.01")
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """GPUs by the hour, one listing per priority where the priorities are named.
 
     Raises SourceChangedError when no GPU is found.
     """
+    audit = FieldAudit(config)
     rows = (
         row
         for answer in answers
-        for row in (_read_gpu_classes(answer) if answer.is_json else _read_page(answer, config))
+        for row in (_read_gpu_classes(answer, audit) if answer.is_json else _read_page(answer, config))
     )
-    return at_least_one(rows, f"{config.name}: no GPU in a table, a card or gpu-classes")
+    yield from at_least_one(rows, f"{config.name}: no GPU in a table, a card or gpu-classes")
+    yield from audit.warnings()
 
 
-def _read_gpu_classes(answer: Answer) -> Iterator[Listing | Reject]:
-    for gpu in items_of(answer, "items"):
-        label = gpu.get("name")
-        offered = gpu.get("prices")
-        if not isinstance(label, str) or not isinstance(offered, list):
-            detail = "a GPU class without a name or a list of prices"
-            yield Reject(RejectReason.MISSING_FIELD, detail, gpu, answer)
-            continue
-        if (count := gpu.get("gpu_count")) not in (None, 1):
-            detail = f"{label}: {count} GPUs, and whether the price is for one or for all is not known"
-            yield Reject(RejectReason.UNKNOWN_GPU_COUNT, detail, gpu, answer)
-            continue
-        for entry in offered:
-            entry = entry if isinstance(entry, dict) else {}
-            tier = entry.get("priority") or None
-            yield gpu_hour_field(label, "spot", entry.get("price"), "USD", gpu, answer, tier=tier)
+def _read_gpu_classes(answer: Answer, audit: FieldAudit) -> Iterator[Listing | Reject]:
+    return read_rows(audit.items(answer, "items"), _read_gpu_class, "name")
+
+
+def _read_gpu_class(gpu: JsonObject) -> Iterator[Listing | Reject]:
+    if (count := gpu.get("gpu_count")) not in (None, 1):
+        detail = f"{count} GPUs, and whether the price is for one or for all is not known"
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
+    label, entries = gpu.text("name"), gpu.objects("prices")
+    if not entries:
+        raise RowError(RejectReason.MISSING_FIELD, "no list of prices")
+    for entry in entries:
+        tier, price = entry.optional_text("priority"), entry.get("price")
+        yield gpu_hour_field(label, "spot", price, "USD", gpu.raw, gpu.answer, tier=tier)
 
 
 def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:

@@ -174,6 +174,11 @@ def test_a_row_of_headers_in_the_body_is_a_header_and_one_with_data_is_not():
     assert (grid.headers, texts(grid)) == (["A"], [["x", "1"]])
 
 
+def test_a_table_without_header_cells_has_no_headers():
+    grid = table(first("<table><tr><td>x</td></tr></table>", "table"))
+    assert (grid.headers, texts(grid)) == ([], [["x"]])
+
+
 def test_rows_have_one_cell_under_each_header():
     cell = first("<table><tr><td>x</td></tr></table>", "td")
     rows = [[cell], [cell, cell], [cell, cell, cell], []]
@@ -299,6 +304,15 @@ def test_a_card_without_a_price_does_not_take_the_next_cards():
     assert card_texts(markup) == ["H100 VRAM 80 GB", "A100 VRAM 40 GB $1.00"]
 
 
+def test_a_card_keeps_what_follows_its_price():
+    assert card_texts("<div>H100 VRAM 80 GB $2.00 /mo</div>") == ["H100 VRAM 80 GB $2.00 /mo"]
+
+
+def test_a_card_with_two_sizes_in_gb_is_one_card():
+    markup = "<div>H100 VRAM 80 GB <i>200 GB</i> $2.00</div>"
+    assert card_texts(markup) == ["H100 VRAM 80 GB 200 GB $2.00"]
+
+
 def test_hidden_and_scripted_cards_are_not_read():
     markup = "<div hidden>H100 VRAM 80 GB $2.00</div><script>A100 VRAM 40 GB $1.00</script>"
     assert card_texts(markup) == []
@@ -383,6 +397,11 @@ def test_a_text_that_begins_without_a_price(text):
 def test_an_hourly_price_is_the_price_per_second_rounded(hourly, agrees):
     assert agrees_with_hourly(Decimal("0.001"), "second", hourly) is agrees
     assert agrees_with_hourly(Decimal("0.06"), "minute", hourly) is agrees
+
+
+def test_an_hourly_price_is_itself():
+    assert agrees_with_hourly(Decimal("3.60"), "hour", "$3.60")
+    assert not agrees_with_hourly(Decimal("3.60"), "hour", "$7.20")
 
 
 def test_an_hourly_price_in_another_currency_is_refused():

@@ -1,12 +1,14 @@
 """JarvisLabs' cards, tables and server_meta."""
 
+import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import Listing, SourceChangedError
-from pipeline.sources.jarvislabs import requests
+from pipeline.contracts.listing import Listing, ReaderWarning, SourceChangedError
+from pipeline.sources import jarvislabs
 from tests.sources.helpers import answer, page, read, sample
 
 TABLE = """<table><tr><th>GPU Type</th><th>Generation</th><th>VRAM</th><th>RAM</th><th>vCPUs</th>
@@ -152,6 +154,21 @@ def test_server_meta_of_the_api() -> None:
     assert [reject.reason for reject in rejects] == ["not_offered"] * 2
 
 
+def test_new_and_missing_fields_of_server_meta_are_warnings() -> None:
+    def warnings(body: Any) -> list[str]:
+        rows = jarvislabs.read([answer(body)], source_config("jarvislabs"))
+        return [row.text for row in rows if isinstance(row, ReaderWarning)]
+
+    whole = json.loads(sample("jarvislabs_server_meta_2026-08.json"))
+    assert warnings(whole) == []
+    for machine in whole["server_meta"]:
+        machine["price_per_minute"] = machine.pop("ram_per_gpu")
+    assert warnings(whole) == [
+        "new field 'price_per_minute', which is not read",
+        "missing field 'ram_per_gpu'",
+    ]
+
+
 def test_server_meta_bare_and_incomplete() -> None:
     machines = [
         {"gpu_type": "L4", "price_per_hour": "0.44", "vram": 24},
@@ -165,7 +182,7 @@ def test_server_meta_bare_and_incomplete() -> None:
 
 def test_the_key_decides_what_is_asked() -> None:
     config = source_config("jarvislabs")
-    assert [request.url for request in requests(config, {})] == ["https://jarvislabs.ai/pricing"]
-    (asked,) = requests(config, {"JL_API_KEY": "k"})
+    assert [request.url for request in jarvislabs.requests(config, {})] == ["https://jarvislabs.ai/pricing"]
+    (asked,) = jarvislabs.requests(config, {"JL_API_KEY": "k"})
     assert asked.url.endswith("/misc/server_meta")
     assert asked.headers == {"Authorization": "Bearer ${JL_API_KEY}"}
