@@ -20,12 +20,11 @@ from rich.table import Table
 AT_START = process_time()
 
 from pipeline.capture.archive import Archive  # noqa: E402 - what importing costs is counted too
-from pipeline.capture.captured import captured_from_archive  # noqa: E402
 from pipeline.capture.replay import capture_pages  # noqa: E402
 from pipeline.catalog.source_config import SourceConfig, configs  # noqa: E402
 from pipeline.contracts.paths import Home  # noqa: E402
 from pipeline.daily.demo import sample_days  # noqa: E402
-from pipeline.daily.ingest import record_rates, usd_rates  # noqa: E402
+from pipeline.daily.exchange_rates import record_rates, usd_rates  # noqa: E402
 from pipeline.offers.acceptance import judge  # noqa: E402
 from pipeline.offers.build import build_offers  # noqa: E402
 from pipeline.offers.records import Records  # noqa: E402
@@ -52,7 +51,7 @@ class Clock:
 
 
 class Steps:
-    """What is told of a build's progress, as steps of a clock."""
+    """A build's progress lines as steps of a clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -98,14 +97,14 @@ def _replay(config: SourceConfig, pages: Path, day: date, home: Home, clock: Clo
     """What the daily job does with one source, step by step. Returns the number of offers."""
     archive, records = Archive(home.archive), Records(home)
     with clock.step("archive the answers"):
-        capture_pages(pages, config, day=day, archive=archive)
+        capture = capture_pages(pages, config, day=day, archive=archive)
     with clock.step("read them back, hashes checked"):
-        captured = captured_from_archive(config, day, archive)
+        answers = archive.answers(capture)
     if config.kind == "exchange_rates":
-        record_rates(config, day, captured, records)
+        record_rates(config, day, answers, records)
         return 0
     with clock.step("read the pages"):
-        listings = list(source_module(config.name).read(captured.answers, config))
+        listings = list(source_module(config.name).read(answers, config))
     with clock.step("normalize"):
         built = build_offers(listings, config, usd_rates(day, records))
     with clock.step("judge and write the record"):

@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.capture.captured import Captured
+from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import Listing, SourceChangedError
+from pipeline.contracts.capture import Entry, Outcome
+from pipeline.contracts.listing import Answer, Listing, SourceChangedError
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
-from pipeline.daily.ingest import record_rates, record_source, usd_rates
+from pipeline.daily.exchange_rates import usd_rates
+from pipeline.daily.ingest import record_day
 from pipeline.offers.build import Built, build_offers
 from pipeline.offers.records import Records
 from tests.sources.helpers import answer, page, read
@@ -54,6 +56,14 @@ def reading(source: str, name: str, *edits: tuple[str, str], count: int = 0) -> 
         text = edited
     listings, rejects = read(source, answer(text))
     return build_offers([*listings, *rejects], source_config(source))
+
+
+def recorded(source: str, home: Home, *answers: Answer, day: date = DAY, error: str | None = None) -> Outcome:
+    """The outcome of a day on which the source gave these answers, archived and read into the record."""
+    writer = Archive(home.archive).start(source, day)
+    for each in answers:
+        writer.add(Entry(url=each.url, observed_at=each.observed_at, outcome="ok"), each.body)
+    return record_day(source_config(source), day, [writer.finish(error=error)], home)
 
 
 def test_a_spot_price_of_zero_is_no_price() -> None:
@@ -247,11 +257,10 @@ def test_a_header_that_is_gone_shifts_no_price(term: str) -> None:
 
 def test_no_old_price_is_stamped_as_fresh(tmp_path: Path) -> None:
     """A day without an answer has no offers of its own; the last ones keep the moment they were seen."""
-    records, config = Records(Home(tmp_path)), source_config("crusoe")
+    home, records = Home(tmp_path), Records(Home(tmp_path))
     seen = answer(page("crusoe", "pricing.html"))
-    record_source(config, DAY, Captured("captured", [seen]), {}, records)
-    after = DAY.replace(day=DAY.day + 1)
-    failed = record_source(config, after, Captured("failed", [], error="http_403: no"), {}, records)
+    recorded("crusoe", home, seen)
+    failed = recorded("crusoe", home, day=DAY.replace(day=DAY.day + 1), error="http_403: no")
     assert not failed.accepted
     assert records.accepted_days("crusoe") == [DAY]
     assert {offer.observed_at for offer in records.offers("crusoe", DAY)} == {seen.observed_at}
@@ -269,15 +278,15 @@ def test_euros_are_no_dollars() -> None:
 
 def test_a_misread_exchange_rate_is_not_kept(tmp_path: Path) -> None:
     """Euros for a tenth of what they cost would make every European price the cheapest."""
-    records, config = Records(Home(tmp_path)), source_config("ecb")
+    home, records = Home(tmp_path), Records(Home(tmp_path))
     seen = page("ecb", "eurofxref-daily.xml")
-    assert record_rates(config, DAY, Captured("captured", [answer(seen)]), records).accepted
+    assert recorded("ecb", home, answer(seen)).accepted
     kept = usd_rates(DAY, records)
     gbp = re.search(r"currency='GBP' rate='([\d.]+)'", seen)
     assert gbp
     misread = seen.replace(gbp[0], f"currency='GBP' rate='{Decimal(gbp[1]) * 10}'")
     after = DAY.replace(day=DAY.day + 1)
-    outcome = record_rates(config, after, Captured("captured", [answer(misread)]), records)
+    outcome = recorded("ecb", home, answer(misread), day=after)
     assert not outcome.accepted
     assert "one GBP went from" in (outcome.error or "")
     assert usd_rates(after, records) == kept
@@ -285,8 +294,7 @@ def test_a_misread_exchange_rate_is_not_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", ["", "<x>", "{}", "\x00", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"])
 def test_rates_that_cannot_be_read_fail_with_a_reason(body: str, tmp_path: Path) -> None:
-    captured = Captured("captured", [answer(body)])
-    outcome = record_rates(source_config("ecb"), DAY, captured, Records(Home(tmp_path)))
+    outcome = recorded("ecb", Home(tmp_path), answer(body))
     assert not outcome.accepted
     assert outcome.reason
 
@@ -337,11 +345,10 @@ def test_what_cannot_be_a_price_is_a_reject_and_spoils_no_other(changes: dict[st
 def test_an_answer_of_another_shape_fails_its_source_with_a_reason(
     source: str, broken: str, tmp_path: Path
 ) -> None:
-    records = Records(Home(tmp_path))
-    outcome = record_source(source_config(source), DAY, Captured("captured", [answer(broken)]), {}, records)
+    outcome = recorded(source, Home(tmp_path), answer(broken))
     assert not outcome.accepted
     assert outcome.error or outcome.reason == "no offers were read"
-    assert records.accepted_days(source) == []
+    assert Records(Home(tmp_path)).accepted_days(source) == []
 
 
 def test_a_reader_that_breaks_fails_only_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,9 +359,8 @@ def test_a_reader_that_breaks_fails_only_its_source(tmp_path: Path, monkeypatch:
 
     read_as_ever: Callable[..., Any] = linode.read
     monkeypatch.setattr(linode, "read", breaks)
-    captured = Captured("captured", [answer(page("linode", "types.json"))])
-    records = Records(Home(tmp_path))
-    outcome = record_source(source_config("linode"), DAY, captured, {}, records)
+    types = answer(page("linode", "types.json"))
+    outcome = recorded("linode", Home(tmp_path), types)
     assert "the linode reader does not understand the answer (AttributeError" in (outcome.error or "")
     monkeypatch.setattr(linode, "read", read_as_ever)
-    assert record_source(source_config("linode"), DAY, captured, {}, records).accepted
+    assert recorded("linode", Home(tmp_path), types).accepted

@@ -1,1 +1,1 @@
-"""Asking providers politely and keeping what they answered: client, archive, replay."""
+"""Asking providers politely and archiving their answers: client, archive, visits, replay."""

@@ -1,27 +1,29 @@
-"""The archive of raw answers: written once, never changed, read only with its hashes checked.
+"""The archive of raw answers: written once, never changed, every body's hash checked when it is read.
 
     <home>/archive/<source>/<YYYY-MM-DD>/<capture id>/0001.json.gz ... index.json
 
 A capture id is the UTC time at which the capture began. Every answer is on disk, with its line in
-``journal.jsonl``, before the next is asked; ``index.json`` is written last and takes the journal's place. A
-capture without ``index.json`` was interrupted: it can be read, but it is never taken for a whole one.
+``journal.jsonl``, before the next is asked; ``index.json`` is written last and replaces the journal. A
+capture in which nothing was asked (a missing key, a disabled source) has only an ``index.json``; one without
+it was interrupted: it can be read, but is never taken for a complete one.
 """
 
 import gzip
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pipeline.capture.index import INDEX_NAME, Entry, PagesError, parse_index, read_answer, sha256_of
-from pipeline.capture.outcome import CaptureStatus
+from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
+from pipeline.contracts.capture import Capture, CaptureStatus, Entry, capture_status, first_error
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
 
 JOURNAL_NAME = "journal.jsonl"
+
+_ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 
 _ENDINGS = {
     "application/json": "json",
@@ -34,57 +36,47 @@ _ENDINGS = {
 
 
 class ArchiveError(GpufareError):
-    """A capture is damaged or not there: says which file and what is wrong with it."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Capture:
-    """One visit to a source. ``complete`` is False when it was interrupted; ``status`` is then None.
-    ``replayed_from`` is None for live answers."""
-
-    source: str
-    day: date
-    capture_id: str
-    path: Path
-    complete: bool = True
-    status: CaptureStatus | None = None
-    replayed_from: str | None = None
+    """A capture is damaged or missing: says which file and what is wrong with it."""
 
 
 class CaptureWriter:
     """Writes one capture. Made by Archive.start; used by one thread."""
 
-    def __init__(self, capture: Capture, about: Mapping[str, Any]) -> None:
-        self._capture = capture
-        self._about = about
+    def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._header = header
         self._entries: list[Entry] = []
 
-    @property
-    def path(self) -> Path:
-        """The capture's folder."""
-        return self._capture.path
-
     def add(self, entry: Entry, body: bytes | None) -> Entry:
-        """Keep one answer; on return it is on disk. Gives the entry with file, hash and size filled in."""
+        """Store one entry; on return it is on disk. Returns it with file, hash and size filled in."""
         if body:
             name = f"{len(self._entries) + 1:04d}.{_ending(entry.headers)}.gz"
-            _write_once(self.path / name, gzip.compress(body, compresslevel=6, mtime=0))
+            _write_once(self.folder / name, gzip.compress(body, compresslevel=6, mtime=0))
             entry = entry.model_copy(update={"file": name, "sha256": sha256_of(body), "bytes": len(body)})
         self._entries.append(entry)
-        with (self.path / JOURNAL_NAME).open("a", encoding="utf-8") as journal:
+        with (self.folder / JOURNAL_NAME).open("a", encoding="utf-8") as journal:
             journal.write(entry.model_dump_json() + "\n")
             journal.flush()
             os.fsync(journal.fileno())
         return entry
 
-    def finish(self, status: CaptureStatus) -> Capture:
-        """Close the capture: from now on it is whole and stays as it is."""
-        about = {**self._about, "status": status, "finished_at": datetime.now(UTC).isoformat()}
+    def finish(self, status: CaptureStatus | None = None, error: str | None = None) -> Capture:
+        """Close the capture, which is final from now on, and return it as the archive gives it back.
+
+        Without a status, the entries give it; with an error of the source itself it is at most partial.
+        """
+        status = status or capture_status(self._entries)
+        header = {
+            **self._header,
+            "status": "partial" if error and status == "captured" else status,
+            "error": error or first_error(self._entries),
+            "finished_at": datetime.now(UTC).isoformat(),
+        }
         answers = [entry.model_dump(mode="json") for entry in self._entries]
-        content = json.dumps({**about, "answers": answers}, indent=1, ensure_ascii=False)
-        _write_once(self.path / INDEX_NAME, content.encode())
-        (self.path / JOURNAL_NAME).unlink(missing_ok=True)
-        return replace(self._capture, complete=True, status=status)
+        content = json.dumps({**header, "answers": answers}, indent=1, ensure_ascii=False)
+        _write_once(self.folder / INDEX_NAME, content.encode())
+        (self.folder / JOURNAL_NAME).unlink(missing_ok=True)
+        return _read_capture(self.folder)
 
 
 class Archive:
@@ -94,24 +86,30 @@ class Archive:
         self.root = root
 
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
-        """Begin a capture in a folder of its own. ``replayed_from``: where a replay's answers came from."""
+        """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
         moment = datetime.now(UTC)
         while True:
-            capture_id = moment.strftime("%Y%m%dT%H%M%S.%fZ")
-            path = self.root / source / day.isoformat() / capture_id
+            capture_id = moment.strftime(_ID_FORMAT)
+            folder = self.root / source / day.isoformat() / capture_id
             try:
-                path.mkdir(parents=True)
-                _sync_folder(path.parent)
+                folder.mkdir(parents=True)
+                _sync_folder(folder.parent)
                 break
             except FileExistsError:
                 moment += timedelta(microseconds=1)
-        about = {
+        header = {
             "source": source,
             "day": day.isoformat(),
             "capture_id": capture_id,
             "replayed_from": replayed_from,
         }
-        return CaptureWriter(Capture(source, day, capture_id, path, False, None, replayed_from), about)
+        return CaptureWriter(folder, header)
+
+    def folder(self, capture: Capture) -> Path:
+        """The folder of an archived capture."""
+        if capture.capture_id is None:
+            raise ArchiveError(f"a capture of {capture.source} on {capture.day} was not archived")
+        return self.root / capture.source / capture.day.isoformat() / capture.capture_id
 
     def sources(self) -> list[str]:
         """The sources that have captures, by name."""
@@ -127,64 +125,107 @@ class Archive:
         return sorted(date.fromisoformat(path.name) for path in folder.iterdir() if _is_day(path))
 
     def captures(self, source: str, day: date | None = None) -> list[Capture]:
-        """The source's captures (of one day), oldest first, interrupted ones included."""
+        """The source's captures (of one day), oldest first, interrupted and damaged ones included."""
         days = self.days(source) if day is None else [day]
         folders = [self.root / source / each.isoformat() for each in days]
         return [
-            self._capture(source, date.fromisoformat(folder.name), path)
+            _read_capture(path)
             for folder in folders
             if folder.is_dir()
             for path in sorted(folder.iterdir())
-            if path.is_dir()
+            if path.is_dir() and _began(path.name)
         ]
 
     def latest_capture(self, source: str, day: date | None = None) -> Capture | None:
         """The newest capture of the newest day (or of ``day``) that has answers, None when there is none.
 
-        Of one day's captures, one whose every request was answered goes before a partial one: a failed
-        attempt in the evening does not hide the morning's answers.
+        Of one day's captures, one whose every request was answered is preferred to a partial one.
         """
         for each in reversed(self.days(source)) if day is None else [day]:
-            whole = [capture for capture in reversed(self.captures(source, each)) if capture.complete]
+            newest_first = list(reversed(self.captures(source, each)))
             for status in ("captured", "partial"):
-                for capture in whole:
+                for capture in newest_first:
                     if capture.status == status:
                         return capture
         return None
 
-    def entries(self, capture: Capture) -> list[Entry]:
-        """Every request of the capture with its outcome, those without a body too. Raises ArchiveError."""
-        try:
-            if (capture.path / INDEX_NAME).exists():
-                return parse_index(capture.path / INDEX_NAME)[1]
-            return _read_journal(capture.path / JOURNAL_NAME)
-        except (PagesError, ValueError, OSError) as error:
-            raise ArchiveError(str(error)) from error
+    def last_asked(self, source: str) -> date | None:
+        """The newest day on which at least one request was sent to the source; None when there is none."""
+        for day in reversed(self.days(source)):
+            if any(entry.sent for capture in self.captures(source, day) for entry in capture.entries):
+                return day
+        return None
 
-    def answers(self, capture: Capture) -> list[Answer]:
-        """The answers that a reader may read (status 200, nothing wrong), in the order they were asked.
-
-        Every body's hash is checked. Raises ArchiveError when a file is missing, damaged or changed.
-        """
-        began = datetime.strptime(capture.capture_id, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC)
+    def body(self, capture: Capture, entry: Entry) -> bytes:
+        """The stored body of an entry. Raises ArchiveError when its file is missing, damaged or changed."""
         try:
-            return [
-                read_answer(capture.path, entry, began) for entry in self.entries(capture) if entry.usable
-            ]
+            return read_body(self.folder(capture), entry)
         except PagesError as error:
             raise ArchiveError(str(error)) from error
 
-    def _capture(self, source: str, day: date, path: Path) -> Capture:
-        """A damaged index makes an incomplete capture: reading it says what is damaged."""
+    def answers(self, capture: Capture) -> list[Answer]:
+        """The answers that a reader may read (status 200, no error), in the order in which they were asked.
+
+        Every body's hash is checked. Raises ArchiveError when a file is missing, damaged or changed.
+        """
+        usable = [entry for entry in capture.entries if entry.usable]
+        if not usable:
+            return []
+        folder = self.folder(capture)
+        began = _began(folder.name) or datetime.combine(capture.day, datetime.min.time(), UTC)
         try:
-            about, _ = parse_index(path / INDEX_NAME)
-        except PagesError:
-            return Capture(source, day, path.name, path, complete=False)
-        return Capture(source, day, path.name, path, True, about.get("status"), about.get("replayed_from"))
+            return [read_answer(folder, entry, began) for entry in usable]
+        except PagesError as error:
+            raise ArchiveError(str(error)) from error
+
+
+def _read_capture(folder: Path) -> Capture:
+    """A capture from its folder. One whose index is damaged has failed, with the damage as its error; one
+    without an index was interrupted. Captures of older versions have no error of their own in the index."""
+    index = folder / INDEX_NAME
+    header: Mapping[str, Any] = {}
+    entries: list[Entry] = []
+    status: CaptureStatus | None = None
+    error: str | None = "the capture was interrupted"
+    seconds = 0.0
+    try:
+        if index.exists():
+            header, entries = parse_index(index)
+            status, error = header.get("status"), header.get("error") or first_error(entries)
+            seconds = _duration_seconds(folder.name, header.get("finished_at"))
+        else:
+            entries = _read_journal(folder / JOURNAL_NAME)
+    except (PagesError, ValueError, OSError) as damage:
+        status, error, entries = "failed" if index.exists() else None, str(damage), []
+    return Capture(
+        source=folder.parents[1].name,
+        day=date.fromisoformat(folder.parent.name),
+        capture_id=folder.name,
+        status=status,
+        entries=tuple(entries),
+        error=error,
+        duration_seconds=seconds,
+        replayed_from=header.get("replayed_from"),
+    )
+
+
+def _duration_seconds(capture_id: str, finished_at: str | None) -> float:
+    began = _began(capture_id)
+    if began is None or finished_at is None:
+        return 0.0
+    return round(max(0.0, (datetime.fromisoformat(finished_at) - began).total_seconds()), 3)
+
+
+def _began(capture_id: str) -> datetime | None:
+    """When the capture began; None for a folder that is no capture."""
+    try:
+        return datetime.strptime(capture_id, _ID_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def _read_journal(path: Path) -> list[Entry]:
-    """The entries of an interrupted capture; a last line that was cut while it was written is left out."""
+    """The entries of an interrupted capture; a last line that was cut off while being written is left out."""
     if not path.exists():
         return []
     whole_lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
@@ -206,7 +247,7 @@ def _ending(headers: Mapping[str, str]) -> str:
 def _write_once(path: Path, content: bytes) -> None:
     """Write under another name, flush to the disk, then take the final name, which must be free."""
     if path.exists():
-        raise ArchiveError(f"{path} is there already; the archive is never overwritten")
+        raise ArchiveError(f"{path} already exists; the archive is never overwritten")
     temporary = path.with_name(f".{path.name}.writing")
     with temporary.open("wb") as file:
         file.write(content)
@@ -218,7 +259,7 @@ def _write_once(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Bring a folder's list of names to the disk."""
+    """Flush a folder's list of names to the disk."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

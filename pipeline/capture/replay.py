@@ -1,8 +1,8 @@
 """Saved answers in place of live ones: read from a folder, imported into the archive, or served over HTTP.
 
-A folder of pages is ``DIR/<source>/index.json`` beside the files it names (see index.py). Without an
-index.json, the source's files, sorted by name, answer the yaml's requests in order; further files are taken
-for further pages of the last request.
+A folder of pages is ``DIR/<source>/index.json`` and the files it names (see index.py). Without an index.json,
+the source's files, sorted by name, answer the yaml's requests in order; further files are further pages of
+the last request.
 
     python -m pipeline.capture.replay DIR --port 8000      serves DIR for ``gpufare refresh --pages URL``
 """
@@ -23,24 +23,9 @@ from urllib.parse import unquote, urlsplit
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import OBSERVED_AT_HEADER, SOURCE_HEADER
-from pipeline.capture.index import (
-    INDEX_NAME,
-    Entry,
-    PagesError,
-    parse_index,
-    read_answer,
-    read_body,
-    sha256_of,
-)
-from pipeline.capture.outcome import (
-    CaptureOutcome,
-    OutcomeCode,
-    capture_status,
-    code_of_status,
-    first_error,
-    request_outcome,
-)
+from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
 from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.contracts.capture import Capture, Entry, OutcomeCode
 from pipeline.contracts.listing import Answer
 
 _NOT_PASSED_ON = frozenset(
@@ -49,12 +34,12 @@ _NOT_PASSED_ON = frozenset(
 
 
 def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
-    """What a source's folder of pages holds. Raises PagesError.
+    """The entries of a source's folder of pages. Raises PagesError.
 
     ``config`` gives the addresses where there is no index.json; without it such a folder is an error.
     """
     if not folder.is_dir():
-        raise PagesError(f"there is no folder {folder}; saved pages lie in DIR/<source>/")
+        raise PagesError(f"there is no folder {folder}; saved pages belong in DIR/<source>/")
     if (folder / INDEX_NAME).exists():
         return parse_index(folder / INDEX_NAME)[1]
     files = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
@@ -62,7 +47,7 @@ def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
         raise PagesError(f"{folder} is empty")
     if config is None:
         raise PagesError(
-            f"{folder} has no {INDEX_NAME}, and no source of that name says what its files answer"
+            f"{folder} has no {INDEX_NAME}, and no source of that name gives the addresses of its files"
         )
     asked = [(facts.method, facts.url) for facts in config.requests] or [("GET", config.homepage)]
     asked += [asked[-1]] * (len(files) - len(asked))
@@ -74,59 +59,43 @@ def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
 def pages_dir_answers(directory: Path, config: SourceConfig, *, day: date | None = None) -> list[Answer]:
     """The saved answers of a source that a reader may read, in the order of its index.
 
-    Where the index does not say when an answer was observed, it is the beginning of ``day`` (UTC), without a
-    day now. Raises PagesError when the folder, its index or a file is missing or wrong.
+    Where the index gives no time of observation, it is the beginning of ``day`` (UTC), without a day now.
+    Raises PagesError when the folder, its index or a file is missing or wrong.
     """
     folder = directory / config.name
     stand_in = _stand_in_time(day)
     return [read_answer(folder, entry, stand_in) for entry in page_entries(folder, config) if entry.usable]
 
 
-def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: Archive) -> CaptureOutcome:
-    """File a folder's saved answers of one source in the archive under ``day``, as a capture of its own.
+def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: Archive) -> Capture:
+    """Archive a folder's saved answers of one source under ``day``, as a capture.
 
-    Never raises for what the folder holds: that is the outcome. OSError when the archive cannot be written.
+    Never raises for the folder's content: that is the capture's error. OSError when the archive cannot be
+    written.
     """
     folder = directory / config.name
+    writer = archive.start(config.name, day, replayed_from=str(directory))
     if config.disabled is not None:
-        return CaptureOutcome(source=config.name, status="disabled", error=config.disabled)
+        return writer.finish("disabled", config.disabled)
     try:
         entries = page_entries(folder, config)
         bodies = [read_body(folder, entry) if entry.file else None for entry in entries]
     except PagesError as error:
-        return CaptureOutcome(source=config.name, status="failed", error=str(error))
-    writer = archive.start(config.name, day, replayed_from=str(directory))
+        return writer.finish("failed", str(error))
     stand_in = _stand_in_time(day)
-    outcomes = []
     for entry, body in zip(entries, bodies, strict=True):
-        code = _code_of(entry, body)
-        observed_at = entry.observed_at or stand_in
-        kept = writer.add(
-            entry.model_copy(update={"outcome": code.value, "observed_at": observed_at, "file": None}), body
-        )
-        outcomes.append(request_outcome(kept, code))
-    status = capture_status(outcome.outcome for outcome in outcomes)
-    capture = writer.finish(status)
-    return CaptureOutcome(
-        source=config.name,
-        status=status,
-        requests=tuple(outcomes),
-        error=first_error(outcomes) if outcomes else f"{folder / INDEX_NAME} lists no answer",
-        capture=capture,
-    )
+        empty = entry.outcome is OutcomeCode.OK and not body
+        known = {
+            "outcome": OutcomeCode.EMPTY_BODY if empty else entry.outcome,
+            "observed_at": entry.observed_at or (stand_in if entry.sent else None),
+            "file": None,
+        }
+        writer.add(entry.model_copy(update=known), body)
+    return writer.finish(error=None if entries else f"{folder / INDEX_NAME} lists no answer")
 
 
 def _stand_in_time(day: date | None) -> datetime:
     return datetime.now(UTC) if day is None else datetime.combine(day, time.min, tzinfo=UTC)
-
-
-def _code_of(entry: Entry, body: bytes | None) -> OutcomeCode:
-    """What became of a saved request: what its index says, else what its status and body say."""
-    if entry.outcome is not None and entry.outcome in set(OutcomeCode):
-        return OutcomeCode(entry.outcome)
-    if entry.status != 200:
-        return code_of_status(entry.status) if entry.status else OutcomeCode.CONNECTION_FAILED
-    return OutcomeCode.OK if body else OutcomeCode.EMPTY_BODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +106,8 @@ class _Page:
 
 
 class PagesServer:
-    """Serves a folder of saved pages over HTTP on loopback: each request is answered as its index says, by
-    method, Host, path with query, and body; anything else, robots.txt included, is a 404.
+    """Serves a folder of saved pages over HTTP on loopback: requests are matched with the index by method,
+    Host, path with query, and body; anything else, robots.txt included, is a 404.
 
     A context manager; ``base_url`` is what ReplayServer takes. Raises PagesError for a folder without pages.
     """
@@ -192,7 +161,7 @@ class PagesServer:
             do_POST = _answer
 
             def log_message(self, format: str, *arguments: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         return Handler
 
@@ -211,9 +180,10 @@ def _all_pages(directory: Path) -> list[_Page]:
         _Page(folder.name, folder, entry)
         for folder in folders
         for entry in page_entries(folder, known.get(folder.name))
+        if entry.status is not None
     ]
     if not pages:
-        raise PagesError(f"{directory} holds no pages; they lie in DIR/<source>/")
+        raise PagesError(f"{directory} contains no pages; they belong in DIR/<source>/")
     return pages
 
 
@@ -238,14 +208,14 @@ def _find(
 
 
 def _host_of(url: str) -> str:
-    """What the Host header of a request for ``url`` says: the port only where it is not the usual one."""
+    """The Host header of a request for ``url``: with the port only where it is not the usual one."""
     parts = urlsplit(url)
     usual = f":{443 if parts.scheme == 'https' else 80}"
     return parts.netloc.removesuffix(usual)
 
 
 def _is_target(url: str, target: str) -> bool:
-    """Whether a request's target is ``url``'s path and query, in which ``${NAME}`` stands for any key."""
+    """Whether a request's target is ``url``'s path and query, in which ``${NAME}`` matches any key."""
     parts = urlsplit(url)
     wanted = unquote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/")
     pattern = "[^&/?]*".join(re.escape(piece) for piece in re.split(r"\$\{\w+\}", wanted))

@@ -1,4 +1,4 @@
-"""One source's visit, or all of them: what to ask, in which order, until when, and where answers are kept."""
+"""Visiting sources, one or all: what to ask, in which order, until when, and where answers are archived."""
 
 import json
 import time
@@ -12,33 +12,21 @@ from threading import Event
 from types import ModuleType
 from urllib.parse import urlsplit
 
-from pipeline.capture.archive import Archive, Capture, CaptureWriter
-from pipeline.capture.http.client import Client, Fetched, Rules
-from pipeline.capture.http.robots import RobotsRules, Verdict
+from pipeline.capture.archive import Archive, ArchiveError, CaptureWriter
+from pipeline.capture.http.client import Client, Response, Rules
+from pipeline.capture.http.robots import RobotsDecision, RobotsRules
 from pipeline.capture.http.secrets import MissingKeyError, Secrets, WatchedEnvironment
-from pipeline.capture.index import Entry, PagesError, read_body, sha256_of
-from pipeline.capture.outcome import (
-    RETRYABLE,
-    CaptureOutcome,
-    CaptureStatus,
-    OutcomeCode,
-    RequestOutcome,
-    capture_status,
-    first_error,
-    request_outcome,
-)
+from pipeline.capture.index import sha256_of
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
+from pipeline.contracts.capture import Capture, CaptureStatus, Entry, OutcomeCode
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer, Request
+from pipeline.contracts.progress import Progress, no_progress
 from pipeline.parsing.paging import next_page
 from pipeline.sources import source_module
 
 GIVE_UP_AFTER = 3
 """So many requests in a row that end in a transport error, 429 or 5xx end the visit."""
-
-Progress = Callable[[str, RequestOutcome | CaptureOutcome], None]
-"""Called with the source's name after each request and, last, with the source's outcome; by capture_all from
-several threads."""
 
 
 class PastDayError(GpufareError):
@@ -49,9 +37,9 @@ def check_day(day: date, client: Client) -> None:
     """Raises PastDayError when ``day`` is not today (UTC) and the client asks live pages."""
     today = datetime.now(UTC).date()
     if client.replay is None and day != today:
-        kind = "past" if day < today else "still to come"
+        when = "past" if day < today else "in the future"
         raise PastDayError(
-            f"{day} is {kind}: a live price page shows today's prices ({today} UTC) and is never filed under "
+            f"{day} is {when}: a live price page shows today's prices ({today} UTC) and is never filed under "
             "another day; read the archive of that day, or replay saved pages with --pages"
         )
 
@@ -79,17 +67,17 @@ def capture_source(
     day: date,
     archive: Archive,
     client: Client,
-    progress: Progress | None = None,
-) -> CaptureOutcome:
-    """Ask a source everything it is to be asked and archive every answer.
+    progress: Progress = no_progress,
+) -> Capture:
+    """Send a source's requests and archive every answer.
 
-    Whatever the network or the host does ends up in the outcome. Raises PastDayError for another day than
-    today, unless the client replays, and OSError when the archive cannot be written.
+    Whatever goes wrong, in the network, at the host or in the source's code, is in the capture, which is
+    archived even when nothing was asked. Raises PastDayError for a day other than today, unless the client
+    replays.
     """
     check_day(day, client)
-    return _capture(
-        config, module, _Run(environment, day, archive, client, _robots(client, archive), progress)
-    )
+    run = _Run(environment, day, archive, client, _robots(client, archive), progress)
+    return _capture(config, lambda name: module, run)
 
 
 def capture_all(
@@ -99,31 +87,31 @@ def capture_all(
     day: date,
     archive: Archive,
     client: Client,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     module_of: Callable[[str], ModuleType] = source_module,
     max_workers: int = 8,
-) -> dict[str, CaptureOutcome]:
-    """Capture sources, at once where they ask different hosts, one after another where they share one.
+) -> dict[str, Capture]:
+    """Capture sources, in parallel where they ask different hosts, one after another where they share one.
 
-    A source that breaks, its module included, becomes a failed outcome and touches no other. Outcomes come in
+    A source that breaks, its module included, has a failed capture and affects no other. Captures come in
     the order of ``configs``. Raises PastDayError as capture_source does.
     """
     check_day(day, client)
     chosen = list(configs)
     run = _Run(environment, day, archive, client, _robots(client, archive), progress)
 
-    def capture_group(group: list[SourceConfig]) -> list[CaptureOutcome]:
-        return [_capture_or_fail(config, module_of, run) for config in group]
+    def capture_group(group: list[SourceConfig]) -> list[Capture]:
+        return [_capture(config, module_of, run) for config in group]
 
     with ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="capture") as pool:
         try:
             groups = list(pool.map(capture_group, _sharing_hosts(chosen)))
-        except BaseException:  # Ctrl-C: what is under way ends with its present request
+        except BaseException:  # Ctrl-C: each visit ends after its present request
             run.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    outcomes = {outcome.source: outcome for group in groups for outcome in group}
-    return {config.name: outcomes[config.name] for config in chosen}
+    captures = {capture.source: capture for group in groups for capture in group}
+    return {config.name: captures[config.name] for config in chosen}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +123,8 @@ class _Run:
     archive: Archive
     client: Client
     robots: RobotsRules
-    progress: Progress | None
+    progress: Progress
     stopped: Event = field(default_factory=Event)
-
-    def tell(self, source: str, event: RequestOutcome | CaptureOutcome) -> None:
-        if self.progress:
-            self.progress(source, event)
 
 
 def _robots(client: Client, archive: Archive) -> RobotsRules:
@@ -148,7 +132,7 @@ def _robots(client: Client, archive: Archive) -> RobotsRules:
 
 
 def _sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
-    """Groups of sources between which no host is shared."""
+    """Groups of sources; no two groups share a host."""
     groups: list[tuple[frozenset[str], list[SourceConfig]]] = []
     for config in configs:
         touching = [group for group in groups if group[0] & config.allowed_hosts]
@@ -158,69 +142,67 @@ def _sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
     return [members for _, members in groups]
 
 
-def _capture_or_fail(
-    config: SourceConfig, module_of: Callable[[str], ModuleType], run: _Run
-) -> CaptureOutcome:
+def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: _Run) -> Capture:
+    replay = run.client.replay
     try:
-        return _capture(config, module_of(config.name), run)
-    except Exception as error:  # whatever broke it: one broken source never stops the rest
-        outcome = CaptureOutcome(
-            source=config.name, status="failed", error=f"{type(error).__name__}: {error}"
-        )
-        run.tell(config.name, outcome)
-        return outcome
+        writer = run.archive.start(config.name, run.day, replayed_from=replay.base_url if replay else None)
+        capture = _archived(config, module_of, run, writer)
+    except Exception as error:  # the archive cannot be written
+        reason = f"{type(error).__name__}: {error}"
+        capture = Capture(source=config.name, day=run.day, capture_id=None, status="failed", error=reason)
+    seconds = f"{capture.duration_seconds:.1f} s"
+    run.progress(f"{config.name}: {capture.status}, {capture.bytes:,} bytes in {seconds}")
+    return capture
 
 
-def _capture(config: SourceConfig, module: ModuleType, run: _Run) -> CaptureOutcome:
+def _archived(
+    config: SourceConfig, module_of: Callable[[str], ModuleType], run: _Run, writer: CaptureWriter
+) -> Capture:
     if config.disabled is not None:
-        outcome = CaptureOutcome(source=config.name, status="disabled", error=config.disabled)
-    else:
-        outcome = _Visit(config, module, run).outcome()
-    run.tell(config.name, outcome)
-    return outcome
+        return writer.finish("disabled", config.disabled)
+    environment = WatchedEnvironment(run.environment)
+    secrets = Secrets(environment, _key_names(config))
+    try:
+        return _Visit(config, module_of(config.name), run, writer, environment, secrets).capture()
+    except Exception as error:  # whatever broke it: one broken source never stops the rest
+        return writer.finish("failed", secrets.redact(f"{type(error).__name__}: {error}"))
 
 
 class _Visit:
     """One source's requests, from the first to the last."""
 
-    def __init__(self, config: SourceConfig, module: ModuleType, run: _Run) -> None:
+    def __init__(
+        self,
+        config: SourceConfig,
+        module: ModuleType,
+        run: _Run,
+        writer: CaptureWriter,
+        environment: WatchedEnvironment,
+        secrets: Secrets,
+    ) -> None:
         self._config = config
         self._module = module
         self._run = run
+        self._writer = writer
         self._began = time.monotonic()
         self._deadline = self._began + min(config.time_limit_seconds, run.client.limits.source_seconds)
-        self._environment = WatchedEnvironment(run.environment)
-        self._secrets = Secrets(self._environment, _key_names(config))
+        self._environment = environment
+        self._secrets = secrets
         self._previous = _previous_answers(run.archive, config.name, replayed=run.client.replay is not None)
-        self._writer: CaptureWriter | None = None
-        self._outcomes: list[RequestOutcome] = []
         self._source_error: str | None = None
 
-    def outcome(self) -> CaptureOutcome:
+    def capture(self) -> Capture:
         """Make the visit."""
         try:
             queue = deque(first_requests(self._config, self._module, self._environment))
         except Exception as error:  # the source's own code
             if isinstance(error, KeyError) and error.args[0] in self._environment.read:
-                return self._without_requests("needs_key", f"needs a key: set {error.args[0]}")
-            return self._without_requests("failed", self._told("requests", error))
+                return self._writer.finish("needs_key", f"needs a key: set {error.args[0]}")
+            return self._writer.finish("failed", self._failure_in("requests", error))
         if not queue:
-            return self._without_requests(*self._why_nothing_to_ask())
+            return self._writer.finish(*self._why_nothing_to_ask())
         self._work_through(queue)
-        status = capture_status(outcome.outcome for outcome in self._outcomes)
-        if self._source_error and status == "captured":
-            status = "partial"
-        return CaptureOutcome(
-            source=self._config.name,
-            status=status,
-            requests=tuple(self._outcomes),
-            error=self._source_error or first_error(self._outcomes),
-            capture=self._writer.finish(status) if self._writer else None,
-            duration_seconds=round(time.monotonic() - self._began, 3),
-        )
-
-    def _without_requests(self, status: CaptureStatus, error: str) -> CaptureOutcome:
-        return CaptureOutcome(source=self._config.name, status=status, error=error)
+        return self._writer.finish(error=self._source_error)
 
     def _why_nothing_to_ask(self) -> tuple[CaptureStatus, str]:
         missing = [name for name in self._config.key_variables if name not in self._environment]
@@ -228,11 +210,11 @@ class _Visit:
             return "needs_key", f"needs a key: set {', '.join(missing)}"
         return "failed", "the source names no request"
 
-    def _told(self, function: str, error: Exception) -> str:
+    def _failure_in(self, function: str, error: Exception) -> str:
         return self._secrets.redact(f"{self._config.name}.{function}: {type(error).__name__}: {error}")
 
     def _work_through(self, queue: deque[Request]) -> None:
-        """Ask until nothing is left; the pages that an answer leads to come before what was queued."""
+        """Ask until the queue is empty; the pages that an answer leads to come before the rest."""
         seen: set[tuple[str, str, bytes | None]] = set()
         failures_in_a_row = 0
         while queue:
@@ -241,10 +223,10 @@ class _Visit:
                 continue
             seen.add(key)
             if (stop := self._why_stop(len(seen), failures_in_a_row)) is not None:
-                self._note(request, *stop)
+                self._add_unsent(request, *stop)
                 continue
             code, answer = self._ask(request)
-            failures_in_a_row = failures_in_a_row + 1 if code in RETRYABLE else 0
+            failures_in_a_row = failures_in_a_row + 1 if code.retryable else 0
             if answer is not None:
                 queue.extendleft(reversed(self._next_requests(request, answer)))
 
@@ -270,32 +252,33 @@ class _Visit:
                 return list(self._module.next_requests(answer, self._config))
             return []
         except Exception as error:  # an answer may be anything
-            self._source_error = self._source_error or self._told("paging", error)
+            self._source_error = self._source_error or self._failure_in("paging", error)
             return []
 
     def _ask(self, template: Request) -> tuple[OutcomeCode, Answer | None]:
-        """Ask one request and keep what came of it; the answer when a reader may read it."""
+        """Send one request and archive its outcome; the answer when a reader may read it."""
         try:
             request = self._secrets.fill(template)
         except MissingKeyError as error:
-            self._note(template, OutcomeCode.NEEDS_KEY, f"needs a key: set {error.name}")
+            self._add_unsent(template, OutcomeCode.NEEDS_KEY, f"needs a key: set {error.name}")
             return OutcomeCode.NEEDS_KEY, None
         if (refusal := self._run.client.refusal(request.url, self._rules(None))) is not None:
-            self._note(template, OutcomeCode.HOST_REFUSED, f"{OutcomeCode.HOST_REFUSED.sentence}: {refusal}")
+            self._add_unsent(
+                template, OutcomeCode.HOST_REFUSED, f"{OutcomeCode.HOST_REFUSED.sentence}: {refusal}"
+            )
             return OutcomeCode.HOST_REFUSED, None
         facts = _facts_of(template, self._config)
         rules = self._rules(facts)
         if urlsplit(request.url).hostname not in self._config.api_hosts:
-            verdict = self._robots_verdict(request, rules)
-            if verdict.code is not OutcomeCode.OK:
-                self._note(template, verdict.code, verdict.detail)
-                return verdict.code, None
-            rules = replace(rules, spacing_seconds=max(rules.spacing_seconds, verdict.crawl_delay_seconds))
-        earlier = _earlier(self._previous.get(self._key(request)))
+            decision = self._robots_decision(request, rules)
+            if decision.code is not OutcomeCode.OK:
+                self._add_unsent(template, decision.code, decision.detail)
+                return decision.code, None
+            rules = replace(rules, spacing_seconds=max(rules.spacing_seconds, decision.crawl_delay_seconds))
+        earlier = self._earlier(request)
         if earlier is not None:
             rules = replace(rules, validators=earlier.validators)
-        fetched = self._run.client.fetch(request, rules)
-        return self._keep(request, fetched, earlier)
+        return self._add(request, self._run.client.fetch(request, rules), earlier)
 
     def _rules(self, facts: RequestFacts | None) -> Rules:
         return Rules(
@@ -308,18 +291,18 @@ class _Visit:
             spacing_seconds=self._config.spacing_seconds,
         )
 
-    def _robots_verdict(self, request: Request, rules: Rules) -> Verdict:
+    def _robots_decision(self, request: Request, rules: Rules) -> RobotsDecision:
         limit = self._run.client.limits.robots_bytes
-        return self._run.robots.verdict(
+        return self._run.robots.decide(
             request.url, replace(rules, body_bytes=limit, content_types=(), truncate=True)
         )
 
-    def _keep(
-        self, request: Request, fetched: Fetched, earlier: "_Earlier | None"
+    def _add(
+        self, request: Request, response: Response, earlier: "_Earlier | None"
     ) -> tuple[OutcomeCode, Answer | None]:
-        """Archive what came of a request, without what must not be stored."""
-        code, error, body, redacted = fetched.code, fetched.error, fetched.body, False
-        status, headers, since = fetched.status, fetched.headers, None
+        """Archive a response, without what must not be stored."""
+        code, error, body, redacted = response.code, response.error, response.body, False
+        status, headers, since = response.status, response.headers, None
         if code is OutcomeCode.NOT_MODIFIED and earlier is not None:
             status, headers, body, since = 200, earlier.entry.headers, earlier.body, earlier.since
         elif body:
@@ -327,56 +310,65 @@ class _Visit:
                 clean = self._module.redact(body) if hasattr(self._module, "redact") else body
                 clean = self._secrets.redact_bytes(clean)
                 redacted, body = clean != body, clean
-            except Exception as broken:  # the source's own code; an unredacted body is never kept
+            except Exception as broken:  # the source's own code; an unredacted body is never stored
                 body, redacted = None, True
                 if code is OutcomeCode.OK:
-                    code, error = OutcomeCode.REDACTION_FAILED, self._told("redact", broken)
+                    code, error = OutcomeCode.REDACTION_FAILED, self._failure_in("redact", broken)
         method, url, body_sha256 = self._key(request)
-        entry = self._archive().add(
+        entry = self._writer.add(
             Entry(
                 method=method,
                 url=url,
                 body_sha256=body_sha256,
                 status=status,
                 headers=headers,
-                observed_at=fetched.observed_at,
-                duration_seconds=fetched.duration_seconds,
-                retries=fetched.retries,
-                outcome=code.value,
+                observed_at=response.observed_at,
+                duration_seconds=response.duration_seconds,
+                retries=response.retries,
+                outcome=code,
                 error=error,
-                final_url=fetched.final_url if fetched.final_url != url else None,
+                final_url=response.final_url if response.final_url != url else None,
                 redacted=redacted,
                 not_modified_since=since,
             ),
             body,
         )
-        self._record(replace(request_outcome(entry, code), status_code=fetched.status))
-        if not code.usable or body is None or entry.sha256 is None:
+        if not entry.usable or body is None or entry.sha256 is None:
             return code, None
-        return code, Answer(url, body, fetched.observed_at, entry.sha256, 200, entry.headers)
+        return code, Answer(url, body, response.observed_at, entry.sha256, 200, entry.headers)
 
-    def _archive(self) -> CaptureWriter:
-        """The capture that this visit writes, begun with the first request that was really sent."""
-        if self._writer is None:
-            replay = self._run.client.replay
-            self._writer = self._run.archive.start(
-                self._config.name, self._run.day, replayed_from=replay.base_url if replay else None
-            )
-        return self._writer
+    def _add_unsent(self, request: Request, code: OutcomeCode, error: str) -> None:
+        """Archive the outcome of a request that was not sent."""
+        method, url, body_sha256 = self._key(request)
+        self._writer.add(
+            Entry(
+                method=method,
+                url=url,
+                body_sha256=body_sha256,
+                sent=False,
+                status=None,
+                outcome=code,
+                error=self._secrets.redact(error),
+            ),
+            None,
+        )
 
     def _key(self, request: Request) -> tuple[str, str, str | None]:
         """What tells requests apart, without keys: method, URL, SHA-256 of the body."""
         body = None if request.body is None else sha256_of(self._secrets.redact_bytes(request.body))
         return request.method, self._secrets.redact(request.url), body
 
-    def _note(self, request: Request, code: OutcomeCode, error: str) -> None:
-        """Record a request that was not sent."""
-        url, error = self._secrets.redact(request.url), self._secrets.redact(error)
-        self._record(RequestOutcome(url=url, method=request.method, outcome=code, error=error))
-
-    def _record(self, outcome: RequestOutcome) -> None:
-        self._outcomes.append(outcome)
-        self._run.tell(self._config.name, outcome)
+    def _earlier(self, request: Request) -> "_Earlier | None":
+        """The last archived answer to the request; None when there is none or it is damaged, and is
+        therefore asked for again."""
+        capture, entry = self._previous.get(self._key(request), (None, None))
+        if capture is None or entry is None:
+            return None
+        try:
+            body = self._run.archive.body(capture, entry)
+        except ArchiveError:
+            return None
+        return _Earlier(entry, body, entry.not_modified_since or f"{capture.day}/{capture.capture_id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,36 +381,25 @@ class _Earlier:
 
     @property
     def validators(self) -> dict[str, str]:
-        """The conditional headers of RFC 9110 13.1 that ask whether this answer still stands."""
-        pairs = {"if-none-match": "etag", "if-modified-since": "last-modified"}
-        return {ask: self.entry.headers[said] for ask, said in pairs.items() if said in self.entry.headers}
+        """The conditional headers of RFC 9110 13.1 that ask whether this answer is still current."""
+        names = {"if-none-match": "etag", "if-modified-since": "last-modified"}
+        headers = self.entry.headers
+        return {ask: headers[answered] for ask, answered in names.items() if answered in headers}
 
 
 def _previous_answers(
     archive: Archive, source: str, *, replayed: bool
 ) -> dict[tuple[str, str, str | None], tuple[Capture, Entry]]:
-    """The answers of the source's last capture that can be asked for conditionally. Those of a replay serve
-    replays only."""
+    """The answers of the source's last capture that can be asked for conditionally. Those of a replay are
+    used in replays only."""
     capture = archive.latest_capture(source)
     if capture is None or (capture.replayed_from is not None) != replayed:
         return {}
     return {
         (entry.method, entry.url, entry.body_sha256): (capture, entry)
-        for entry in archive.entries(capture)
+        for entry in capture.entries
         if entry.usable and {"etag", "last-modified"} & set(entry.headers)
     }
-
-
-def _earlier(found: tuple[Capture, Entry] | None) -> _Earlier | None:
-    """An earlier answer with its body; None when there is none or it is damaged, and so is asked for anew."""
-    if found is None:
-        return None
-    capture, entry = found
-    try:
-        body = read_body(capture.path, entry)
-    except PagesError:
-        return None
-    return _Earlier(entry, body, entry.not_modified_since or f"{capture.day}/{capture.capture_id}")
 
 
 def _identity(request: Request) -> tuple[str, str, bytes | None]:
@@ -426,14 +407,14 @@ def _identity(request: Request) -> tuple[str, str, bytes | None]:
 
 
 def _facts_of(request: Request, config: SourceConfig) -> RequestFacts | None:
-    """The yaml's request that speaks for this one: the same address, else the same host and the longest
-    common beginning (a further page, a query per GPU)."""
+    """The yaml's request that applies to this one: the same address, else the same host and the longest
+    common prefix (a further page, a query per GPU)."""
     same_host = [facts for facts in config.requests if facts.host == (urlsplit(request.url).hostname or "")]
     return max(same_host, key=lambda facts: _shared_length(facts.url, request.url), default=None)
 
 
 def _shared_length(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
+    """The length of two texts' common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

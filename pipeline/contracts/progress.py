@@ -3,4 +3,8 @@
 from collections.abc import Callable
 
 Progress = Callable[[str], None]
-"""Takes one line of text for each step."""
+"""Takes one line of text for each step; from several threads while sources are captured in parallel."""
+
+
+def no_progress(line: str) -> None:
+    """Report nothing."""

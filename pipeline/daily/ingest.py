@@ -1,27 +1,31 @@
-"""From archived answers to the record of a source and day: read, judge, keep.
+"""From archived captures to the record of a source and day: read, judge, store.
 
-What is accepted is written to the record; what is refused leaves the last good offers where they are.
+Accepted offers are written to the record; a refused reading leaves the last accepted offers in place. The
+command, Dagster and a day read again all call record_day, on captures that come from the archive.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pipeline.capture.captured import Captured
+from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer, SourceChangedError
-from pipeline.contracts.rates import ExchangeRates, Rate
+from pipeline.contracts.paths import Home
+from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.daily.exchange_rates import record_rates, usd_rates
 from pipeline.offers.acceptance import Acceptance, judge, quarantine_jumps
 from pipeline.offers.build import Built, build_offers
 from pipeline.offers.printable import printable
-from pipeline.offers.records import MAX_RATE_AGE_DAYS, Outcome, Records
+from pipeline.offers.records import Records
 from pipeline.sources import source_module
 
-MAX_RATE_CHANGE = Decimal("0.25")
-"""A currency that moved more than this against the dollar within a week was misread."""
+MAX_ERROR_CHARACTERS = 1_000
 
 
 def read_answers(
@@ -30,7 +34,7 @@ def read_answers(
     """One source's answers as offers and rejects.
 
     Raises SourceChangedError when the answers are not in the shape that the reader knows, whatever the
-    reader itself raised on them: an answer may be anything, and one source never stops the others.
+    reader itself raised: an answer may be anything, and one source never stops the others.
     """
     try:
         return build_offers(source_module(config.name).read(answers, config), config, rates)
@@ -43,52 +47,110 @@ def read_answers(
         ) from error
 
 
-def record(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:
-    """Read what was captured of a source, prices or exchange rates, and keep what is accepted."""
-    if config.kind == "exchange_rates":
-        return record_rates(config, day, captured, records)
-    return record_source(config, day, captured, usd_rates(day, records), records)
+def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], home: Home) -> Outcome:
+    """Read a source's captures of a day into the record, oldest first. The newest one gives the outcome.
+
+    ``captures`` is the one just made, or all of the day from the archive; interrupted ones are skipped.
+    """
+    missing = Capture(
+        source=config.name,
+        day=day,
+        capture_id=None,
+        status="failed",
+        error=f"the archive has no complete capture of {day}",
+    )
+    complete = [capture for capture in captures if capture.status is not None]
+    return [_record(config, capture, home) for capture in complete or [missing]][-1]
 
 
-def record_source(
-    config: SourceConfig,
-    day: date,
-    captured: Captured,
-    rates: Mapping[str, Rate],
-    records: Records,
-) -> Outcome:
-    """Read a source's captured answers, judge them and write offers, rejects and the outcome row."""
-    built, verdict, error = Built(), Acceptance(False, _why_nothing(captured)), captured.error
-    if captured.answers:
-        try:
-            built = read_answers(captured.answers, config, rates)
-            built, verdict = _judged(built, config, day, records)
-        except SourceChangedError as changed:
-            verdict, error = Acceptance(False, "the answer could not be read"), str(changed)
-    if verdict.accepted:
-        records.write_accepted(day, config.name, built.offers)
-    if captured.answers:
-        records.write_rejects(day, config.name, built.rejects)
-    outcome = _outcome(config, day, captured, verdict, error, **_counts(built))
+def _record(config: SourceConfig, capture: Capture, home: Home) -> Outcome:
+    """Read one capture into the record. Never raises for its content or for a damaged file of the record:
+    that is the outcome, and the other sources go on."""
+    records = Records(home)
+    answers: Sequence[Answer] = []
+    try:
+        answers = Archive(home.archive).answers(capture)
+    except GpufareError as damage:
+        capture = replace(capture, status="failed", error=str(damage))
+    error = capture.error
+    acceptance, counts = Acceptance(False, error or capture.status), dict[str, int]()
+    read = record_rates if config.kind == "exchange_rates" else _record_offers
+    try:
+        if answers:
+            acceptance, counts = read(config, capture.day, answers, records)
+    except SourceChangedError as changed:
+        acceptance, error = Acceptance(False, "the answer could not be read"), str(changed)
+    except Exception as problem:
+        error = str(problem) if isinstance(problem, GpufareError) else f"{type(problem).__name__}: {problem}"
+        acceptance = Acceptance(False, error)
+    outcome = _outcome(capture, acceptance, error, counts)
     records.write_outcome(outcome)
     return outcome
 
 
-def _why_nothing(captured: Captured) -> str:
-    return captured.error or captured.status
+def _outcome(
+    capture: Capture, acceptance: Acceptance, error: str | None, counts: Mapping[str, int]
+) -> Outcome:
+    return Outcome(
+        day=capture.day,
+        source=capture.source,
+        status=capture.status or "failed",
+        accepted=acceptance.accepted,
+        reason=_printable(acceptance.reason),
+        warnings=acceptance.warnings,
+        requests=len(capture.entries),
+        failed_requests=capture.failed_requests,
+        bytes=capture.bytes,
+        sha256=capture.sha256,
+        duration_seconds=capture.duration_seconds,
+        retries=capture.retries,
+        error=_printable(error),
+        observed_at=capture.observed_at,
+        **counts,
+    )
+
+
+def _printable(text: str | None) -> str | None:
+    """An error may quote a page, and is shown in terminals."""
+    return None if text is None else printable(text)[:MAX_ERROR_CHARACTERS]
+
+
+def _record_offers(
+    config: SourceConfig, day: date, answers: Sequence[Answer], records: Records
+) -> tuple[Acceptance, dict[str, int]]:
+    """Read prices and write the accepted offers and the rejects. Raises SourceChangedError."""
+    try:
+        built = read_answers(answers, config, usd_rates(day, records))
+    except SourceChangedError:
+        records.write_rejects(day, config.name, [])
+        raise
+    built, acceptance = _judged(built, config, day, records)
+    if acceptance.accepted:
+        records.write_accepted(day, config.name, built.offers)
+    records.write_rejects(day, config.name, built.rejects)
+    statuses = [offer.match_status for offer in built.offers]
+    return acceptance, {
+        "rows": len(built.offers),
+        "rejects": len(built.rejects),
+        "matched": statuses.count("matched"),
+        "ambiguous": statuses.count("ambiguous"),
+        "unknown": statuses.count("unknown"),
+    }
 
 
 def _judged(built: Built, config: SourceConfig, day: date, records: Records) -> tuple[Built, Acceptance]:
     last = records.last_accepted(config.name, before=day)
-    verdict = judge(built.offers, config, len(last[1]) if last else None, built.rejects)
-    verdict = replace(verdict, warnings=(*verdict.warnings, *built.warnings))
-    if not verdict.accepted or last is None:
-        return built, verdict
+    acceptance = judge(built.offers, config, len(last[1]) if last else None, built.rejects)
+    acceptance = replace(acceptance, warnings=(*acceptance.warnings, *built.warnings))
+    if not acceptance.accepted or last is None:
+        return built, acceptance
     last_day, last_offers = last
-    held = _held_back_since(records, config.name, last_day, day)
-    quarantine = quarantine_jumps(built.offers, last_offers, held, config)
+    held_back = _held_back_since(records, config.name, last_day, day)
+    quarantine = quarantine_jumps(built.offers, last_offers, held_back, config)
     built = Built(quarantine.offers, built.rejects + quarantine.rejects)
-    return built, Acceptance(False, quarantine.failure, verdict.warnings) if quarantine.failure else verdict
+    return built, Acceptance(
+        False, quarantine.failure, acceptance.warnings
+    ) if quarantine.failure else acceptance
 
 
 def _held_back_since(
@@ -102,87 +164,4 @@ def _held_back_since(
         tuple(row["raw"]["price_key"]): Decimal(row["raw"]["native_price"])
         for row in records.rejects(source, days[-1])
         if row["reason"] == RejectReason.PRICE_JUMP
-    }
-
-
-def _outcome(
-    config: SourceConfig,
-    day: date,
-    captured: Captured,
-    verdict: Acceptance,
-    error: str | None,
-    **counts: int,
-) -> Outcome:
-    return Outcome(
-        day=day,
-        source=config.name,
-        status=captured.status,
-        accepted=verdict.accepted,
-        reason=verdict.reason,
-        warnings=verdict.warnings,
-        requests=captured.requests,
-        failed_requests=captured.failed_requests,
-        bytes=captured.bytes,
-        sha256=captured.answers[0].sha256 if captured.answers else None,
-        duration_seconds=captured.duration_seconds,
-        retries=captured.retries,
-        error=error,
-        observed_at=max((answer.observed_at for answer in captured.answers), default=None),
-        **counts,
-    )
-
-
-def _counts(built: Built) -> dict[str, int]:
-    statuses = [offer.match_status for offer in built.offers]
-    return {
-        "rows": len(built.offers),
-        "rejects": len(built.rejects),
-        "matched": statuses.count("matched"),
-        "ambiguous": statuses.count("ambiguous"),
-        "unknown": statuses.count("unknown"),
-    }
-
-
-def record_rates(config: SourceConfig, day: date, captured: Captured, records: Records) -> Outcome:
-    """Read the day's exchange rates and keep them for every source that does not price in dollars."""
-    rows: list[dict[str, Any]] = []
-    error = captured.error
-    if captured.answers:
-        try:
-            rows = _rate_rows(source_module(config.name).read_rates(captured.answers, config), day, records)
-        except Exception as problem:  # an answer may be anything: the other sources go on with older rates
-            error = str(problem)
-    if rows:
-        records.write_exchange_rates(day, rows)
-    reason = None if rows else error or captured.status
-    verdict = Acceptance(bool(rows), reason, tuple(_warn_of_age(rows, day)))
-    outcome = _outcome(config, day, captured, verdict, error, rows=len(rows))
-    records.write_outcome(outcome)
-    return outcome
-
-
-def _rate_rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, Any]]:
-    """The rates as they are kept. Raises SourceChangedError for one that jumped."""
-    before = usd_rates(day - timedelta(days=1), records)
-    rows = []
-    for currency in sorted({"EUR", *rates.rates}):
-        usd = rates.usd_per(currency)
-        if currency in before and abs(usd / before[currency].usd - 1) > MAX_RATE_CHANGE:
-            raise SourceChangedError(
-                f"one {currency} went from {before[currency].usd:.4f} to {usd:.4f} USD, which is not believed"
-            )
-        rows.append({"day": day, "currency": currency, "usd_per_unit": usd, "rate_date": rates.date})
-    return rows
-
-
-def _warn_of_age(rows: Sequence[Mapping[str, Any]], day: date) -> Iterator[str]:
-    """Each price says its rate's day, so an old rate is shown and not refused."""
-    if rows and (day - rows[0]["rate_date"]).days > MAX_RATE_AGE_DAYS:
-        yield f"the rates are of {rows[0]['rate_date']}"
-
-
-def usd_rates(day: date, records: Records) -> dict[str, Rate]:
-    """Dollars per unit of each currency, from the newest rates kept up to ``day`` (and not too old)."""
-    return {
-        row["currency"]: Rate(row["usd_per_unit"], row["rate_date"]) for row in records.exchange_rates(day)
     }

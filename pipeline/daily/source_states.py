@@ -1,4 +1,4 @@
-"""The state of every source, from the record: works before anything was published."""
+"""The state of every source, from the archive and the record; needs no published file."""
 
 import os
 from collections.abc import Mapping
@@ -24,7 +24,8 @@ COLUMNS = (
 
 
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
-    """One row per source; ``evidence`` is what its reader rests on and of which day, never "works live"."""
+    """One row per source. ``evidence`` is the kind and day of what its reader is based on, not a claim that
+    it works live; ``last_capture`` is the last day on which it was asked."""
     archive, records = Archive(home.archive), Records(home)
     rows = [_row(config, archive, records, today, environment) for config in configs().values()]
     return Result(tuple(name for name, _ in COLUMNS), tuple(kind for _, kind in COLUMNS), rows)
@@ -33,17 +34,17 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
 def _row(
     config: SourceConfig, archive: Archive, records: Records, today: date, environment: Mapping[str, str]
 ) -> tuple[object, ...]:
-    captures = archive.days(config.name)
+    last_capture = archive.last_asked(config.name)
     rates = config.kind == "exchange_rates"
     accepted = records.rate_days() if rates else records.accepted_days(config.name)
     age = (today - accepted[-1]).days if accepted else None
-    state, why = _state(config, records, captures, age, environment)
+    state, why = _state(config, records, last_capture, age, environment)
     offers = records.offer_count(config.name, accepted[-1]) if accepted and not rates else None
     return (
         config.name,
         config.title,
         state,
-        captures[-1] if captures else None,
+        last_capture,
         accepted[-1] if accepted else None,
         age,
         offers,
@@ -55,13 +56,13 @@ def _row(
 def _state(
     config: SourceConfig,
     records: Records,
-    captures: list[date],
+    last_capture: date | None,
     age: int | None,
     environment: Mapping[str, str],
 ) -> tuple[str, str | None]:
     if config.disabled is not None:
         return "unsupported", config.disabled
-    last = records.outcome(config.name, captures[-1]) if captures else None
+    last = records.outcome(config.name, last_capture) if last_capture else None
     trouble = (last["error"] or last["reason"]) if last and not last["accepted"] else None
     if age is not None and age <= config.stale_after_days:
         return ("good", None) if trouble is None else ("last good kept", trouble)

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,15 +16,13 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel, ValidationError
 
+from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
-from pipeline.offers.printable import printable
 
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
-
-MAX_ERROR_CHARACTERS = 1_000
 
 _PARQUET_TYPES: dict[type, Any] = {
     str: pl.String,
@@ -40,38 +38,6 @@ _PARQUET_TYPES: dict[type, Any] = {
 def parquet_schema(contract: type[BaseModel]) -> dict[str, Any]:
     """The columns of a contract as polars types, in its order."""
     return {name: _PARQUET_TYPES[kind] for name, kind in column_types(contract).items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one source on one day, from the first request to the verdict."""
-
-    day: date
-    source: str
-    status: str
-    accepted: bool
-    reason: str | None
-    warnings: tuple[str, ...] = ()
-    requests: int = 0
-    failed_requests: int = 0
-    bytes: int = 0
-    sha256: str | None = None
-    duration_seconds: float = 0.0
-    retries: int = 0
-    rows: int = 0
-    rejects: int = 0
-    matched: int = 0
-    ambiguous: int = 0
-    unknown: int = 0
-    error: str | None = None
-    observed_at: datetime | None = None
-
-    def __post_init__(self) -> None:
-        """An error may quote a page, and is shown in terminals."""
-        for name in ("reason", "error"):
-            text = getattr(self, name)
-            if text is not None:
-                object.__setattr__(self, name, printable(text)[:MAX_ERROR_CHARACTERS])
 
 
 class RecordError(GpufareError):

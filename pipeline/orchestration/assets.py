@@ -1,7 +1,8 @@
 """The assets: for each source its raw answers and its offers, then every published table.
 
-Each source runs in a run of its own, so that a broken one stops no other; publishing takes what was
-accepted. A refused reading raises, after its outcome was recorded, so that its run is seen to fail.
+Each source has its own run, so that a broken one stops no other; publishing takes what was accepted. An
+offers asset whose capture failed or whose reading was refused raises after recording the outcome, so that
+its run fails visibly.
 """
 
 import os
@@ -11,14 +12,13 @@ from datetime import UTC, date, datetime, timedelta
 import dagster as dg
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.captured import captured_from_archive
 from pipeline.capture.visit import PastDayError
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.daily.ingest import record
-from pipeline.daily.refresh import capture_live
+from pipeline.contracts.capture import Outcome
+from pipeline.daily.ingest import record_day
+from pipeline.daily.origin import capture_live
 from pipeline.model.accuracy import worsened
 from pipeline.model.calibrate import calibrate
-from pipeline.offers.records import Outcome, Records
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import table_lineage
@@ -26,7 +26,7 @@ from pipeline.warehouse.publish import publish
 from pipeline.warehouse.scripts import BuildError
 
 days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=1)
-"""end_offset=1: the page that is captured today belongs to today's partition, not yesterday's."""
+"""end_offset=1: a page captured today belongs to today's partition, not yesterday's."""
 
 WRITER_POOL = "publish"
 
@@ -57,27 +57,27 @@ def _raw_asset(config: SourceConfig) -> dg.AssetsDefinition:
         group_name="raw",
         kinds={"http"},
         pool=f"host_{config.name}",
-        description=f"{config.title}: the answers as they came, archived. Evidence: {config.evidence.note}",
+        description=f"{config.title}: the raw answers, archived. Evidence: {config.evidence.note}",
         metadata={"homepage": dg.MetadataValue.url(config.homepage)},
     )
     def raw(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
+        """A failed capture is archived too; the offers asset records its outcome and fails."""
         day = date.fromisoformat(context.partition_key)
-        archive = Archive(home.home().archive)
+        archive = Archive(home.folders().archive)
+        replay_url = home.replay_url or None
         try:
-            outcome = capture_live([config], day, archive, os.environ, replay_url=home.replay_url or None)[
-                config.name
-            ]
+            capture = capture_live([config], day, archive, os.environ, replay_url=replay_url)[config.name]
         except PastDayError as error:
             raise dg.Failure(str(error), allow_retries=False) from error
-        if outcome.status == "failed":
-            raise dg.Failure(outcome.error or "the capture failed", allow_retries=False)
+        if capture.capture_id is None:
+            raise dg.Failure(capture.error, allow_retries=False)
         return dg.MaterializeResult(
             metadata={
-                "status": outcome.status,
-                "requests": len(outcome.requests),
-                "bytes": outcome.bytes,
-                "retries": outcome.retries,
-                "why": outcome.error or "",
+                "status": capture.status,
+                "requests": len(capture.entries),
+                "bytes": capture.bytes,
+                "retries": capture.retries,
+                "error": capture.error or "",
             }
         )
 
@@ -91,7 +91,7 @@ def _offers_asset(config: SourceConfig) -> dg.AssetsDefinition:
         partitions_def=days,
         group_name="offers",
         kinds={"parquet"},
-        description=f"{config.title}: what the archived answers of the day say, read, normalized and judged.",
+        description=f"{config.title}: the archived answers of the day, read, normalized and judged.",
         freshness_policy=dg.FreshnessPolicy.time_window(
             fail_window=timedelta(days=config.stale_after_days), warn_window=timedelta(hours=30)
         ),
@@ -100,7 +100,8 @@ def _offers_asset(config: SourceConfig) -> dg.AssetsDefinition:
     # With a check, dagster reads this annotation and does not know a parametrized one.
     def offers(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult:  # type: ignore[type-arg]
         day = date.fromisoformat(context.partition_key)
-        outcome = _read(config, day, home)
+        captures = Archive(home.folders().archive).captures(config.name, day)
+        outcome = record_day(config, day, captures, home.folders())
         if not outcome.accepted:
             raise dg.Failure(outcome.error or outcome.reason, allow_retries=False)
         expectations = dg.AssetCheckResult(
@@ -112,12 +113,6 @@ def _offers_asset(config: SourceConfig) -> dg.AssetsDefinition:
         return dg.MaterializeResult(metadata=_metadata(outcome), check_results=[expectations])
 
     return offers
-
-
-def _read(config: SourceConfig, day: date, home: GpufareHome) -> Outcome:
-    records = Records(home.home())
-    captured = captured_from_archive(config, day, Archive(home.home().archive))
-    return record(config, day, captured, records)
 
 
 def _metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
@@ -148,7 +143,7 @@ def _table_spec(table: str, reads: set[str], described: str) -> dg.AssetSpec:
 
 
 def _records_behind(table: str) -> list[dg.AssetKey]:
-    """The source assets whose record fills a table."""
+    """The source assets whose records fill a table."""
     kinds = {"offers": "prices", "rejects": "prices", "exchange_rates": "exchange_rates"}
     kind = kinds.get(table)
     return [offers_key(c.name) for c in configs().values() if c.kind == kind and c.disabled is None]
@@ -169,7 +164,7 @@ def published_tables(
     """Build every table from the record and swap the published file."""
     now = datetime.now(UTC)
     try:
-        report = publish(home.home(), now.date(), now, context.log.info)
+        report = publish(home.folders(), now.date(), now, context.log.info)
     except BuildError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
     checked = dg.AssetCheckResult(
@@ -191,7 +186,7 @@ def calibration(home: GpufareHome) -> dg.MaterializeResult[None]:
 
     What answers use are the reviewed files of the catalogue; `gpufare calibrate` writes those.
     """
-    folder = home.home().calibration
+    folder = home.folders().calibration
     folder.mkdir(parents=True, exist_ok=True)
     record = calibrate(datetime.now(UTC).date(), folder)
     return dg.MaterializeResult(

@@ -1,4 +1,4 @@
-"""Where the assets keep their data: the same home as the command line's."""
+"""Where the assets store their data: in the same home as the command line."""
 
 from pathlib import Path
 
@@ -17,6 +17,6 @@ class GpufareHome(dg.ConfigurableResource[Home]):
     root: str = ""
     replay_url: str = ""
 
-    def home(self) -> Home:
-        """The folders."""
+    def folders(self) -> Home:
+        """The folders under ``root``."""
         return Home(Path(self.root)) if self.root else paths.home()

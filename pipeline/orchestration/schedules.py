@@ -1,4 +1,4 @@
-"""When things run: the exchange rates first, then each source in a run of its own, then the publishing."""
+"""When things run: the exchange rates first, then each source in its own run, then the publishing."""
 
 import os
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ publish_job = dg.define_asset_job(
 
 
 def _runs(kind: str, context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    """One run per source of a kind; a source whose key is not set has nothing to ask."""
+    """One run per source of a kind; a source whose key is not set is left out."""
     day = context.scheduled_execution_time.date().isoformat()
     for config in configs().values():
         if config.kind == kind and config.disabled is None and _has_key(config):
@@ -46,7 +46,7 @@ def exchange_rates_daily(context: dg.ScheduleEvaluationContext) -> Iterator[dg.R
 
 @dg.schedule(job=capture_job, cron_schedule="0 6 * * *", default_status=dg.DefaultScheduleStatus.RUNNING)
 def sources_daily(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    """Every source in a run of its own: a broken one stops no other."""
+    """Every source in its own run: a broken one stops no other."""
     yield from _runs("prices", context)
 
 
@@ -60,7 +60,7 @@ publish_daily = dg.ScheduleDefinition(
 
 @dg.run_failure_sensor(monitored_jobs=[capture_job, publish_job])
 def report_failure(context: dg.RunFailureSensorContext) -> None:
-    """Say which source or table failed, in the daemon's log; connect an alert here."""
+    """Log which source or table failed in the daemon's log; connect an alert here."""
     source = context.dagster_run.tags.get("source", context.dagster_run.job_name)
     context.log.error(f"{source} failed: {context.failure_event.message}")
 

@@ -10,9 +10,9 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.outcome import CaptureOutcome
 from pipeline.capture.visit import capture_source
 from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.capture import Capture
 
 from .site import Site
 
@@ -65,7 +65,7 @@ def archive(tmp_path: Path) -> Archive:
     return Archive(tmp_path / "archive")
 
 
-Capturing = Callable[..., CaptureOutcome]
+Capturing = Callable[..., Capture]
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def capture(site: Site, archive: Archive) -> Capturing:
         environment: dict[str, str] | None = None,
         base_url: str | None = None,
         **limits: Any,
-    ) -> CaptureOutcome:
+    ) -> Capture:
         chosen = Limits(**{**FAST, **limits})
         with Client(limits=chosen, replay=ReplayServer(base_url or site.base_url)) as client:
             return capture_source(

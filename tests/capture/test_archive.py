@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.archive import Archive, ArchiveError, Capture, CaptureWriter
-from pipeline.capture.index import Entry, sha256_of
+from pipeline.capture.archive import Archive, ArchiveError, CaptureWriter
+from pipeline.capture.index import sha256_of
+from pipeline.contracts.capture import Capture, Entry
 
 DAY = date(2026, 8, 22)
 MOMENT = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)
@@ -29,10 +30,10 @@ def written(archive: Archive, *texts: bytes, status: str = "captured", day: date
 
 def test_where_an_answer_lies(archive: Archive) -> None:
     capture = written(archive, b'{"a":1}')
-    assert capture.path.parent == archive.root / "acme" / "2026-08-22"
-    assert sorted(path.name for path in capture.path.iterdir()) == ["0001.json.gz", "index.json"]
-    assert gzip.decompress((capture.path / "0001.json.gz").read_bytes()) == b'{"a":1}'
-    content = json.loads((capture.path / "index.json").read_text())
+    assert archive.folder(capture).parent == archive.root / "acme" / "2026-08-22"
+    assert sorted(path.name for path in archive.folder(capture).iterdir()) == ["0001.json.gz", "index.json"]
+    assert gzip.decompress((archive.folder(capture) / "0001.json.gz").read_bytes()) == b'{"a":1}'
+    content = json.loads((archive.folder(capture) / "index.json").read_text())
     assert (content["source"], content["day"], content["status"]) == ("acme", "2026-08-22", "captured")
     (kept,) = content["answers"]
     assert kept["method"] == "GET"
@@ -68,8 +69,8 @@ def test_only_what_a_reader_may_read_is_an_answer(archive: Archive) -> None:
     writer.add(entry("/same", outcome="not_modified", not_modified_since="2026-08-21/x"), b"[]")
     capture = writer.finish("partial")
     assert [answer.body for answer in archive.answers(capture)] == [b"{}", b"[]"]
-    assert len(archive.entries(capture)) == 6
-    assert archive.entries(capture)[0].bytes == 22
+    assert len(capture.entries) == 6
+    assert capture.entries[0].bytes == 22
 
 
 def test_an_answer_is_on_disk_before_the_next_is_asked(archive: Archive) -> None:
@@ -78,7 +79,6 @@ def test_an_answer_is_on_disk_before_the_next_is_asked(archive: Archive) -> None
     writer.add(entry("/2"), b"two")
     # Here the process dies: nothing more is called.
     (interrupted,) = Archive(archive.root).captures("acme")
-    assert not interrupted.complete
     assert interrupted.status is None
     assert [answer.body for answer in archive.answers(interrupted)] == [b"one", b"two"]
     assert archive.latest_capture("acme") is None
@@ -87,7 +87,7 @@ def test_an_answer_is_on_disk_before_the_next_is_asked(archive: Archive) -> None
 def test_a_line_that_was_cut_while_it_was_written_is_left_out(archive: Archive) -> None:
     writer = archive.start("acme", DAY)
     writer.add(entry("/1"), b"one")
-    with (writer.path / "journal.jsonl").open("a") as journal:
+    with (writer.folder / "journal.jsonl").open("a") as journal:
         journal.write('{"method": "GET", "url": "https://a.exa')
     (interrupted,) = archive.captures("acme")
     assert [answer.body for answer in archive.answers(interrupted)] == [b"one"]
@@ -95,20 +95,20 @@ def test_a_line_that_was_cut_while_it_was_written_is_left_out(archive: Archive) 
 
 def test_a_file_half_written_is_not_taken_for_a_whole_one(archive: Archive) -> None:
     writer = archive.start("acme", DAY)
-    (writer.path / ".0001.json.gz.writing").write_bytes(b"\x1f\x8b half")
+    (writer.folder / ".0001.json.gz.writing").write_bytes(b"\x1f\x8b half")
     writer.add(entry(), b"whole")
     assert [answer.body for answer in archive.answers(writer.finish("captured"))] == [b"whole"]
 
 
 def test_nothing_is_overwritten(archive: Archive) -> None:
     first, second = written(archive, b"one"), written(archive, b"two")
-    assert first.path != second.path
+    assert first.capture_id != second.capture_id
     writer: CaptureWriter = archive.start("acme", DAY)
-    (writer.path / "0001.json.gz").write_bytes(b"in the way")
+    (writer.folder / "0001.json.gz").write_bytes(b"in the way")
     with pytest.raises(ArchiveError, match="never overwritten"):
         writer.add(entry(), b"three")
-    assert (writer.path / "0001.json.gz").read_bytes() == b"in the way"
-    assert (first.path / "0001.json.gz").stat().st_mode & 0o222 == 0
+    assert (writer.folder / "0001.json.gz").read_bytes() == b"in the way"
+    assert (archive.folder(first) / "0001.json.gz").stat().st_mode & 0o222 == 0
 
 
 def test_the_newest_whole_capture_is_the_latest(archive: Archive) -> None:
@@ -137,17 +137,17 @@ def test_a_partial_capture_is_better_than_none(archive: Archive) -> None:
 
 def test_a_changed_body_is_noticed(archive: Archive) -> None:
     capture = written(archive, b"h100,2.99")
-    path = capture.path / "0001.json.gz"
+    path = archive.folder(capture) / "0001.json.gz"
     path.chmod(0o644)
     path.write_bytes(gzip.compress(b"h100,0.29"))
-    with pytest.raises(ArchiveError, match=r"0001\.json\.gz does not hold what was archived"):
+    with pytest.raises(ArchiveError, match=r"0001\.json\.gz was changed or damaged"):
         archive.answers(capture)
 
 
 @pytest.mark.parametrize("damage", [b"", b"not gzip", gzip.compress(b"h100,2.99", mtime=0)[:-4]])
 def test_a_damaged_body_is_noticed(archive: Archive, damage: bytes) -> None:
     capture = written(archive, b"h100,2.99")
-    path = capture.path / "0001.json.gz"
+    path = archive.folder(capture) / "0001.json.gz"
     path.chmod(0o644)
     path.write_bytes(damage)
     with pytest.raises(ArchiveError, match=r"0001\.json\.gz"):
@@ -156,19 +156,20 @@ def test_a_damaged_body_is_noticed(archive: Archive, damage: bytes) -> None:
 
 def test_a_missing_body_is_noticed(archive: Archive) -> None:
     capture = written(archive, b"h100,2.99")
-    (capture.path / "0001.json.gz").unlink()
+    (archive.folder(capture) / "0001.json.gz").unlink()
     with pytest.raises(ArchiveError, match="is missing"):
         archive.answers(capture)
 
 
 def test_a_damaged_index_spoils_its_own_capture_only(archive: Archive) -> None:
     good, bad = written(archive, b"good"), written(archive, b"bad")
-    index = bad.path / "index.json"
+    index = archive.folder(bad) / "index.json"
     index.chmod(0o644)
     index.write_text("{")
     assert archive.latest_capture("acme") == good
-    with pytest.raises(ArchiveError, match=r"index\.json"):
-        archive.answers(bad)
+    damaged = archive.captures("acme")[-1]
+    assert (damaged.status, damaged.entries) == ("failed", ())
+    assert "index.json is not an index of answers" in (damaged.error or "")
 
 
 def test_folders_that_are_no_days_are_passed_over(archive: Archive, tmp_path: Path) -> None:

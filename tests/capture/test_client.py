@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import (
     Client,
-    Fetched,
     Limits,
     ReplayServer,
+    Response,
     Rules,
     _retry_after_seconds,
     user_agent,
 )
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.capture.outcome import OutcomeCode
 from pipeline.capture.visit import capture_source
+from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.listing import Request
 
 from .conftest import DAY, FAST, module, source
@@ -125,7 +125,7 @@ def test_the_longer_of_two_pauses_is_kept(
     spacings = {}
 
     class Noting(Client):
-        def fetch(self, request: Request, rules: Rules) -> Fetched:
+        def fetch(self, request: Request, rules: Rules) -> Response:
             spacings[request.url] = rules.spacing_seconds
             return super().fetch(request, rules)
 

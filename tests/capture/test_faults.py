@@ -1,6 +1,6 @@
 """What a host can do wrong, done to the real client over real connections.
 
-Each fault ends in an outcome that names it, and the source beside it is captured all the same.
+Each fault ends in an outcome that names it, and the other source is captured all the same.
 """
 
 import gzip
@@ -15,8 +15,8 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.outcome import CaptureOutcome
 from pipeline.capture.visit import capture_all
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import SourceChangedError
 
 from .conftest import DAY, FAST, Capturing, module, source
@@ -161,7 +161,7 @@ def test_a_fault_has_its_outcome_and_spares_the_other_source(
     limits = Limits(**FAST, response_seconds=0.5, read_seconds=0.1)
 
     with Client(limits=limits, replay=ReplayServer(site.base_url)) as client:
-        outcomes = capture_all(
+        captures = capture_all(
             [source("acme", requests=[ask], **facts), source("good")],
             environment={},
             day=DAY,
@@ -170,25 +170,23 @@ def test_a_fault_has_its_outcome_and_spares_the_other_source(
             module_of=lambda name: module(),
         )
 
-    broken, good = outcomes["acme"], outcomes["good"]
-    assert [request.outcome.value for request in broken.requests] == [expected]
+    broken, good = captures["acme"], captures["good"]
+    assert [entry.outcome for entry in broken.entries] == [expected]
     assert broken.status == "failed"
     assert broken.error is not None
-    assert broken.error.startswith(f"{expected}: {broken.requests[0].outcome.sentence}")
+    assert broken.error.startswith(f"{expected}: {broken.entries[0].outcome.sentence}")
     assert len(site.pages_asked(ACME)) == times
-    assert broken.capture is not None
-    assert archive.answers(broken.capture) == []
+    assert archive.answers(broken) == []
     assert good.status == "captured"
-    assert good.capture is not None
-    assert [answer.body for answer in archive.answers(good.capture)] == [PRICES]
+    assert [answer.body for answer in archive.answers(good)] == [PRICES]
 
 
 def test_a_refused_connection(capture: Capturing) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
-        outcome = capture(source(), base_url=f"http://127.0.0.1:{taken.getsockname()[1]}")
-    assert [r.outcome.value for r in outcome.requests] == ["connection_refused"]
-    assert outcome.status == "failed"
+        captured = capture(source(), base_url=f"http://127.0.0.1:{taken.getsockname()[1]}")
+    assert [entry.outcome for entry in captured.entries] == ["connection_refused"]
+    assert captured.status == "failed"
 
 
 def test_a_certificate_that_nobody_trusts(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +195,7 @@ def test_a_certificate_that_nobody_trusts(capture: Capturing, monkeypatch: pytes
     secure.say(ACME, "/gpus", GOOD)
     try:
         refused = capture(source(), base_url=secure.base_url)
-        assert [r.outcome.value for r in refused.requests] == ["tls_error"]
+        assert [entry.outcome for entry in refused.entries] == ["tls_error"]
         assert secure.asked == []
 
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))  # the user's own trust, the same server
@@ -212,38 +210,38 @@ def test_a_drip_over_tls(capture: Capturing, monkeypatch: pytest.MonkeyPatch) ->
     secure = Site(certificate)
     secure.route(ACME, "/gpus", drips_body)
     try:
-        outcome = capture(source(), base_url=secure.base_url, response_seconds=0.3)
+        captured = capture(source(), base_url=secure.base_url, response_seconds=0.3)
     finally:
         secure.close()
-    assert [r.outcome.value for r in outcome.requests] == ["response_timeout"]
+    assert [entry.outcome for entry in captured.entries] == ["response_timeout"]
 
 
 def test_no_tls_where_tls_belongs(capture: Capturing, site: Site) -> None:
-    outcome = capture(source(), base_url=f"https://127.0.0.1:{site.port}")
-    assert [r.outcome.value for r in outcome.requests] == ["tls_error"]
+    captured = capture(source(), base_url=f"https://127.0.0.1:{site.port}")
+    assert [entry.outcome for entry in captured.entries] == ["tls_error"]
 
 
 def test_twice_500_then_an_answer(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/gpus", Reply(500), Reply(503), GOOD)
-    outcome = capture(source())
-    assert outcome.status == "captured"
-    assert outcome.requests[0].retries == 2
+    captured = capture(source())
+    assert captured.status == "captured"
+    assert captured.entries[0].retries == 2
     assert len(site.pages_asked()) == 3
 
 
 def test_retry_after_is_waited_for(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/gpus", Reply(429, b"", {"retry-after": "1"}), GOOD)
-    outcome = capture(source())
-    assert outcome.status == "captured"
+    captured = capture(source())
+    assert captured.status == "captured"
     first, second = (asked.at for asked in site.pages_asked())
     assert second - first >= 1.0
 
 
 def test_a_wait_beyond_the_time_of_the_source_is_not_begun(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/gpus", Reply(503, b"", {"retry-after": "Fri, 31 Dec 2100 23:59:59 GMT"}), GOOD)
-    outcome = capture(source())
-    assert [r.outcome.value for r in outcome.requests] == ["http_5xx"]
-    assert "asks to wait" in (outcome.error or "")
+    captured = capture(source())
+    assert [entry.outcome for entry in captured.entries] == ["http_5xx"]
+    assert "asks to wait" in (captured.error or "")
     assert len(site.pages_asked()) == 1
 
 
@@ -253,8 +251,8 @@ def test_the_time_of_a_source_ends_its_visit(capture: Capturing, site: Site) -> 
         time_limit_seconds=0.3,
         requests=[{"url": f"https://{ACME}/gpus"}, {"url": f"https://{ACME}/more"}],
     )
-    outcome = capture(config)
-    assert [r.outcome.value for r in outcome.requests] == ["source_timeout", "source_timeout"]
+    captured = capture(config)
+    assert [entry.outcome for entry in captured.entries] == ["source_timeout", "source_timeout"]
     assert [asked.target for asked in site.pages_asked()] == ["/gpus"]
 
 
@@ -263,9 +261,9 @@ def test_a_redirect_to_another_port_of_this_machine_is_not_followed(
 ) -> None:
     site.say(ACME, "/gpus", Reply(302, b"", {"location": f"{other_site.base_url}/gpus"}))
     other_site.say(f"127.0.0.1:{other_site.port}", "/gpus", GOOD)
-    outcome = capture(source())
-    assert [r.outcome.value for r in outcome.requests] == ["redirect_refused"]
-    assert str(other_site.port) in (outcome.error or "")
+    captured = capture(source())
+    assert [entry.outcome for entry in captured.entries] == ["redirect_refused"]
+    assert str(other_site.port) in (captured.error or "")
     assert other_site.asked == []
 
 
@@ -286,10 +284,9 @@ def test_a_redirect_to_where_the_source_may_go_is_followed(
         location, host = f"http://{own}/list", own
     site.say(ACME, "/gpus", Reply(302, b"", {"location": location}))
     site.say(host, "/list", GOOD)
-    outcome = capture(source(hosts=["cdn.acme.example"]))
-    assert outcome.status == "captured"
-    assert outcome.capture is not None
-    (entry,) = archive.entries(outcome.capture)
+    captured = capture(source(hosts=["cdn.acme.example"]))
+    assert captured.status == "captured"
+    (entry,) = captured.entries
     assert entry.url == f"https://{ACME}/gpus"
     assert (entry.final_url or "").endswith("/list")
 
@@ -302,12 +299,11 @@ def test_truncated_json_is_archived_as_it_came(capture: Capturing, site: Site, a
         answer.json()
         return []
 
-    outcome = capture(source(), module(next_requests=next_requests))
-    assert outcome.requests[0].outcome.value == "ok"
-    assert outcome.status == "partial"
-    assert "SourceChangedError" in (outcome.error or "")
-    assert outcome.capture is not None
-    (answer,) = archive.answers(outcome.capture)
+    captured = capture(source(), module(next_requests=next_requests))
+    assert captured.entries[0].outcome == "ok"
+    assert captured.status == "partial"
+    assert "SourceChangedError" in (captured.error or "")
+    (answer,) = archive.answers(captured)
     assert answer.body == truncated
     with pytest.raises(SourceChangedError):
         answer.json()
@@ -315,9 +311,9 @@ def test_truncated_json_is_archived_as_it_came(capture: Capturing, site: Site, a
 
 def test_an_error_page_is_kept_as_an_excerpt(capture: Capturing, site: Site, archive: Archive) -> None:
     site.say(ACME, "/gpus", Reply(403, b"challenge " * 100_000, {"content-type": "text/html"}))
-    outcome = capture(source(), error_body_bytes=5_000)
-    assert outcome.requests[0].status_code == 403
-    assert 0 < outcome.requests[0].bytes <= 5_000
+    captured = capture(source(), error_body_bytes=5_000)
+    assert captured.entries[0].status == 403
+    assert 0 < captured.entries[0].bytes <= 5_000
 
 
 @pytest.mark.parametrize("broken", ["no module", "requests", "next_requests", "redact"])
@@ -335,13 +331,13 @@ def test_a_source_whose_own_code_breaks_spares_the_others(broken: str, site: Sit
             raise ModuleNotFoundError("broken on purpose")
         return module(**{broken: breaks})
 
-    outcomes = all_of(site, archive, module_of)
-    assert outcomes["good"].status == "captured"
-    assert outcomes["acme"].status == ("partial" if broken == "next_requests" else "failed")
-    assert "broken on purpose" in (outcomes["acme"].error or "")
+    captures = all_of(site, archive, module_of)
+    assert captures["good"].status == "captured"
+    assert captures["acme"].status == ("partial" if broken == "next_requests" else "failed")
+    assert "broken on purpose" in (captures["acme"].error or "")
 
 
-def all_of(site: Site, archive: Archive, module_of) -> dict[str, CaptureOutcome]:
+def all_of(site: Site, archive: Archive, module_of) -> dict[str, Capture]:
     with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
         return capture_all(
             [source("acme"), source("good")],
@@ -355,9 +351,8 @@ def all_of(site: Site, archive: Archive, module_of) -> dict[str, CaptureOutcome]
 
 def test_the_outcomes_of_a_fault_are_in_the_index(capture: Capturing, site: Site, archive: Archive) -> None:
     site.say(ACME, "/gpus", Reply(403, b"go away"))
-    outcome = capture(source())
-    assert outcome.capture is not None
-    content = json.loads((outcome.capture.path / "index.json").read_text())
+    captured = capture(source())
+    content = json.loads((archive.folder(captured) / "index.json").read_text())
     assert content["status"] == "failed"
     assert content["replayed_from"] == site.base_url
     (entry,) = content["answers"]

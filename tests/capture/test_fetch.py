@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import logging
+import re
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.outcome import CaptureOutcome, OutcomeCode
 from pipeline.capture.visit import PastDayError, capture_all, capture_source
+from pipeline.contracts.capture import Capture, OutcomeCode
 from pipeline.contracts.listing import Request
+from pipeline.contracts.progress import no_progress
 
 from .conftest import DAY, FAST, Capturing, module, source
 from .site import Reply, Site
@@ -32,17 +34,16 @@ SPELLINGS = (
 )
 
 
-def codes(outcome: CaptureOutcome) -> list[str]:
-    return [request.outcome.value for request in outcome.requests]
+def codes(captured: Capture) -> list[str]:
+    return [entry.outcome for entry in captured.entries]
 
 
 def urls(*paths: str) -> list[dict[str, str]]:
     return [{"url": f"https://{ACME}{path}"} for path in paths]
 
 
-def bodies(archive: Archive, outcome: CaptureOutcome) -> list[bytes]:
-    assert outcome.capture is not None
-    return [answer.body for answer in archive.answers(outcome.capture)]
+def bodies(archive: Archive, captured: Capture) -> list[bytes]:
+    return [answer.body for answer in archive.answers(captured)]
 
 
 def stored_bytes(archive: Archive) -> bytes:
@@ -80,16 +81,15 @@ def test_the_request_arrives_as_the_yaml_has_it(capture: Capturing, site: Site, 
     )
     site.say(ACME, "/US%20East%20(N.%20Virginia)/index.json", Reply(200, b"{}"))
     site.say(ACME, "/graphql", Reply(200, b"{}"))
-    outcome = capture(config)
-    assert outcome.status == "captured"
+    captured = capture(config)
+    assert captured.status == "captured"
     get, post = site.pages_asked()
     assert get.target == "/US%20East%20(N.%20Virginia)/index.json?$filter=name%20eq%20'p5'&x=1+2"
     assert get.headers["accept"] == "application/json"
     assert post.method == "POST"
     assert post.headers["content-type"] == "application/json"
     assert post.body == '{"query":"{ gpuTypes { id } }","größe":1}'.encode()
-    assert outcome.capture is not None
-    first, second = archive.entries(outcome.capture)
+    first, second = captured.entries
     assert first.url == url
     assert first.body_sha256 is None
     assert second.body_sha256 == hashlib.sha256(post.body).hexdigest()
@@ -98,13 +98,12 @@ def test_the_request_arrives_as_the_yaml_has_it(capture: Capturing, site: Site, 
 def test_a_packed_answer_is_archived_unpacked(capture: Capturing, site: Site, archive: Archive) -> None:
     headers = {"content-type": "application/json", "content-encoding": "gzip", "set-cookie": "id=1"}
     site.say(ACME, "/gpus", Reply(200, gzip.compress(b'{"a":1}'), headers))
-    outcome = capture(source())
-    assert bodies(archive, outcome) == [b'{"a":1}']
-    assert outcome.capture is not None
-    (entry,) = archive.entries(outcome.capture)
+    captured = capture(source())
+    assert bodies(archive, captured) == [b'{"a":1}']
+    (entry,) = captured.entries
     assert entry.file == "0001.json.gz"
-    assert entry.bytes == outcome.requests[0].bytes == 7
-    assert entry.sha256 == outcome.requests[0].sha256 == hashlib.sha256(b'{"a":1}').hexdigest()
+    assert entry.bytes == captured.entries[0].bytes == 7
+    assert entry.sha256 == captured.entries[0].sha256 == hashlib.sha256(b'{"a":1}').hexdigest()
     assert entry.headers["set-cookie"] == "[redacted]"
 
 
@@ -124,9 +123,9 @@ def test_pages_are_followed_in_order_and_once(capture: Capturing, site: Site, ar
 
     for path in ("/a1", "/a2", "/a3", "/b"):
         site.say(ACME, path, Reply(200, path.encode()))
-    outcome = capture(source(requests=urls("/a1", "/b")), module(next_requests=next_requests))
-    assert outcome.status == "captured"
-    assert bodies(archive, outcome) == [b"/a1", b"/a2", b"/a3", b"/b"]
+    captured = capture(source(requests=urls("/a1", "/b")), module(next_requests=next_requests))
+    assert captured.status == "captured"
+    assert bodies(archive, captured) == [b"/a1", b"/a2", b"/a3", b"/b"]
 
 
 def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
@@ -135,9 +134,9 @@ def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
         return [Request(f"https://{ACME}/gpus?page={number + 1}")]
 
     site.say(ACME, "/gpus", Reply(200, b"{}"))
-    outcome = capture(source(), module(next_requests=next_requests), requests_per_source=5)
-    assert codes(outcome) == ["ok"] * 5 + ["request_limit"]
-    assert outcome.status == "partial"
+    captured = capture(source(), module(next_requests=next_requests), requests_per_source=5)
+    assert codes(captured) == ["ok"] * 5 + ["request_limit"]
+    assert captured.status == "partial"
     assert len(site.pages_asked()) == 5
 
 
@@ -160,8 +159,8 @@ def test_a_page_that_leads_elsewhere_is_not_asked(
 ) -> None:
     target = f"{other_site.base_url}/x" if url == "other site" else url
     site.say(ACME, "/gpus", Reply(200, b"{}"))
-    outcome = capture(source(), module(next_requests=lambda answer, config: [Request(target)]))
-    assert codes(outcome) == ["ok", "host_refused"]
+    captured = capture(source(), module(next_requests=lambda answer, config: [Request(target)]))
+    assert codes(captured) == ["ok", "host_refused"]
     assert len(site.pages_asked()) == 1
     assert other_site.asked == []
 
@@ -197,18 +196,18 @@ def test_a_host_that_keeps_failing_is_left_alone(capture: Capturing, site: Site)
     paths = [f"/{number}" for number in range(6)]
     for path in paths:
         site.say(ACME, path, Reply(500))
-    outcome = capture(source(requests=urls(*paths)), retries=0)
-    assert codes(outcome) == ["http_5xx"] * 3 + ["given_up"] * 3
+    captured = capture(source(requests=urls(*paths)), retries=0)
+    assert codes(captured) == ["http_5xx"] * 3 + ["given_up"] * 3
     assert len(site.pages_asked()) == 3
 
 
 def test_one_missing_page_makes_a_partial_capture(capture: Capturing, site: Site, archive: Archive) -> None:
     site.say(ACME, "/a", Reply(200, b"{}"))
-    outcome = capture(source(requests=urls("/a", "/gone")))
-    assert outcome.status == "partial"
-    assert codes(outcome) == ["ok", "http_404"]
-    assert bodies(archive, outcome) == [b"{}"]
-    assert (outcome.error or "").startswith("http_404")
+    captured = capture(source(requests=urls("/a", "/gone")))
+    assert captured.status == "partial"
+    assert codes(captured) == ["ok", "http_404"]
+    assert bodies(archive, captured) == [b"{}"]
+    assert (captured.error or "").startswith("http_404")
 
 
 def test_sources_of_different_hosts_are_asked_at_once(site: Site, archive: Archive) -> None:
@@ -220,8 +219,8 @@ def test_sources_of_different_hosts_are_asked_at_once(site: Site, archive: Archi
 
     for name in ("acme", "good"):
         site.route(f"prices.{name}.example", "/gpus", meets_the_other)
-    outcomes = all_of(site, archive, [source("acme"), source("good")])
-    assert [outcome.status for outcome in outcomes.values()] == ["captured", "captured"]
+    captures = all_of(site, archive, [source("acme"), source("good")])
+    assert [captured.status for captured in captures.values()] == ["captured", "captured"]
 
 
 def test_a_host_is_asked_one_request_at_a_time(site: Site, archive: Archive) -> None:
@@ -232,13 +231,13 @@ def test_a_host_is_asked_one_request_at_a_time(site: Site, archive: Archive) -> 
     for path in ("/1", "/2", "/3"):
         site.route(ACME, path, slowly)
     shared = [source(f"s{number}", requests=urls(f"/{number}"), hosts=[ACME]) for number in (1, 2, 3)]
-    outcomes = all_of(site, archive, shared)
-    assert [outcome.status for outcome in outcomes.values()] == ["captured"] * 3
+    captures = all_of(site, archive, shared)
+    assert [captured.status for captured in captures.values()] == ["captured"] * 3
     assert site.most_at_once[ACME] == 1
     assert len([asked for asked in site.asked if asked.target == "/robots.txt"]) == 1
 
 
-def all_of(site: Site, archive: Archive, configs) -> dict[str, CaptureOutcome]:
+def all_of(site: Site, archive: Archive, configs, progress=no_progress) -> dict[str, Capture]:
     with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
         return capture_all(
             configs,
@@ -246,24 +245,18 @@ def all_of(site: Site, archive: Archive, configs) -> dict[str, CaptureOutcome]:
             day=DAY,
             archive=archive,
             client=client,
+            progress=progress,
             module_of=lambda name: module(),
         )
 
 
-def test_progress_is_told_request_by_request(site: Site, archive: Archive) -> None:
-    site.say(ACME, "/a", Reply(200, b"{}"))
-    told = []
-    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        outcome = capture_source(
-            source(requests=urls("/a", "/b")),
-            module(),
-            environment={},
-            day=DAY,
-            archive=archive,
-            client=client,
-            progress=lambda name, event: told.append((name, event)),
-        )
-    assert told == [("acme", outcome.requests[0]), ("acme", outcome.requests[1]), ("acme", outcome)]
+def test_progress_has_a_line_per_source(site: Site, archive: Archive) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    lines: list[str] = []
+    all_of(site, archive, [source("acme"), source("good")], lines.append)
+    acme, good = sorted(lines)
+    assert re.fullmatch(r"acme: captured, 2 bytes in \d+\.\d s", acme)
+    assert good.startswith("good: failed, ")
 
 
 # --- keys ---------------------------------------------------------------------------------------------
@@ -283,30 +276,33 @@ def keyed(**facts) -> dict:
 def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
     capture: Capturing, site: Site, archive: Archive, environment: dict[str, str]
 ) -> None:
-    outcome = capture(source(**keyed()), environment=environment)
-    assert outcome.status == "needs_key"
-    assert "ACME_KEY" in (outcome.error or "")
+    captured = capture(source(**keyed()), environment=environment)
+    assert captured.status == "needs_key"
+    assert "ACME_KEY" in (captured.error or "")
     assert site.asked == []
-    assert archive.sources() == []
+    (archived,) = archive.captures("acme", DAY)
+    assert archived == captured
+    assert [(entry.outcome, entry.sent) for entry in archived.entries] == [("needs_key", False)]
+    assert archive.last_asked("acme") is None
 
 
 def test_a_module_that_needs_a_key_needs_a_key(capture: Capturing) -> None:
     def requests(config, environment):
         return [Request(f"https://{ACME}/gpus", headers={"x-api-key": environment["ACME_KEY"]})]
 
-    outcome = capture(source(key_variables=["ACME_KEY"]), module(requests=requests))
-    assert (outcome.status, outcome.requests) == ("needs_key", ())
-    outcome = capture(source(key_variables=["ACME_KEY"]), module(requests=lambda config, environment: []))
-    assert outcome.status == "needs_key"
-    outcome = capture(source(), module(requests=lambda config, environment: [{}["gpus"]]))
-    assert outcome.status == "failed"
+    captured = capture(source(key_variables=["ACME_KEY"]), module(requests=requests))
+    assert (captured.status, captured.entries) == ("needs_key", ())
+    captured = capture(source(key_variables=["ACME_KEY"]), module(requests=lambda config, environment: []))
+    assert captured.status == "needs_key"
+    captured = capture(source(), module(requests=lambda config, environment: [{}["gpus"]]))
+    assert captured.status == "failed"
 
 
 def test_an_optional_key_does_not_make_a_capture_partial(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/page", Reply(200, b"{}"))
-    outcome = capture(source(requests=[*urls("/page"), *keyed()["requests"]]))
-    assert codes(outcome) == ["ok", "needs_key"]
-    assert outcome.status == "captured"
+    captured = capture(source(requests=[*urls("/page"), *keyed()["requests"]]))
+    assert codes(captured) == ["ok", "needs_key"]
+    assert captured.status == "captured"
 
 
 def test_a_key_is_sent_and_stands_nowhere_else(
@@ -324,20 +320,19 @@ def test_a_key_is_sent_and_stands_nowhere_else(
         return [Request(link)] if link else []
 
     with caplog.at_level(logging.DEBUG):
-        outcome = capture(config, module(next_requests=next_requests), {"ACME_KEY": f" {KEY}\n"})
+        captured = capture(config, module(next_requests=next_requests), {"ACME_KEY": f" {KEY}\n"})
 
     first, second = site.pages_asked()
     assert first.target == f"/gpus?key={IN_A_URL}"
     assert first.headers["authorization"] == f"Bearer {KEY}"
     assert json.loads(first.body) == {"key": KEY}
     assert second.target == f"/more?key={IN_A_URL}"  # the page was read without the key and asked with it
-    assert codes(outcome) == ["ok", "redirect_refused"]
+    assert codes(captured) == ["ok", "redirect_refused"]
     for spelling in SPELLINGS:
-        assert spelling not in repr(outcome)
+        assert spelling not in repr(captured)
         assert spelling.encode() not in stored_bytes(archive)
         assert spelling not in caplog.text
-    assert outcome.capture is not None
-    kept, _ = archive.entries(outcome.capture)
+    kept, _ = captured.entries
     assert kept.redacted
     assert kept.url == f"https://{ACME}/gpus?key=${{ACME_KEY}}"
     assert kept.body_sha256 == hashlib.sha256(b'{"key":"${ACME_KEY}"}').hexdigest()
@@ -353,9 +348,9 @@ def test_a_key_that_the_module_put_in_itself_is_not_kept_either(
 
     site.say(ACME, "/gpus", Reply(200, f'{{"region": "eu-west-1", "echo": "{KEY}"}}'.encode()))
     environment = {"ACME_KEY": KEY, "ACME_REGION": "eu-west-1"}
-    outcome = capture(source(key_variables=["ACME_KEY"]), module(requests=requests), environment)
+    captured = capture(source(key_variables=["ACME_KEY"]), module(requests=requests), environment)
     assert KEY.encode() not in stored_bytes(archive)
-    assert bodies(archive, outcome) == [b'{"region": "eu-west-1", "echo": "${ACME_KEY}"}']
+    assert bodies(archive, captured) == [b'{"region": "eu-west-1", "echo": "${ACME_KEY}"}']
 
 
 def test_an_answer_gets_no_variable_that_the_source_does_not_name(capture: Capturing, site: Site) -> None:
@@ -393,8 +388,8 @@ def test_headers_with_keys_stay_behind_at_a_redirect_to_another_host(capture: Ca
 
 def test_a_body_with_a_key_does_not_go_to_another_host(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/gpus", Reply(307, b"", {"location": "https://cdn.acme.example/there"}))
-    outcome = capture(source(**keyed(hosts=["cdn.acme.example"])), environment={"ACME_KEY": KEY})
-    assert codes(outcome) == ["redirect_refused"]
+    captured = capture(source(**keyed(hosts=["cdn.acme.example"])), environment={"ACME_KEY": KEY})
+    assert codes(captured) == ["redirect_refused"]
     assert site.pages_asked("cdn.acme.example") == []
 
 
@@ -432,21 +427,20 @@ def test_what_a_source_redacts_never_reaches_the_disk(
         return json.dumps(content).encode()
 
     site.say(ACME, "/gpus", Reply(200, b'{"price": 1, "ip": "203.0.113.7"}'))
-    outcome = capture(source(), module(redact=redact))
-    assert bodies(archive, outcome) == [b'{"price": 1}']
-    assert outcome.requests[0].sha256 == hashlib.sha256(b'{"price": 1}').hexdigest()
+    captured = capture(source(), module(redact=redact))
+    assert bodies(archive, captured) == [b'{"price": 1}']
+    assert captured.entries[0].sha256 == hashlib.sha256(b'{"price": 1}').hexdigest()
     assert b"203.0.113.7" not in stored_bytes(archive)
-    assert outcome.capture is not None
-    assert archive.entries(outcome.capture)[0].redacted
+    assert captured.entries[0].redacted
 
     site.say(ACME, "/gpus", Reply(200, b'no json, but "ip": "203.0.113.7"'))
-    outcome = capture(source(), module(redact=redact))
-    assert codes(outcome) == ["redaction_failed"]
+    captured = capture(source(), module(redact=redact))
+    assert codes(captured) == ["redaction_failed"]
     assert b"203.0.113.7" not in stored_bytes(archive)
 
     site.say(ACME, "/gpus", Reply(500, b'no json, but "ip": "203.0.113.7"'))
-    outcome = capture(source(), module(redact=redact), retries=0)
-    assert codes(outcome) == ["http_5xx"]
+    captured = capture(source(), module(redact=redact), retries=0)
+    assert codes(captured) == ["http_5xx"]
     assert b"203.0.113.7" not in stored_bytes(archive)
 
 
@@ -473,23 +467,19 @@ def test_not_modified_lets_the_archived_body_stand_as_todays(
     assert [codes(first), codes(second), codes(third)] == [["ok"], ["not_modified"], ["not_modified"]]
     assert site.pages_asked()[1].headers["if-modified-since"] == "Fri, 21 Aug 2026 00:00:00 GMT"
     assert second.status == third.status == "captured"
-    assert second.requests[0].status_code == 304
     assert bodies(archive, third) == [b"h100,2.99"]
-    assert first.capture is not None
-    assert third.capture is not None
-    (before,), (now,) = archive.answers(first.capture), archive.answers(third.capture)
+    (before,), (now,) = archive.answers(first), archive.answers(third)
     assert now.sha256 == before.sha256
     assert now.headers["content-type"] == "text/csv"
     assert now.observed_at > before.observed_at
-    (entry,) = archive.entries(third.capture)
-    assert entry.not_modified_since == f"{DAY}/{first.capture.capture_id}"
+    (entry,) = third.entries
+    assert entry.not_modified_since == f"{DAY}/{first.capture_id}"
 
 
 def test_a_damaged_archived_body_is_asked_for_anew(capture: Capturing, site: Site, archive: Archive) -> None:
     site.say(ACME, "/gpus", Reply(200, b"h100,2.99", {"etag": '"v1"'}))
     first = capture(source())
-    assert first.capture is not None
-    damaged = first.capture.path / "0001.bin.gz"
+    damaged = archive.folder(first) / "0001.bin.gz"
     damaged.chmod(0o644)
     damaged.write_bytes(gzip.compress(b"h100,0.01"))
     second = capture(source())
@@ -523,16 +513,15 @@ def test_a_replay_is_filed_under_the_day_and_time_that_it_stands_for(
     capture: Capturing, site: Site, archive: Archive
 ) -> None:
     site.say(ACME, "/gpus", Reply(200, b"{}", {"x-gpufare-observed-at": "2026-08-22T08:00:00+02:00"}))
-    outcome = capture(source())
-    assert outcome.capture is not None
-    assert outcome.capture.day == DAY
-    (answer,) = archive.answers(outcome.capture)
+    captured = capture(source())
+    assert captured.day == DAY
+    (answer,) = archive.answers(captured)
     assert answer.observed_at == datetime(2026, 8, 22, 6, tzinfo=UTC)
 
 
 def test_a_disabled_source_is_not_asked(capture: Capturing, site: Site) -> None:
-    outcome = capture(source(disabled="its prices are drawn by a browser"))
-    assert (outcome.status, outcome.error) == ("disabled", "its prices are drawn by a browser")
+    captured = capture(source(disabled="its prices are drawn by a browser"))
+    assert (captured.status, captured.error) == ("disabled", "its prices are drawn by a browser")
     assert site.asked == []
 
 
@@ -546,6 +535,6 @@ def test_an_unwritable_archive_fails_the_source_and_says_why(
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     in_the_way = tmp_path / "file"
     in_the_way.write_text("a file where a folder should be")
-    outcomes = all_of(site, Archive(in_the_way), [source()])
-    assert outcomes["acme"].status == "failed"
-    assert "file" in (outcomes["acme"].error or "")
+    captures = all_of(site, Archive(in_the_way), [source()])
+    assert captures["acme"].status == "failed"
+    assert "file" in (captures["acme"].error or "")

@@ -64,8 +64,8 @@ def live(archive: Archive, host: str, **limits: float) -> str:
     """The outcome of asking a host for real, in the mode that asks the providers."""
     config = source(requests=[{"url": f"https://{host}/gpus"}], api_hosts=[host])
     with Client(limits=Limits(**{**FAST, **limits})) as client:
-        outcome = capture_source(config, module(), environment={}, day=TODAY, archive=archive, client=client)
-    return outcome.requests[0].outcome.value
+        captured = capture_source(config, module(), environment={}, day=TODAY, archive=archive, client=client)
+    return captured.entries[0].outcome
 
 
 def test_a_name_that_leads_to_this_machine_is_not_connected_to(archive: Archive) -> None:
@@ -80,7 +80,7 @@ def test_a_name_that_does_not_exist(archive: Archive) -> None:
 @pytest.mark.parametrize("url", ["http://prices.acme.example/gpus", "https://prices.acme.example:8443/gpus"])
 def test_live_requests_are_https_on_the_usual_port(archive: Archive, url: str) -> None:
     with Client(limits=Limits(**FAST)) as client:
-        outcome = capture_source(
+        captured = capture_source(
             source(requests=[{"url": url}]),
             module(),
             environment={},
@@ -88,7 +88,7 @@ def test_live_requests_are_https_on_the_usual_port(archive: Archive, url: str) -
             archive=archive,
             client=client,
         )
-    assert [r.outcome.value for r in outcome.requests] == ["host_refused"]
+    assert [entry.outcome for entry in captured.entries] == ["host_refused"]
 
 
 def test_the_replay_switch_opens_one_host_and_port_only(site: Site, other_site: Site) -> None:
@@ -129,8 +129,8 @@ def test_the_slowest_of_hosts_does_not_hold_the_deadline_up(capture: Capturing, 
         time.sleep(0.6)
 
     site.route("prices.acme.example", "/gpus", sleeps)
-    outcome = capture(source(time_limit_seconds=0.2), read_seconds=60)
-    assert [r.outcome.value for r in outcome.requests] == ["source_timeout"]
+    captured = capture(source(time_limit_seconds=0.2), read_seconds=60)
+    assert [entry.outcome for entry in captured.entries] == ["source_timeout"]
 
 
 def test_a_replay_server_that_serves_one_connection_at_a_time(archive: Archive) -> None:
@@ -151,7 +151,7 @@ def test_a_replay_server_that_serves_one_connection_at_a_time(archive: Archive) 
     base_url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
         with Client(limits=Limits(**FAST, read_seconds=5), replay=ReplayServer(base_url)) as client:
-            outcomes = capture_all(
+            captures = capture_all(
                 [source(f"s{number}") for number in range(10)],
                 environment={},
                 day=date(2026, 8, 22),
@@ -162,4 +162,4 @@ def test_a_replay_server_that_serves_one_connection_at_a_time(archive: Archive) 
     finally:
         server.shutdown()
         server.server_close()
-    assert [outcome.status for outcome in outcomes.values()] == ["captured"] * 10
+    assert [captured.status for captured in captures.values()] == ["captured"] * 10

@@ -87,7 +87,7 @@ def test_without_an_index_the_files_answer_the_yaml_in_order(tmp_path: Path) -> 
         ({"index.json": [row()]}, r"a\.json is missing"),
         ({"index.json": [row(file="../../secret")]}, "outside its folder"),
         ({"index.json": [row(file="/etc/hostname")]}, "outside its folder"),
-        ({"index.json": [row(sha256="00")], "a.json": "[1]"}, "does not hold what was archived"),
+        ({"index.json": [row(sha256="00")], "a.json": "[1]"}, "was changed or damaged"),
         ({"index.json": [row(file="a.gz")], "a.gz": b"not gzip"}, "is damaged"),
     ],
 )
@@ -113,19 +113,18 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
 def test_pages_are_filed_in_the_archive(tmp_path: Path, archive: Archive) -> None:
     index = [row(observed_at="2026-08-22T06:00:00Z"), row(url=f"{GPUS}/x", file=None, status=503)]
     pages = folder(tmp_path, {"a.json": "[1]", "index.json": index})
-    outcome = capture_pages(pages, source(), day=DAY, archive=archive)
-    assert outcome.status == "partial"
-    assert [request.outcome.value for request in outcome.requests] == ["ok", "http_5xx"]
-    assert outcome.capture is not None
-    assert outcome.capture.day == DAY
-    assert [answer.body for answer in archive.answers(outcome.capture)] == [b"[1]"]
-    assert archive.latest_capture("acme", DAY) == outcome.capture
+    captured = capture_pages(pages, source(), day=DAY, archive=archive)
+    assert captured.status == "partial"
+    assert [entry.outcome for entry in captured.entries] == ["ok", "http_5xx"]
+    assert captured.day == DAY
+    assert [answer.body for answer in archive.answers(captured)] == [b"[1]"]
+    assert archive.latest_capture("acme", DAY) == captured
 
 
 def test_pages_that_cannot_be_used_are_a_failed_capture(tmp_path: Path, archive: Archive) -> None:
-    outcome = capture_pages(tmp_path, source(), day=DAY, archive=archive)
-    assert outcome.status == "failed"
-    assert "there is no folder" in (outcome.error or "")
+    captured = capture_pages(tmp_path, source(), day=DAY, archive=archive)
+    assert captured.status == "failed"
+    assert "there is no folder" in (captured.error or "")
     empty = capture_pages(folder(tmp_path, {"index.json": []}), source(), day=DAY, archive=archive)
     assert empty.status == "failed"
     assert "lists no answer" in (empty.error or "")
@@ -133,12 +132,11 @@ def test_pages_that_cannot_be_used_are_a_failed_capture(tmp_path: Path, archive:
 
 def test_an_archived_capture_is_a_folder_of_pages(tmp_path: Path, archive: Archive) -> None:
     pages = folder(tmp_path, {"a.json": "[1]", "index.json": [row(observed_at="2026-08-22T06:00:00Z")]})
-    outcome = capture_pages(pages, source(), day=DAY, archive=archive)
-    assert outcome.capture is not None
+    captured = capture_pages(pages, source(), day=DAY, archive=archive)
     moved = tmp_path / "moved"
     moved.mkdir()
-    (moved / "acme").symlink_to(outcome.capture.path)
-    assert pages_dir_answers(moved, source()) == archive.answers(outcome.capture)
+    (moved / "acme").symlink_to(archive.folder(captured))
+    assert pages_dir_answers(moved, source()) == archive.answers(captured)
 
 
 # --- over HTTP ------------------------------------------------------------------------------------------
@@ -198,7 +196,7 @@ def test_the_live_path_over_the_sample_pages(name: str, archive: Archive) -> Non
         Client(limits=Limits(**FAST), replay=ReplayServer(server.base_url)) as client,
     ):
         for environment in ({}, keys):
-            outcome = capture_source(
+            captured = capture_source(
                 config,
                 source_module(name),
                 environment=environment,
@@ -206,12 +204,11 @@ def test_the_live_path_over_the_sample_pages(name: str, archive: Archive) -> Non
                 archive=archive,
                 client=client,
             )
-            if outcome.status != "needs_key":
+            if captured.status != "needs_key":
                 break
-    assert outcome.error is None
-    assert outcome.status == "captured"
-    assert outcome.capture is not None
-    archived = archive.answers(outcome.capture)
+    assert captured.error is None
+    assert captured.status == "captured"
+    archived = archive.answers(captured)
     saved = pages_dir_answers(PAGES, config)
     assert [a.sha256 for a in archived] == [a.sha256 for a in saved]
     assert [a.observed_at for a in archived] == [a.observed_at for a in saved]
@@ -240,7 +237,7 @@ def test_serving_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_serving_nothing_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for directory, says in ((tmp_path / "nowhere", "there is no folder"), (tmp_path, "holds no pages")):
+    for directory, says in ((tmp_path / "nowhere", "there is no folder"), (tmp_path, "contains no pages")):
         assert main([str(directory)]) == 1
         assert says in capsys.readouterr().err
 

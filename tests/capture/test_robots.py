@@ -9,7 +9,7 @@ import pytest
 from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
 from pipeline.capture.http.robots import RobotsRules
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.capture.outcome import OutcomeCode
+from pipeline.contracts.capture import OutcomeCode
 
 from .conftest import FAST, Capturing, source
 from .site import Reply, Site
@@ -17,8 +17,8 @@ from .site import Reply, Site
 ACME = "prices.acme.example"
 
 
-def codes(outcome) -> list[str]:
-    return [request.outcome.value for request in outcome.requests]
+def codes(captured) -> list[str]:
+    return [entry.outcome for entry in captured.entries]
 
 
 def robots(text: str) -> Reply:
@@ -46,8 +46,8 @@ def robots(text: str) -> Reply:
 def test_what_robots_txt_says_is_done(capture: Capturing, site: Site, reply: Reply, expected: str) -> None:
     site.say(ACME, "/robots.txt", reply)
     site.say(ACME, "/gpus", Reply(200, b"{}"))
-    outcome = capture(source())
-    assert codes(outcome) == [expected]
+    captured = capture(source())
+    assert codes(captured) == [expected]
     assert len(site.pages_asked()) == (1 if expected == "ok" else 0)
 
 
@@ -61,8 +61,8 @@ def test_the_reason_names_robots_txt(capture: Capturing, site: Site) -> None:
 def test_a_documented_api_is_asked_without_robots_txt(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/robots.txt", robots("User-agent: *\nDisallow: /"))
     site.say(ACME, "/gpus", Reply(200, b"{}"))
-    outcome = capture(source(requests=[{"url": f"https://{ACME}/gpus"}], api_hosts=[ACME]))
-    assert codes(outcome) == ["ok"]
+    captured = capture(source(requests=[{"url": f"https://{ACME}/gpus"}], api_hosts=[ACME]))
+    assert codes(captured) == ["ok"]
     assert [asked.target for asked in site.asked] == ["/gpus"]
 
 
@@ -76,32 +76,32 @@ def test_asked_once_for_a_host(capture: Capturing, site: Site) -> None:
 def test_kept_for_a_day(site: Site, tmp_path: Path) -> None:
     site.say(ACME, "/robots.txt", robots("User-agent: *\nDisallow: /secret\nCrawl-delay: 7"))
 
-    def verdicts() -> list[OutcomeCode]:
+    def decisions() -> list[OutcomeCode]:
         with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
             rules = RobotsRules(client, tmp_path)
-            return [rules.verdict(f"https://{ACME}{path}", RULES).code for path in ("/secret", "/gpus")]
+            return [rules.decide(f"https://{ACME}{path}", RULES).code for path in ("/secret", "/gpus")]
 
     for _ in range(2):
-        assert verdicts() == [OutcomeCode.ROBOTS_DISALLOWED, OutcomeCode.OK]
+        assert decisions() == [OutcomeCode.ROBOTS_DISALLOWED, OutcomeCode.OK]
     assert len(site.asked) == 1
 
     (kept,) = tmp_path.glob("*.json")
     content = json.loads(kept.read_text())
     content["fetched_at"] = (datetime.now(UTC) - timedelta(hours=25)).isoformat()
     kept.write_text(json.dumps(content))
-    verdicts()
+    decisions()
     assert len(site.asked) == 2
 
     kept.write_text("{damaged")
-    verdicts()
+    decisions()
     assert len(site.asked) == 3
 
 
 def test_the_wish_for_a_pause_is_told(site: Site) -> None:
     site.say(ACME, "/robots.txt", robots("User-agent: *\nCrawl-delay: 7"))
     with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        verdict = RobotsRules(client, None).verdict(f"https://{ACME}/gpus", RULES)
-    assert verdict.crawl_delay_seconds == 7
+        decision = RobotsRules(client, None).decide(f"https://{ACME}/gpus", RULES)
+    assert decision.crawl_delay_seconds == 7
 
 
 RULES = Rules(

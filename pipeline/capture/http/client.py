@@ -1,4 +1,4 @@
-"""A polite HTTP client for other people's price pages, and a wary one: what answers may be hostile.
+"""A polite HTTP client for other people's price pages, and a wary one: a server may be hostile.
 
 One request at a time per host, spaced; retries with back-off on transport errors, 429 and 5xx only; an
 explicit User-Agent. Every answer is bounded in bytes, in unpacked bytes, in time and in redirects, and goes
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
@@ -27,7 +27,7 @@ import stamina
 from pipeline.capture.http.decode import BoundedDecoder, DecodeError, TooMuchError
 from pipeline.capture.http.network import AddressRefusedError, GuardedTransport, reading_until
 from pipeline.capture.http.secrets import Secrets
-from pipeline.capture.outcome import RETRYABLE, OutcomeCode, code_of_status
+from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.listing import Request
 
 CONTACT = "https://github.com/gpufare/gpufare"
@@ -41,7 +41,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _LONGEST_ERROR = 1000
 _KEPT_ACROSS_HOSTS = ("accept", "content-type")
 
-# These log whole URLs and headers, in which keys may stand.
+# These log whole URLs and headers, which may contain keys.
 for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.ERROR)
 # Retries are counted in the outcome; where structlog is installed, stamina would print each on stdout.
@@ -49,7 +49,7 @@ stamina.instrumentation.set_on_retry_hooks([])
 
 
 def user_agent() -> str:
-    """How the client names itself: program, version, and where to complain ($GPUFARE_CONTACT or CONTACT)."""
+    """The User-Agent: program, version, and a contact for complaints ($GPUFARE_CONTACT or CONTACT)."""
     try:
         number = version("gpufare")
     except PackageNotFoundError:
@@ -59,8 +59,8 @@ def user_agent() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds that hold for every source. Seconds and bytes; a source's yaml may set its own body and time
-    limits, and the lower one holds."""
+    """Bounds for every source, in seconds and bytes. A source's yaml may set its own body and time limits;
+    the lower one applies."""
 
     connect_seconds: float = 30.0
     read_seconds: float = 30.0
@@ -79,13 +79,13 @@ class Limits:
 REPLAY_LIMITS = Limits(
     connect_seconds=5, read_seconds=10, response_seconds=20, backoff_seconds=0.05, backoff_max_seconds=1
 )
-"""For a replay server, which is near and has nothing to be spared."""
+"""For a replay server, which is near and needs no sparing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayServer:
-    """The explicit switch that sends every request to one other server, http or https, instead of to the
-    providers. Path and query stay; ``Host`` names the host that was meant, X-Gpufare-Source the source.
+    """Sends every request to one other server, http or https, instead of to the providers. Path and query
+    are unchanged; ``Host`` names the original host, X-Gpufare-Source the source.
 
     Raises ValueError when base_url is not of the form ``http://host:port``.
     """
@@ -95,7 +95,7 @@ class ReplayServer:
     def __post_init__(self) -> None:
         url = httpx.URL(self.base_url)
         if url.scheme not in ("http", "https") or not url.host or url.path not in ("", "/") or url.query:
-            raise ValueError(f"a replay server is given as http://host:port, not as {self.base_url!r}")
+            raise ValueError(f"a replay server must be http://host:port, not {self.base_url!r}")
 
     @property
     def endpoint(self) -> tuple[str, int]:
@@ -112,10 +112,10 @@ class ReplayServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What holds for one request: where it may go, how much may come back and until when.
+    """The rules for one request: where it may go, how much may come back and until when.
 
     ``deadline`` is the source's, in time.monotonic seconds. ``truncate``: a body over the limit is cut, not
-    refused (robots.txt). ``validators`` are the conditional headers of the last capture.
+    refused (robots.txt). ``validators`` are the conditional headers from the last capture.
     """
 
     source: str
@@ -130,37 +130,28 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """What came of a request. ``body`` is unpacked; with an error status it is cut to a bounded excerpt.
-    ``error`` and ``final_url`` hold no keys."""
+class Response:
+    """The outcome of a request. ``body`` is unpacked; with an error status it is cut to a bounded excerpt.
+    What fetch() returns has no key in ``headers``, ``error`` or ``final_url``; the body is as it arrived."""
 
-    code: OutcomeCode
     observed_at: datetime
-    duration_seconds: float
-    retries: int
+    code: OutcomeCode = OutcomeCode.OK
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    error: str | None = None
     final_url: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answered:
-    status: int
-    headers: httpx.Headers
-    body: bytes
-    url: httpx.URL
-    observed_at: datetime
+    error: str | None = None
+    duration_seconds: float = 0.0
+    retries: int = 0
 
 
 class _Failure(Exception):
-    """An outcome other than a whole answer, on its way up to fetch()."""
+    """An outcome other than a complete answer, on its way up to fetch()."""
 
-    def __init__(self, code: OutcomeCode, detail: str, answered: _Answered | None = None) -> None:
+    def __init__(self, code: OutcomeCode, detail: str, response: Response | None = None) -> None:
         super().__init__(f"{code.sentence}: {detail}")
         self.code = code
-        self.answered = answered
+        self.response = response
 
 
 class Client:
@@ -196,12 +187,10 @@ class Client:
         """Close all connections."""
         self._http.close()
 
-    def fetch(self, request: Request, rules: Rules) -> Fetched:
+    def fetch(self, request: Request, rules: Rules) -> Response:
         """Ask, with retries; never raises for what the network or the host does: that is the outcome."""
         began = time.monotonic()
         retries = 0
-        failure: _Failure | None = None
-        answered: _Answered | None = None
         try:
             with self._turn(_parsed(request.url).host, rules):
                 for attempt in stamina.retry_context(
@@ -214,43 +203,37 @@ class Client:
                 ):
                     with attempt:
                         retries = attempt.num - 1
-                        answered = self._attempt(request, rules)
-        except _Failure as error:
-            failure, answered = error, error.answered
-        return self._fetched(answered, failure, rules, began, retries)
+                        response = self._attempt(request, rules)
+        except _Failure as failure:
+            response = replace(
+                failure.response or Response(observed_at=datetime.now(UTC)),
+                code=failure.code,
+                error=rules.secrets.redact(str(failure))[:_LONGEST_ERROR],
+            )
+        return replace(
+            response,
+            headers=rules.secrets.redact_headers(response.headers),
+            final_url=rules.secrets.redact(response.final_url) if response.final_url else None,
+            duration_seconds=round(time.monotonic() - began, 3),
+            retries=retries,
+        )
 
     def refusal(self, url: str, rules: Rules) -> str | None:
-        """Why the source may not ask this address; None when it may."""
+        """Why the source may not send requests to this address; None when it may."""
         try:
             return self._refusal(_parsed(url), rules)
         except _Failure as failure:
             return str(failure)
 
-    def _fetched(
-        self, answered: _Answered | None, failure: _Failure | None, rules: Rules, began: float, retries: int
-    ) -> Fetched:
-        code = OutcomeCode.OK if failure is None else failure.code
-        if failure is None and answered is not None and answered.status == 304:
-            code = OutcomeCode.NOT_MODIFIED
-        return Fetched(
-            code=code,
-            observed_at=answered.observed_at if answered else datetime.now(UTC),
-            duration_seconds=round(time.monotonic() - began, 3),
-            retries=retries,
-            status=answered.status if answered else None,
-            headers=rules.secrets.redact_headers(answered.headers) if answered else {},
-            body=answered.body if answered else None,
-            error=rules.secrets.redact(str(failure))[:_LONGEST_ERROR] if failure else None,
-            final_url=rules.secrets.redact(str(answered.url)) if answered else None,
-        )
-
     def _observed_at(self, response: httpx.Response) -> datetime:
-        """Now; in a replay, the time at which the replayed answer was observed, where the server says it."""
-        said = response.headers.get(OBSERVED_AT_HEADER) if self.replay else None
+        """Now; in a replay, the time at which the replayed answer was observed, where the server gives it."""
+        stated = response.headers.get(OBSERVED_AT_HEADER) if self.replay else None
         try:
-            return datetime.fromisoformat(said).astimezone(UTC) if said else datetime.now(UTC)
+            return datetime.fromisoformat(stated).astimezone(UTC) if stated else datetime.now(UTC)
         except ValueError:
-            raise _Failure(OutcomeCode.PROTOCOL_ERROR, f"{OBSERVED_AT_HEADER} {said!r} is no time") from None
+            raise _Failure(
+                OutcomeCode.PROTOCOL_ERROR, f"{OBSERVED_AT_HEADER} {stated!r} is no time"
+            ) from None
 
     @contextmanager
     def _turn(self, host: str, rules: Rules) -> Iterator[None]:
@@ -273,28 +256,28 @@ class Client:
 
     def _retry(self, error: Exception, rules: Rules) -> bool | float:
         """Whether to ask again, and after how many seconds where the host says so."""
-        if not isinstance(error, _Failure) or error.code not in RETRYABLE:
+        if not isinstance(error, _Failure) or not error.code.retryable:
             return False
         left = rules.deadline - time.monotonic()
-        asked_wait = _retry_after_seconds(error.answered.headers) if error.answered else None
+        asked_wait = _retry_after_seconds(error.response.headers) if error.response else None
         if asked_wait is not None:
             return asked_wait if asked_wait < left else False
         longest_wait = self.limits.backoff_seconds * (2.0 ** (self.limits.retries - 1) + 1)
         return min(longest_wait, self.limits.backoff_max_seconds) < left
 
-    def _attempt(self, request: Request, rules: Rules) -> _Answered:
-        """One try: the request and the redirects it leads to. Raises _Failure for all but a whole answer."""
+    def _attempt(self, request: Request, rules: Rules) -> Response:
+        """One try: the request and its redirects. Raises _Failure unless the answer is complete."""
         deadline = min(time.monotonic() + self.limits.response_seconds, rules.deadline)
         url, method, content = _parsed(request.url), str(request.method), request.body
         headers = {**{k.lower(): v for k, v in request.headers.items()}, **rules.validators}
         if refusal := self._refusal(url, rules):
             raise _Failure(OutcomeCode.HOST_REFUSED, refusal)
         for _ in range(self.limits.redirects + 1):
-            answered = self._exchange(url, method, headers, content, rules, deadline)
-            if answered.status not in _REDIRECTS:
-                return self._judged(answered, rules, conditional=bool(rules.validators))
-            target = self._redirect_target(answered, rules, content)
-            if answered.status == 303 or (answered.status in (301, 302) and method == "POST"):
+            response = self._exchange(url, method, headers, content, rules, deadline)
+            if response.status not in _REDIRECTS:
+                return self._checked(response, rules, conditional=bool(rules.validators))
+            target = self._redirect_target(url, response, rules, content)
+            if response.status == 303 or (response.status in (301, 302) and method == "POST"):
                 method, content = "GET", None
                 headers.pop("content-type", None)
             if _origin(target) != _origin(url):
@@ -322,19 +305,21 @@ class Client:
             return f"{url} is not on the usual port"
         return None
 
-    def _redirect_target(self, answered: _Answered, rules: Rules, content: bytes | None) -> httpx.URL:
-        location = answered.headers.get("location", "")
+    def _redirect_target(
+        self, url: httpx.URL, response: Response, rules: Rules, content: bytes | None
+    ) -> httpx.URL:
+        location = response.headers.get("location", "")
         if not location:
-            raise _Failure(OutcomeCode.REDIRECT_REFUSED, f"{answered.url} does not say where to", answered)
+            raise _Failure(OutcomeCode.REDIRECT_REFUSED, f"{url} names no target", response)
         try:
-            target = answered.url.join(location)
+            target = url.join(location)
         except (httpx.InvalidURL, ValueError):
-            raise _Failure(OutcomeCode.REDIRECT_REFUSED, "its target is not an address", answered) from None
+            raise _Failure(OutcomeCode.REDIRECT_REFUSED, "its target is not an address", response) from None
         if refusal := self._refusal(target, rules):
-            raise _Failure(OutcomeCode.REDIRECT_REFUSED, refusal, answered)
-        carried = (str(target), content or b"") if answered.status in (307, 308) else (str(target),)
-        if _origin(target) != _origin(answered.url) and rules.secrets.holds_secret(*carried):
-            raise _Failure(OutcomeCode.REDIRECT_REFUSED, f"a key would go to {target.host}", answered)
+            raise _Failure(OutcomeCode.REDIRECT_REFUSED, refusal, response)
+        carried = (str(target), content or b"") if response.status in (307, 308) else (str(target),)
+        if _origin(target) != _origin(url) and rules.secrets.contains_secret(*carried):
+            raise _Failure(OutcomeCode.REDIRECT_REFUSED, f"a key would go to {target.host}", response)
         return target
 
     def _exchange(
@@ -345,8 +330,8 @@ class Client:
         content: bytes | None,
         rules: Rules,
         deadline: float,
-    ) -> _Answered:
-        """One request and its whole answer, bounded by the deadline."""
+    ) -> Response:
+        """One request and its complete answer, bounded by the deadline."""
         timeout = httpx.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
         address, sent = url, dict(headers)
         if self.replay is not None:
@@ -370,21 +355,21 @@ class Client:
         except httpx.HTTPError as error:
             begun = response is not None
             raise _transport_failure(error, url, begun, deadline, rules.deadline) from None
-        return _Answered(
+        return Response(
+            observed_at=self._observed_at(response),
             status=response.status_code,
             headers=response.headers,
             body=body,
-            url=url,
-            observed_at=self._observed_at(response),
+            final_url=str(url),
         )
 
     def _body(self, response: httpx.Response, rules: Rules) -> bytes:
         """The unpacked body. An error's body is cut to an excerpt; any other over its limit is a failure."""
         truncate = rules.truncate or response.status_code != 200
         limit = self.limits.error_body_bytes if response.status_code != 200 else rules.body_bytes
-        said = response.headers.get("content-length", "")
-        if not truncate and _is_number(said) and int(said) > limit:
-            raise _Failure(OutcomeCode.TOO_LARGE, f"it announces {int(said)} bytes, {limit} are allowed")
+        announced = response.headers.get("content-length", "")
+        if not truncate and _is_number(announced) and int(announced) > limit:
+            raise _Failure(OutcomeCode.TOO_LARGE, f"it announces {int(announced)} bytes, {limit} are allowed")
         arrived = 0
         try:
             decoder = BoundedDecoder(response.headers.get("content-encoding", ""), limit)
@@ -409,21 +394,22 @@ class Client:
             return _Failure(OutcomeCode.TOO_LARGE, f"more than {limit} bytes")
         return _Failure(OutcomeCode.DECOMPRESSION_BOMB, f"{arrived} bytes unpack to more than {limit}")
 
-    def _judged(self, answered: _Answered, rules: Rules, *, conditional: bool) -> _Answered:
-        """The answer, when it is one that a reader may read. Raises _Failure with it otherwise."""
-        if answered.status == 304 and conditional:
-            return answered
-        if answered.status != 200:
-            detail = f"{answered.url} answered {answered.status}{_wait_note(answered.headers)}"
-            raise _Failure(code_of_status(answered.status), detail, answered)
-        if not answered.body and not rules.truncate:
-            raise _Failure(OutcomeCode.EMPTY_BODY, str(answered.url), answered)
-        kind = answered.headers.get("content-type", "").split(";")[0].strip().lower()
+    def _checked(self, response: Response, rules: Rules, *, conditional: bool) -> Response:
+        """The response, when it is one that a reader may read. Raises _Failure with it otherwise."""
+        if response.status == 304 and conditional:
+            return replace(response, code=OutcomeCode.NOT_MODIFIED)
+        if response.status != 200:
+            code = OutcomeCode.of_status(response.status or 0)
+            detail = f"{response.final_url} answered {response.status}{_wait_note(response.headers)}"
+            raise _Failure(code, detail, response)
+        if not response.body and not rules.truncate:
+            raise _Failure(OutcomeCode.EMPTY_BODY, str(response.final_url), response)
+        kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
         if rules.content_types and kind not in rules.content_types:
             expected = " or ".join(rules.content_types)
-            detail = f"{answered.url} sent {kind or 'no content type'}, expected {expected}"
-            raise _Failure(OutcomeCode.WRONG_CONTENT_TYPE, detail, answered)
-        return answered
+            detail = f"{response.final_url} sent {kind or 'no content type'}, expected {expected}"
+            raise _Failure(OutcomeCode.WRONG_CONTENT_TYPE, detail, response)
+        return response
 
 
 @dataclass(slots=True)
@@ -449,11 +435,11 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 
 def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3); None when it does not."""
-    said = headers.get("retry-after", "").strip()
-    if _is_number(said):
-        return float(said)
+    wait = headers.get("retry-after", "").strip()
+    if _is_number(wait):
+        return float(wait)
     try:
-        moment = parsedate_to_datetime(said)
+        moment = parsedate_to_datetime(wait)
     except (ValueError, TypeError, OverflowError):
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -472,7 +458,7 @@ def _wait_note(headers: Mapping[str, str]) -> str:
 def _transport_failure(
     error: httpx.HTTPError, url: httpx.URL, begun: bool, deadline: float, source_deadline: float
 ) -> _Failure:
-    """The outcome that a transport error stands for, told from what caused it; ``begun``: in the body."""
+    """The outcome of a transport error, from its causes; ``begun``: it happened in the body."""
     if time.monotonic() >= deadline:
         timeout = OutcomeCode.SOURCE_TIMEOUT if deadline >= source_deadline else OutcomeCode.RESPONSE_TIMEOUT
         return _Failure(timeout, str(url))

@@ -1,6 +1,6 @@
-"""robots.txt, asked once per host and run, kept for a day, honoured (RFC 9309).
+"""robots.txt: fetched once per host and run, cached for a day, honoured (RFC 9309).
 
-2xx: its rules hold. 4xx, or a redirect that leads away: there are none. 5xx or no answer: nothing is asked.
+2xx: its rules apply. 4xx, or a redirect to another host: there are none. 5xx or no answer: nothing is asked.
 """
 
 import json
@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from protego import Protego
 
-from pipeline.capture.http.client import ROBOT_NAME, Client, Fetched, Rules
-from pipeline.capture.outcome import OutcomeCode
+from pipeline.capture.http.client import ROBOT_NAME, Client, Response, Rules
+from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.listing import Request
 
-KEPT_FOR = timedelta(hours=24)
+CACHED_FOR = timedelta(hours=24)
 
 _NO_RULES = frozenset(
     {
@@ -30,8 +30,8 @@ _NO_RULES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a URL may be asked: OK, or why not. ``crawl_delay_seconds`` is what the host wishes."""
+class RobotsDecision:
+    """Whether a URL may be asked: OK, or why not. ``crawl_delay_seconds`` is what the host asks for."""
 
     code: OutcomeCode
     detail: str = ""
@@ -46,60 +46,62 @@ class _Robots:
 
 
 class RobotsRules:
-    """The robots.txt of every host of one run. ``folder`` keeps them between runs; None keeps nothing, as
-    in a replay, whose answers must not be taken for the host's own."""
+    """The robots.txt of every host of one run. ``folder`` caches them between runs; None caches nothing, as
+    in a replay, whose answers must not be mistaken for the host's."""
 
     def __init__(self, client: Client, folder: Path | None) -> None:
         self._client = client
         self._folder = folder
         self._known: dict[str, _Robots] = {}
 
-    def verdict(self, url: str, rules: Rules) -> Verdict:
-        """Whether the URL may be asked, by the rules that its host gives to gpufare or to everyone."""
+    def decide(self, url: str, rules: Rules) -> RobotsDecision:
+        """Whether the URL may be asked, by the rules that its host has for gpufare or for everyone."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
-        robots = self._known.get(origin) or self._kept(origin) or self._fetched(origin, rules)
+        robots = self._known.get(origin) or self._cached(origin) or self._fetched(origin, rules)
         self._known[origin] = robots
         if robots.code is not OutcomeCode.OK:
-            return Verdict(robots.code, robots.detail)
+            return RobotsDecision(robots.code, robots.detail)
         parsed = Protego.parse(robots.text)
         if not parsed.can_fetch(url, ROBOT_NAME):
-            return Verdict(
+            return RobotsDecision(
                 OutcomeCode.ROBOTS_DISALLOWED, f"{origin}/robots.txt disallows {parts.path or '/'}"
             )
-        return Verdict(OutcomeCode.OK, crawl_delay_seconds=float(parsed.crawl_delay(ROBOT_NAME) or 0.0))
+        return RobotsDecision(
+            OutcomeCode.OK, crawl_delay_seconds=float(parsed.crawl_delay(ROBOT_NAME) or 0.0)
+        )
 
     def _fetched(self, origin: str, rules: Rules) -> _Robots:
-        fetched = self._client.fetch(Request(f"{origin}/robots.txt"), rules)
-        if fetched.code is OutcomeCode.OK:
-            robots = _Robots(OutcomeCode.OK, (fetched.body or b"").decode("utf-8", "replace"))
-        elif fetched.code in _NO_RULES:
+        response = self._client.fetch(Request(f"{origin}/robots.txt"), rules)
+        if response.code is OutcomeCode.OK:
+            robots = _Robots(OutcomeCode.OK, (response.body or b"").decode("utf-8", "replace"))
+        elif response.code in _NO_RULES:
             robots = _Robots(OutcomeCode.OK, "")
         else:
             return _Robots(
-                fetched.code, "", f"robots.txt could not be read, so nothing is asked: {fetched.error}"
+                response.code, "", f"robots.txt could not be read, so nothing is asked: {response.error}"
             )
-        self._keep(origin, robots, fetched)
+        self._cache(origin, robots, response)
         return robots
 
     def _path(self, origin: str) -> Path | None:
         return self._folder / f"{urlsplit(origin).netloc.replace(':', '_')}.json" if self._folder else None
 
-    def _kept(self, origin: str) -> _Robots | None:
+    def _cached(self, origin: str) -> _Robots | None:
         path = self._path(origin)
         try:
-            kept = json.loads(path.read_text(encoding="utf-8")) if path else None
-            if kept and datetime.now(UTC) - datetime.fromisoformat(kept["fetched_at"]) < KEPT_FOR:
-                return _Robots(OutcomeCode.OK, str(kept["text"]))
+            cached = json.loads(path.read_text(encoding="utf-8")) if path else None
+            if cached and datetime.now(UTC) - datetime.fromisoformat(cached["fetched_at"]) < CACHED_FOR:
+                return _Robots(OutcomeCode.OK, str(cached["text"]))
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # asked again: a copy that cannot be read is no rule
+            return None  # fetched again: a copy that cannot be read is no rule
         return None
 
-    def _keep(self, origin: str, robots: _Robots, fetched: Fetched) -> None:
+    def _cache(self, origin: str, robots: _Robots, response: Response) -> None:
         if (path := self._path(origin)) is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        content = {"origin": origin, "fetched_at": fetched.observed_at.isoformat(), "text": robots.text}
+        content = {"origin": origin, "fetched_at": response.observed_at.isoformat(), "text": robots.text}
         temporary = path.with_suffix(".writing")
         temporary.write_text(json.dumps(content), encoding="utf-8")
         temporary.replace(path)

@@ -1,4 +1,4 @@
-"""Keys from the environment: put into requests late, kept out of everything that is written or shown."""
+"""Keys from the environment: filled into requests last, kept out of everything that is written or shown."""
 
 import html
 import json
@@ -24,13 +24,13 @@ _SENSITIVE_HEADERS = frozenset(
     }
 )
 
-_SHORTEST_SECRET = 6  # shorter values would be found everywhere; they are no keys
+_SHORTEST_SECRET = 6  # shorter values would match everywhere; they are no keys
 
 _SOUNDS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 
 def _spellings(value: str) -> tuple[str, ...]:
-    """How a value may stand in an address, a JSON text or a page."""
+    """The ways in which a value may be spelled in an address, a JSON text or a page."""
     in_json = json.dumps(value)[1:-1]
     in_address = (quote(value), quote(value, safe=""), quote_plus(value))
     return (value, *in_address, in_json, in_json.replace("/", "\\/"), html.escape(value))
@@ -45,8 +45,8 @@ class MissingKeyError(Exception):
 
 
 class WatchedEnvironment(Mapping[str, str]):
-    """The environment as a source sees it, without blanks around a value; remembers which variables it read,
-    since those may be keys."""
+    """The environment as a source sees it, values stripped; remembers which variables were read, since those
+    may be keys."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -67,9 +67,9 @@ class WatchedEnvironment(Mapping[str, str]):
 
 
 class Secrets:
-    """The keys of one source. ``fill`` puts them in the places ``${NAME}``; ``redact`` puts the places back.
+    """The keys of one source. ``fill`` puts them in place of ``${NAME}``; ``redact`` does the reverse.
 
-    Only variables named in the source's yaml are filled in: an answer that says ``${HOME}`` gets nothing.
+    Only variables named in the source's yaml are filled in: ``${HOME}`` in an answer gets nothing.
     """
 
     def __init__(self, environment: WatchedEnvironment, fillable: frozenset[str]) -> None:
@@ -78,7 +78,7 @@ class Secrets:
 
     @staticmethod
     def names_in(text: str) -> frozenset[str]:
-        """The variables that a text has places for."""
+        """The variables that a text has placeholders for."""
         return frozenset(_PLACE.findall(text))
 
     def fill(self, request: Request) -> Request:
@@ -107,7 +107,7 @@ class Secrets:
         return _PLACE.sub(value_at, text)
 
     def _pairs(self) -> list[tuple[str, str]]:
-        """Each spelling of each key with the place it goes back to, longest first."""
+        """Each spelling of each key with its placeholder, longest first."""
         read = {name for name in self._environment.read if _SOUNDS_SECRET.search(name)}
         values = {name: self._environment.get(name, "") for name in read | self._fillable}
         pairs = {
@@ -119,13 +119,13 @@ class Secrets:
         return sorted(pairs, key=lambda pair: -len(pair[0]))
 
     def redact(self, text: str) -> str:
-        """The text with every key replaced by its place."""
+        """The text with every key replaced by its placeholder."""
         for spelling, place in self._pairs():
             text = text.replace(spelling, place)
         return text
 
     def redact_bytes(self, body: bytes) -> bytes:
-        """The bytes with every key replaced by its place; the same object when they hold none."""
+        """The bytes with every key replaced by its placeholder; the same object when they contain none."""
         for spelling, place in self._pairs():
             if spelling.encode() in body:
                 body = body.replace(spelling.encode(), place.encode())
@@ -138,7 +138,7 @@ class Secrets:
             for name, value in headers.items()
         }
 
-    def holds_secret(self, *texts: str | bytes) -> bool:
+    def contains_secret(self, *texts: str | bytes) -> bool:
         """Whether a key occurs in any of the texts."""
         as_bytes = [text.encode() if isinstance(text, str) else text for text in texts]
         return any(spelling.encode() in text for spelling, _ in self._pairs() for text in as_bytes)

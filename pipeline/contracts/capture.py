@@ -1,0 +1,293 @@
+"""What a capture leaves: an entry per request, the capture as a whole, and the day's outcome row.
+
+Everything that the record says of a capture is derived from its archived entries and status, so a day that is
+read again from the archive gives the same record as the day it was captured.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+
+class OutcomeCode(StrEnum):
+    """How one request ended, as a code for SQL. ``sentence`` is for people."""
+
+    OK = "ok"
+    NOT_MODIFIED = "not_modified"
+    CONNECTION_REFUSED = "connection_refused"
+    CONNECTION_FAILED = "connection_failed"
+    DNS_ERROR = "dns_error"
+    TLS_ERROR = "tls_error"
+    CONNECT_TIMEOUT = "connect_timeout"
+    READ_TIMEOUT = "read_timeout"
+    RESPONSE_TIMEOUT = "response_timeout"
+    SOURCE_TIMEOUT = "source_timeout"
+    INCOMPLETE_BODY = "incomplete_body"
+    PROTOCOL_ERROR = "protocol_error"
+    HTTP_403 = "http_403"
+    HTTP_404 = "http_404"
+    HTTP_429 = "http_429"
+    HTTP_4XX = "http_4xx"
+    HTTP_5XX = "http_5xx"
+    HTTP_OTHER = "http_other"
+    HOST_REFUSED = "host_refused"
+    ADDRESS_REFUSED = "address_refused"
+    REDIRECT_REFUSED = "redirect_refused"
+    TOO_MANY_REDIRECTS = "too_many_redirects"
+    WRONG_CONTENT_TYPE = "wrong_content_type"
+    EMPTY_BODY = "empty_body"
+    TOO_LARGE = "too_large"
+    DECOMPRESSION_BOMB = "decompression_bomb"
+    BAD_ENCODING = "bad_encoding"
+    ROBOTS_DISALLOWED = "robots_disallowed"
+    NEEDS_KEY = "needs_key"
+    REQUEST_LIMIT = "request_limit"
+    GIVEN_UP = "given_up"
+    REDACTION_FAILED = "redaction_failed"
+
+    @classmethod
+    def of_status(cls, status: int) -> "OutcomeCode":
+        """The code of an HTTP status other than 200."""
+        exact = {403: cls.HTTP_403, 404: cls.HTTP_404, 429: cls.HTTP_429}
+        if status in exact:
+            return exact[status]
+        if 400 <= status < 500:
+            return cls.HTTP_4XX
+        return cls.HTTP_5XX if status >= 500 else cls.HTTP_OTHER
+
+    @property
+    def sentence(self) -> str:
+        """One sentence without the details of the case."""
+        return _SENTENCES[self]
+
+    @property
+    def usable(self) -> bool:
+        """Whether the request ended with a body that a reader may read."""
+        return self in (OutcomeCode.OK, OutcomeCode.NOT_MODIFIED)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether asking again may help: transport errors, 429 and 5xx; not a bad certificate, a limit or a
+        refusal."""
+        return self in _RETRYABLE
+
+
+_SENTENCES = {
+    OutcomeCode.OK: "answered",
+    OutcomeCode.NOT_MODIFIED: "not modified since the last capture, whose body is used again",
+    OutcomeCode.CONNECTION_REFUSED: "the host refused the connection",
+    OutcomeCode.CONNECTION_FAILED: "the connection failed or was cut",
+    OutcomeCode.DNS_ERROR: "the host's name could not be resolved",
+    OutcomeCode.TLS_ERROR: "the host could not be verified over TLS",
+    OutcomeCode.CONNECT_TIMEOUT: "no connection within the time limit",
+    OutcomeCode.READ_TIMEOUT: "the host stopped sending",
+    OutcomeCode.RESPONSE_TIMEOUT: "the answer took longer than one answer may take",
+    OutcomeCode.SOURCE_TIMEOUT: "the time for this source was used up",
+    OutcomeCode.INCOMPLETE_BODY: "the answer broke off before its end",
+    OutcomeCode.PROTOCOL_ERROR: "the host did not answer in proper HTTP",
+    OutcomeCode.HTTP_403: "the host forbids the request (403)",
+    OutcomeCode.HTTP_404: "there is nothing at this address (404)",
+    OutcomeCode.HTTP_429: "the host limits the rate of requests (429)",
+    OutcomeCode.HTTP_4XX: "the host rejects the request",
+    OutcomeCode.HTTP_5XX: "the host has an internal error",
+    OutcomeCode.HTTP_OTHER: "the host answered with a status that carries no page",
+    OutcomeCode.HOST_REFUSED: "the address is not one that this source may ask",
+    OutcomeCode.ADDRESS_REFUSED: "the host's name resolves to a loopback, private or reserved address",
+    OutcomeCode.REDIRECT_REFUSED: "the host redirects to where this source may not go",
+    OutcomeCode.TOO_MANY_REDIRECTS: "the host redirects too many times",
+    OutcomeCode.WRONG_CONTENT_TYPE: "the answer is not of the expected content type",
+    OutcomeCode.EMPTY_BODY: "the answer is empty",
+    OutcomeCode.TOO_LARGE: "the answer is larger than this source's limit",
+    OutcomeCode.DECOMPRESSION_BOMB: "the answer unpacks to more than this source's limit",
+    OutcomeCode.BAD_ENCODING: "the answer cannot be decompressed",
+    OutcomeCode.ROBOTS_DISALLOWED: "the host's robots.txt disallows this address",
+    OutcomeCode.NEEDS_KEY: "needs a key",
+    OutcomeCode.REQUEST_LIMIT: "the source needs more requests than it may make",
+    OutcomeCode.GIVEN_UP: "not asked, because the requests before it failed",
+    OutcomeCode.REDACTION_FAILED: "the answer could not be redacted, so it was not stored",
+}
+
+_RETRYABLE = frozenset(
+    {
+        OutcomeCode.CONNECTION_REFUSED,
+        OutcomeCode.CONNECTION_FAILED,
+        OutcomeCode.DNS_ERROR,
+        OutcomeCode.CONNECT_TIMEOUT,
+        OutcomeCode.READ_TIMEOUT,
+        OutcomeCode.INCOMPLETE_BODY,
+        OutcomeCode.PROTOCOL_ERROR,
+        OutcomeCode.HTTP_429,
+        OutcomeCode.HTTP_5XX,
+    }
+)
+
+
+class Entry(BaseModel):
+    """One request and how it ended, as archived. ``url`` and ``error`` contain no keys.
+
+    ``file`` is relative to the capture's folder, None when no body was stored; ``sha256`` and ``bytes`` are
+    of the stored body, ``body_sha256`` is of the request's body. ``sent`` is False for a request that was
+    never sent: disallowed by robots.txt, refused, without its key, given up.
+
+    ``not_modified_since`` names the capture whose body is used again because the host answered 304;
+    ``status`` and ``headers`` are then those of that body.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    method: str = "GET"
+    url: str
+    body_sha256: str | None = None
+    sent: bool = True
+    status: int | None = 200
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    file: str | None = None
+    sha256: str | None = None
+    bytes: int = 0
+    observed_at: datetime | None = None
+    duration_seconds: float = 0.0
+    retries: int = 0
+    outcome: OutcomeCode = Field(default=None, validate_default=True)
+    error: str | None = None
+    final_url: str | None = None
+    redacted: bool = False
+    not_modified_since: str | None = None
+
+    @field_validator("method")
+    @classmethod
+    def _upper(cls, method: str) -> str:
+        return method.upper()
+
+    @field_validator("headers", mode="before")
+    @classmethod
+    def _lower_names(cls, headers: Any) -> Any:
+        if headers is None:
+            return {}
+        return (
+            {str(k).lower(): str(v) for k, v in headers.items()} if isinstance(headers, Mapping) else headers
+        )
+
+    @field_validator("observed_at")
+    @classmethod
+    def _utc(cls, moment: datetime | None) -> datetime | None:
+        if moment is None:
+            return None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+    @field_validator("outcome", mode="before")
+    @classmethod
+    def _from_status(cls, outcome: Any, info: ValidationInfo) -> Any:
+        """A page saved by hand gives no outcome, or one in other words: its status and file do."""
+        if outcome in list(OutcomeCode):
+            return outcome
+        status = info.data.get("status")
+        if status is None:
+            return OutcomeCode.CONNECTION_FAILED
+        if status != 200:
+            return OutcomeCode.of_status(status)
+        return OutcomeCode.OK if info.data.get("file") else OutcomeCode.EMPTY_BODY
+
+    @property
+    def usable(self) -> bool:
+        """Whether a reader may read the answer: a stored body with status 200 and no error."""
+        return self.file is not None and self.status == 200 and self.outcome.usable
+
+
+CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "disabled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One visit to a source on a day (UTC).
+
+    ``captured``: every request was answered; ``partial``: some were; ``failed``: none was; None: the visit
+    was interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder; None when
+    the archive could not be written. ``replayed_from`` is None for live answers.
+    """
+
+    source: str
+    day: date
+    capture_id: str | None
+    status: CaptureStatus | None
+    entries: tuple[Entry, ...] = ()
+    error: str | None = None
+    duration_seconds: float = 0.0
+    replayed_from: str | None = None
+
+    @property
+    def failed_requests(self) -> int:
+        """Requests without a usable answer, those never sent included."""
+        return sum(not entry.usable for entry in self.entries)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all stored bodies."""
+        return sum(entry.bytes for entry in self.entries)
+
+    @property
+    def retries(self) -> int:
+        """Retries of all requests."""
+        return sum(entry.retries for entry in self.entries)
+
+    @property
+    def sha256(self) -> str | None:
+        """The hash of the first usable answer."""
+        return next((entry.sha256 for entry in self.entries if entry.usable), None)
+
+    @property
+    def observed_at(self) -> datetime | None:
+        """When the last usable answer arrived (UTC)."""
+        moments = [entry.observed_at for entry in self.entries if entry.usable and entry.observed_at]
+        return max(moments, default=None)
+
+
+def capture_status(entries: Iterable[Entry]) -> CaptureStatus:
+    """The status of a capture with these entries. A request that lacks its key is not counted."""
+    all_entries = list(entries)
+    counted = [entry for entry in all_entries if entry.outcome is not OutcomeCode.NEEDS_KEY]
+    usable = sum(entry.usable for entry in counted)
+    if not counted:
+        return "needs_key" if all_entries else "failed"
+    if usable == len(counted):
+        return "captured"
+    return "partial" if usable else "failed"
+
+
+def first_error(entries: Iterable[Entry]) -> str | None:
+    """The first failed request's error and how many more failed; None when all were answered."""
+    failed = [entry for entry in entries if not entry.usable]
+    failed.sort(key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY)  # a missing key says least
+    if not failed:
+        return None
+    more = f" (and {len(failed) - 1} more requests failed)" if len(failed) > 1 else ""
+    return f"{failed[0].outcome}: {failed[0].error or failed[0].outcome.sentence}{more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The outcome of one source on one day, from the first request to acceptance: a row of
+    capture_outcomes."""
+
+    day: date
+    source: str
+    status: str
+    accepted: bool
+    reason: str | None
+    warnings: tuple[str, ...] = ()
+    requests: int = 0
+    failed_requests: int = 0
+    bytes: int = 0
+    sha256: str | None = None
+    duration_seconds: float = 0.0
+    retries: int = 0
+    rows: int = 0
+    rejects: int = 0
+    matched: int = 0
+    ambiguous: int = 0
+    unknown: int = 0
+    error: str | None = None
+    observed_at: datetime | None = None

@@ -1,0 +1,111 @@
+"""Where a refresh takes its answers from: the providers, a replay server, a folder of pages, or the archive.
+
+Whichever it is, the captures that are read afterwards come from the archive.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.replay import capture_pages, page_entries
+from pipeline.capture.visit import capture_all
+from pipeline.catalog.source_config import SourceConfig, configs, source_config
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.progress import Progress, no_progress
+
+ARCHIVE = "archive"
+"""The value of ``pages`` that reads a day of the archive again with today's readers."""
+
+
+class RefreshError(GpufareError):
+    """The refresh cannot begin: says which option is wrong and what it may be."""
+
+
+def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:
+    """The named sources, all by default; of a folder of pages only those in it. Raises RefreshError."""
+    chosen = [source_config(name) for name in names] or list(configs().values())
+    if (folder := _folder(pages)) is None:
+        return chosen
+    if not folder.is_dir():
+        raise RefreshError(f"--pages {folder}: there is no such folder")
+    found = [config for config in chosen if (folder / config.name).is_dir()]
+    missing = [config.name for config in chosen if config not in found]
+    if names and missing:
+        raise RefreshError(f"--pages {folder}: there is no folder for {', '.join(missing)} in it")
+    if not found:
+        raise RefreshError(f"--pages {folder}: none of its folders has the name of a source")
+    return found
+
+
+def default_day(chosen: Iterable[SourceConfig], pages: str | None) -> date:
+    """The day on which saved answers were observed, else today (UTC)."""
+    moments = [datetime.now(UTC)]
+    if (folder := _folder(pages)) is not None:
+        entries = [entry for config in chosen for entry in page_entries(folder / config.name, config)]
+        moments = [entry.observed_at for entry in entries if entry.observed_at] or moments
+    return max(moments).date()
+
+
+def captures_of(
+    chosen: Sequence[SourceConfig],
+    day: date,
+    pages: str | None,
+    archive: Archive,
+    environment: Mapping[str, str],
+    *,
+    named: bool,
+    progress: Progress = no_progress,
+    limits: Limits | None = None,
+) -> dict[str, list[Capture]]:
+    """The captures to read, by source: those just made, or all that the archive has of the day.
+
+    Of the archive, sources without a capture are left out unless they were ``named``, so that their outcome
+    of that day stays as it is. Raises RefreshError and PastDayError.
+    """
+    if pages == ARCHIVE:
+        _check_day_is_archived(archive, chosen, day)
+        found = {config.name: archive.captures(config.name, day) for config in chosen}
+        return {name: captures for name, captures in found.items() if captures or named}
+    if (folder := _folder(pages)) is not None:
+        return {c.name: [capture_pages(folder, c, day=day, archive=archive)] for c in chosen}
+    captures = capture_live(
+        chosen, day, archive, environment, replay_url=pages, progress=progress, limits=limits
+    )
+    return {name: [capture] for name, capture in captures.items()}
+
+
+def capture_live(
+    chosen: Sequence[SourceConfig],
+    day: date,
+    archive: Archive,
+    environment: Mapping[str, str],
+    *,
+    replay_url: str | None = None,
+    progress: Progress = no_progress,
+    limits: Limits | None = None,
+) -> dict[str, Capture]:
+    """Ask the providers, or one replay server in their place. Raises PastDayError for a day not today."""
+    try:
+        replay = ReplayServer(replay_url) if replay_url else None
+    except ValueError as error:
+        raise RefreshError(f"--pages {replay_url}: {error}") from error
+    with Client(limits=limits, replay=replay) as client:
+        return capture_all(
+            chosen, environment=environment, day=day, archive=archive, client=client, progress=progress
+        )
+
+
+def _folder(pages: str | None) -> Path | None:
+    if not pages or pages == ARCHIVE or pages.startswith(("http://", "https://")):
+        return None
+    return Path(pages)
+
+
+def _check_day_is_archived(archive: Archive, chosen: Iterable[SourceConfig], day: date) -> None:
+    days = sorted({each for config in chosen for each in archive.days(config.name)})
+    if day not in days:
+        available = f"it has captures of {days[0]} to {days[-1]}" if days else "it is empty"
+        raise RefreshError(f"the archive has no captures of {day}; {available}")
