@@ -1,17 +1,18 @@
-"""The sample pages over real HTTP, from hosts that misbehave as a test wants them to."""
+"""Saved pages over real HTTP, from hosts that misbehave below what an HTTP server library lets them."""
 
 import gzip
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from pipeline.capture.http.client import SOURCE_HEADER
 from pipeline.capture.replay import PagesServer
-from tests.capture.site import HangUpsAreExpected
 
 MIB = 2**20
 UNTRUSTED = Path(__file__).parent / "capture" / "untrusted.pem"
@@ -19,7 +20,7 @@ TLS_HANDSHAKE = b"\x16"
 
 
 class Host(BaseHTTPRequestHandler):
-    """What a fault has to do with: a connection on which one source has just asked something."""
+    """What a fault acts on: a connection on which one source has just asked something."""
 
     asked: int
     base_url: str
@@ -32,10 +33,9 @@ class Host(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-        self.wfile.flush()
 
     def say_as_ever(self) -> None:
-        """Answer with the sample page."""
+        """Answer with the saved page."""
 
 
 Fault = Callable[[Host], None]
@@ -44,19 +44,27 @@ Fault = Callable[[Host], None]
 class FaultyServer(PagesServer):
     """A PagesServer on which some sources meet their fault instead of their page; robots.txt is spared.
 
-    One port speaks HTTP and, to who begins with a TLS handshake, HTTPS with a certificate nobody trusts.
+    One port speaks HTTP and, to a client that begins with a TLS handshake, HTTPS with a certificate that
+    nobody trusts. ``asked`` counts the requests of each faulty source.
     """
 
     def __init__(self, directory: Path, faults: Mapping[str, Fault]) -> None:
         self._faults = faults
-        self._asked: dict[str, int] = {}
+        self.asked: dict[str, int] = {}
         super().__init__(directory)
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign,assignment]
+
+    @property
+    def tls_url(self) -> str:
+        """The same port, asked over TLS."""
+        return self.base_url.replace("http:", "https:")
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server, plain = self, super()._handler()
 
-        class Handler(HangUpsAreExpected, plain):  # type: ignore[valid-type,misc]
+        class Handler(plain):  # type: ignore[valid-type,misc]
+            wbufsize = 0
+
             def setup(self) -> None:
                 if self.request.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE:
                     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -64,14 +72,23 @@ class FaultyServer(PagesServer):
                     self.request = context.wrap_socket(self.request, server_side=True)
                 super().setup()
 
+            def handle(self) -> None:
+                with suppress(OSError):  # a client may hang up in the middle: that is what is tested
+                    super().handle()
+
+            def finish(self) -> None:
+                with suppress(OSError):
+                    super().finish()
+
             def do_GET(self) -> None:
                 source = self.headers.get(SOURCE_HEADER, "")
                 fault = server._faults.get(source)
                 if fault is None or self.path == "/robots.txt":
                     self.say_as_ever()
                     return
-                self.asked = server._asked[source] = server._asked.get(source, 0) + 1
+                self.asked = server.asked[source] = server.asked.get(source, 0) + 1
                 self.base_url = server.base_url
+                self.close_connection = True
                 fault(self)  # type: ignore[arg-type]
 
             do_POST = do_GET
@@ -91,8 +108,8 @@ def first(count: int, fault: Fault) -> Fault:
     return lambda host: fault(host) if host.asked <= count else host.say_as_ever()
 
 
-def redirects_to(location: str) -> Fault:
-    return lambda host: host.say(302, location=location)
+def redirects_to(location: str, status: int = 302) -> Fault:
+    return lambda host: host.say(status, location=location)
 
 
 def redirects_to_untrusted_tls(host: Host) -> None:
@@ -100,33 +117,104 @@ def redirects_to_untrusted_tls(host: Host) -> None:
     host.say(302, location=host.base_url.replace("http:", "https:") + "/prices")
 
 
+def sends(head: bytes, body: bytes = b"") -> Fault:
+    """Exactly these bytes after the status line, whatever they promise; then the connection ends."""
+
+    def fault(host: Host) -> None:
+        host.wfile.write(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + body)
+
+    return fault
+
+
 def drips(host: Host) -> None:
+    """A body that goes on for ever, a byte at a time."""
     host.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 100000\r\n\r\n")
+    _drip(host)
+
+
+def drips_headers(host: Host) -> None:
+    host.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
+    _drip(host)
+
+
+def _drip(host: Host) -> None:
     while True:
         host.wfile.write(b"x")
-        host.wfile.flush()
         time.sleep(0.02)
 
 
+def falls_silent(host: Host) -> None:
+    sends(b"content-length: 10", b"12345")(host)
+    time.sleep(1)
+
+
 def sends_200_mb(host: Host) -> None:
-    host.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n")
+    sends(b"content-type: text/html\r\nconnection: close")(host)
     for _ in range(200):
         host.wfile.write(b"x" * MIB)
 
 
+def pads_without_end(host: Host) -> None:
+    """A whole gzip body and then zeros."""
+    sends(b"connection: close\r\ncontent-encoding: gzip", gzip.compress(b"{}"))(host)
+    for _ in range(200):
+        host.wfile.write(bytes(MIB))
+
+
 def sends_gzip_bomb(host: Host) -> None:
-    """300 kB on the wire, 300 MiB unpacked."""
+    """300 gzip members of 1 MiB of zeros each: 300 kB on the wire, 300 MiB unpacked."""
     host.say(200, gzip.compress(bytes(MIB)) * 300, content_type="text/html", content_encoding="gzip")
 
 
-def hangs_up(host: Host) -> None:
-    host.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{")
-    host.wfile.flush()
-    host.close_connection = True
+def breaks_off(host: Host) -> None:
+    """Less than what was promised, then the end of the connection."""
+    sends(b"content-type: application/json\r\ncontent-length: 1000", b"{")(host)
     host.connection.shutdown(socket.SHUT_RDWR)
+
+
+def hangs_up(host: Host) -> None:
+    """No answer at all."""
+    host.connection.shutdown(socket.SHUT_RDWR)
+
+
+def talks_nonsense(host: Host) -> None:
+    host.wfile.write(b"220 smtp.example ESMTP\r\n")
 
 
 def listening() -> tuple[Any, str]:
     """A port of this machine on which nobody answers, and its address: to be refused, not asked."""
     taken = socket.create_server(("127.0.0.1", 0))
     return taken, f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """The address of a port that refuses connections: bound, and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@contextmanager
+def one_connection_at_a_time() -> Iterator[str]:
+    """The address of a server that keeps connections open and serves only one of them at a time."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -8,7 +8,6 @@ import csv
 import json
 import re
 import shutil
-import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,12 +26,13 @@ from tests.conftest import PAGES, gpufare
 from tests.faulty_server import (
     Fault,
     FaultyServer,
+    breaks_off,
     drips,
     first,
-    hangs_up,
     listening,
     redirects_to,
     redirects_to_untrusted_tls,
+    refusing,
     says,
     sends_200_mb,
     sends_gzip_bomb,
@@ -139,7 +139,7 @@ BROKEN = {
     "redirect to the metadata service": Broken(
         "nebius", "169.254.169.254", redirects_to("http://169.254.169.254/latest/meta-data/")
     ),
-    "connection cut in the middle": Broken("oci", "incomplete_body", hangs_up),
+    "connection cut in the middle": Broken("oci", "incomplete_body", breaks_off),
     "empty body": Broken("gcp", "empty_body", says(200, b"", content_type="text/html")),
     "HTML instead of JSON": Broken(
         "cudo", "wrong_content_type", says(200, b"<html>", content_type="text/html")
@@ -230,9 +230,7 @@ def test_a_host_that_refuses_connections_costs_only_its_own_newness(
     """All of a replay server's sources are on one port, so this one is asked alone: the day after."""
     home = Home(tmp_path / "home")
     shutil.copytree(bad_day.home.root, home.root)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with refusing() as url:
         options: dict[str, Any] = {"sources": ("runpod",), "environment": {}, "limits": LIMITS}
         report = refresh(home, day=DAY + timedelta(days=1), pages=url, **options)
     after = Published(home, report)

@@ -1,4 +1,4 @@
-"""A misbehaving site, a client that replays against it, and sources made up for one test."""
+"""A site, a client that replays against it, and sources made up for one test."""
 
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -47,17 +47,15 @@ def module(**functions: Any) -> ModuleType:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    site = Site()
-    yield site
-    site.close()
+    with Site() as site:
+        yield site
 
 
 @pytest.fixture
 def other_site() -> Iterator[Site]:
-    """Another server on loopback, to which nobody may be led."""
-    site = Site()
-    yield site
-    site.close()
+    """Another server on loopback, which no source may ask."""
+    with Site() as site:
+        yield site
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_the_user_agent_can_stand_in_a_header() -> None:
 
 
 def test_threads_that_ask_one_host_take_turns(site: Site) -> None:
-    def slowly(asked, handler):
+    def slowly(asked):
         threading.Event().wait(0.02)
         return Reply(200, b"{}")
 

@@ -5,9 +5,6 @@ Each fault ends in an outcome that names it, and the other source is captured al
 
 import gzip
 import json
-import socket
-import time
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import ModuleType
 
@@ -18,9 +15,27 @@ from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.visit import capture_all
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import SourceChangedError
+from tests.faulty_server import (
+    UNTRUSTED,
+    Fault,
+    FaultyServer,
+    breaks_off,
+    drips,
+    drips_headers,
+    falls_silent,
+    hangs_up,
+    pads_without_end,
+    redirects_to,
+    refusing,
+    says,
+    sends,
+    sends_200_mb,
+    sends_gzip_bomb,
+    talks_nonsense,
+)
 
 from .conftest import DAY, FAST, Capturing, module, source
-from .site import Asked, Reply, Route, Site
+from .site import Reply, Site
 
 ACME = "prices.acme.example"
 PRICES = b'{"h100": 2.99}'
@@ -29,138 +44,72 @@ GOOD = Reply(200, PRICES, JSON)
 MIB = 2**20
 
 
-def says(*replies: Reply) -> Route:
-    left = list(replies)
-    return lambda asked, handler: left.pop(0) if len(left) > 1 else left[0]
+PACKED = {"content_type": "application/json", "content_encoding": "gzip"}
+AS_JSON = {"content_type": "application/json"}
 
-
-def drips_body(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
-    while True:
-        handler.wfile.write(b"x")
-        time.sleep(0.02)
-
-
-def drips_headers(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
-    while True:
-        handler.wfile.write(b"x")
-        time.sleep(0.02)
-
-
-def falls_silent(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345")
-    time.sleep(1)
-
-
-def sends_200_mb(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
-    for _ in range(200):
-        handler.wfile.write(b"x" * MIB)
-
-
-def pads_without_end(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-encoding: gzip\r\n\r\n"
-    handler.wfile.write(head + gzip.compress(PRICES))
-    for _ in range(200):
-        handler.wfile.write(bytes(MIB))
-
-
-def announces_200_mb(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 209715200\r\n\r\n")
-
-
-def breaks_off(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n" + PRICES)
-
-
-def hangs_up(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    handler.connection.shutdown(socket.SHUT_RDWR)
-
-
-def talks_nonsense(asked: Asked, handler: BaseHTTPRequestHandler) -> None:
-    handler.wfile.write(b"220 smtp.example ESMTP\r\n")
-
-
-# 300 gzip members of 1 MiB of zeros each: 300 KB on the wire, 300 MiB unpacked.
-BOMB = gzip.compress(bytes(MIB)) * 300
-GZIP = {**JSON, "content-encoding": "gzip"}
-
-FAULTS: dict[str, tuple[Route, str, int]] = {
+FAULTS: dict[str, tuple[Fault, str, int]] = {
     # what the host does -> the outcome, and how often it is asked
-    "forbids": (says(Reply(403, b"no")), "http_403", 1),
-    "is gone": (says(Reply(404, b"gone")), "http_404", 1),
-    "wants a payment": (says(Reply(402, b"pay")), "http_4xx", 1),
-    "fails each time": (says(Reply(500, b"oops")), "http_5xx", 3),
-    "is asked too often": (says(Reply(429, b"slow down")), "http_429", 3),
-    "closes for an hour": (says(Reply(429, b"", {"retry-after": "3600"})), "http_429", 1),
-    "answers without a page": (says(Reply(204)), "http_other", 1),
-    "is not modified, unasked": (says(Reply(304)), "http_other", 1),
-    "drips the body": (drips_body, "response_timeout", 1),
+    "forbids": (says(403, b"no"), "http_403", 1),
+    "is gone": (says(404, b"gone"), "http_404", 1),
+    "wants a payment": (says(402, b"pay"), "http_4xx", 1),
+    "fails each time": (says(500, b"oops"), "http_5xx", 3),
+    "is asked too often": (says(429, b"slow down"), "http_429", 3),
+    "closes for an hour": (says(429, retry_after="3600"), "http_429", 1),
+    "answers without a page": (says(204), "http_other", 1),
+    "is not modified, unasked": (says(304), "http_other", 1),
+    "drips the body": (drips, "response_timeout", 1),
     "drips the headers": (drips_headers, "response_timeout", 1),
     "falls silent": (falls_silent, "read_timeout", 3),
     "sends 200 MB": (sends_200_mb, "too_large", 1),
     "pads without end": (pads_without_end, "too_large", 1),
-    "announces 200 MB": (announces_200_mb, "too_large", 1),
-    "sends a gzip bomb": (says(Reply(200, BOMB, GZIP)), "decompression_bomb", 1),
-    "sends damaged gzip": (says(Reply(200, b"\x1f\x8b\x08\x00no", GZIP)), "bad_encoding", 1),
-    "cuts gzip short": (says(Reply(200, gzip.compress(PRICES)[:-9], GZIP)), "bad_encoding", 1),
-    "packs unasked": (says(Reply(200, PRICES, {**JSON, "content-encoding": "br"})), "bad_encoding", 1),
+    "announces 200 MB": (sends(b"content-length: 209715200"), "too_large", 1),
+    "sends a gzip bomb": (sends_gzip_bomb, "decompression_bomb", 1),
+    "sends damaged gzip": (says(200, b"\x1f\x8b\x08\x00no", **PACKED), "bad_encoding", 1),
+    "cuts gzip short": (says(200, gzip.compress(PRICES)[:-9], **PACKED), "bad_encoding", 1),
+    "packs unasked": (says(200, PRICES, content_encoding="br", **AS_JSON), "bad_encoding", 1),
     "breaks off": (breaks_off, "incomplete_body", 3),
     "hangs up": (hangs_up, "protocol_error", 3),
     "talks nonsense": (talks_nonsense, "protocol_error", 3),
-    "sends HTML": (says(Reply(200, b"<html>", {"content-type": "text/html"})), "wrong_content_type", 1),
-    "names no type": (says(Reply(200, PRICES)), "wrong_content_type", 1),
-    "sends nothing": (says(Reply(200, b"", JSON)), "empty_body", 1),
-    "sends packed nothing": (says(Reply(200, gzip.compress(b""), GZIP)), "empty_body", 1),
-    "redirects nowhere": (says(Reply(302)), "redirect_refused", 1),
-    "redirects to another host": (
-        says(Reply(302, b"", {"location": "https://evil.example/"})),
-        "redirect_refused",
-        1,
-    ),
-    "redirects to a file": (says(Reply(302, b"", {"location": "file:///etc/passwd"})), "redirect_refused", 1),
-    "redirects to metadata": (
-        says(Reply(301, b"", {"location": "http://169.254.169.254/latest/"})),
-        "redirect_refused",
-        1,
-    ),
-    "redirects to loopback": (
-        says(Reply(307, b"", {"location": "http://127.0.0.1:1/"})),
-        "redirect_refused",
-        1,
-    ),
-    "redirects to localhost": (
-        says(Reply(307, b"", {"location": "http://localhost/"})),
-        "redirect_refused",
-        1,
-    ),
-    "redirects with a password": (
-        says(Reply(302, b"", {"location": f"https://{ACME}@evil.example/"})),
-        "redirect_refused",
-        1,
-    ),
-    "redirects to another port": (
-        says(Reply(302, b"", {"location": f"https://{ACME}:8443/"})),
-        "redirect_refused",
-        1,
-    ),
-    "redirects in a circle": (says(Reply(302, b"", {"location": "/gpus"})), "too_many_redirects", 6),
+    "sends HTML": (says(200, b"<html>", content_type="text/html"), "wrong_content_type", 1),
+    "names no type": (says(200, PRICES), "wrong_content_type", 1),
+    "sends nothing": (says(200, **AS_JSON), "empty_body", 1),
+    "sends packed nothing": (says(200, gzip.compress(b""), **PACKED), "empty_body", 1),
+    "redirects nowhere": (says(302), "redirect_refused", 1),
+    "redirects to another host": (redirects_to("https://evil.example/"), "redirect_refused", 1),
+    "redirects to a file": (redirects_to("file:///etc/passwd"), "redirect_refused", 1),
+    "redirects to metadata": (redirects_to("http://169.254.169.254/latest/", 301), "redirect_refused", 1),
+    "redirects to loopback": (redirects_to("http://127.0.0.1:1/", 307), "redirect_refused", 1),
+    "redirects to localhost": (redirects_to("http://localhost/", 307), "redirect_refused", 1),
+    "redirects with a password": (redirects_to(f"https://{ACME}@evil.example/"), "redirect_refused", 1),
+    "redirects to another port": (redirects_to(f"https://{ACME}:8443/"), "redirect_refused", 1),
+    "redirects in a circle": (redirects_to("/gpus"), "too_many_redirects", 6),
 }
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """The saved page of a source that has no fault."""
+    folder = tmp_path / "pages" / "good"
+    folder.mkdir(parents=True)
+    (folder / "gpus.json").write_bytes(PRICES)
+    row = {"url": "https://prices.good.example/gpus", "headers": JSON, "file": "gpus.json"}
+    (folder / "index.json").write_text(json.dumps([row]))
+    return folder.parent
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_has_its_outcome_and_spares_the_other_source(
-    fault: str, site: Site, archive: Archive
+    fault: str, pages: Path, archive: Archive
 ) -> None:
-    route, expected, times = FAULTS[fault]
-    site.route(ACME, "/gpus", route)
-    site.say("prices.good.example", "/gpus", GOOD)
+    misbehaves, expected, times = FAULTS[fault]
     facts = {"max_body_bytes": MIB, "time_limit_seconds": 60}
     ask = {"url": f"https://{ACME}/gpus", "content_types": ["application/json"]}
     limits = Limits(**FAST, response_seconds=0.5, read_seconds=0.1)
 
-    with Client(limits=limits, replay=ReplayServer(site.base_url)) as client:
+    with (
+        FaultyServer(pages, {"acme": misbehaves}) as server,
+        Client(limits=limits, replay=ReplayServer(server.base_url)) as client,
+    ):
         captures = capture_all(
             [source("acme", requests=[ask], **facts), source("good")],
             environment={},
@@ -175,44 +124,34 @@ def test_a_fault_has_its_outcome_and_spares_the_other_source(
     assert broken.status == "failed"
     assert broken.error is not None
     assert broken.error.startswith(f"{expected}: {broken.entries[0].outcome.sentence}")
-    assert len(site.pages_asked(ACME)) == times
+    assert server.asked["acme"] == times
     assert archive.answers(broken) == []
     assert good.status == "captured"
     assert [answer.body for answer in archive.answers(good)] == [PRICES]
 
 
 def test_a_refused_connection(capture: Capturing) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
-        captured = capture(source(), base_url=f"http://127.0.0.1:{taken.getsockname()[1]}")
+    with refusing() as base_url:
+        captured = capture(source(), base_url=base_url)
     assert [entry.outcome for entry in captured.entries] == ["connection_refused"]
     assert captured.status == "failed"
 
 
 def test_a_certificate_that_nobody_trusts(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
-    certificate = Path(__file__).parent / "untrusted.pem"
-    secure = Site(certificate)
-    secure.say(ACME, "/gpus", GOOD)
-    try:
+    with Site(UNTRUSTED) as secure:
+        secure.say(ACME, "/gpus", GOOD)
         refused = capture(source(), base_url=secure.base_url)
         assert [entry.outcome for entry in refused.entries] == ["tls_error"]
         assert secure.asked == []
 
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))  # the user's own trust, the same server
+        monkeypatch.setenv("SSL_CERT_FILE", str(UNTRUSTED))  # the user's own trust, the same server
         assert capture(source(), base_url=secure.base_url).status == "captured"
-    finally:
-        secure.close()
 
 
-def test_a_drip_over_tls(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
-    certificate = Path(__file__).parent / "untrusted.pem"
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    secure = Site(certificate)
-    secure.route(ACME, "/gpus", drips_body)
-    try:
-        captured = capture(source(), base_url=secure.base_url, response_seconds=0.3)
-    finally:
-        secure.close()
+def test_a_drip_over_tls(capture: Capturing, pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(UNTRUSTED))
+    with FaultyServer(pages, {"acme": drips}) as server:
+        captured = capture(source(), base_url=server.tls_url, response_seconds=0.3)
     assert [entry.outcome for entry in captured.entries] == ["response_timeout"]
 
 
@@ -245,15 +184,18 @@ def test_a_wait_beyond_the_time_of_the_source_is_not_begun(capture: Capturing, s
     assert len(site.pages_asked()) == 1
 
 
-def test_the_time_of_a_source_ends_its_visit(capture: Capturing, site: Site) -> None:
-    site.route(ACME, "/gpus", drips_body)
+def test_the_time_of_a_source_ends_its_visit(capture: Capturing, pages: Path) -> None:
     config = source(
         time_limit_seconds=0.3,
         requests=[{"url": f"https://{ACME}/gpus"}, {"url": f"https://{ACME}/more"}],
     )
-    captured = capture(config)
-    assert [entry.outcome for entry in captured.entries] == ["source_timeout", "source_timeout"]
-    assert [asked.target for asked in site.pages_asked()] == ["/gpus"]
+    with FaultyServer(pages, {"acme": drips}) as server:
+        captured = capture(config, base_url=server.base_url)
+    assert [(entry.outcome, entry.sent) for entry in captured.entries] == [
+        ("source_timeout", True),
+        ("source_timeout", False),
+    ]
+    assert server.asked["acme"] == 1
 
 
 def test_a_redirect_to_another_port_of_this_machine_is_not_followed(

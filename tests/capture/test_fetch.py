@@ -213,7 +213,7 @@ def test_one_missing_page_makes_a_partial_capture(capture: Capturing, site: Site
 def test_sources_of_different_hosts_are_asked_at_once(site: Site, archive: Archive) -> None:
     both = threading.Barrier(2, timeout=10)
 
-    def meets_the_other(asked, handler):
+    def meets_the_other(asked):
         both.wait()
         return Reply(200, b"{}")
 
@@ -224,7 +224,7 @@ def test_sources_of_different_hosts_are_asked_at_once(site: Site, archive: Archi
 
 
 def test_a_host_is_asked_one_request_at_a_time(site: Site, archive: Archive) -> None:
-    def slowly(asked, handler):
+    def slowly(asked):
         threading.Event().wait(0.02)
         return Reply(200, b"{}")
 
@@ -450,7 +450,7 @@ def test_what_a_source_redacts_never_reaches_the_disk(
 def test_not_modified_lets_the_archived_body_stand_as_todays(
     capture: Capturing, site: Site, archive: Archive
 ) -> None:
-    def answers(asked, handler):
+    def answers(asked):
         if asked.headers.get("if-none-match") == '"v1"':
             return Reply(304)
         headers = {

@@ -40,7 +40,7 @@ with Client(limits=Limits(response_seconds=1), replay=ReplayServer(sys.argv[1]))
 def test_what_had_come_is_there(site: Site, archive: Archive, how: signal.Signals) -> None:
     hanging, let_go = threading.Event(), threading.Event()
 
-    def hangs(asked, handler):
+    def hangs(asked):
         hanging.set()
         let_go.wait(10)
         return Reply(200, b"too late")

@@ -2,8 +2,6 @@
 
 import time
 from datetime import UTC, date, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 
 import pytest
 
@@ -11,6 +9,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.http.network import is_public_address
 from pipeline.capture.visit import capture_all, capture_source
+from tests.faulty_server import one_connection_at_a_time
 
 from .conftest import FAST, Capturing, module, source
 from .site import Reply, Site
@@ -125,8 +124,9 @@ def test_a_proxy_of_the_environment_is_not_used(
 def test_the_slowest_of_hosts_does_not_hold_the_deadline_up(capture: Capturing, site: Site) -> None:
     """The deadline holds in the middle of a read that has a longer time of its own."""
 
-    def sleeps(asked, handler):
+    def sleeps(asked):
         time.sleep(0.6)
+        return Reply(200, b"{}")
 
     site.route("prices.acme.example", "/gpus", sleeps)
     captured = capture(source(time_limit_seconds=0.2), read_seconds=60)
@@ -134,32 +134,16 @@ def test_the_slowest_of_hosts_does_not_hold_the_deadline_up(capture: Capturing, 
 
 
 def test_a_replay_server_that_serves_one_connection_at_a_time(archive: Archive) -> None:
-    class OneAtATime(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("content-length", "2")
-            self.end_headers()
-            self.wfile.write(b"{}")
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), OneAtATime)
-    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    base_url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
-        with Client(limits=Limits(**FAST, read_seconds=5), replay=ReplayServer(base_url)) as client:
-            captures = capture_all(
-                [source(f"s{number}") for number in range(10)],
-                environment={},
-                day=date(2026, 8, 22),
-                archive=archive,
-                client=client,
-                module_of=lambda name: module(),
-            )
-    finally:
-        server.shutdown()
-        server.server_close()
+    with (
+        one_connection_at_a_time() as base_url,
+        Client(limits=Limits(**FAST, read_seconds=5), replay=ReplayServer(base_url)) as client,
+    ):
+        captures = capture_all(
+            [source(f"s{number}") for number in range(10)],
+            environment={},
+            day=date(2026, 8, 22),
+            archive=archive,
+            client=client,
+            module_of=lambda name: module(),
+        )
     assert [captured.status for captured in captures.values()] == ["captured"] * 10
