@@ -2,4 +2,4 @@
 
 
 class GpufareError(Exception):
-    """What was wrong, where, and what to do, in one line: shown without a traceback, exit code 1."""
+    """What was wrong, where, and what to do, in one line; shown without a traceback, exit code 1."""

@@ -1,4 +1,4 @@
-"""Where gpufare keeps its data and where it finds its SQL and catalogue.
+"""Where gpufare stores its data and where it finds its SQL and catalogue.
 
 One environment variable, ``GPUFARE_HOME``, moves everything that gpufare writes.
 """
@@ -13,7 +13,7 @@ HOME_VARIABLE = "GPUFARE_HOME"
 
 
 def _resource_root() -> Path:
-    """The folder that holds sql/ and catalog/: inside the wheel, or the top of a clone."""
+    """The folder with sql/ and catalog/: inside the wheel, or the top of a clone."""
     bundled = Path(__file__).parents[1] / "bundled"
     return bundled if bundled.is_dir() else Path(__file__).parents[2]
 
@@ -43,17 +43,17 @@ class Home:
 
     @property
     def rejects(self) -> Path:
-        """Rows left out, with their reason, one Parquet file per source and day."""
+        """Rejected rows with their reason, one Parquet file per source and day."""
         return self.root / "rejects"
 
     @property
     def outcomes(self) -> Path:
-        """What became of each capture and read, one JSON file per source and day."""
+        """The outcome of each source and day, one JSON file each."""
         return self.root / "outcomes"
 
     @property
     def exchange_rates(self) -> Path:
-        """The rates that a day's foreign prices were converted with, one JSON file per day."""
+        """The exchange rates of each day, one JSON file per day."""
         return self.root / "exchange_rates"
 
     @property
@@ -63,12 +63,12 @@ class Home:
 
     @property
     def cache(self) -> Path:
-        """Results that depend on the catalogue and the model only, by the hash of what they rest on."""
+        """Results that depend on the catalogue and the model only, by the hash of their inputs."""
         return self.root / "cache"
 
     @property
     def rankings(self) -> Path:
-        """The ranking of each published day, one Parquet file per day: what was published stays."""
+        """The ranking of each published day as it was published, one Parquet file per day."""
         return self.root / "rankings"
 
     @property

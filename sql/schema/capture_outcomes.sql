@@ -20,23 +20,23 @@ CREATE TABLE main.capture_outcomes (
     observed_at TIMESTAMPTZ
 );
 
-COMMENT ON TABLE main.capture_outcomes IS 'What became of each source on each day, from the first request to the verdict.';
+COMMENT ON TABLE main.capture_outcomes IS 'The outcome of each source on each day, from the first request to acceptance.';
 COMMENT ON COLUMN main.capture_outcomes.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.capture_outcomes.source IS 'Key into sources.';
-COMMENT ON COLUMN main.capture_outcomes.status IS 'How the capture ended.';
-COMMENT ON COLUMN main.capture_outcomes.accepted IS 'Whether the day''s offers are published.';
-COMMENT ON COLUMN main.capture_outcomes.reason IS 'Why they are not.';
-COMMENT ON COLUMN main.capture_outcomes.warnings IS 'What was odd but let through.';
-COMMENT ON COLUMN main.capture_outcomes.requests IS 'Requests made.';
+COMMENT ON COLUMN main.capture_outcomes.status IS 'How the capture ended: captured (every request answered), partial, failed, needs_key, disabled.';
+COMMENT ON COLUMN main.capture_outcomes.accepted IS 'Whether the day''s offers were accepted for publishing.';
+COMMENT ON COLUMN main.capture_outcomes.reason IS 'Why they were not.';
+COMMENT ON COLUMN main.capture_outcomes.warnings IS 'What was unusual but accepted.';
+COMMENT ON COLUMN main.capture_outcomes.requests IS 'Requests of the capture, including those that were not sent (disallowed, refused, without a key, given up).';
 COMMENT ON COLUMN main.capture_outcomes.failed_requests IS 'Requests without a usable answer.';
-COMMENT ON COLUMN main.capture_outcomes.bytes IS 'Bytes of the answers.';
-COMMENT ON COLUMN main.capture_outcomes.sha256 IS 'Hash over the answers.';
-COMMENT ON COLUMN main.capture_outcomes.duration_seconds IS 'Time the capture took, in seconds.';
-COMMENT ON COLUMN main.capture_outcomes.retries IS 'Requests made again after a failure.';
+COMMENT ON COLUMN main.capture_outcomes.bytes IS 'Bytes of the archived answers.';
+COMMENT ON COLUMN main.capture_outcomes.sha256 IS 'SHA-256 of the first usable answer.';
+COMMENT ON COLUMN main.capture_outcomes.duration_seconds IS 'Duration of the capture in seconds.';
+COMMENT ON COLUMN main.capture_outcomes.retries IS 'Requests sent again after a failure.';
 COMMENT ON COLUMN main.capture_outcomes.rows IS 'Offers read.';
-COMMENT ON COLUMN main.capture_outcomes.rejects IS 'Rows left out.';
-COMMENT ON COLUMN main.capture_outcomes.matched IS 'Offers whose GPU is settled.';
+COMMENT ON COLUMN main.capture_outcomes.rejects IS 'Rows rejected.';
+COMMENT ON COLUMN main.capture_outcomes.matched IS 'Offers whose GPU is identified.';
 COMMENT ON COLUMN main.capture_outcomes.ambiguous IS 'Offers whose GPU could be one of several.';
-COMMENT ON COLUMN main.capture_outcomes.unknown IS 'Offers whose label nobody knows.';
-COMMENT ON COLUMN main.capture_outcomes.error IS 'What went wrong, in words.';
-COMMENT ON COLUMN main.capture_outcomes.observed_at IS 'When the last answer came (UTC).';
+COMMENT ON COLUMN main.capture_outcomes.unknown IS 'Offers whose label is in no catalogue.';
+COMMENT ON COLUMN main.capture_outcomes.error IS 'What went wrong, as a sentence.';
+COMMENT ON COLUMN main.capture_outcomes.observed_at IS 'When the last usable answer arrived (UTC).';

@@ -28,7 +28,7 @@ class BoundedDecoder:
     """Decodes one body of a Content-Encoding (gzip, deflate or none), at most ``limit`` bytes of it.
 
     ``body`` is what has come out. Raises TooMuchError as soon as more would: a bomb is never unpacked beyond
-    the limit, and ``body`` then holds what comes before it.
+    the limit, and ``body`` is then what comes before it.
     """
 
     def __init__(self, encoding: str, limit: int) -> None:
@@ -84,8 +84,8 @@ class BoundedDecoder:
 
 
 def _window(encoding: str, head: bytes) -> int:
-    """zlib's wbits. Some servers mean bare deflate, without the header of RFC 1950, which is told by its
-    check: the first two bytes are a multiple of 31."""
+    """zlib's wbits. Some servers send bare deflate, without the header of RFC 1950, which its checksum
+    gives away: the first two bytes are a multiple of 31."""
     if encoding == "gzip":
         return 31
     has_header = head[0] & 0x0F == 8 and int.from_bytes(head[:2], "big") % 31 == 0

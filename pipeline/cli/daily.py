@@ -1,0 +1,59 @@
+"""The daily job: refresh, demo, and the state of the sources."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli.parameters import DAY, FORMATS
+from pipeline.cli.questions import cheapest
+from pipeline.contracts import paths
+
+
+@click.command()
+@click.option("--day", type=DAY, help="The day to read; today by default.")
+@click.option("--source", "sources", multiple=True, help="Only this source (repeatable).")
+@click.option(
+    "--pages",
+    help="Read saved answers instead of the providers: a folder, the URL of a replay server, or 'archive'.",
+)
+def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -> None:
+    """Capture the price pages, read them, build the tables and publish."""
+    from pipeline.daily.refresh import refresh as run
+
+    report = run(
+        paths.home(),
+        day=day.date() if day else None,
+        sources=sources,
+        pages=pages,
+        environment=os.environ,
+        progress=lambda text: click.echo(text, err=True),
+    )
+    for line in report.lines():
+        click.echo(line)
+    if not report.published:
+        raise click.ClickException(report.why_not_published())
+
+
+@click.command()
+@click.argument("pages", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def demo(pages: Path) -> None:
+    """Run the whole pipeline on the sample PAGES, served over HTTP on loopback, as of their own day."""
+    from pipeline.daily.demo import run
+
+    run(pages, paths.home(), click.echo)
+    click.echo()
+    click.echo("$ gpufare cheapest --model llama-3.1-8b --method qlora --tokens 100M")
+    cheapest(["--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M"], standalone_mode=False)
+
+
+@click.command()
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def sources(form: Any) -> None:
+    """Show each source: state, last capture, last accepted offers, their age, and the evidence."""
+    from pipeline.cli.printing import show
+    from pipeline.daily.source_states import source_states
+
+    show(source_states(paths.home(), datetime.now(UTC).date()), form)

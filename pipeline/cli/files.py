@@ -1,0 +1,99 @@
+"""Files in, lines out: read saved answers, match labels, estimate runs."""
+
+import csv
+import json
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.cli.parameters import EXISTING_FILE, Moment
+
+if TYPE_CHECKING:
+    from pipeline.contracts.rates import Rate
+
+
+@click.command("read")
+@click.argument("source")
+@click.argument("files", nargs=-1, required=True, type=EXISTING_FILE)
+@click.option("--observed-at", type=Moment(), help="When the answer was observed (UTC); now by default.")
+@click.option("--source-url", help="The address that gave the answer; the file's own by default.")
+@click.option("--region", help="The region, where neither the answer nor its address names it.")
+@click.option("--fx", multiple=True, metavar="EUR=1.17", help="US dollars for one unit of a currency.")
+def read_command(
+    source: str,
+    files: tuple[Path, ...],
+    observed_at: datetime | None,
+    source_url: str | None,
+    region: str | None,
+    fx: tuple[str, ...],
+) -> None:
+    """Read saved answers of one SOURCE: offers as JSON lines on stdout, warnings and rejects on stderr."""
+    from pipeline.capture.index import sha256_of
+    from pipeline.catalog.source_config import source_config
+    from pipeline.contracts.listing import Answer
+    from pipeline.daily.ingest import read_answers
+
+    config = source_config(source)
+    if region:
+        config = config.model_copy(
+            update={"attributes": config.attributes.model_copy(update={"region": region})}
+        )
+    moment = observed_at or datetime.now(UTC)
+    answers = []
+    for file in files:
+        body = file.read_bytes()
+        url = source_url or file.absolute().as_uri()
+        answers.append(Answer(url=url, body=body, observed_at=moment, sha256=sha256_of(body)))
+    built = read_answers(answers, config, _rates(fx))
+    for warning in built.warnings:
+        click.echo(json.dumps({"warning": warning}), err=True)
+    for reject in built.rejects:
+        click.echo(reject.model_dump_json(), err=True)
+    for offer in built.offers:
+        click.echo(offer.model_dump_json())
+    if not built.offers:
+        raise click.ClickException(f"{source}: no offer was read; {len(built.rejects)} rows were rejected")
+
+
+def _rates(pairs: tuple[str, ...]) -> "dict[str, Rate]":
+    from pipeline.contracts.rates import Rate
+
+    rates = {}
+    for pair in pairs:
+        currency, _, amount = pair.partition("=")
+        try:
+            usd = Decimal(amount)
+        except InvalidOperation as error:
+            raise click.BadParameter(f"{pair!r} is not like EUR=1.17") from error
+        if not (usd.is_finite() and usd > 0 and currency.strip()):
+            raise click.BadParameter(f"{pair!r} is not like EUR=1.17")
+        rates[currency.strip().upper()] = Rate(usd)
+    return rates
+
+
+@click.command()
+@click.argument("file", type=EXISTING_FILE)
+def normalize(file: Path) -> None:
+    """Match each GPU label of a CSV file to a GPU, or give the reason why it stays open."""
+    from pipeline.offers.normalize_csv import normalize_csv
+
+    normalize_csv(file, sys.stdout)
+
+
+@click.command()
+@click.argument("file", type=EXISTING_FILE)
+def estimate(file: Path) -> None:
+    """Estimate memory and speed of the training runs in a CSV file."""
+    from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, estimate_file
+
+    writer = csv.DictWriter(sys.stdout, OUTPUT_COLUMNS, lineterminator="\n")
+    try:
+        rows = estimate_file(file)
+    except EstimateError as error:
+        raise click.ClickException(str(error)) from error
+    writer.writeheader()
+    writer.writerows(rows)

@@ -1,0 +1,29 @@
+"""Calibrating the model."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Only check that fitting again gives the reviewed constants.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write to instead of the catalogue.",
+)
+def calibrate(check: bool, output: Path | None) -> None:
+    """Fit the model's constants and bands on the measured runs."""
+    import yaml
+
+    from pipeline.model.calibrate import calibrate as fit
+    from pipeline.model.calibrate import changed_constants
+
+    if check:
+        changed = changed_constants()
+        if changed:
+            raise click.ClickException(f"a calibration would change {', '.join(changed)}")
+        click.echo("fitting again gives the reviewed constants")
+        return
+    click.echo(yaml.safe_dump(fit(datetime.now(UTC).date(), output), sort_keys=False))

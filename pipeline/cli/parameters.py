@@ -1,0 +1,46 @@
+"""Types of options and arguments that several commands share."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+FORMATS = click.Choice(["table", "csv", "json"])
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+DAY = click.DateTime(["%Y-%m-%d"])
+
+MAX_TOKENS = 1e16
+"""About a hundred times as many as the largest training runs use; more would overflow the dollar columns."""
+
+
+class Moment(click.ParamType[datetime]):
+    """A day or time in ISO 8601; UTC where it has no offset."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time in UTC."""
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a time like 2026-08-22 or 2026-08-22T06:00:00Z", param, ctx)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class Tokens(click.ParamType[float]):
+    """A number of tokens, with or without a K, M, B or T after it."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """100M is 100,000,000."""
+        text = str(value).strip().upper().replace(",", "").replace("_", "")
+        scale = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}.get(text[-1:], 1.0)
+        try:
+            amount = float(text.rstrip("KMBT")) * scale
+        except ValueError:
+            self.fail(f"{value!r} is not a number such as 100M", param, ctx)
+        if not 0 < amount <= MAX_TOKENS:
+            self.fail(f"{value!r} must be above 0 and at most {MAX_TOKENS:g}", param, ctx)
+        return amount

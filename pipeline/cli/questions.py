@@ -1,0 +1,95 @@
+"""Questions to the published file: the cheapest way to run a job, SQL, export."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli.parameters import DAY, FORMATS, Tokens
+from pipeline.contracts import paths
+from pipeline.contracts.listing import PRICE_KINDS
+from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
+
+
+@click.command()
+@click.option("--model", required=True, help="For example llama-3.1-8b.")
+@click.option("--method", required=True, type=click.Choice(METHODS))
+@click.option("--tokens", type=Tokens(), help="All tokens that pass through the model, e.g. 100M.")
+@click.option("--examples", type=Tokens(), help="Instead of --tokens: training examples ...")
+@click.option("--tokens-per-example", type=Tokens(), help="... of this many tokens ...")
+@click.option("--epochs", type=click.FloatRange(min=0, min_open=True), help="... seen this many times.")
+@click.option("--seq-len", type=click.IntRange(min=1), help="Tokens of one packed sequence.")
+@click.option("--lora-rank", type=click.IntRange(min=1))
+@click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences per GPU and step.")
+@click.option("--checkpointing", type=click.Choice(CHECKPOINTINGS))
+@click.option(
+    "--stack",
+    type=click.Choice(STACKS),
+    help="Training software.",
+)
+@click.option(
+    "--kind",
+    "price_kind",
+    type=click.Choice([*PRICE_KINDS, "any"]),
+    default="on_demand",
+    show_default=True,
+)
+@click.option("--gpus", "max_gpus", type=click.IntRange(min=1), help="At most this many GPUs.")
+@click.option(
+    "--max-hours", type=click.FloatRange(min=0, min_open=True), help="Finished within this many hours."
+)
+@click.option("--objective", type=click.Choice(["cost", "time"]), default="cost", show_default=True)
+@click.option("--day", type=DAY, help="Prices of that day instead of the newest.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any) -> None:
+    """Rank the offers for one training job by dollars per finished job."""
+    from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, show
+    from pipeline.questions.cheapest import Job, prices_of
+    from pipeline.questions.cheapest import cheapest as rank
+    from pipeline.questions.explanation import explained, nothing_fits
+
+    job = Job(**settings_of_job)
+    by_examples = (job.examples, job.tokens_per_example)
+    if (None in by_examples) if job.tokens is None else any(by_examples):
+        raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
+    if job.lora_rank and job.method not in ADAPTER_METHODS:
+        raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job.method}")
+    with prices_of(paths.home(), day.date() if day else None) as connection:
+        result = rank(connection, job)
+        if not result.rows:
+            raise click.ClickException(nothing_fits(job))
+    result = result.first(limit)
+    if form != "table":
+        show(result, form)
+        return
+    show(result.only(COLUMNS_OF_CHEAPEST), form)
+    click.echo()
+    for line in explained(next(result.dicts()), datetime.now(UTC).date()):
+        click.echo(line)
+
+
+@click.command()
+@click.argument("query")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def sql(query: str, form: Any) -> None:
+    """Run an SQL QUERY on the published file, read-only."""
+    from pipeline.cli.printing import show
+    from pipeline.warehouse.query import ask, reader
+
+    with reader(paths.home().published) as connection:
+        show(ask(connection, query), form)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
+def export(folder: Path, form: Any) -> None:
+    """Write every published table and a data package descriptor into FOLDER."""
+    from pipeline.warehouse.export import export as write
+    from pipeline.warehouse.query import reader
+
+    with reader(paths.home().published, writes_files=True) as connection:
+        files = write(connection, folder, form)
+    click.echo(f"{len(files)} files in {folder}")

@@ -1,0 +1,84 @@
+"""An answer in sentences: why the first row is the cheapest, or why there is no row."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from pipeline.offers.money import price_text
+from pipeline.questions.cheapest import Job
+
+MIN_HOURS_IN_DAYS = 72
+"""A run of at least this many hours is also given in days."""
+
+OLD_PRICE_DAYS = 2
+"""A price older than this is called old."""
+
+
+def nothing_fits(job: Job) -> str:
+    """Why the ranking is empty, in one line."""
+    kind = "" if job.price_kind == "any" else f" {job.price_kind}"
+    limits = [
+        f"at most {job.max_gpus} GPUs" if job.max_gpus else "",
+        f"at most {job.max_hours:g} hours" if job.max_hours else "",
+    ]
+    within = " and ".join(limit for limit in limits if limit)
+    fits = f"FROM fits('{job.model}', '{job.method}', 'h100-sxm-80gb')"
+    return (
+        f"no{kind} offer runs {job.model} {job.method}"
+        + (f" with {within}" if within else "")
+        + f'; what it needs, for example: gpufare sql "{fits}"'
+    )
+
+
+def explained(row: Mapping[str, Any], today: date) -> list[str]:
+    """The first answer in three lines: what it is, why, and how far to trust it."""
+    return [_what(row), _why(row), _trust(row, today)]
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    tier = f", {row['tier']}" if row["tier"] else ""
+    money = f"${row['total_usd']:,.2f} (${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f})"
+    idle = f" ({row['gpus_billed']} are paid)" if row["gpus_billed"] > row["gpu_count"] else ""
+    kind = row["price_kind"].replace("_", "-")
+    spot = f" Interruptions are ${row['interruption_usd']:,.2f} of it." if row["price_kind"] == "spot" else ""
+    reserved = (
+        f" The reservation is for {row['term_days']} days, ${row['commitment_usd']:,.2f} in all."
+        if row["term_days"] and row["commitment_usd"]
+        else ""
+    )
+    days = f" ({row['hours'] / 24:,.0f} days)" if row["hours"] >= MIN_HOURS_IN_DAYS else ""
+    return (
+        f"{row['gpu_count']} x {row['gpu']}{idle} at {row['provider']} ({kind}{tier}): {money} for the "
+        f"finished job, {row['hours']:,.1f} hours{days} at ${price_text(row['usd_per_hour'])} per hour."
+        f"{spot}{reserved}"
+    )
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    offload = ", its training state in the host's memory" if row["offload"] else ""
+    return (
+        f"It needs {row['memory_gib']:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU with micro-batch "
+        f"{row['micro_batch']}, checkpointing {row['checkpointing']}{offload}, and trains "
+        f"{row['tokens_per_second']:,.0f} tokens/s; most of the time goes to {row['bottleneck']}."
+    )
+
+
+def _trust(row: Mapping[str, Any], today: date) -> str:
+    cautions = []
+    age = (today - row["price_day"]).days
+    if age > OLD_PRICE_DAYS:
+        cautions.append(f"the price is {age} days old")
+    if row["verdict"] == "tight":
+        cautions.append("the fit is tight")
+    if row["evidence"] == "extrapolated":
+        cautions.append("the evidence is thin: no published run is close")
+    nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""
+    address = row["source_url"].partition("?")[0]
+    converted = (
+        f" ({row['native_price'].normalize():f} {row['native_currency']} per {row['native_unit']}, "
+        f"one {row['native_currency']} at ${row['fx_rate'].normalize():f} of {row['fx_date']})"
+        if row["fx_rate"]
+        else ""
+    )
+    seen = f"Price seen {row['price_day']} at {address}{converted}; speed {row['evidence']}{nearest}."
+    return seen + (f" CAREFUL: {'; '.join(cautions)}." if cautions else "")
