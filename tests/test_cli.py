@@ -101,7 +101,7 @@ def test_a_home_that_is_a_file_is_refused_before_anything_is_asked(tmp_path: Pat
     (tmp_path / "home").write_text("a file")
     answer = gpufare("refresh", "--pages", str(PAGES), "--source", "ecb", home=tmp_path / "home")
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"Error: nothing can be kept in {tmp_path / 'home'}")
+    assert answer.stderr.startswith(f"Error: nothing can be written in {tmp_path / 'home'}")
     assert len(answer.stderr.splitlines()) == 1
 
 
