@@ -11,10 +11,10 @@ from bs4 import Tag
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.html import page, texts_of
-from pipeline.parsing.json_lists import items_of, object_in
+from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
 from pipeline.parsing.tables import PriceColumn, Table, column, columns, price_columns, table
 from pipeline.parsing.text import UnreadableError, clean_text, is_not_offered, number
@@ -36,7 +36,7 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
     return wanted + ([_catalog_request(config)] if environment.get(config.key_variables[0]) else [])
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Machines of the page, and those of the catalogue that the page does not have.
 
     Raises SourceChangedError when there is no price table, or no GPU in a catalogue.
@@ -48,12 +48,14 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
                 if isinstance(row, Listing):
                     on_page.add((row.raw_label, row.price_kind))
                 yield row
+    audit = FieldAudit(config)
     catalog = [answer for answer in answers if answer.is_json]
     if catalog:
-        for row in _read_catalog(catalog, config):
+        for row in _read_catalog(catalog, audit, config):
             here = isinstance(row, Listing) and row.region == config.attributes.region
             if not (here and (row.raw_label, row.price_kind) in on_page):  # type: ignore[union-attr]
                 yield row
+    yield from audit.warnings()
 
 
 # --- the page -----------------------------------------------------------------------------------------------
@@ -182,8 +184,7 @@ class Rate:
     """USD per hour (local SSD: per GiB-month) of one part, and where it was read."""
 
     usd: Decimal
-    sku: dict[str, Any]
-    answer: Answer
+    sku: JsonObject
 
 
 @dataclass(slots=True)
@@ -204,7 +205,9 @@ class Rates:
         return None if key in self.contradicted else self.by_key.get(key)
 
 
-def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_catalog(
+    answers: list[Answer], audit: FieldAudit, config: SourceConfig
+) -> Iterator[Listing | Reject]:
     families = {name: Family.model_validate(parts) for name, parts in config.settings["families"].items()}
     gpu_parts = {part: family.gpu[0] for family in families.values() for part in family.gpu}
     other_parts = {part for family in families.values() for part in (family.core, family.ram) if part}
@@ -212,37 +215,36 @@ def _read_catalog(answers: list[Answer], config: SourceConfig) -> Iterator[Listi
     rates = Rates()
     gpu_skus = 0
     for answer in answers:
-        for sku in items_of(answer, "skus"):
-            category = object_in(sku, "category")
-            is_gpu = category.get("resourceGroup") == "GPU"
+        for sku in audit.items(answer, "skus"):
+            is_gpu = sku.peek("category", "resourceGroup") == "GPU"
             gpu_skus += is_gpu
-            part, usage = _component(str(sku.get("description", ""))), str(category.get("usageType"))
+            part = _component(str(sku.peek("description")))
+            usage = str(sku.peek("category", "usageType"))
             part = gpu_parts.get(part, part)
             if usage in KIND_BY_USAGE and part in (gpu_parts if is_gpu else other_parts):
                 try:
-                    rate = Rate(_unit_price(sku), sku, answer)
+                    rate = Rate(_unit_price(sku.get("pricingInfo")), sku)
                 except UnreadableError as error:
-                    detail = f"{sku.get('description')}: {error}"
-                    yield Reject(RejectReason.UNREADABLE_PRICE, detail, sku, answer)
+                    problem = RowError(RejectReason.UNREADABLE_PRICE, str(error))
+                    yield sku.reject(problem, sku.name("description"))
                     continue
                 regions = sku.get("serviceRegions")
                 for region in regions if isinstance(regions, list) else []:
                     rates.add((part, usage, str(region)), rate)
             elif is_gpu:
-                yield _unused_gpu(sku, usage, answer)
+                yield _unused_gpu(sku, usage)
     if not gpu_skus:
         raise SourceChangedError(f"{answers[0].url}: the catalogue has no GPU")
     for name, amounts in config.settings["machines"].items():
         yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, config)
 
 
-def _unused_gpu(sku: dict[str, Any], usage: str, answer: Answer) -> Reject:
-    description = str(sku.get("description", ""))
+def _unused_gpu(sku: JsonObject, usage: str) -> Reject:
+    description = sku.name("description")
+    error = RowError(RejectReason.INCOMPLETE_PRICE, "the price of the GPU alone is not a machine's price")
     if usage not in KIND_BY_USAGE or re.search("DWS|Commitment|Reserved|Calendar|Sole Tenancy", description):
-        detail = f"{description}: neither on-demand nor spot"
-        return Reject(RejectReason.OTHER_PRICE_KIND, detail, sku, answer)
-    detail = f"{description}: the price of the GPU alone is not a machine's price"
-    return Reject(RejectReason.INCOMPLETE_PRICE, detail, sku, answer)
+        error = RowError(RejectReason.OTHER_PRICE_KIND, "neither on-demand nor spot")
+    return sku.reject(error, description)
 
 
 def _machines(
@@ -256,8 +258,9 @@ def _machines(
         gpu = rates.by_key[part, usage, region]
         core, ram = rates.get(family.core, usage, region), rates.get(family.ram, usage, region)
         if (part, usage, region) in rates.contradicted or not (family.whole or (core and ram)):
-            detail = f"{name} in {region}, {usage}: not every part has exactly one price in the catalogue"
-            yield Reject(RejectReason.INCOMPLETE_PRICE, detail, gpu.sku, gpu.answer)
+            detail = "not every part has exactly one price in the catalogue"
+            error = RowError(RejectReason.INCOMPLETE_PRICE, detail)
+            yield gpu.sku.reject(error, f"{name} in {region}, {usage}")
             continue
         total = gpus * gpu.usd
         flag = None
@@ -276,7 +279,7 @@ def _machines(
             native_price=total,
             native_currency="USD",
             native_unit="instance_hour",
-            answer=gpu.answer,
+            answer=gpu.sku.answer,
             context={"gpu_name": part},
             region=region,
             vcpus=vcpus,
@@ -291,10 +294,10 @@ def _component(description: str) -> str:
     return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", clean_text(description)), count=1)
 
 
-def _unit_price(sku: dict[str, Any]) -> Decimal:
+def _unit_price(pricing: Any) -> Decimal:
     """USD per usage unit, from ``units`` and ``nanos`` (1e-9). Raises UnreadableError."""
     try:
-        price = sku["pricingInfo"][0]["pricingExpression"]["tieredRates"][-1]["unitPrice"]
+        price = pricing[0]["pricingExpression"]["tieredRates"][-1]["unitPrice"]
         currency, units, nanos = price["currencyCode"], price.get("units", 0), price.get("nanos", 0)
     except (KeyError, IndexError, TypeError) as error:
         raise UnreadableError(f"no unit price ({error!r})") from error

@@ -11,17 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, Request, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.dates import date_of, effective_from
 from pipeline.parsing.gpu_counts import gpu_count
 from pipeline.parsing.html import page, text_of
-from pipeline.parsing.prices import RowError, cell_price, optional_number, price_of
+from pipeline.parsing.json_objects import FieldAudit, JsonObject
+from pipeline.parsing.prices import RowError, cell_price, optional_number
 from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import clean_text, number
 
@@ -49,19 +49,21 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
     return wanted
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Every price of the page and of the API. Raises SourceChangedError for unknown rows or columns."""
+    audit = FieldAudit(config)
     from_api = any(answer.is_json for answer in answers)
     for answer in answers:
         if answer.is_json:
-            yield from _read_api(answer, config)
+            yield from _read_api(answer, audit, config)
             continue
         for row in _read_page(answer, config):
             if not (from_api and isinstance(row, Listing) and row.tier is None):
                 yield row
+    yield from audit.warnings()
 
 
-def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_api(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     body = answer.json()
     data = body.get("data", body) if isinstance(body, dict) else body
     types = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
@@ -73,39 +75,35 @@ def _read_api(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject
             detail = "not an instance type"
             yield Reject(RejectReason.UNREADABLE_ROW, detail, offered, answer)
             continue
-        instance = offered["instance_type"]
-        specs = instance.get("specs")
-        if isinstance(specs, dict) and specs.get("gpus") == 0:
+        instance_type = audit.item(offered, answer)
+        if instance_type.peek("instance_type", "specs", "gpus") == 0:
             continue
         try:
-            yield _api_listing(offered, answer, config)
+            yield _api_listing(instance_type, config)
         except RowError as error:
-            detail = f"{instance.get('name')}: {error}"
-            yield Reject(error.reason, detail, offered, answer)
+            yield instance_type.reject(error, str(instance_type.peek("instance_type", "name")))
 
 
-def _api_listing(offered: Mapping[str, Any], answer: Answer, config: SourceConfig) -> Listing:
-    instance = offered["instance_type"]
-    specs = instance.get("specs")
-    if not instance.get("name") or not isinstance(specs, dict) or "gpus" not in specs:
-        raise RowError(RejectReason.MISSING_FIELD, "without a name or specs.gpus")
-    regions = offered.get("regions_with_capacity_available")
-    storage_gib = optional_number(specs.get("storage_gib"))
-    described = instance.get("gpu_description")
+def _api_listing(offered: JsonObject, config: SourceConfig) -> Listing:
+    instance, regions = offered.object("instance_type"), offered.get("regions_with_capacity_available")
+    specs, described = instance.object("specs"), instance.optional_text("gpu_description")
+    if "gpus" not in specs:
+        raise RowError(RejectReason.MISSING_FIELD, "without specs.gpus")
+    name, storage_gib = instance.text("name"), specs.optional_number("storage_gib")
     return Listing(
-        raw_label=str(instance["name"]),
-        instance_type=str(instance["name"]),
+        raw_label=name,
+        instance_type=name,
         label_kind="instance_type",
-        gpu_count=optional_number(specs["gpus"]),
+        gpu_count=specs.optional_number("gpus"),
         price_kind="on_demand",
-        native_price=price_of(instance.get("price_cents_per_hour")) / 100,
+        native_price=instance.price("price_cents_per_hour") / 100,
         native_currency=config.currency,
         native_unit="instance_hour",
-        answer=answer,
-        context={"gpu_name": str(described)} if described else {},
+        answer=offered.answer,
+        context={"gpu_name": described} if described else {},
         available=bool(regions) if isinstance(regions, list) else None,
-        vcpus=optional_number(specs.get("vcpus")),
-        ram_gib=optional_number(specs.get("memory_gib")),
+        vcpus=specs.optional_number("vcpus"),
+        ram_gib=specs.optional_number("memory_gib"),
         local_disk_gb=storage_gib * 2**30 / 10**9 if storage_gib else None,
     )
 

@@ -9,7 +9,7 @@ from pipeline.contracts.listing import Answer, Listing, Reject, Row
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, is_available
+from pipeline.parsing.prices import RowError, gpu_hour_field, is_available
 from pipeline.parsing.units import HOURS_PER_MONTH
 
 
@@ -70,15 +70,11 @@ def _read_host(host: JsonObject, config: SourceConfig) -> Iterator[Listing | Rej
 def _row(
     gpu: JsonObject, label: str | None, price: str, config: SourceConfig, **facts: Any
 ) -> Listing | Reject:
-    try:
-        if not label:
-            raise RowError(RejectReason.MISSING_FIELD, "a GPU without a name")
-        flag_reason = FlagReason(config.settings["flag_reason"])
-        return Listing.per_gpu_hour(
-            label, "on_demand", gpu.price(price), "USD", gpu.answer, flag_reason=flag_reason, **facts
-        )
-    except RowError as error:
-        return gpu.reject(error, str(label), {"location": facts["region"], **gpu.raw})
+    raw = {"location": facts["region"], **gpu.raw}
+    if not label:
+        return gpu.reject(RowError(RejectReason.MISSING_FIELD, "no name"), "a GPU", raw)
+    facts["flag_reason"] = FlagReason(config.settings["flag_reason"])
+    return gpu_hour_field(label, "on_demand", gpu.get(price), "USD", raw, gpu.answer, **facts)
 
 
 def _region(place: JsonObject) -> str | None:

@@ -11,7 +11,6 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import each_answer
-from pipeline.parsing.json_lists import items_of
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import RowError, spot_flag
 
@@ -40,7 +39,7 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     The address has no offset or cursor, so this is no paging that the yaml could declare.
     """
     query = _query_of(answer)
-    if query is None or len(items_of(answer, "offers")) < config.settings["reply_limit"]:
+    if query is None or len(FieldAudit(config).items(answer, "offers")) < config.settings["reply_limit"]:
         return []
     filters: dict[str, Any] = {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}
     if query["order"] != [["dph_total", "asc"]]:

@@ -150,6 +150,7 @@ def test_a_renamed_field_gives_both_warnings_with_the_offers() -> None:
 
 SAMPLES_BY_SOURCE = {
     "digitalocean_sizes_2026-08.json": "digitalocean",
+    "jarvislabs_server_meta_2026-08.json": "jarvislabs",
     "scaleway_servers_2026-08-22.json": "scaleway",
     "verda_instance_types_2026-08.json": "verda",
 }
