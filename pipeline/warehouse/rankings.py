@@ -6,15 +6,19 @@ import duckdb
 
 from pipeline.contracts.paths import Home
 from pipeline.warehouse.database import quoted
+from pipeline.warehouse.scripts import BuildError
 
 RANKING = "cheapest_gpu_per_workload"
 
 
 def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
-    """Add the saved rankings of the days before ``day`` to the table."""
+    """Add the saved rankings of the days before ``day`` to the table. Raises BuildError."""
     earlier = [path for path in home.rankings.glob("*.parquet") if date.fromisoformat(path.stem) < day]
     for path in sorted(earlier):
-        connection.execute(f"INSERT INTO main.{RANKING} BY NAME FROM read_parquet(?)", [str(path)])
+        try:
+            connection.execute(f"INSERT INTO main.{RANKING} BY NAME FROM read_parquet(?)", [str(path)])
+        except duckdb.Error as error:
+            raise BuildError(f"the ranking {path} cannot be loaded: {error}") from error
 
 
 def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
