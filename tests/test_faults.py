@@ -111,10 +111,10 @@ def home_with_plans(folder: Path, sample_home: Home) -> Home:
 
 @dataclass(frozen=True)
 class Broken:
-    """A source that fails: by its host or by its page, and what is told of it."""
+    """A source that fails: by its host or by its page, and what its outcome must say."""
 
     source: str
-    told: str
+    message: str
     fault: Fault | None = None
     page: str = ""
     edit: Edit | None = None
@@ -198,9 +198,9 @@ def test_a_broken_source_is_left_out_and_its_outcome_names_the_cause(name: str, 
     broken = BROKEN[name]
     outcome, health = bad_day.outcome(broken.source), bad_day.health(broken.source)
     assert not outcome["accepted"]
-    assert broken.told in f"{outcome['reason']} {outcome['error']}"
+    assert broken.message in f"{outcome['reason']} {outcome['error']}"
     assert health["state"] == "never_accepted"
-    assert broken.told in health["why"]
+    assert broken.message in health["why"]
     assert bad_day.offers(broken.source) == []
     assert bad_day.rows(f"FROM main.cheapest_gpu_per_workload WHERE source = '{broken.source}'") == []
 
@@ -330,7 +330,7 @@ def dear_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pub
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("lambda", "prices are not between"),
         ("linode", "prices are not between"),
@@ -339,10 +339,10 @@ def dear_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pub
     ids=["prices x10", "cents for dollars", "dollars for cents"],
 )
 def test_a_page_whose_prices_are_out_of_bounds_fails_its_source(
-    source: str, told: str, dear_day: Published
+    source: str, message: str, dear_day: Published
 ) -> None:
-    assert told in dear_day.outcome(source)["reason"]
-    assert told in dear_day.health(source)["why"]
+    assert message in dear_day.outcome(source)["reason"]
+    assert message in dear_day.health(source)["why"]
     assert dear_day.offers(source) == []
 
 
@@ -415,7 +415,7 @@ def test_a_hostile_string_is_kept_as_plain_text(name: str, dear_day: Published) 
             "SELECT DISTINCT match_status, gpu_id FROM main.offers_latest WHERE instance_type = ?",
             [PLAIN[name]],
         )
-    # Two of the strings are told apart only by what must not be shown; their offers are then one.
+    # Two of the strings differ only in what must not be shown; their offers are then one.
     assert region.rows == [("l40s", True)]
     assert label.rows == [("unknown", None)]
 
@@ -498,7 +498,7 @@ def next_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pub
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("lambda", "prices are not between"),
         ("crusoe", "6 of 6 known prices moved by more than 60%"),
@@ -517,14 +517,14 @@ def next_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pub
     ],
 )
 def test_a_source_that_fails_keeps_its_last_good_prices_with_their_age(
-    source: str, told: str, next_day: Published, sample_home: Home
+    source: str, message: str, next_day: Published, sample_home: Home
 ) -> None:
     outcome = next_day.outcome(source, NEXT_DAY)
     assert not outcome["accepted"]
-    assert told in f"{outcome['reason']} {outcome['error']}"
+    assert message in f"{outcome['reason']} {outcome['error']}"
     health = next_day.health(source)
     assert (health["state"], health["age_days"]) == ("aging", 1)
-    assert told in health["why"]
+    assert message in health["why"]
     assert next_day.prices(source) == Published(sample_home, next_day.report).prices(source)
     assert {offer["age_days"] for offer in next_day.offers(source)} == {1}
 

@@ -107,7 +107,9 @@ def test_a_live_refresh_refuses_a_past_day(home: Home) -> None:
         refresh(home, day=DAY, environment={})
 
 
-def test_a_day_is_read_again_from_the_archive_and_the_difference_is_told(home: Home, tmp_path: Path) -> None:
+def test_a_day_is_read_again_from_the_archive_and_the_difference_is_reported(
+    home: Home, tmp_path: Path
+) -> None:
     with edited_pages(tmp_path) as pages:
         run(home, pages, sources=FEW)
     records = Records(home)
@@ -189,8 +191,8 @@ def test_an_open_reader_and_new_readers_see_whole_files_during_refreshes(home: H
             run(home, pages, day=DAY + timedelta(days=step), sources=FEW)
         time.sleep(0.2)
         stop.touch()
-        told, _ = asking.communicate(timeout=60)
-    seen = json.loads(told)
+        output, _ = asking.communicate(timeout=60)
+    seen = json.loads(output)
     assert seen["errors"] == []
     assert seen["answers"] > 3
     assert seen["open_reader_days"] == [str(DAY)]
@@ -220,8 +222,8 @@ with reader(published) as open_one:
                 errors.append(f"half a file of {day}")
         except Exception as error:
             errors.append(repr(error))
-told = {"errors": errors, "days": sorted(days), "answers": answers, "open_reader_days": sorted(kept)}
-print(json.dumps(told))
+seen = {"errors": errors, "days": sorted(days), "answers": answers, "open_reader_days": sorted(kept)}
+print(json.dumps(seen))
 """
 
 
@@ -247,7 +249,9 @@ def test_the_moment_of_building_is_given_not_taken(home: Home, tmp_path: Path) -
         assert ask(connection, "SELECT as_of_time FROM main.publication").rows == [(moment,)]
 
 
-def test_a_damaged_record_of_one_source_is_told_and_the_others_are_read(home: Home, tmp_path: Path) -> None:
+def test_a_damaged_record_of_one_source_is_reported_and_the_others_are_read(
+    home: Home, tmp_path: Path
+) -> None:
     with edited_pages(tmp_path, ("crusoe", "runpod")) as pages:
         run(home, pages, sources=("crusoe", "runpod"))
         (home.offers / "crusoe" / f"{DAY}.parquet").write_bytes(b"not parquet")

@@ -97,7 +97,7 @@ def test_kept_for_a_day(site: Site, tmp_path: Path) -> None:
     assert len(site.asked) == 3
 
 
-def test_the_wish_for_a_pause_is_told(site: Site) -> None:
+def test_a_crawl_delay_is_reported(site: Site) -> None:
     site.say(ACME, "/robots.txt", robots("User-agent: *\nCrawl-delay: 7"))
     with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
         decision = RobotsRules(client, None).decide(f"https://{ACME}/gpus", RULES)
