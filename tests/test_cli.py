@@ -128,7 +128,7 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         file.write_bytes(whole if damage == "cut" else whole[::-1])
     answer = gpufare(*QLORA, home=tmp_path)
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"Error: {file} cannot be read: `gpufare refresh` writes it anew")
+    assert answer.stderr.startswith(f"Error: {file} cannot be read: `gpufare refresh` writes a new one")
     assert len(answer.stderr.splitlines()) == 1
 
 
