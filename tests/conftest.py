@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from pipeline.capture.replay import serve_pages
+from pipeline.capture.replay import PagesServer
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.demo import sample_days
 from pipeline.daily.refresh import refresh
@@ -33,7 +33,7 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(root)
     with FileLock(root.with_suffix(".lock")):
         if not home.published.exists():
-            with serve_pages(PAGES) as server:
+            with PagesServer(PAGES) as server:
                 report = refresh(home, day=sample_days(PAGES)[0], pages=server.base_url, environment={})
             assert report.published, report.why_not_published()
     return home

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipeline.capture.replay import serve_pages
+from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.paths import Home
 from pipeline.definitions import defs
@@ -96,7 +96,7 @@ def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
     for source in ("runpod", "lambda"):
         shutil.copytree(PAGES / source, pages / source)
     (pages / "lambda" / "pricing.html").write_text("<html><body>We moved.</body></html>")
-    with serve_pages(pages) as server:
+    with PagesServer(pages) as server:
         broken = materialize("lambda", home, server.base_url, instance)
         good = materialize("runpod", home, server.base_url, instance)
     assert not broken.success

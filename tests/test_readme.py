@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from pipeline.capture.replay import serve_pages
+from pipeline.capture.replay import PagesServer
 from pipeline.contracts.paths import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
@@ -87,7 +87,7 @@ def test_refresh_runs_as_written_against_a_replay_server(place: Path) -> None:
     """The command of the README asks the providers; here the same run is sent to the sample pages."""
     (command,) = commands("gpufare refresh")[:1]
     assert command == "gpufare refresh"
-    with serve_pages(PAGES) as server:
+    with PagesServer(PAGES) as server:
         answer = run(f"{command} --pages {server.base_url}", place)
     assert answer.returncode == 0, answer.stderr
     assert re.search(r"^runpod +accepted", answer.stdout, re.MULTILINE)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.replay import serve_pages
+from pipeline.capture.replay import PagesServer
 from pipeline.contracts.paths import SQL_DIR, Home
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
@@ -42,7 +42,7 @@ def edited_pages(folder: Path, sources: tuple[str, ...] = FEW) -> Iterator[Path]
 
 
 def run(home: Home, pages: Path, day: date = DAY, **options: object) -> RefreshReport:
-    with serve_pages(pages) as server:
+    with PagesServer(pages) as server:
         return refresh(home, day=day, pages=server.base_url, environment={}, **options)  # type: ignore[arg-type]
 
 

@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from pipeline.capture.replay import pages_dir_answers
-from pipeline.catalog.source_config import configs, source_config
+from pipeline.capture.index import read_answer
+from pipeline.capture.replay import page_entries
+from pipeline.catalog.source_config import SourceConfig, configs, source_config
+from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.paths import CATALOG_DIR
 from pipeline.contracts.rates import Rate
@@ -46,9 +48,15 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def sample_answers(config: SourceConfig) -> list[Answer]:
+    folder = PAGES / config.name
+    entries = [entry for entry in page_entries(folder, config) if entry.usable]
+    return [read_answer(folder, entry, entry.observed_at) for entry in entries]
+
+
 def read_sample(name: str) -> Built:
     config = source_config(name)
-    return read_answers(pages_dir_answers(PAGES, config), config, RATES)
+    return read_answers(sample_answers(config), config, RATES)
 
 
 def shown(value: object) -> str:
@@ -74,7 +82,7 @@ def expected_rows(name: str) -> list[Mapping[str, str]]:
     """
     config = source_config(name)
     files = [entry["file"] for entry in json.loads((PAGES / name / "index.json").read_text(encoding="utf-8"))]
-    answers = dict(zip(files, pages_dir_answers(PAGES, config), strict=True))
+    answers = dict(zip(files, sample_answers(config), strict=True))
     rows = []
     for row in rows_of(PAGES / name / "expected.csv"):
         answer = answers[row.pop("file", files[0])]

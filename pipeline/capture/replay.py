@@ -23,10 +23,9 @@ from urllib.parse import unquote, urlsplit
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import OBSERVED_AT_HEADER, SOURCE_HEADER
-from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
+from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body, sha256_of
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Capture, Entry, OutcomeCode
-from pipeline.contracts.listing import Answer
 
 _NOT_PASSED_ON = frozenset(
     {"connection", "content-encoding", "content-length", "date", "server", "transfer-encoding"}
@@ -56,20 +55,10 @@ def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
     ]
 
 
-def pages_dir_answers(directory: Path, config: SourceConfig, *, day: date | None = None) -> list[Answer]:
-    """The saved answers of a source that a reader may read, in the order of its index.
-
-    Where the index gives no time of observation, it is the beginning of ``day`` (UTC), without a day now.
-    Raises PagesError when the folder, its index or a file is missing or wrong.
-    """
-    folder = directory / config.name
-    stand_in = _stand_in_time(day)
-    return [read_answer(folder, entry, stand_in) for entry in page_entries(folder, config) if entry.usable]
-
-
 def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: Archive) -> Capture:
     """Archive a folder's saved answers of one source under ``day``, as a capture.
 
+    Where the index gives no time of observation, it is the beginning of the day (UTC).
     Never raises for the folder's content: that is the capture's error. OSError when the archive cannot be
     written.
     """
@@ -82,20 +71,16 @@ def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: 
         bodies = [read_body(folder, entry) if entry.file else None for entry in entries]
     except PagesError as error:
         return writer.finish("failed", str(error))
-    stand_in = _stand_in_time(day)
+    beginning = datetime.combine(day, time.min, tzinfo=UTC)
     for entry, body in zip(entries, bodies, strict=True):
         empty = entry.outcome is OutcomeCode.OK and not body
         known = {
             "outcome": OutcomeCode.EMPTY_BODY if empty else entry.outcome,
-            "observed_at": entry.observed_at or (stand_in if entry.sent else None),
+            "observed_at": entry.observed_at or (beginning if entry.sent else None),
             "file": None,
         }
         writer.add(entry.model_copy(update=known), body)
     return writer.finish(error=None if entries else f"{folder / INDEX_NAME} lists no answer")
-
-
-def _stand_in_time(day: date | None) -> datetime:
-    return datetime.now(UTC) if day is None else datetime.combine(day, time.min, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +151,6 @@ class PagesServer:
         return Handler
 
 
-def serve_pages(directory: Path, *, port: int = 0) -> PagesServer:
-    """A PagesServer over ``directory``: ``with serve_pages(folder) as server: ... server.base_url``."""
-    return PagesServer(directory, port=port)
-
-
 def _all_pages(directory: Path) -> list[_Page]:
     if not directory.is_dir():
         raise PagesError(f"there is no folder {directory}")
@@ -237,7 +217,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; a free one when not given")
     options = parser.parse_args(arguments)
     try:
-        server = serve_pages(options.directory, port=options.port)
+        server = PagesServer(options.directory, port=options.port)
     except (PagesError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -59,27 +59,6 @@ def _request_of(facts: RequestFacts) -> Request:
     return Request(facts.url, facts.method, headers, body)
 
 
-def capture_source(
-    config: SourceConfig,
-    module: ModuleType,
-    *,
-    environment: Mapping[str, str],
-    day: date,
-    archive: Archive,
-    client: Client,
-    progress: Progress = no_progress,
-) -> Capture:
-    """Send a source's requests and archive every answer.
-
-    Whatever goes wrong, in the network, at the host or in the source's code, is in the capture, which is
-    archived even when nothing was asked. Raises PastDayError for a day other than today, unless the client
-    replays.
-    """
-    check_day(day, client)
-    run = _Run(environment, day, archive, client, _robots(client, archive), progress)
-    return _capture(config, lambda name: module, run)
-
-
 def capture_all(
     configs: Iterable[SourceConfig],
     *,
@@ -93,12 +72,14 @@ def capture_all(
 ) -> dict[str, Capture]:
     """Capture sources, in parallel where they ask different hosts, one after another where they share one.
 
-    A source that breaks, its module included, has a failed capture and affects no other. Captures come in
-    the order of ``configs``. Raises PastDayError as capture_source does.
+    Whatever goes wrong, in the network, at the host or in the source's code, is in that source's capture, and
+    affects no other. Captures come in the order of ``configs``. Raises PastDayError for a day other than
+    today, unless the client replays.
     """
     check_day(day, client)
     chosen = list(configs)
-    run = _Run(environment, day, archive, client, _robots(client, archive), progress)
+    robots = RobotsRules(client, None if client.replay else archive.root.parent / "robots")
+    run = _Run(environment, day, archive, client, robots, progress)
 
     def capture_group(group: list[SourceConfig]) -> list[Capture]:
         return [_capture(config, module_of, run) for config in group]
@@ -125,10 +106,6 @@ class _Run:
     robots: RobotsRules
     progress: Progress
     stopped: Event = field(default_factory=Event)
-
-
-def _robots(client: Client, archive: Archive) -> RobotsRules:
-    return RobotsRules(client, None if client.replay else archive.root.parent / "robots")
 
 
 def _sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:

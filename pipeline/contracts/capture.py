@@ -7,47 +7,48 @@ read again from the archive gives the same record as the day it was captured.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from pipeline.contracts.codes import CodeWithSentence
 
-class OutcomeCode(StrEnum):
-    """How one request ended, as a code for SQL. ``sentence`` is for people."""
 
-    OK = "ok"
-    NOT_MODIFIED = "not_modified"
-    CONNECTION_REFUSED = "connection_refused"
-    CONNECTION_FAILED = "connection_failed"
-    DNS_ERROR = "dns_error"
-    TLS_ERROR = "tls_error"
-    CONNECT_TIMEOUT = "connect_timeout"
-    READ_TIMEOUT = "read_timeout"
-    RESPONSE_TIMEOUT = "response_timeout"
-    SOURCE_TIMEOUT = "source_timeout"
-    INCOMPLETE_BODY = "incomplete_body"
-    PROTOCOL_ERROR = "protocol_error"
-    HTTP_403 = "http_403"
-    HTTP_404 = "http_404"
-    HTTP_429 = "http_429"
-    HTTP_4XX = "http_4xx"
-    HTTP_5XX = "http_5xx"
-    HTTP_OTHER = "http_other"
-    HOST_REFUSED = "host_refused"
-    ADDRESS_REFUSED = "address_refused"
-    REDIRECT_REFUSED = "redirect_refused"
-    TOO_MANY_REDIRECTS = "too_many_redirects"
-    WRONG_CONTENT_TYPE = "wrong_content_type"
-    EMPTY_BODY = "empty_body"
-    TOO_LARGE = "too_large"
-    DECOMPRESSION_BOMB = "decompression_bomb"
-    BAD_ENCODING = "bad_encoding"
-    ROBOTS_DISALLOWED = "robots_disallowed"
-    NEEDS_KEY = "needs_key"
-    REQUEST_LIMIT = "request_limit"
-    GIVEN_UP = "given_up"
-    REDACTION_FAILED = "redaction_failed"
+class OutcomeCode(CodeWithSentence):
+    """How one request ended: a code for SQL, and its sentence without the details of the case."""
+
+    OK = "ok", "answered"
+    NOT_MODIFIED = "not_modified", "not modified since the last capture, whose body is used again"
+    CONNECTION_REFUSED = "connection_refused", "the host refused the connection"
+    CONNECTION_FAILED = "connection_failed", "the connection failed or was cut"
+    DNS_ERROR = "dns_error", "the host's name could not be resolved"
+    TLS_ERROR = "tls_error", "the host could not be verified over TLS"
+    CONNECT_TIMEOUT = "connect_timeout", "no connection within the time limit"
+    READ_TIMEOUT = "read_timeout", "the host stopped sending"
+    RESPONSE_TIMEOUT = "response_timeout", "the answer took longer than one answer may take"
+    SOURCE_TIMEOUT = "source_timeout", "the time for this source was used up"
+    INCOMPLETE_BODY = "incomplete_body", "the answer broke off before its end"
+    PROTOCOL_ERROR = "protocol_error", "the host did not answer in proper HTTP"
+    HTTP_403 = "http_403", "the host forbids the request (403)"
+    HTTP_404 = "http_404", "there is nothing at this address (404)"
+    HTTP_429 = "http_429", "the host limits the rate of requests (429)"
+    HTTP_4XX = "http_4xx", "the host rejects the request"
+    HTTP_5XX = "http_5xx", "the host has an internal error"
+    HTTP_OTHER = "http_other", "the host answered with a status that carries no page"
+    HOST_REFUSED = "host_refused", "the address is not one that this source may ask"
+    ADDRESS_REFUSED = "address_refused", "the host's name resolves to a loopback, private or reserved address"
+    REDIRECT_REFUSED = "redirect_refused", "the host redirects to where this source may not go"
+    TOO_MANY_REDIRECTS = "too_many_redirects", "the host redirects too many times"
+    WRONG_CONTENT_TYPE = "wrong_content_type", "the answer is not of the expected content type"
+    EMPTY_BODY = "empty_body", "the answer is empty"
+    TOO_LARGE = "too_large", "the answer is larger than this source's limit"
+    DECOMPRESSION_BOMB = "decompression_bomb", "the answer unpacks to more than this source's limit"
+    BAD_ENCODING = "bad_encoding", "the answer cannot be decompressed"
+    ROBOTS_DISALLOWED = "robots_disallowed", "the host's robots.txt disallows this address"
+    NEEDS_KEY = "needs_key", "needs a key"
+    REQUEST_LIMIT = "request_limit", "the source needs more requests than it may make"
+    GIVEN_UP = "given_up", "not asked, because the requests before it failed"
+    REDACTION_FAILED = "redaction_failed", "the answer could not be redacted, so it was not stored"
 
     @classmethod
     def of_status(cls, status: int) -> "OutcomeCode":
@@ -60,11 +61,6 @@ class OutcomeCode(StrEnum):
         return cls.HTTP_5XX if status >= 500 else cls.HTTP_OTHER
 
     @property
-    def sentence(self) -> str:
-        """One sentence without the details of the case."""
-        return _SENTENCES[self]
-
-    @property
     def usable(self) -> bool:
         """Whether the request ended with a body that a reader may read."""
         return self in (OutcomeCode.OK, OutcomeCode.NOT_MODIFIED)
@@ -75,41 +71,6 @@ class OutcomeCode(StrEnum):
         refusal."""
         return self in _RETRYABLE
 
-
-_SENTENCES = {
-    OutcomeCode.OK: "answered",
-    OutcomeCode.NOT_MODIFIED: "not modified since the last capture, whose body is used again",
-    OutcomeCode.CONNECTION_REFUSED: "the host refused the connection",
-    OutcomeCode.CONNECTION_FAILED: "the connection failed or was cut",
-    OutcomeCode.DNS_ERROR: "the host's name could not be resolved",
-    OutcomeCode.TLS_ERROR: "the host could not be verified over TLS",
-    OutcomeCode.CONNECT_TIMEOUT: "no connection within the time limit",
-    OutcomeCode.READ_TIMEOUT: "the host stopped sending",
-    OutcomeCode.RESPONSE_TIMEOUT: "the answer took longer than one answer may take",
-    OutcomeCode.SOURCE_TIMEOUT: "the time for this source was used up",
-    OutcomeCode.INCOMPLETE_BODY: "the answer broke off before its end",
-    OutcomeCode.PROTOCOL_ERROR: "the host did not answer in proper HTTP",
-    OutcomeCode.HTTP_403: "the host forbids the request (403)",
-    OutcomeCode.HTTP_404: "there is nothing at this address (404)",
-    OutcomeCode.HTTP_429: "the host limits the rate of requests (429)",
-    OutcomeCode.HTTP_4XX: "the host rejects the request",
-    OutcomeCode.HTTP_5XX: "the host has an internal error",
-    OutcomeCode.HTTP_OTHER: "the host answered with a status that carries no page",
-    OutcomeCode.HOST_REFUSED: "the address is not one that this source may ask",
-    OutcomeCode.ADDRESS_REFUSED: "the host's name resolves to a loopback, private or reserved address",
-    OutcomeCode.REDIRECT_REFUSED: "the host redirects to where this source may not go",
-    OutcomeCode.TOO_MANY_REDIRECTS: "the host redirects too many times",
-    OutcomeCode.WRONG_CONTENT_TYPE: "the answer is not of the expected content type",
-    OutcomeCode.EMPTY_BODY: "the answer is empty",
-    OutcomeCode.TOO_LARGE: "the answer is larger than this source's limit",
-    OutcomeCode.DECOMPRESSION_BOMB: "the answer unpacks to more than this source's limit",
-    OutcomeCode.BAD_ENCODING: "the answer cannot be decompressed",
-    OutcomeCode.ROBOTS_DISALLOWED: "the host's robots.txt disallows this address",
-    OutcomeCode.NEEDS_KEY: "needs a key",
-    OutcomeCode.REQUEST_LIMIT: "the source needs more requests than it may make",
-    OutcomeCode.GIVEN_UP: "not asked, because the requests before it failed",
-    OutcomeCode.REDACTION_FAILED: "the answer could not be redacted, so it was not stored",
-}
 
 _RETRYABLE = frozenset(
     {

@@ -6,17 +6,11 @@ reject's ``detail``. Records of earlier versions can have codes that are no long
 
 from enum import StrEnum
 
+from pipeline.contracts.codes import CodeWithSentence
 
-class RejectReason(StrEnum):
-    """A code and, as ``sentence``, what it says about the row."""
 
-    sentence: str
-
-    def __new__(cls, code: str, sentence: str) -> "RejectReason":  # noqa: D102
-        member = str.__new__(cls, code)
-        member._value_ = code
-        member.sentence = sentence
-        return member
+class RejectReason(CodeWithSentence):
+    """What is wrong with a row."""
 
     # The row cannot be read.
     UNREADABLE_ANSWER = "unreadable_answer", "The whole answer is not in a format that the reader knows."

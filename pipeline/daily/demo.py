@@ -6,7 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from pipeline.capture.index import INDEX_NAME
-from pipeline.capture.replay import serve_pages
+from pipeline.capture.replay import PagesServer
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress
@@ -17,7 +17,7 @@ def run(pages: Path, home: Home, report_line: Progress) -> None:
     """Serve the pages, refresh from them, and report the outcome and its place. Raises GpufareError."""
     day, first, last = sample_days(pages)
     report_line(f"Sample prices of {day}, not today's (list prices published {first} to {last}).")
-    with serve_pages(pages) as server:
+    with PagesServer(pages) as server:
         report = refresh(home, day=day, pages=server.base_url, environment={})
     for line in report.lines():
         report_line(line)

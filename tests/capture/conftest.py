@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.visit import capture_source
+from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 
@@ -63,6 +63,11 @@ def archive(tmp_path: Path) -> Archive:
     return Archive(tmp_path / "archive")
 
 
+def capture_one(config: SourceConfig, functions: ModuleType, **arguments: Any) -> Capture:
+    """Capture a single source with ``functions`` as its module; the other arguments are capture_all's."""
+    return capture_all([config], module_of=lambda name: functions, **arguments)[config.name]
+
+
 Capturing = Callable[..., Capture]
 
 
@@ -79,7 +84,7 @@ def capture(site: Site, archive: Archive) -> Capturing:
     ) -> Capture:
         chosen = Limits(**{**FAST, **limits})
         with Client(limits=chosen, replay=ReplayServer(base_url or site.base_url)) as client:
-            return capture_source(
+            return capture_one(
                 config,
                 functions or module(),
                 environment=environment or {},

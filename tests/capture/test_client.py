@@ -21,11 +21,10 @@ from pipeline.capture.http.client import (
     user_agent,
 )
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.capture.visit import capture_source
 from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.listing import Request
 
-from .conftest import DAY, FAST, module, source
+from .conftest import DAY, FAST, capture_one, module, source
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
@@ -133,5 +132,5 @@ def test_the_longer_of_two_pauses_is_kept(
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     with Noting(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
         config = source(spacing_seconds=own)
-        capture_source(config, module(), environment={}, day=DAY, archive=archive, client=client)
+        capture_one(config, module(), environment={}, day=DAY, archive=archive, client=client)
     assert spacings[f"https://{ACME}/gpus"] == kept

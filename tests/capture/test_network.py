@@ -8,10 +8,10 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.http.network import is_public_address
-from pipeline.capture.visit import capture_all, capture_source
+from pipeline.capture.visit import capture_all
 from tests.faulty_server import one_connection_at_a_time
 
-from .conftest import FAST, Capturing, module, source
+from .conftest import FAST, Capturing, capture_one, module, source
 from .site import Reply, Site
 
 TODAY = datetime.now(UTC).date()
@@ -63,7 +63,7 @@ def live(archive: Archive, host: str, **limits: float) -> str:
     """The outcome of asking a host for real, in the mode that asks the providers."""
     config = source(requests=[{"url": f"https://{host}/gpus"}], api_hosts=[host])
     with Client(limits=Limits(**{**FAST, **limits})) as client:
-        captured = capture_source(config, module(), environment={}, day=TODAY, archive=archive, client=client)
+        captured = capture_one(config, module(), environment={}, day=TODAY, archive=archive, client=client)
     return captured.entries[0].outcome
 
 
@@ -79,7 +79,7 @@ def test_a_name_that_does_not_exist(archive: Archive) -> None:
 @pytest.mark.parametrize("url", ["http://prices.acme.example/gpus", "https://prices.acme.example:8443/gpus"])
 def test_live_requests_are_https_on_the_usual_port(archive: Archive, url: str) -> None:
     with Client(limits=Limits(**FAST)) as client:
-        captured = capture_source(
+        captured = capture_one(
             source(requests=[{"url": url}]),
             module(),
             environment={},

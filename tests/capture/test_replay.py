@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -13,13 +14,13 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.index import PagesError
-from pipeline.capture.replay import capture_pages, main, pages_dir_answers, serve_pages
-from pipeline.capture.visit import capture_source, first_requests
-from pipeline.catalog.source_config import configs
+from pipeline.capture.replay import PagesServer, capture_pages, main
+from pipeline.capture.visit import first_requests
+from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.contracts.listing import Answer
 from pipeline.sources import source_module
 
-from .conftest import DAY, FAST, module, source
+from .conftest import DAY, FAST, capture_one, module, source
 
 PAGES = Path(__file__).parents[1] / "pages"
 GPUS = "https://prices.acme.example/gpus"
@@ -36,11 +37,18 @@ def folder(tmp_path: Path, files: dict[str, bytes | str | list | dict]) -> Path:
     return pages.parent
 
 
+def answers_of(
+    pages: Path, archive: Archive, config: SourceConfig | None = None, day: date = DAY
+) -> list[Answer]:
+    """What a reader gets of a folder of pages, by way of the archive."""
+    return archive.answers(capture_pages(pages, config or source(), day=day, archive=archive))
+
+
 def row(**facts) -> dict:
     return {"method": "GET", "url": GPUS, "status": 200, "file": "a.json", **facts}
 
 
-def test_an_index_says_which_file_answers_what(tmp_path: Path) -> None:
+def test_an_index_says_which_file_answers_what(tmp_path: Path, archive: Archive) -> None:
     index = [
         row(headers={"Content-Type": "application/json"}, observed_at="2026-08-22T08:00:00+02:00"),
         row(url=f"{GPUS}?page=2", file="b.json.gz", method="post", body_sha256="00"),
@@ -48,7 +56,7 @@ def test_an_index_says_which_file_answers_what(tmp_path: Path) -> None:
         {"url": f"{GPUS}/bare", "file": "a.json"},
     ]
     files = {"a.json": "[1]", "b.json.gz": gzip.compress(b"[2]"), "gone.html": "gone", "index.json": index}
-    first, second, bare = pages_dir_answers(folder(tmp_path, files), source(), day=DAY)
+    first, second, bare = answers_of(folder(tmp_path, files), archive)
     assert (first.url, first.body) == (GPUS, b"[1]")
     assert first.observed_at == datetime(2026, 8, 22, 6, tzinfo=UTC)
     assert first.headers == {"content-type": "application/json"}
@@ -58,15 +66,15 @@ def test_an_index_says_which_file_answers_what(tmp_path: Path) -> None:
     assert bare.body == b"[1]"
 
 
-def test_an_index_may_hold_its_list_under_answers(tmp_path: Path) -> None:
+def test_an_index_may_have_its_list_under_answers(tmp_path: Path, archive: Archive) -> None:
     pages = folder(tmp_path, {"a.json": "[1]", "index.json": {"answers": [row()], "note": "more"}})
-    assert [answer.body for answer in pages_dir_answers(pages, source())] == [b"[1]"]
+    assert [answer.body for answer in answers_of(pages, archive)] == [b"[1]"]
 
 
-def test_without_an_index_the_files_answer_the_yaml_in_order(tmp_path: Path) -> None:
+def test_without_an_index_the_files_answer_the_yaml_in_order(tmp_path: Path, archive: Archive) -> None:
     pages = folder(tmp_path, {"2.json": "[2]", "1.json": "[1]", "3.json": "[3]", ".hidden": "x"})
     two = source(requests=[{"url": GPUS}, {"url": f"{GPUS}/spot"}])
-    answers = pages_dir_answers(pages, two, day=DAY)
+    answers = answers_of(pages, archive, two)
     assert [(answer.url, answer.body) for answer in answers] == [
         (GPUS, b"[1]"),
         (f"{GPUS}/spot", b"[2]"),
@@ -91,23 +99,22 @@ def test_without_an_index_the_files_answer_the_yaml_in_order(tmp_path: Path) -> 
         ({"index.json": [row(file="a.gz")], "a.gz": b"not gzip"}, "is damaged"),
     ],
 )
-def test_a_folder_that_cannot_be_used_says_why(tmp_path: Path, files: dict, says: str) -> None:
+def test_a_folder_that_cannot_be_used_says_why(
+    tmp_path: Path, archive: Archive, files: dict, says: str
+) -> None:
     (tmp_path / "secret").write_text("secret")
-    with pytest.raises(PagesError, match=says):
-        pages_dir_answers(folder(tmp_path, files), source())
+    captured = capture_pages(folder(tmp_path, files), source(), day=DAY, archive=archive)
+    assert captured.status == "failed"
+    assert re.search(says, captured.error or "")
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(PagesError, match="there is no folder"):
-        pages_dir_answers(tmp_path, source())
-
-
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, archive: Archive) -> None:
     pages = folder(tmp_path, {"index.json": [row()]})
     (tmp_path / "secret").write_text("secret")
     (pages / "acme" / "a.json").symlink_to(tmp_path / "secret")
-    with pytest.raises(PagesError, match="outside its folder"):
-        pages_dir_answers(pages, source())
+    captured = capture_pages(pages, source(), day=DAY, archive=archive)
+    assert "outside its folder" in (captured.error or "")
+    assert archive.answers(captured) == []
 
 
 def test_pages_are_filed_in_the_archive(tmp_path: Path, archive: Archive) -> None:
@@ -136,7 +143,7 @@ def test_an_archived_capture_is_a_folder_of_pages(tmp_path: Path, archive: Archi
     moved = tmp_path / "moved"
     moved.mkdir()
     (moved / "acme").symlink_to(archive.folder(captured))
-    assert pages_dir_answers(moved, source()) == archive.answers(captured)
+    assert answers_of(moved, Archive(tmp_path / "other")) == archive.answers(captured)
 
 
 # --- over HTTP ------------------------------------------------------------------------------------------
@@ -160,7 +167,7 @@ def test_the_server_tells_requests_apart(tmp_path: Path) -> None:
     ]
     files = {letter: letter for letter in "abcdefghi"}
     pages = folder(tmp_path, {**files, "index.json": index})
-    with serve_pages(pages) as server, httpx.Client(base_url=server.base_url) as http:
+    with PagesServer(pages) as server, httpx.Client(base_url=server.base_url) as http:
 
         def said(path: str, host: str = "prices.acme.example", body: bytes | None = None) -> str | int:
             method = "GET" if body is None else "POST"
@@ -192,11 +199,11 @@ def test_the_live_path_over_the_sample_pages(name: str, archive: Archive) -> Non
         pytest.skip("disabled: it is not asked")
     keys = {variable: f"key-for-{variable}" for variable in config.key_variables}
     with (
-        serve_pages(PAGES) as server,
+        PagesServer(PAGES) as server,
         Client(limits=Limits(**FAST), replay=ReplayServer(server.base_url)) as client,
     ):
         for environment in ({}, keys):
-            captured = capture_source(
+            captured = capture_one(
                 config,
                 source_module(name),
                 environment=environment,
@@ -209,7 +216,7 @@ def test_the_live_path_over_the_sample_pages(name: str, archive: Archive) -> Non
     assert captured.error is None
     assert captured.status == "captured"
     archived = archive.answers(captured)
-    saved = pages_dir_answers(PAGES, config)
+    saved = answers_of(PAGES, Archive(archive.root.parent / "saved"), config)
     assert [a.sha256 for a in archived] == [a.sha256 for a in saved]
     assert [a.observed_at for a in archived] == [a.observed_at for a in saved]
 
@@ -242,7 +249,7 @@ def test_serving_nothing_is_one_clear_line(tmp_path: Path, capsys: pytest.Captur
         assert says in capsys.readouterr().err
 
 
-def test_a_source_of_the_past_is_read_with_its_own_day(tmp_path: Path) -> None:
+def test_a_source_of_the_past_is_read_with_its_own_day(tmp_path: Path, archive: Archive) -> None:
     pages = folder(tmp_path, {"1.json": "[1]"})
-    (answer,) = pages_dir_answers(pages, source(), day=date(2025, 12, 31))
+    (answer,) = answers_of(pages, archive, day=date(2025, 12, 31))
     assert answer.observed_at == datetime(2025, 12, 31, tzinfo=UTC)
