@@ -1,5 +1,7 @@
 """The one builder of what every database of gpufare starts from: tables, catalogue and macros."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -31,8 +33,23 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     Raises BuildError.
     """
     every = [*scripts("schema"), *scripts("model")]
-    for script in Lineage(connection).scripts(wanted) if wanted else every:
-        run(connection, script)
+    chosen = Lineage(connection).scripts(wanted) if wanted else every
+    # One transaction: some 900 statements that each commit alone would take three times as long.
+    with transaction(connection):
+        for script in chosen:
+            run(connection, script)
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commit what is done within, or nothing of it."""
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
