@@ -1,4 +1,4 @@
-"""The one entry point of Dagster: puts the parts together, holds none."""
+"""The one entry point of Dagster: puts the parts together, has none of its own."""
 
 import dagster as dg
 

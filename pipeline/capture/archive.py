@@ -3,7 +3,7 @@
     <home>/archive/<source>/<YYYY-MM-DD>/<capture id>/0001.json.gz ... index.json
 
 A capture id is the UTC time at which the capture began. Every answer is on disk, with its line in
-``journal.jsonl``, before the next is asked; ``index.json`` is written last and replaces the journal. A
+``journal.jsonl``, before the next request is sent; ``index.json`` is written last and replaces the journal. A
 capture in which nothing was asked (a missing key, a disabled source) has only an ``index.json``; one without
 it was interrupted: it can be read, but is never taken for a complete one.
 """
@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
+from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, sha256_of
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, capture_status, first_error
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
@@ -36,7 +36,7 @@ _ENDINGS = {
 
 
 class ArchiveError(GpufareError):
-    """A capture is damaged or missing: says which file and what is wrong with it."""
+    """A capture has no folder, or a file of it would be overwritten."""
 
 
 class CaptureWriter:
@@ -156,27 +156,17 @@ class Archive:
                 return day
         return None
 
-    def body(self, capture: Capture, entry: Entry) -> bytes:
-        """The stored body of an entry. Raises ArchiveError when its file is missing, damaged or changed."""
-        try:
-            return read_body(self.folder(capture), entry)
-        except PagesError as error:
-            raise ArchiveError(str(error)) from error
-
     def answers(self, capture: Capture) -> list[Answer]:
         """The answers that a reader may read (status 200, no error), in the order in which they were asked.
 
-        Every body's hash is checked. Raises ArchiveError when a file is missing, damaged or changed.
+        Every body's hash is checked. Raises PagesError when a file is missing, damaged or changed.
         """
         usable = [entry for entry in capture.entries if entry.usable]
         if not usable:
             return []
         folder = self.folder(capture)
         began = _began(folder.name) or datetime.combine(capture.day, datetime.min.time(), UTC)
-        try:
-            return [read_answer(folder, entry, began) for entry in usable]
-        except PagesError as error:
-            raise ArchiveError(str(error)) from error
+        return [read_answer(folder, entry, began) for entry in usable]
 
 
 def _read_capture(folder: Path) -> Capture:

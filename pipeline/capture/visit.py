@@ -12,11 +12,11 @@ from threading import Event
 from types import ModuleType
 from urllib.parse import urlsplit
 
-from pipeline.capture.archive import Archive, ArchiveError, CaptureWriter
+from pipeline.capture.archive import Archive, CaptureWriter
 from pipeline.capture.http.client import Client, Response, Rules
 from pipeline.capture.http.robots import RobotsDecision, RobotsRules
 from pipeline.capture.http.secrets import MissingKeyError, Secrets, WatchedEnvironment
-from pipeline.capture.index import sha256_of
+from pipeline.capture.index import PagesError, read_body, sha256_of
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, OutcomeCode
 from pipeline.contracts.errors import GpufareError
@@ -331,7 +331,7 @@ class _Visit:
         )
 
     def _key(self, request: Request) -> tuple[str, str, str | None]:
-        """What tells requests apart, without keys: method, URL, SHA-256 of the body."""
+        """What distinguishes requests, without keys: method, URL, SHA-256 of the body."""
         body = None if request.body is None else sha256_of(self._secrets.redact_bytes(request.body))
         return request.method, self._secrets.redact(request.url), body
 
@@ -342,8 +342,8 @@ class _Visit:
         if capture is None or entry is None:
             return None
         try:
-            body = self._run.archive.body(capture, entry)
-        except ArchiveError:
+            body = read_body(self._run.archive.folder(capture), entry)
+        except PagesError:
             return None
         return _Earlier(entry, body, entry.not_modified_since or f"{capture.day}/{capture.capture_id}")
 

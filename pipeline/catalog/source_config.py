@@ -37,7 +37,7 @@ class Evidence(_Facts):
 
 
 class RequestFacts(_Facts):
-    """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may hold ``${NAME}``
+    """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may contain ``${NAME}``
     for a key from the environment."""
 
     url: str

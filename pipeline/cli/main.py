@@ -64,7 +64,3 @@ for command in (
     questions.export,
 ):
     main.add_command(command)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """The offer: one price for one kind of machine, as one source showed it at one moment.
 
 The fields below are the one definition of an offer's columns. The Parquet schema is derived from them
-(``column_types``), and tests hold sql/schema/offers.sql and offers_latest.sql equal to them: names, order,
+(``column_types``), and tests compare sql/schema/offers.sql and offers_latest.sql with them: names, order,
 types, NOT NULL and comments.
 """
 

@@ -63,7 +63,7 @@ def captures_of(
     """The captures to read, by source: those just made, or all that the archive has of the day.
 
     Of the archive, sources without a capture are left out unless they were ``named``, so that their outcome
-    of that day stays as it is. Raises RefreshError and PastDayError.
+    of that day is kept. Raises RefreshError and PastDayError.
     """
     if pages == ARCHIVE:
         _check_day_is_archived(archive, chosen, day)

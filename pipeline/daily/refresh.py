@@ -63,7 +63,7 @@ def refresh(
 
 
 def _check_writable(home: Home) -> None:
-    """Before anything is asked: requests whose answers cannot be stored would only burden the providers."""
+    """Before any request is sent: those whose answers cannot be stored would only burden the providers."""
     try:
         home.root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=home.root):

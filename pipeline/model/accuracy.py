@@ -1,6 +1,5 @@
 """The check that the model does not get worse: held-out errors against the reviewed record."""
 
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -37,10 +36,9 @@ def held_out_errors(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str
     return answers
 
 
-def read_record(path: Path | None = None) -> dict[str, Any]:
+def read_record() -> dict[str, Any]:
     """The reviewed record of held-out errors."""
-    path = path or paths.CATALOG_DIR / RECORD_FILE
-    with path.open(encoding="utf-8") as file:
+    with (paths.CATALOG_DIR / RECORD_FILE).open(encoding="utf-8") as file:
         record: dict[str, Any] = yaml.safe_load(file)
     return record
 
@@ -50,12 +48,12 @@ def worsened(connection: duckdb.DuckDBPyConnection, record: dict[str, Any] | Non
     record = record or read_record()
     found = []
     for quantity, errors in held_out_errors(connection).items():
-        for figure in ("median", "mean"):
-            allowed = record[quantity][f"held_out_{figure}"] * TOLERANCE
-            if not errors[figure] <= allowed:
+        for average in ("median", "mean"):
+            allowed = record[quantity][f"held_out_{average}"] * TOLERANCE
+            if not errors[average] <= allowed:
                 found.append(
-                    f"{quantity}: the held-out {figure} error is {errors[figure]:.1%}, recorded "
-                    f"{record[quantity][f'held_out_{figure}']:.1%}: calibrate again, or review the record"
+                    f"{quantity}: the held-out {average} error is {errors[average]:.1%}, recorded "
+                    f"{record[quantity][f'held_out_{average}']:.1%}: calibrate again, or review the record"
                 )
         if errors["runs"] < record[quantity]["runs"]:
             found.append(

@@ -16,7 +16,7 @@ from pipeline.model.fitting import Array, Calibrations, source_weights
 GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
 EVIDENCES = ("measured", "interpolated", "extrapolated")
 LOW, HIGH = 0.1, 0.9
-# A group with fewer runs leans on its parent group.
+# A group with fewer runs is mixed with its parent group.
 FULL_GROUP = 20
 WIDENINGS = np.round(np.arange(0.8, 3.001, 0.05), 2)
 
@@ -70,10 +70,10 @@ def _quantiles(residuals: list[Residual], parent: tuple[float, float]) -> tuple[
         return parent
     values = np.array([r.value for r in residuals])
     weights = np.array([r.weight for r in residuals])
-    lean = min(1.0, len(residuals) / FULL_GROUP)
+    own_share = min(1.0, len(residuals) / FULL_GROUP)
     return (
-        lean * weighted_quantile(values, weights, LOW) + (1 - lean) * parent[0],
-        lean * weighted_quantile(values, weights, HIGH) + (1 - lean) * parent[1],
+        own_share * weighted_quantile(values, weights, LOW) + (1 - own_share) * parent[0],
+        own_share * weighted_quantile(values, weights, HIGH) + (1 - own_share) * parent[1],
     )
 
 
@@ -82,7 +82,7 @@ def band(
 ) -> tuple[float, float, int]:
     """Band of ln(measured / predicted) for a group (method, GPU class, evidence) and the runs behind it.
 
-    A small group leans on its parents; ``widening`` stretches the band about its middle.
+    A small group is mixed with its parents; ``widening`` stretches the band about its middle.
     """
     method, gpu_class, evidence = group
     members = list(residuals)
@@ -106,7 +106,7 @@ class Coverage:
 
 
 def coverage_of(residuals: list[Residual], widening: float) -> Coverage:
-    """How often bands that never saw a source hold its runs."""
+    """How often the runs of a source lie in bands made without that source."""
     inside = np.zeros(len(residuals))
     cache: dict[tuple[str, tuple[str, str, str]], tuple[float, float, int]] = {}
     for index, r in enumerate(residuals):
@@ -123,8 +123,8 @@ def calibrate_bands(
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """Rows of model_bands.csv for every group that can be asked for, and the bands' own held-out coverage.
 
-    Runs of a source never seen lie further out than runs of sources seen: the bands are widened until they
-    hold their promise, four runs in five, on sources left out of the bands as well as of the constants.
+    Runs of a source never seen lie further out than runs of sources seen: the bands are widened until
+    they contain four runs in five, as promised, of sources left out of the bands as well as of the constants.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}

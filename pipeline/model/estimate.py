@@ -29,7 +29,7 @@ OUTPUT_COLUMNS = (
     "assumptions",
     "error",
 )
-# Cards that published training runs leave open are the ones that training servers hold.
+# The form factor that training servers have, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {
     "a100-80gb": "a100-sxm-80gb",
     "a100-40gb": "a100-sxm-40gb",
@@ -59,7 +59,7 @@ class Estimator:
         }
 
     def close(self) -> None:
-        """Let the database go."""
+        """Close the database."""
         self.connection.close()
 
     def gpu_of(self, label: str, read: RunRow) -> str:
@@ -153,11 +153,11 @@ class Estimator:
         )
         for job, memory, low, high, fits, speed, slow, fast, defaults in cursor.fetchall():
             answer = answers[job]
-            said = answer["assumptions"]
+            stated = answer["assumptions"]
             open_settings = [
-                part for part in defaults.split("; ") if part and part.split(":")[0] + ":" not in said
+                part for part in defaults.split("; ") if part and part.split(":")[0] + ":" not in stated
             ]
-            answer["assumptions"] = "; ".join(([said] if said else []) + open_settings)
+            answer["assumptions"] = "; ".join(([stated] if stated else []) + open_settings)
             if not all(math.isfinite(value) and value > 0 for value in (memory, speed)):
                 answer["error"] = "the settings give no finite estimate"
                 continue

@@ -126,7 +126,7 @@ class Fitter:
         self.measured = np.log(np.array([row[2] for row in rows], dtype=np.float64))
 
     def constants_at(self, point: Array) -> dict[str, float]:
-        """The constants that a point of the search space stands for (all of them, fixed ones included)."""
+        """The constants at a point of the search space (all of them, fixed ones included)."""
         free = {
             p.name: float(p.prior * np.exp(z * p.relative_width))
             for p, z in zip(self.free, point, strict=True)

@@ -97,14 +97,9 @@ def _grad_accum(text: str, micro_batch: float, data_parallel: float) -> float | 
 _CHECKPOINTING = {"yes": "full", "no": "none", "partial": "sac", "yes (Unsloth CPU-offloaded)": "full"}
 _TARGETS = {
     "attention qkv+proj": "qkv_fused+o_proj",
-    "q,k,v,o": "q_proj+k_proj+v_proj+o_proj",
-    "query+value": "q_proj+v_proj",
     "q+v+output+mlp": "q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj",
     "q_proj+k_proj+v_proj+o_proj+c_attn": "q_proj+k_proj+v_proj+o_proj",
-    "q_proj+k_proj+v_proj+o_proj": "q_proj+k_proj+v_proj+o_proj",
-    "q_proj+v_proj": "q_proj+v_proj",
 }
-
 
 # Names that model families and tools give the same layers.
 _MODULES = {
@@ -209,7 +204,7 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     settings["tensor_parallel"], settings["pipeline_parallel"] = tensor, sizes.get("pp", 1.0)
     if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and "fsdp" not in text:
         settings["tensor_parallel"] = settings["pipeline_parallel"] = None
-        read.assumptions.append("tensor_parallel: the least that holds the weights")
+        read.assumptions.append("tensor_parallel: the least with which the weights fit")
     settings["sharding"] = _sharding(text, framework)
     if re.search(r"(?<!megatron-)deepspeed", framework.lower()) and settings["sharding"] is None:
         settings["sharding"] = "zero3" if gpus > 1 else "none"

@@ -108,10 +108,6 @@ def _canonical(name: str) -> str:
     return re.sub(r"[^a-z0-9.\-]", "", text).strip("-")
 
 
-def _aliases(model: str) -> set[str]:
-    return {model, model.replace("-", ""), re.sub(r"-\d+(\.\d+)?b(-.*)?$", "", model)}
-
-
 def find_model(
     name: str, params_b: float | None, known: Mapping[str, Architecture]
 ) -> tuple[str, float | None]:
@@ -123,8 +119,8 @@ def find_model(
     wanted = _canonical(name)
     if wanted in known:
         return wanted, None
-    squeezed = wanted.replace("-", "")
-    same = [m for m in known if m.replace("-", "") == squeezed]
+    without_dashes = wanted.replace("-", "")
+    same = [m for m in known if m.replace("-", "") == without_dashes]
     if same:
         return same[0], None
     # A name with its sizes spelled out: Llama-4-Scout-109B-A17B is llama-4-scout.

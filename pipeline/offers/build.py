@@ -21,7 +21,7 @@ from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.offers.gpu_matching import Identity, identify
 from pipeline.offers.money import usd_per_hour
 from pipeline.offers.printable import MAX_CHARACTERS, printable, printable_json
-from pipeline.parsing.prices import RowError
+from pipeline.parsing.prices import RowError, spot_flag
 
 MAX_RAW_CHARACTERS = 2_000
 """A reject keeps at most this much of its row; one that is exactly as long is kept whole."""
@@ -213,11 +213,9 @@ def _flag_spot_not_below_on_demand(offers: list[Offer]) -> Iterator[Offer]:
         if offer.price_kind == "on_demand" and not offer.is_marketplace
     }
     for offer in offers:
-        ceiling = on_demand.get(machine(offer))
-        if offer.price_kind == "spot" and ceiling is not None and offer.native_price >= ceiling:
-            yield offer.model_copy(update={"flag_reason": FlagReason.SPOT_NOT_BELOW_ON_DEMAND})
-        else:
-            yield offer
+        is_spot = offer.price_kind == "spot"
+        flag = spot_flag(offer.native_price, on_demand.get(machine(offer))) if is_spot else None
+        yield offer.model_copy(update={"flag_reason": flag}) if flag else offer
 
 
 def _as_raw(row: Listing) -> dict[str, Any]:

@@ -48,16 +48,9 @@ def _shown(value: float | None) -> str:
 
 
 def _answer(identity: Identity) -> dict[str, str | None]:
-    return {
-        "status": identity.status,
-        "gpu_id": identity.gpu_id,
-        "vendor": identity.vendor,
-        "model": identity.model,
-        "form_factor": identity.form_factor,
+    return {name: getattr(identity, name) for name in ANSWER_COLUMNS} | {
         "memory_gb": _shown(identity.memory_gb),
         "gpu_count": _shown(identity.gpu_count),
-        "rule": identity.rule,
-        "confidence": identity.confidence,
         "candidates": " ".join(identity.candidates) if identity.status == "ambiguous" else "",
     }
 

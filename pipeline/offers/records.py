@@ -139,17 +139,17 @@ class Records:
         return [row | {"raw": json.loads(row["raw"])} for row in rows]
 
     def _write_json(self, path: Path, content: Any) -> None:
-        with _replacing(path) as temporary:
+        with replacing(path) as temporary:
             temporary.write_text(json.dumps(content, default=str, indent=1) + "\n", encoding="utf-8")
 
     def _write_parquet(self, path: Path, contract: type[BaseModel], rows: Sequence[dict[str, Any]]) -> None:
-        with _replacing(path) as temporary:
+        with replacing(path) as temporary:
             pl.DataFrame(rows, schema=parquet_schema(contract), orient="row").write_parquet(temporary)
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path and rename it onto ``path`` when all went well."""
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path and rename it onto ``path``, once on the disk, when all went well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -69,7 +69,7 @@ def _at(body: Any, path: str | None) -> Any:
 
 
 def _with_parameter(request: Request, name: str, value: str) -> Request:
-    """The request with one parameter of its query set; the rest of the address stays as it was written."""
+    """The request with one parameter of its query set; the rest of the address is unchanged."""
     parts = urlsplit(request.url)
     pieces = parts.query.split("&") if parts.query else []
     kept = [piece for piece in pieces if piece.partition("=")[0] != name]

@@ -281,7 +281,7 @@ def _gpu_csv_rows(answer: Answer, config: SourceConfig) -> Iterator[dict[str, st
 
 
 def _csv_header(lines: Iterator[list[str]], answer: Answer) -> dict[str, int]:
-    """Where the columns stand; five lines about the list itself come before the header."""
+    """The place of each column; five lines about the list itself come before the header."""
     for _, cells in zip(range(10), lines, strict=False):
         if "SKU" in cells:
             missing = [name for name in _CSV_COLUMNS if cells.count(name) != 1]

@@ -150,7 +150,7 @@ def _listing(
 
 
 def _price(cell: Tag, kind: PriceKind) -> tuple[Decimal, str]:
-    """The price in a cell, which may hold a link next to it; the row's mobile copy must state the same."""
+    """The price in a cell, which may have a link next to it; the row's mobile copy must state the same."""
     value = cell.find("div", recursive=False)
     priced = cell_price(text_of(value) if isinstance(value, Tag) and text_of(value) else text_of(cell))
     row = cell.find_parent(attrs={"role": "listitem"})

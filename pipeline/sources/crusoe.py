@@ -88,7 +88,7 @@ def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[
 
 
 def _label(name: Tag) -> str:
-    """Name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) tell the two apart."""
+    """Name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) distinguish the two."""
     row = name.find_parent(attrs={"role": "listitem"})
     tags = texts_of(row.select(".pricing-tag")) if row else []
     return " ".join([text_of(name), *filter(None, tags)])

@@ -1,6 +1,6 @@
 """Scaleway: server types with a price per instance-hour in EUR, and in a second answer which are available.
 
-Both answers have ``servers`` by name; a server's fields tell them apart. The zone is only in the answer's
+Both answers have ``servers`` by name; a server's fields distinguish them. The zone is only in the answer's
 address. Types without a GPU are skipped.
 """
 

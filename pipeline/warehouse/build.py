@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from pipeline.contracts.paths import Home
-from pipeline.contracts.progress import Progress
+from pipeline.contracts.progress import Progress, no_progress
 from pipeline.warehouse.checks import run_checks
 from pipeline.warehouse.database import connect, prepare
 from pipeline.warehouse.lineage import Lineage
@@ -27,7 +27,7 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
 
-def build(file: Path, home: Home, day: date, now: datetime, progress: Progress = lambda text: None) -> Report:
+def build(file: Path, home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:
     """Build the database of ``day`` into ``file`` (which must not exist), as of the moment ``now`` (UTC).
 
     Raises BuildError when a statement fails and CheckFailedError when a check does.

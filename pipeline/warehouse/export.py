@@ -1,6 +1,7 @@
 """Writes every published table for other tools: CSV or Parquet files and a data package descriptor."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,7 +82,7 @@ def _safe_cell(name: str, kind: str) -> str:
 
 def safe_text(value: Any) -> Any:
     """A value for CSV, prefixed with an apostrophe where a spreadsheet would run it."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+    return f"'{value}" if isinstance(value, str) and re.match(FORMULA_START, value) else value
 
 
 def _resource(

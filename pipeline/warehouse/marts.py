@@ -6,6 +6,7 @@ from pathlib import Path
 import duckdb
 
 from pipeline.contracts import paths
+from pipeline.offers.records import replacing
 from pipeline.warehouse.database import quoted
 from pipeline.warehouse.scripts import BuildError
 
@@ -36,12 +37,10 @@ def _query(table: str) -> str:
 def _cached(connection: duckdb.DuckDBPyConnection, table: str, query: str, cache: Path) -> str:
     file = cache / f"{table}-{_state_of_model()}.parquet"
     if not file.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(".tmp")
-        connection.execute(f"COPY ({query}) TO '{quoted(temporary)}' (FORMAT parquet)")
-        for outdated in cache.glob(f"{table}-*.parquet"):
-            outdated.unlink()
-        temporary.rename(file)
+        with replacing(file) as temporary:
+            connection.execute(f"COPY ({query}) TO '{quoted(temporary)}' (FORMAT parquet)")
+            for outdated in cache.glob(f"{table}-*.parquet"):
+                outdated.unlink()
     return f"FROM read_parquet('{quoted(file)}')"
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipeline.contracts.paths import Home
-from pipeline.contracts.progress import Progress
+from pipeline.contracts.progress import Progress, no_progress
 from pipeline.warehouse.build import Report, build
 
 
-def publish(home: Home, day: date, now: datetime, progress: Progress = lambda text: None) -> Report:
+def publish(home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:
     """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file."""
     home.published.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(home.lock):

@@ -5,6 +5,7 @@ from datetime import date
 import duckdb
 
 from pipeline.contracts.paths import Home
+from pipeline.offers.records import replacing
 from pipeline.warehouse.database import quoted
 from pipeline.warehouse.scripts import BuildError
 
@@ -23,11 +24,8 @@ def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day
 
 def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
     """Save the ranking of ``day``."""
-    home.rankings.mkdir(parents=True, exist_ok=True)
-    file = home.rankings / f"{day}.parquet"
-    temporary = file.with_suffix(".tmp")
-    connection.execute(
-        f"COPY (FROM main.{RANKING} WHERE day = getvariable('as_of_day')) TO '{quoted(temporary)}'"
-        " (FORMAT parquet)"
-    )
-    temporary.rename(file)
+    with replacing(home.rankings / f"{day}.parquet") as temporary:
+        connection.execute(
+            f"COPY (FROM main.{RANKING} WHERE day = getvariable('as_of_day')) TO '{quoted(temporary)}'"
+            " (FORMAT parquet)"
+        )

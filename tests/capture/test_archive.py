@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive, ArchiveError, CaptureWriter
-from pipeline.capture.index import sha256_of
+from pipeline.capture.index import PagesError, sha256_of
 from pipeline.contracts.capture import Capture, Entry
 
 DAY = date(2026, 8, 22)
@@ -140,7 +140,7 @@ def test_a_changed_body_is_noticed(archive: Archive) -> None:
     path = archive.folder(capture) / "0001.json.gz"
     path.chmod(0o644)
     path.write_bytes(gzip.compress(b"h100,0.29"))
-    with pytest.raises(ArchiveError, match=r"0001\.json\.gz was changed or damaged"):
+    with pytest.raises(PagesError, match=r"0001\.json\.gz was changed or damaged"):
         archive.answers(capture)
 
 
@@ -150,14 +150,14 @@ def test_a_damaged_body_is_noticed(archive: Archive, damage: bytes) -> None:
     path = archive.folder(capture) / "0001.json.gz"
     path.chmod(0o644)
     path.write_bytes(damage)
-    with pytest.raises(ArchiveError, match=r"0001\.json\.gz"):
+    with pytest.raises(PagesError, match=r"0001\.json\.gz"):
         archive.answers(capture)
 
 
 def test_a_missing_body_is_noticed(archive: Archive) -> None:
     capture = written(archive, b"h100,2.99")
     (archive.folder(capture) / "0001.json.gz").unlink()
-    with pytest.raises(ArchiveError, match="is missing"):
+    with pytest.raises(PagesError, match="is missing"):
         archive.answers(capture)
 
 

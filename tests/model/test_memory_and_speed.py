@@ -91,7 +91,7 @@ def test_an_unknown_lora_target_is_an_error_not_a_zero(memory: Estimate) -> None
         memory(model="llama-3.1-8b", gpu="h100-sxm-80gb", method="lora", lora_targets="q_prj+v_proj")
 
 
-def test_defaults_are_said(memory: Estimate) -> None:
+def test_defaults_are_stated(memory: Estimate) -> None:
     answer = memory(model="llama-3.1-8b", gpu="h100-sxm-80gb", method="qlora", seq_len=1024)
     assert "quantization: nf4" in answer["assumptions"]
     assert "lora_rank: 16" in answer["assumptions"]

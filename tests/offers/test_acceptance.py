@@ -1,4 +1,4 @@
-"""Whether a day's reading deserves to be published, and which of its prices are held back."""
+"""Whether a day's reading may be published, and which of its prices are held back."""
 
 from decimal import Decimal
 from typing import Any

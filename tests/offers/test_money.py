@@ -50,7 +50,7 @@ def test_rates_go_through_the_euro():
     assert RATES.usd_per("GBP") == Decimal("1.1699") / Decimal("0.8641")
 
 
-def test_a_currency_without_a_rate_is_said():
+def test_a_currency_without_a_rate_is_reported():
     with pytest.raises(NoExchangeRateError, match="INR"):
         RATES.usd_per("INR")
     with pytest.raises(NoExchangeRateError, match="EUR"):

@@ -41,7 +41,7 @@ def test_three_cards_and_no_other():
     assert [r.reason for r in rejects] == ["not_offered"]
 
 
-def test_reservations_are_flagged_because_their_term_is_not_said():
+def test_reservations_are_flagged_because_their_term_is_not_stated():
     listings, _ = read("hyperstack", answer(PAGE))
     flagged = {r.price_kind for r in listings if r.flag_reason}
     assert flagged == {"reserved"}

@@ -1,4 +1,4 @@
-"""Verda: API types, where they are free, and the page's JSON-LD, told apart by what they hold."""
+"""Verda: API types, where they are free, and the page's JSON-LD, distinguished by what they contain."""
 
 import json
 from decimal import Decimal

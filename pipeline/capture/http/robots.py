@@ -1,6 +1,6 @@
 """robots.txt: fetched once per host and run, cached for a day, honoured (RFC 9309).
 
-2xx: its rules apply. 4xx, or a redirect to another host: there are none. 5xx or no answer: nothing is asked.
+2xx: its rules apply. 4xx, or a redirect to another host: there are none. 5xx or no answer: nothing is sent.
 """
 
 import json
@@ -79,7 +79,7 @@ class RobotsRules:
             robots = _Robots(OutcomeCode.OK, "")
         else:
             return _Robots(
-                response.code, "", f"robots.txt could not be read, so nothing is asked: {response.error}"
+                response.code, "", f"robots.txt could not be read, so no request was sent: {response.error}"
             )
         self._cache(origin, robots, response)
         return robots

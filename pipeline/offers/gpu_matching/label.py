@@ -12,13 +12,13 @@ from pipeline.offers.gpu_matching.tokens import (
     CACHE_SIZE,
     FORM_FACTORS,
     HOST_MARK,
-    MIB_PER_GIB,
     Kind,
     Token,
     gigabytes,
     split_words,
     tokens_of_word,
 )
+from pipeline.parsing.units import MIB_PER_GIB
 
 _UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
 _LONGEST_NAME = 5

@@ -66,7 +66,7 @@ def identify(
 
 
 def clear_caches() -> None:
-    """Forget every label seen, but not the catalogue: for benchmarks and tests."""
+    """Empty the caches of labels, not those of the catalogue: for benchmarks and tests."""
     for cached in (tokens.tokens_of_word, *label.CACHES, _choose, _decide):
         cached.cache_clear()
 
@@ -255,7 +255,7 @@ def _single_card(
 
 
 def _common_card(cards: Sequence[Card]) -> Card | None:
-    """The one card that stands for all of these, or None where their model or memory differs."""
+    """The one card that represents all of these, or None where their model or memory differs."""
     kinds = {(card.model, card.memory_gb) for card in cards}
     if len(kinds) != 1:
         return None

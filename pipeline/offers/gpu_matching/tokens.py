@@ -9,11 +9,11 @@ from enum import Enum, auto
 from functools import cache, lru_cache
 
 from pipeline.offers.gpu_matching import catalogue
+from pipeline.parsing.units import MIB_PER_GIB
 
 CACHE_SIZE = 200_000
 """How many labels or words each cache keeps: sellers repeat themselves, so most look-ups are hits."""
 
-MIB_PER_GIB = 1024
 _MAX_WORD_LENGTH = 40
 
 
