@@ -95,3 +95,11 @@ def test_a_link_to_another_host_gets_no_headers(link: str, keeps_headers: bool) 
     request = Request(URL, "POST", {"authorization": "Bearer ${KEY}"}, b"{}")
     found = next_page(request, answer({"next": link}), LINK)
     assert found == (replace(request, url=link) if keeps_headers else Request(link))
+
+
+def test_a_cursor_on_an_address_without_a_query_or_with_an_equals_sign_in_a_value() -> None:
+    body = {"meta": {"next": "c"}}
+    assert next_url(body, CURSOR, "https://a.example/list") == "https://a.example/list?after=c"
+    filtered = "https://a.example/list?after=b&filter=after=b"
+    assert next_url(body, CURSOR, filtered) == "https://a.example/list?after=c&filter=after=b"
+    assert next_url(body, CURSOR, "https://a.example/?x=after=b") == "https://a.example/?x=after=b&after=c"

@@ -1,0 +1,116 @@
+"""The record on disk: what is written is read again, byte for byte and by the day that is asked for."""
+
+import json
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pipeline.contracts.capture import Outcome
+from pipeline.contracts.offer import RejectedRow
+from pipeline.contracts.paths import Home
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.offers.acceptance import price_key, quarantine_jumps
+from pipeline.offers.build import build_offers
+from pipeline.offers.records import RecordError, Records
+from tests.offers.builders import CAPTURED, config, listing, offer
+
+DAY = date(2026, 8, 22)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records(Home(tmp_path))
+
+
+def test_offers_come_back_as_they_were(records: Records) -> None:
+    kept = [
+        offer("2.00"),
+        offer("1.5", region="Zürich", term_days=30, effective_from=DAY, fx_rate=Decimal("1.17"), fx_date=DAY),
+    ]
+    records.write_accepted(DAY, "acme", kept)
+    assert records.offers("acme", DAY) == kept
+    assert records.offer_count("acme", DAY) == 2
+    records.write_accepted(DAY, "acme", kept[:1])
+    assert records.offers("acme", DAY) == kept[:1]
+
+
+def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
+    assert records.last_accepted("acme", before=DAY) is None
+    for age, price in ((0, "1.00"), (1, "2.00"), (5, "3.00"), (9, "4.00")):
+        records.write_accepted(DAY - timedelta(days=age), "acme", [offer(price)])
+    assert records.last_accepted("acme", before=DAY) == (DAY - timedelta(days=1), [offer("2.00")])
+    assert records.last_accepted("acme", before=DAY - timedelta(days=1)) == (
+        DAY - timedelta(days=5),
+        [offer("3.00")],
+    )
+    assert records.last_accepted("acme", before=DAY - timedelta(days=9)) is None
+    assert records.last_accepted("other", before=DAY) is None
+
+
+def test_rejects_keep_their_row(records: Records) -> None:
+    raw = {"label": "H100 für 2 €", "price": Decimal("0.5"), "day": DAY, "cells": [1, None]}
+    rejects = [
+        RejectedRow(
+            source="acme",
+            reason=RejectReason.ZERO_PRICE,
+            detail="0 €",
+            raw=raw,
+            observed_at=CAPTURED.observed_at,
+            source_url=CAPTURED.url,
+            capture_sha256=CAPTURED.sha256,
+        )
+    ]
+    records.write_rejects(DAY, "acme", rejects)
+    (row,) = records.rejects("acme", DAY)
+    assert row["raw"] == {"label": "H100 für 2 €", "price": "0.5", "day": "2026-08-22", "cells": [1, None]}
+    assert (row["reason"], row["detail"], row["source"]) == ("zero_price", "0 €", "acme")
+    assert records.rejected_days("acme") == [DAY]
+    assert records.rejects("acme", DAY + timedelta(days=1)) == []
+
+
+def test_an_outcome_keeps_its_warnings_in_one_text(records: Records, tmp_path: Path) -> None:
+    outcome = Outcome(
+        day=DAY, source="acme", status="captured", accepted=True, reason=None, warnings=("one – ä", "two")
+    )
+    records.write_outcome(outcome)
+    stored = records.outcome("acme", DAY)
+    assert stored is not None
+    assert (stored["warnings"], stored["day"], stored["accepted"]) == ("one – ä; two", "2026-08-22", True)
+    records.write_outcome(Outcome(day=DAY, source="acme", status="failed", accepted=False, reason="none"))
+    assert (records.outcome("acme", DAY) or {})["warnings"] is None
+    assert records.outcome("acme", DAY + timedelta(days=1)) is None
+    files = list((tmp_path / "outcomes" / "acme").iterdir())
+    assert [file.name for file in files] == ["2026-08-22.json"]  # nothing temporary is left
+    assert json.loads(files[0].read_text(encoding="utf-8"))["source"] == "acme"
+
+
+def test_a_damaged_file_names_itself_and_the_way_out(records: Records, tmp_path: Path) -> None:
+    file = tmp_path / "offers" / "acme" / "2026-08-22.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"not parquet")
+    remedy = (
+        "remove it and read that day again: gpufare refresh --day 2026-08-22 --pages archive --source acme"
+    )
+    with pytest.raises(RecordError, match=rf"{file.name} is damaged or of an older version; {remedy}"):
+        records.offers("acme", DAY)
+
+
+def test_an_offer_without_an_earlier_price_does_not_end_the_comparison() -> None:
+    """The jump after it is still held back, and says from which price to which it went."""
+    new = offer("9.00", gpu_id="b200-sxm-180gb", raw_label="B200")
+    quarantine = quarantine_jumps([new, offer("8.00")], [offer("2.00")], {}, config(max_day_change="0.6"))
+    assert quarantine.offers == [new]
+    (held_back,) = quarantine.rejects
+    assert held_back.detail == (
+        "'H100 SXM' went from 2.00 to 8.00 USD; held back until a second reading confirms it"
+    )
+    assert held_back.raw == {"price_key": list(price_key(offer())), "native_price": "8.00"}
+
+
+def test_a_listing_that_becomes_no_offer_is_kept_with_its_price() -> None:
+    (reject,) = build_offers([listing("2.00", gpu_count=0)], config()).rejects
+    assert reject.raw["native_price"] == "2.00"
+    assert reject.raw["native_currency"] == "USD"
+    assert reject.raw["raw_label"] == "H100 SXM"
