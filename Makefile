@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_HOME := data/demo
 
-.PHONY: demo test lint lock wheel clean
+.PHONY: demo test lint lock mutants wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
@@ -25,11 +25,16 @@ lock: $(READY)
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes \
 		--no-emit-index-url --no-header --output-file requirements.lock
 
+# Hours on two cores; `make mutants ONLY='pipeline.parsing*'` does a part. Interrupted, it goes on where it was.
+mutants: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mutmut run $(ONLY)
+	$(BIN)/mutmut results
+
 wheel: $(READY)
 	$(BIN)/hatchling build -t wheel
 
 clean:
-	rm -rf $(VENV) data build dist
+	rm -rf $(VENV) data build dist mutants
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
