@@ -18,7 +18,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/sqruff lint sql/checks sql/examples sql/marts sql/schema sql/model/[78]*
+	$(BIN)/sqruff lint sql
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

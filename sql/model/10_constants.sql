@@ -1,20 +1,71 @@
--- The constants of the model, one row per calibration: 'all' is what answers use; 'without <source>' was fitted with
--- that source left out and 'split' on the calibration half, so that held-out errors come from the same macros.
-create or replace macro constants() as table
-from (
-    pivot main.model_constants on name in (
-        'gemm_efficiency', 'gemm_ratio_at_one_watt', 'gemm_ratio_watt_exponent', 'attention_efficiency',
-        'fp8_gain', 'fp8_gain_compiled', 'emulated_bf16_rate', 'weight_reads', 'traffic_eager', 'traffic_fused', 'traffic_compiled', 'traffic_engine', 'traffic_mosaic', 'attention_exponent', 'attention_engine', 'gemm_exponent', 'waiting_per_doubling', 'waiting_per_node_doubling', 'fp4_gain', 'expert_exchange',
-        'traffic_quadratic_attention', 'traffic_fp32_residual', 'traffic_logits', 'traffic_logits_fixed', 'dequantization_nf4', 'dequantization_gptq',
-        'host_seconds_eager', 'host_seconds_fused', 'host_seconds_compiled', 'host_seconds_engine', 'host_seconds_mosaic', 'host_adapter_factor', 'host_quantized', 'host_overlap',
-        'host_step_seconds', 'host_before_2020', 'adapter_traffic', 'optimizer_traffic', 'recompute_selective', 'link_efficiency', 'pcie_link_efficiency', 'staged_link_efficiency',
-        'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds', 'offload_efficiency', 'host_memory_gb_s', 'bubble_share', 'expert_half_width',
-        'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine', 'stored_selective', 'stored_eager_scores',
-        'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual', 'working_quantized', 'sharded_adapter_copies',
-        'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan', 'logits_fp32std',
+-- The numbers of the memory and speed model: fitted constants, and those that units and formats give.
+
+CREATE OR REPLACE MACRO constants() AS TABLE
+FROM (
+    PIVOT main.model_constants
+    ON name IN (
+        -- Memory. The logits_ constants are looked up by loss kernel, in bytes_per_logit.
+        'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine',
+        'stored_selective', 'stored_eager_scores',
+        'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual',
+        'working_quantized', 'sharded_adapter_copies',
         'fsdp_layers', 'foreach_copy', 'activation_offload_left', 'paged_resident',
-        'allocated_base_gib', 'reserved_ratio', 'reserved_transient', 'reserved_sharded', 'context_gib', 'context_multi_gpu_gib', 'fit_reserved_ratio', 'fit_transient', 'fit_margin_gib', 'fit_safety_ratio'
-    ) using max(value) group by calibration
+        'allocated_base_gib', 'reserved_ratio', 'reserved_transient', 'reserved_sharded',
+        'context_gib', 'context_multi_gpu_gib',
+        'fit_reserved_ratio', 'fit_transient', 'fit_margin_gib', 'fit_safety_ratio',
+        -- Speed.
+        'gemm_efficiency', 'gemm_exponent', 'gemm_ratio_at_one_watt', 'gemm_ratio_watt_exponent',
+        'emulated_bf16_rate', 'fp8_gain', 'fp8_gain_compiled', 'fp4_gain', 'expert_half_width',
+        'attention_efficiency', 'attention_exponent', 'attention_engine',
+        'weight_reads',
+        'traffic_eager', 'traffic_fused', 'traffic_compiled', 'traffic_engine',
+        'traffic_mosaic', 'traffic_quadratic_attention', 'traffic_fp32_residual', 'traffic_logits',
+        'traffic_logits_fixed',
+        'adapter_traffic', 'optimizer_traffic', 'dequantization_nf4', 'dequantization_gptq',
+        'host_seconds_eager', 'host_seconds_fused', 'host_seconds_compiled', 'host_seconds_engine',
+        'host_seconds_mosaic', 'host_adapter_factor', 'host_quantized', 'host_overlap', 'host_step_seconds',
+        'host_before_2020', 'recompute_selective',
+        'link_efficiency', 'pcie_link_efficiency', 'staged_link_efficiency', 'network_efficiency',
+        'communication_overlap', 'communication_floor', 'collective_latency_seconds', 'expert_exchange',
+        'offload_efficiency', 'host_memory_gb_s', 'bubble_share',
+        'waiting_per_doubling', 'waiting_per_node_doubling'
+    )
+    USING max(value)
+    GROUP BY calibration
 );
-comment on macro table constants is
+COMMENT ON MACRO TABLE constants IS
     'Fitted and fixed constants of the memory and speed model, one row per calibration. Units and meaning: catalog/model_parameters.csv.';
+
+CREATE OR REPLACE MACRO gib(bytes) AS bytes / 1073741824e0;
+COMMENT ON FUNCTION gib IS 'Bytes in GiB, 2^30 bytes.';
+
+CREATE OR REPLACE MACRO bytes_16bit() AS 2e0;
+COMMENT ON FUNCTION bytes_16bit IS 'Bytes of a number in bf16 or fp16.';
+
+CREATE OR REPLACE MACRO bytes_fp32() AS 4e0;
+COMMENT ON FUNCTION bytes_fp32 IS 'Bytes of a number in fp32.';
+
+CREATE OR REPLACE MACRO bytes_8bit_moments() AS 2.06e0;
+COMMENT ON FUNCTION bytes_8bit_moments IS
+    'Bytes per parameter of both Adam moments in 8 bits, with the scales of their blocks: Dettmers et al. 2021, arXiv 2110.02861.';
+
+CREATE OR REPLACE MACRO quantized_weight_bytes(quantization) AS
+    CASE quantization
+        WHEN 'nf4' THEN 0.5625e0 -- 4 bits, and 4 bytes per 64: Dettmers et al. 2023, arXiv 2305.14314
+        WHEN 'nf4dq' THEN 0.516e0 -- 4 bits, and a byte per 64, and 4 bytes per 64 x 256: ibid.
+        WHEN 'gptq' THEN 0.5195e0 -- 4 bits, and a 16-bit scale and a 4-bit zero per group of 128
+        WHEN 'int8' THEN 1e0
+        ELSE 2e0
+    END;
+COMMENT ON FUNCTION quantized_weight_bytes IS 'Bytes per parameter of a quantized linear layer, scales included.';
+
+CREATE OR REPLACE MACRO a100_gemm_flops() AS 271e12;
+COMMENT ON FUNCTION a100_gemm_flops IS
+    'Measured rate of large 16-bit matrix products on an A100 SXM (catalog/gpus.csv), FLOP/s: the reference that gemm_exponent and attention_exponent count from.';
+
+CREATE OR REPLACE MACRO pcie_bytes_per_second(generation) AS 4e9 * pow(2, generation - 1);
+COMMENT ON FUNCTION pcie_bytes_per_second IS
+    'One direction of 16 PCI Express lanes: 4 GB/s in the first generation, twice as much in each one after it.';
+
+CREATE OR REPLACE MACRO network_bytes_per_second(gbps) AS gbps * 0.125e9;
+COMMENT ON FUNCTION network_bytes_per_second IS 'Gbit/s as bytes per second.';

@@ -1,161 +1,288 @@
 -- From the settings of a run, as people write them, to the quantities that the formulas need.
 
-create or replace macro adapter_width(target, hidden, query, key_value, intermediate, experts) as
-    case target
-        when 'q_proj' then hidden + query
-        when 'k_proj' then hidden + key_value
-        when 'v_proj' then hidden + key_value
-        when 'o_proj' then query + hidden
-        when 'qkv_fused' then hidden + query + 2 * key_value
-        when 'gate_proj' then (hidden + intermediate) * experts
-        when 'up_proj' then (hidden + intermediate) * experts
-        when 'down_proj' then (intermediate + hidden) * experts
-        else error('lora_targets: ' || target || ' is not one of q_proj, k_proj, v_proj, o_proj, qkv_fused, gate_proj, up_proj, down_proj')
-    end;
-comment on macro adapter_width is
-    'in + out of one adapted linear layer, in features: a LoRA adapter of rank r holds r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685).';
+CREATE OR REPLACE MACRO adapter_width(target, hidden, query, key_value, intermediate, experts) AS
+    CASE target
+        WHEN 'q_proj' THEN hidden + query
+        WHEN 'k_proj' THEN hidden + key_value
+        WHEN 'v_proj' THEN hidden + key_value
+        WHEN 'o_proj' THEN query + hidden
+        WHEN 'qkv_fused' THEN hidden + query + 2 * key_value
+        WHEN 'gate_proj' THEN (hidden + intermediate) * experts
+        WHEN 'up_proj' THEN (hidden + intermediate) * experts
+        WHEN 'down_proj' THEN (intermediate + hidden) * experts
+        ELSE error(
+            'lora_targets: ' || target || ' is not one of q_proj, k_proj, v_proj, o_proj, qkv_fused, '
+            || 'gate_proj, up_proj, down_proj'
+        )
+    END;
+COMMENT ON FUNCTION adapter_width IS
+    'in + out of one adapted linear layer, in features: a LoRA adapter of rank r has r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685).';
 
-create or replace macro gpu_family(architecture, segment) as split_part(architecture, ' ', 1) || ' ' || segment;
-comment on macro gpu_family is 'GPUs of one generation and market, whose matrix-product efficiency goes together.';
-
-create or replace macro gemm_share(watts_per_tflop, at_one_watt, exponent) as at_one_watt * pow(watts_per_tflop, exponent);
-comment on macro gemm_share is
-    'Expected share of the dense 16-bit datasheet peak that large matrix products reach, by watts per datasheet TFLOP: cards short of power stay below their datasheet. Regression over the measured cards of gpus.csv.';
-
-create or replace macro ignored_columns(jobs, known) as table
-select 'ignored columns: ' || nullif(array_to_string(list_filter(struct_keys(any_value(_row)), lambda name: not list_contains(known, lower(name))), ', '), '') as ignored
-from (select _row from query_table(jobs) _row limit 1);
-comment on macro table ignored_columns is
-    'Says which columns of a relation are none of the known ones: a misspelt setting would otherwise silently be a default.';
-
-create or replace macro settings_of(jobs) as table
-with _template as (
-    select null::varchar as job, null::varchar as run_id, null::varchar as calibration, null::varchar as model, null::varchar as gpu,
-        null::double as gpu_count, null::double as node_count, null::double as node_network_gbps,
-        null::varchar as method, null::varchar as quantization, null::double as kbit_upcast,
-        null::double as lora_rank, null::varchar as lora_targets, null::double as adapter_bytes,
-        null::varchar as training_precision, null::double as weight_bytes, null::double as fp8,
-        null::varchar as optimizer, null::varchar as sharding, null::double as tensor_parallel, null::double as pipeline_parallel,
-        null::double as micro_batch, null::double as seq_len, null::double as grad_accum,
-        null::varchar as checkpointing, null::double as flash_attention, null::varchar as stack,
-        null::varchar as loss_kernel, null::varchar as offload, null::varchar as memory_metric, null as carried
-    where false
-),
-_given as (from _template union all by name from query_table(jobs)),
-_known as (
-    select job::varchar as job, run_id::varchar as run_id, coalesce(calibration, 'all') as calibration, model, gpu,
-        coalesce(method, 'lora') as method, gpu_count::double as gpu_count_given,
-        coalesce(gpu_count::double, 1) as gpu_count, node_count::double as node_count, node_network_gbps::double as node_network_gbps,
-        quantization, kbit_upcast::double as kbit_upcast, lora_rank::double as lora_rank, nullif(lora_targets, '') as lora_targets,
-        adapter_bytes::double as adapter_bytes, training_precision, weight_bytes::double as weight_bytes, fp8::double as fp8,
-        optimizer, sharding, tensor_parallel::double as tensor_parallel, pipeline_parallel::double as pipeline_parallel,
-        micro_batch::double as micro_batch, seq_len::double as seq_len, grad_accum::double as grad_accum,
-        checkpointing, flash_attention::double as flash_attention, coalesce(stack, 'hf') as stack, loss_kernel, offload, memory_metric, carried, carried,
-        concat_ws('; ',
-            case when method is null then 'method: lora' end,
-            case when gpu_count is null then 'gpu_count: 1' end,
-            case when coalesce(method, 'lora') = 'qlora' and quantization is null then 'quantization: nf4' end,
-            case when coalesce(method, 'lora') = 'qlora' and kbit_upcast is null then 'kbit_upcast: 1 on stack hf, else 0' end,
-            case when coalesce(method, 'lora') in ('lora', 'qlora') and lora_rank is null then 'lora_rank: 16' end,
-            case when coalesce(method, 'lora') in ('lora', 'qlora') and nullif(lora_targets, '') is null then 'lora_targets: all linear layers' end,
-            case when training_precision is null then 'training_precision: bf16 (amp for pretrain)' end,
-            case when optimizer is null then 'optimizer: adamw' end,
-            case when sharding is null and coalesce(gpu_count::double, 1) > 1 then 'sharding: zero1 on stack te, else fsdp for full and pretrain, ddp for adapters' end,
-            case when micro_batch is null then 'micro_batch: 1' end,
-            case when seq_len is null then 'seq_len: 2048' end,
-            case when grad_accum is null then 'grad_accum: 1' end,
-            case when checkpointing is null then 'checkpointing: full' end,
-            case when flash_attention is null then 'flash_attention: 1' end,
-            case when stack is null then 'stack: hf' end
-        ) as assumptions
-    from _given
-),
--- How much better than expected the measured cards of a family do; few cards count for less.
-_families as (
-    select c.calibration, gpu_family(g.architecture, g.segment) as family,
-        sum(ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops) - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, c.gemm_ratio_at_one_watt, c.gemm_ratio_watt_exponent)))
-            / (count(*) + 1) as gemm_log_offset
-    from main.gpus g, constants() c
-    where g.gemm_bf16_measured_tflops is not null and g.bf16_dense_tflops is not null and g.tdp_w is not null and g.has_full_specs and g.derived_from is null
-    group by c.calibration, family
-),
-_filled as (
-    select k.* replace (
-            coalesce(k.node_count, ceil(k.gpu_count / g.max_gpus_per_node)) as node_count,
-            -- Racks of four-GPU nodes share one NVLink domain of 72; others 3,200 Gbit/s a node since 2022, 1,600 before.
-            coalesce(k.node_network_gbps, case when g.nvlink_topology = 'switched' and g.max_gpus_per_node = 4 and k.gpu_count <= 72 then 14400e0
-                when g.year >= 2022 then 3200e0 else 1600e0 end) as node_network_gbps,
-            case when k.method = 'qlora' then coalesce(nullif(k.quantization, 'none'), 'nf4') else coalesce(k.quantization, 'none') end as quantization,
-            coalesce(k.kbit_upcast, case when k.method = 'qlora' and k.stack = 'hf' then 1e0 else 0e0 end) as kbit_upcast,
-            coalesce(k.lora_rank, 16e0) as lora_rank,
-            coalesce(k.lora_targets, 'q_proj+k_proj+v_proj+o_proj+gate_proj+up_proj+down_proj') as lora_targets,
-            coalesce(k.adapter_bytes, case when k.stack in ('litgpt', 'torchtune', 'compile') then 2e0 else 4e0 end) as adapter_bytes,
-            coalesce(k.training_precision, case when k.method = 'pretrain' then 'amp' else 'bf16' end) as training_precision,
-            coalesce(k.weight_bytes, case when k.training_precision = 'fp32' then 4e0 else 2e0 end) as weight_bytes,
-            coalesce(k.fp8, 0e0) as fp8,
-            coalesce(k.optimizer, 'adamw') as optimizer,
-            coalesce(k.sharding, case when k.gpu_count = 1 then 'none' when k.stack = 'te' then 'zero1' when k.method in ('full', 'pretrain') then 'fsdp' else 'ddp' end) as sharding,
-            -- Megatron-style engines split a model that does not fit by tensors: the least power of two that holds 16-bit weights.
-            coalesce(k.tensor_parallel, case when k.stack = 'te' and k.sharding is null and k.gpu_count > 1
-                then least(8e0, k.gpu_count, pow(2, greatest(0, ceil(log2(m.params_total * case when k.method in ('full', 'pretrain') then 6e0 else 2e0 end
-                    / (0.8e0 * 1073741824e0 * g.usable_memory_gib)))))) else 1e0 end) as tensor_parallel, coalesce(k.pipeline_parallel, 1e0) as pipeline_parallel,
-            coalesce(k.micro_batch, 1e0) as micro_batch, coalesce(k.seq_len, 2048e0) as seq_len, coalesce(k.grad_accum, 1e0) as grad_accum,
-            coalesce(k.checkpointing, 'full') as checkpointing, coalesce(k.flash_attention, 1e0) as flash_attention,
-            coalesce(k.loss_kernel, case k.stack when 'foak' then 'fused' when 'liger' then 'liger' when 'litgpt' then 'litgpt'
-                when 'torchtune' then 'chunked' when 'compile' then 'chunked' when 'te' then 'fused' else 'hf' end) as loss_kernel,
-            coalesce(k.offload, '') as offload, coalesce(k.memory_metric, 'smi') as memory_metric
-        ),
-        m.* exclude (model, title, max_context, licence, hf_id, source),
-        m.heads * m.head_dim::double as query_width, m.kv_heads * m.head_dim::double as key_value_width,
-        g.vendor, g.architecture, coalesce(f.gemm_log_offset, 0e0) as gemm_log_offset, g.bandwidth_gb_s * 1e9 as memory_bytes_per_second, g.usable_memory_gib::double as usable_memory_gib,
-        g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w, g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer,
-        g.max_gpus_per_node, g.year as gpu_year
-    from _known k
-    join main.models m on m.model = k.model
-    join main.gpus g on g.gpu_id = k.gpu
-    left join _families f on f.family = gpu_family(g.architecture, g.segment) and f.calibration = k.calibration
-),
-_numbers as (
-    select f.*, c.* exclude (calibration),
-        f.method in ('full', 'pretrain') as is_full,
-        f.method = 'qlora' as is_quantized,
-        f.sharding in ('fsdp', 'zero3') as shards_weights,
-        f.sharding in ('fsdp', 'zero3', 'zero2') as shards_gradients,
-        f.sharding in ('fsdp', 'zero3', 'zero2', 'zero1') as shards_optimizer,
-        f.experts_active * f.intermediate::double as active_intermediate,
-        f.params_total - f.params_linear::double as params_unquantized,
-        f.params_active - (f.params_total - f.params_linear)::double as linear_active,
-        -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and where k-bit training upcasts
-        -- the norms; FSDP's own mixed precision keeps it in 16 bits.
-        case when f.training_precision = 'fp32'
-            or (f.stack in ('hf', 'foak', 'liger') and f.sharding not in ('fsdp', 'zero3')
-                and (f.kbit_upcast = 1 or (f.method in ('full', 'pretrain') and f.training_precision = 'amp')))
-            then 1e0 else 0e0 end as fp32_residual,
-        -- Adapters under accelerate's FSDP hold the checkpoints once more during the backward pass.
-        f.stack in ('hf', 'foak', 'liger') and f.sharding = 'fsdp' and f.method in ('lora', 'qlora') as doubles_checkpoints,
-        case f.checkpointing when 'full' then 1e0 when 'sac' then c.recompute_selective else 0e0 end as recompute,
-        case when f.method in ('full', 'pretrain') then 0e0 else f.lora_rank * f.layers * list_sum(list_transform(string_split(f.lora_targets, '+'),
-            lambda t: adapter_width(t, f.hidden, f.query_width, f.key_value_width, f.intermediate, f.experts)))::double end as adapter_params,
-        case f.quantization when 'nf4' then 0.5625e0 when 'nf4dq' then 0.516e0 when 'gptq' then 0.5195e0 when 'int8' then 1.0e0 else 2e0 end as quantized_bytes,
-        case when f.gated_mlp = 1 then 4e0 else 2e0 end as mlp_tensors,
-        case when f.training_precision in ('amp', 'fp32', 'fp16') then 4e0 else f.weight_bytes end as full_weight_bytes,
-        f.optimizer like '%8bit%' as is_8bit_optimizer,
-        f.optimizer like '%inbwd%' as is_optimizer_in_backward,
-        f.optimizer like 'paged%' as is_paged_optimizer
-    from _filled f join constants() c on c.calibration = f.calibration
+CREATE OR REPLACE MACRO ignored_columns(jobs, known) AS TABLE
+WITH _columns AS (
+    SELECT struct_keys(any_value(_row)) AS given, known AS names
+    FROM (SELECT _row FROM query_table(jobs) AS _row LIMIT 1)
 )
-select *,
-    -- One layer's activations, bytes per token at 2 bytes each: norms and residuals 8h, attention 3q + 3kv, MLP 4f (2f ungated).
-    2e0 * (8e0 * hidden + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate) as layer_bytes_per_token
-from _numbers;
-comment on macro table settings_of is
-    'Settings of runs (layout of catalog/measured_runs.csv; missing columns filled with stated defaults) joined to model, GPU and constants, as numbers.';
 
-create or replace macro scale_of(coefficients) as table
-select *,
-    micro_batch * seq_len as micro_step_tokens,
-    gpu_count / (tensor_parallel * pipeline_parallel) as data_parallel,
-    tensor_parallel * pipeline_parallel as model_parallel
-from query_table(coefficients);
-comment on macro table scale_of is
-    'Tokens of one micro-step on one data-parallel rank, and the sizes of the data-parallel and model-parallel groups.';
+SELECT
+    'ignored columns: ' || nullif(array_to_string(
+        list_filter(given, lambda name: NOT list_contains(names, lower(name))), ', '
+    ), '') AS ignored
+FROM _columns;
+COMMENT ON MACRO TABLE ignored_columns IS
+    'Names the columns of a relation that are none of the known ones: a misspelt setting would otherwise silently be a default.';
+
+CREATE OR REPLACE MACRO run_columns() AS (
+    SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note'])
+    FROM main.measured_runs AS _run
+    LIMIT 1
+);
+COMMENT ON FUNCTION run_columns IS
+    'The columns of a relation of runs that are read, or known not to be settings.';
+
+CREATE OR REPLACE MACRO stacks() AS TABLE
+FROM (VALUES
+    -- stack, kernels, kernels of the working set, loss kernel, bytes of an adapter parameter,
+    -- runs in the Transformers Trainer or a patch of it, has the foreach AdamW as its default
+    ('hf', 'eager', 'eager', 'hf', 4e0, TRUE, TRUE),
+    ('foak', 'fused', 'fused', 'fused', 4e0, TRUE, TRUE),
+    ('liger', 'fused', 'fused', 'liger', 4e0, TRUE, TRUE),
+    ('litgpt', 'eager', 'eager', 'litgpt', 2e0, FALSE, TRUE),
+    ('torchtune', 'eager', 'compiled', 'chunked', 2e0, FALSE, FALSE),
+    ('compile', 'compiled', 'compiled', 'chunked', 2e0, FALSE, FALSE),
+    ('te', 'engine', 'compiled', 'fused', 4e0, FALSE, FALSE),
+    ('mosaic', 'mosaic', 'compiled', 'hf', 4e0, FALSE, FALSE)
+) AS s (stack, kernels, working_kernels, loss_kernel, adapter_bytes, is_trainer, has_foreach);
+COMMENT ON MACRO TABLE stacks IS
+    'What the training stacks differ in, by their source code. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
+
+CREATE OR REPLACE MACRO run_defaults() AS TABLE
+SELECT
+    'lora' AS method, 1 AS gpu_count, 'hf' AS stack, 'nf4' AS qlora_quantization,
+    16 AS lora_rank, 'q_proj+k_proj+v_proj+o_proj+gate_proj+up_proj+down_proj' AS lora_targets,
+    'adamw' AS optimizer, 1 AS micro_batch, 2048 AS seq_len, 1 AS grad_accum,
+    'full' AS checkpointing, 1 AS flash_attention;
+COMMENT ON MACRO TABLE run_defaults IS
+    'What a setting is taken to be where a run leaves it open. Settings that follow from others: resolved_settings.';
+
+CREATE OR REPLACE MACRO assumed(applies, setting, given, taken) AS
+    CASE WHEN applies AND given IS NULL THEN setting || ': ' || taken END;
+COMMENT ON FUNCTION assumed IS 'The assumption made where a setting that applies was left open, else null.';
+
+CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
+WITH _settings_template AS (
+    SELECT *, NULL::VARCHAR AS job, NULL::VARCHAR AS calibration, NULL AS carried
+    FROM main.measured_runs
+    LIMIT 0
+),
+
+_settings_given AS (
+    FROM _settings_template
+    UNION ALL BY NAME
+    FROM query_table(jobs)
+)
+
+SELECT
+    job::VARCHAR AS job, run_id::VARCHAR AS run_id, coalesce(calibration, 'all') AS calibration, model, gpu,
+    gpu_count::DOUBLE AS gpu_count, node_count::DOUBLE AS node_count,
+    node_network_gbps::DOUBLE AS node_network_gbps,
+    method, quantization, kbit_upcast::DOUBLE AS kbit_upcast,
+    lora_rank::DOUBLE AS lora_rank, nullif(lora_targets, '') AS lora_targets,
+    adapter_bytes::DOUBLE AS adapter_bytes,
+    training_precision, weight_bytes::DOUBLE AS weight_bytes, fp8::DOUBLE AS fp8,
+    optimizer, sharding, tensor_parallel::DOUBLE AS tensor_parallel,
+    pipeline_parallel::DOUBLE AS pipeline_parallel,
+    micro_batch::DOUBLE AS micro_batch, seq_len::DOUBLE AS seq_len, grad_accum::DOUBLE AS grad_accum,
+    checkpointing, flash_attention::DOUBLE AS flash_attention, stack, loss_kernel, offload, memory_metric,
+    carried
+FROM _settings_given;
+COMMENT ON MACRO TABLE given_settings IS
+    'The settings of runs in the types of the formulas, null where left open; other columns are left out. carried: whatever the caller wants to find again beside the answer.';
+
+CREATE OR REPLACE MACRO assumed_settings(jobs) AS TABLE
+SELECT
+    coalesce(s.method, d.method) IN ('full', 'pretrain') AS is_full,
+    coalesce(s.method, d.method) IN ('lora', 'qlora') AS has_adapters,
+    coalesce(s.method, d.method) = 'qlora' AS is_quantized,
+    s.* REPLACE (
+        coalesce(s.method, d.method) AS method,
+        coalesce(s.gpu_count, d.gpu_count) AS gpu_count,
+        coalesce(s.stack, d.stack) AS stack,
+        coalesce(s.lora_rank, d.lora_rank) AS lora_rank,
+        coalesce(s.lora_targets, d.lora_targets) AS lora_targets,
+        coalesce(s.optimizer, d.optimizer) AS optimizer,
+        coalesce(s.micro_batch, d.micro_batch) AS micro_batch,
+        coalesce(s.seq_len, d.seq_len) AS seq_len,
+        coalesce(s.grad_accum, d.grad_accum) AS grad_accum,
+        coalesce(s.checkpointing, d.checkpointing) AS checkpointing,
+        coalesce(s.flash_attention, d.flash_attention) AS flash_attention,
+        CASE
+            WHEN is_quantized THEN coalesce(nullif(s.quantization, 'none'), d.qlora_quantization)
+            ELSE coalesce(s.quantization, 'none')
+        END AS quantization
+    ),
+    concat_ws('; ',
+        assumed(TRUE, 'method', s.method, d.method),
+        assumed(TRUE, 'gpu_count', s.gpu_count, d.gpu_count),
+        assumed(is_quantized, 'quantization', s.quantization, d.qlora_quantization),
+        assumed(is_quantized, 'kbit_upcast', s.kbit_upcast, '1 on stack hf, else 0'),
+        assumed(has_adapters, 'lora_rank', s.lora_rank, d.lora_rank),
+        assumed(has_adapters, 'lora_targets', s.lora_targets, 'all linear layers'),
+        assumed(TRUE, 'training_precision', s.training_precision, 'bf16 (amp for pretrain)'),
+        assumed(TRUE, 'optimizer', s.optimizer, d.optimizer),
+        assumed(coalesce(s.gpu_count, d.gpu_count) > 1, 'sharding', s.sharding,
+            'zero1 on stack te, else fsdp for full and pretrain, ddp for adapters'),
+        assumed(TRUE, 'micro_batch', s.micro_batch, d.micro_batch),
+        assumed(TRUE, 'seq_len', s.seq_len, d.seq_len),
+        assumed(TRUE, 'grad_accum', s.grad_accum, d.grad_accum),
+        assumed(TRUE, 'checkpointing', s.checkpointing, d.checkpointing),
+        assumed(TRUE, 'flash_attention', s.flash_attention, d.flash_attention),
+        assumed(TRUE, 'stack', s.stack, d.stack)
+    ) AS assumptions
+FROM given_settings(jobs) AS s
+CROSS JOIN run_defaults() AS d;
+COMMENT ON MACRO TABLE assumed_settings IS
+    'Settings of runs with run_defaults filled in, and each assumption in words. Settings that follow from others are still open.';
+
+CREATE OR REPLACE MACRO least_tensor_parallel(weight_gib, usable_gib, gpu_count) AS
+    least(8e0, gpu_count, pow(2, greatest(0, ceil(log2(weight_gib / (0.8e0 * usable_gib))))));
+COMMENT ON FUNCTION least_tensor_parallel IS
+    'GPUs that Megatron-style engines split a model over by tensors: the least power of two that holds the weights in 80% of the memory, at most the 8 GPUs of one node.';
+
+CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_count, gpu_year) AS
+    CASE
+        WHEN nvlink_topology = 'switched' AND gpus_per_node = 4 AND gpu_count <= 72 THEN 14400e0
+        WHEN gpu_year >= 2022 THEN 3200e0
+        ELSE 1600e0
+    END;
+COMMENT ON FUNCTION usual_network_gbps IS
+    'Network of a node in Gbit/s where none is given. Racks of four-GPU nodes share one NVLink domain of 72 GPUs (GB200 NVL72), 14,400 a node; other nodes have eight ports, of 400 since 2022, of 200 before.';
+
+CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
+SELECT
+    s.* REPLACE (
+        coalesce(s.node_count, ceil(s.gpu_count / g.max_gpus_per_node)) AS node_count,
+        coalesce(s.node_network_gbps,
+            usual_network_gbps(g.nvlink_topology, g.max_gpus_per_node, s.gpu_count, g.year)
+        ) AS node_network_gbps,
+        coalesce(s.kbit_upcast,
+            CASE WHEN is_quantized AND s.stack = 'hf' THEN 1e0 ELSE 0e0 END) AS kbit_upcast,
+        coalesce(s.adapter_bytes, k.adapter_bytes, bytes_fp32()) AS adapter_bytes,
+        coalesce(s.training_precision, CASE WHEN s.method = 'pretrain' THEN 'amp' ELSE 'bf16' END)
+            AS training_precision,
+        coalesce(s.weight_bytes,
+            CASE WHEN s.training_precision = 'fp32' THEN bytes_fp32() ELSE bytes_16bit() END
+        ) AS weight_bytes,
+        coalesce(s.fp8, 0e0) AS fp8,
+        coalesce(s.sharding, CASE
+            WHEN s.gpu_count = 1 THEN 'none'
+            WHEN s.stack = 'te' THEN 'zero1'
+            WHEN is_full THEN 'fsdp'
+            ELSE 'ddp'
+        END) AS sharding,
+        -- Where weights train, each takes 6 bytes: 16 bits, its gradient, and a share of the optimizer.
+        coalesce(s.tensor_parallel, CASE
+            WHEN s.stack = 'te' AND s.sharding IS NULL AND s.gpu_count > 1 THEN least_tensor_parallel(
+                gib(m.params_total * CASE WHEN is_full THEN 6e0 ELSE bytes_16bit() END),
+                g.usable_memory_gib, s.gpu_count
+            )
+            ELSE 1e0
+        END) AS tensor_parallel,
+        coalesce(s.pipeline_parallel, 1e0) AS pipeline_parallel,
+        coalesce(s.loss_kernel, k.loss_kernel, 'hf') AS loss_kernel,
+        coalesce(s.offload, '') AS offload,
+        coalesce(s.memory_metric, 'smi') AS memory_metric
+    ),
+    k.kernels, k.working_kernels, k.is_trainer, k.has_foreach,
+    m.* EXCLUDE (model, title, max_context, licence, hf_id, source),
+    m.heads * m.head_dim::DOUBLE AS query_width,
+    m.kv_heads * m.head_dim::DOUBLE AS key_value_width,
+    g.vendor, g.architecture, g.segment, g.year AS gpu_year, g.max_gpus_per_node,
+    g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
+    g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops,
+    g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
+    g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer
+FROM assumed_settings(jobs) AS s
+JOIN main.models AS m ON m.model = s.model
+JOIN main.gpus AS g ON g.gpu_id = s.gpu
+LEFT JOIN stacks() AS k ON k.stack = s.stack;
+COMMENT ON MACRO TABLE resolved_settings IS
+    'Settings of runs joined to model, GPU and stack, with every setting filled in.';
+
+CREATE OR REPLACE MACRO bytes_per_logit() AS TABLE
+SELECT calibration, substr(name, length('logits_') + 1) AS loss_kernel, value AS bytes
+FROM main.model_constants
+WHERE name LIKE 'logits\_%' ESCAPE '\';
+COMMENT ON MACRO TABLE bytes_per_logit IS
+    'Bytes that a logit takes at the loss, by calibration and loss kernel.';
+
+CREATE OR REPLACE MACRO settings_of(jobs) AS TABLE
+WITH _settings_derived AS (
+    SELECT
+        s.*,
+        c.* EXCLUDE (calibration),
+        l.bytes AS logit_bytes,
+        sharding IN ('fsdp', 'zero3') AS shards_weights,
+        sharding IN ('fsdp', 'zero3', 'zero2') AS shards_gradients,
+        sharding IN ('fsdp', 'zero3', 'zero2', 'zero1') AS shards_optimizer,
+        optimizer LIKE '%8bit%' AS is_8bit_optimizer,
+        optimizer LIKE '%inbwd%' AS is_optimizer_in_backward,
+        optimizer LIKE 'paged%' AS is_paged_optimizer,
+        experts_active * intermediate::DOUBLE AS active_intermediate,
+        params_total - params_linear::DOUBLE AS params_unquantized,
+        params_active - (params_total - params_linear)::DOUBLE AS linear_active,
+        CASE WHEN is_full THEN 0e0 ELSE
+            lora_rank * layers * list_sum(list_transform(
+                string_split(lora_targets, '+'),
+                lambda target:
+                    adapter_width(target, hidden, query_width, key_value_width, intermediate, experts)
+            ))::DOUBLE
+        END AS adapter_params,
+        quantized_weight_bytes(quantization) AS quantized_bytes,
+        CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
+            AS full_weight_bytes,
+        -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and where k-bit
+        -- training upcasts the norms; FSDP's own mixed precision keeps it in 16 bits.
+        CASE
+            WHEN training_precision = 'fp32' THEN 1e0
+            WHEN is_trainer AND NOT shards_weights
+                AND (kbit_upcast = 1 OR (is_full AND training_precision = 'amp')) THEN 1e0
+            ELSE 0e0
+        END AS fp32_residual,
+        -- Adapters under accelerate's FSDP hold the checkpoints once more during the backward pass.
+        is_trainer AND sharding = 'fsdp' AND has_adapters AS doubles_checkpoints,
+        CASE WHEN gated_mlp = 1 THEN 4e0 ELSE 2e0 END AS mlp_tensors
+    FROM resolved_settings(jobs) AS s
+    JOIN constants() AS c ON c.calibration = s.calibration
+    JOIN bytes_per_logit() AS l ON l.calibration = s.calibration AND l.loss_kernel = CASE
+        WHEN s.loss_kernel IN ('fused', 'chunked', 'liger', 'litgpt', 'titan', 'fp32std') THEN s.loss_kernel
+        ELSE 'hf'
+    END
+)
+
+SELECT
+    * EXCLUDE (has_adapters, loss_kernel, gated_mlp, kv_heads, head_dim, tied_embeddings),
+    -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention 3 x
+    -- query
+    -- and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al. 2022.
+    bytes_16bit() * (
+        8e0 * hidden + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate
+    ) AS layer_bytes_per_token
+FROM _settings_derived;
+COMMENT ON MACRO TABLE settings_of IS
+    'Settings of runs (columns of catalog/measured_runs.csv, those left out filled with stated defaults) joined to model, GPU and stack, as numbers.';
+
+CREATE OR REPLACE MACRO scale_of(coefficients) AS TABLE
+SELECT
+    *,
+    micro_batch * seq_len AS micro_step_tokens,
+    gpu_count / (tensor_parallel * pipeline_parallel) AS data_parallel,
+    tensor_parallel * pipeline_parallel AS model_parallel,
+    -- Over how many GPUs each part of the state is split.
+    model_parallel * CASE WHEN shards_weights THEN data_parallel ELSE 1 END AS weight_shards,
+    model_parallel * CASE WHEN shards_gradients THEN data_parallel ELSE 1 END AS gradient_shards,
+    model_parallel * CASE WHEN shards_optimizer THEN data_parallel ELSE 1 END AS optimizer_shards,
+    shards_weights AND data_parallel > 1 AS gathers_weights
+FROM query_table(coefficients);
+COMMENT ON MACRO TABLE scale_of IS
+    'Tokens of one micro-step on one data-parallel rank, and the sizes of the groups that a run and its state are split over.';

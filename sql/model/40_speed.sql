@@ -1,127 +1,315 @@
 -- Seconds of one micro-step, as a sum of separate times.
 
-create or replace macro speed_coefficients(settings) as table
-with _rates as (
-    select s.*,
-        -- Dense 16-bit matrix products of large square shapes: measured where somebody measured, else from the watts per datasheet TFLOP.
-        coalesce(gemm_bf16_measured_tflops, case when bf16_dense_tflops is null then gemm_fp16_measured_tflops end, coalesce(bf16_dense_tflops, fp16_dense_tflops)
-            * least(1.05e0, gemm_share(tdp_w / coalesce(bf16_dense_tflops, fp16_dense_tflops), gemm_ratio_at_one_watt, gemm_ratio_watt_exponent) * exp(gemm_log_offset))) * 1e12 as gemm_flops,
-        case when checkpointing = 'none' then 0e0 else recompute end as recompute_passes,
-        case when stack = 'te' then traffic_engine when stack = 'mosaic' then traffic_mosaic when stack in ('compile') then traffic_compiled
-            when stack in ('foak', 'liger') then traffic_fused else traffic_eager end as layer_traffic,
-        case when gpu_year < 2020 then host_before_2020 else 1e0 end as host_factor,
-        case when stack = 'te' then host_seconds_engine when stack = 'mosaic' then host_seconds_mosaic when stack in ('compile') then host_seconds_compiled
-            when stack in ('foak', 'liger') then host_seconds_fused else host_seconds_eager end as host_seconds_per_layer,
-        case when peer_to_peer and nvlink_gb_s is not null then nvlink_gb_s / 2 * 1e9 * link_efficiency
-            when peer_to_peer then 4e9 * pow(2, pcie_gen - 1) * pcie_link_efficiency
-            else 4e9 * pow(2, pcie_gen - 1) * staged_link_efficiency end as link_bytes_per_second,
-        4e9 * pow(2, pcie_gen - 1) * offload_efficiency as host_bytes_per_second
-    from query_table(settings) s
+CREATE OR REPLACE MACRO gpu_family(architecture, segment) AS split_part(architecture, ' ', 1) || ' '
+    || segment;
+COMMENT ON FUNCTION gpu_family IS 'GPUs of one generation and market, whose matrix-product efficiency goes together.';
+
+CREATE OR REPLACE MACRO gemm_share(watts_per_tflop, at_one_watt, exponent) AS
+    at_one_watt * pow(watts_per_tflop, exponent);
+COMMENT ON FUNCTION gemm_share IS
+    'Expected share of the dense 16-bit datasheet peak that large matrix products reach, by watts per datasheet TFLOP: cards short of power stay below their datasheet. Regression over the measured cards of gpus.csv.';
+
+CREATE OR REPLACE MACRO gemm_families() AS TABLE
+SELECT
+    c.calibration,
+    gpu_family(g.architecture, g.segment) AS family,
+    -- One card that does as expected is added: few cards count for less.
+    sum(
+        ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops)
+        - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, c.gemm_ratio_at_one_watt, c.gemm_ratio_watt_exponent))
+    ) / (count(*) + 1) AS gemm_log_offset
+FROM main.gpus AS g
+CROSS JOIN constants() AS c
+WHERE g.gemm_bf16_measured_tflops IS NOT NULL AND g.bf16_dense_tflops IS NOT NULL AND g.tdp_w IS NOT NULL
+    AND g.has_full_specs AND g.derived_from IS NULL
+GROUP BY ALL;
+COMMENT ON MACRO TABLE gemm_families IS
+    'How much better than gemm_share the measured cards of a family do, as a logarithm, by calibration.';
+
+CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
+WITH _speed_rates AS (
+    SELECT
+        s.*,
+        coalesce(s.bf16_dense_tflops, s.fp16_dense_tflops) AS dense_16bit_tflops,
+        -- Dense 16-bit products of large square matrices: measured where somebody measured, else from the
+        -- watts
+        -- per datasheet TFLOP, and then at most 5% above the datasheet, as the best measured cards are.
+        coalesce(
+            s.gemm_bf16_measured_tflops,
+            CASE WHEN s.bf16_dense_tflops IS NULL THEN s.gemm_fp16_measured_tflops END,
+            dense_16bit_tflops * least(
+                1.05e0,
+                gemm_share(s.tdp_w / dense_16bit_tflops, s.gemm_ratio_at_one_watt, s.gemm_ratio_watt_exponent)
+                * exp(coalesce(f.gemm_log_offset, 0e0))
+            )
+        ) * 1e12 AS gemm_flops,
+        CASE s.checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN recompute_selective ELSE 0e0 END
+            AS recompute_passes,
+        -- Forward and input gradients always; weight gradients only where weights train.
+        CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
+        CASE s.kernels
+            WHEN 'engine' THEN traffic_engine
+            WHEN 'mosaic' THEN traffic_mosaic
+            WHEN 'compiled' THEN traffic_compiled
+            WHEN 'fused' THEN traffic_fused
+            ELSE traffic_eager
+        END AS layer_traffic,
+        CASE s.kernels
+            WHEN 'engine' THEN host_seconds_engine
+            WHEN 'mosaic' THEN host_seconds_mosaic
+            WHEN 'compiled' THEN host_seconds_compiled
+            WHEN 'fused' THEN host_seconds_fused
+            ELSE host_seconds_eager
+        END AS host_seconds_per_layer,
+        CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
+        -- Datasheets give NVLink in both directions.
+        CASE
+            WHEN s.peer_to_peer AND s.nvlink_gb_s IS NOT NULL THEN s.nvlink_gb_s / 2 * 1e9 * link_efficiency
+            WHEN s.peer_to_peer THEN pcie_bytes_per_second(s.pcie_gen) * pcie_link_efficiency
+            ELSE pcie_bytes_per_second(s.pcie_gen) * staged_link_efficiency
+        END AS link_bytes_per_second,
+        pcie_bytes_per_second(s.pcie_gen) * offload_efficiency AS host_bytes_per_second
+    FROM query_table(settings) AS s
+    LEFT JOIN gemm_families() AS f
+        ON f.calibration = s.calibration AND f.family = gpu_family(s.architecture, s.segment)
 ),
-_efficiency as (
-    select *,
-        gemm_flops * gemm_efficiency * pow(greatest(1e0, gemm_flops / 271e12), gemm_exponent) * case when bf16_dense_tflops is null and training_precision <> 'fp16' then emulated_bf16_rate else 1e0 end as matmul_flops_per_second,
-        -- Never above what the datasheet says of the narrow format itself.
-        case when fp8 >= 1 and fp8_dense_tflops is not null then least(
-            case when fp8 = 2 and fp4_dense_tflops is not null then fp4_gain else 1e0 end
-                * (1 + (fp8_dense_tflops / coalesce(bf16_dense_tflops, fp16_dense_tflops) - 1) * case when stack = 'te' then fp8_gain else fp8_gain_compiled end),
-            0.95e12 * case when fp8 = 2 then coalesce(fp4_dense_tflops, fp8_dense_tflops) else fp8_dense_tflops end / matmul_flops_per_second)
-            else 1e0 end as fp8_speedup
-    from _rates
+
+-- What training reaches of that, narrower formats included; those never above 95% of their own datasheet.
+_speed_efficiency AS (
+    SELECT
+        *,
+        gemm_flops * gemm_efficiency * pow(greatest(1e0, gemm_flops / a100_gemm_flops()), gemm_exponent)
+            * CASE
+                WHEN bf16_dense_tflops IS NULL AND training_precision <> 'fp16' THEN emulated_bf16_rate
+                ELSE 1e0
+            END
+            AS matmul_flops_per_second,
+        CASE
+            WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
+                CASE WHEN fp8 = 2 AND fp4_dense_tflops IS NOT NULL THEN fp4_gain ELSE 1e0 END
+                * (
+                    1 + (fp8_dense_tflops / dense_16bit_tflops - 1)
+                    * CASE WHEN kernels = 'engine' THEN fp8_gain ELSE fp8_gain_compiled END
+                ),
+                0.95e12
+                * CASE
+                    WHEN fp8 = 2 THEN coalesce(fp4_dense_tflops, fp8_dense_tflops) ELSE fp8_dense_tflops
+                END
+                / matmul_flops_per_second
+            )
+            ELSE 1e0
+        END AS fp8_speedup
+    FROM _speed_rates
 )
--- What is used up here is left out: every column carried on costs time in each later step.
-select * exclude (gemm_efficiency, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent, attention_efficiency, fp8_gain,
-        fp8_gain_compiled, emulated_bf16_rate, weight_reads, traffic_eager, traffic_fused, traffic_compiled,
-        traffic_engine, traffic_mosaic, attention_exponent, gemm_exponent, attention_engine, fp4_gain, expert_exchange,
-        traffic_quadratic_attention, traffic_fp32_residual, traffic_logits, traffic_logits_fixed, dequantization_nf4,
-        dequantization_gptq, host_seconds_eager, host_seconds_fused, host_seconds_compiled, host_seconds_engine,
-        host_seconds_mosaic, host_adapter_factor, host_quantized, host_before_2020, adapter_traffic, optimizer_traffic,
-        link_efficiency, pcie_link_efficiency, staged_link_efficiency, offload_efficiency, expert_half_width,
-        logits_hf, logits_fused, logits_chunked, logits_liger, logits_litgpt, logits_titan, logits_fp32std),
-    -- Forward and input gradients always; weight gradients only where weights train.
-    (2e0 * linear_active * (case when is_full then 3e0 else 2e0 end + recompute_passes) / fp8_speedup + 2e0 * adapter_params / experts * (3e0 + recompute_passes))
-        / (matmul_flops_per_second * case when experts > 1 then intermediate / (intermediate + expert_half_width) else 1e0 end) as matmul_seconds_per_token,
-    2e0 * case when stack = 'te' then linear_active else params_linear end * (case when is_full then 3e0 else 2e0 end + recompute_passes) * weight_reads / memory_bytes_per_second as weight_read_seconds,
-    2e0 * vocab * hidden * case when is_full then 3e0 else 2e0 end / matmul_flops_per_second
-        + vocab * traffic_logits * (traffic_logits_fixed + case loss_kernel when 'hf' then logits_hf when 'fused' then logits_fused when 'chunked' then logits_chunked when 'liger' then logits_liger
-        when 'litgpt' then logits_litgpt when 'titan' then logits_titan when 'fp32std' then logits_fp32std else logits_hf end) / memory_bytes_per_second as logits_seconds_per_token,
-    2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention) / (matmul_flops_per_second * attention_efficiency * case when stack = 'te' then attention_engine else 1e0 end * pow(gemm_flops / 271e12, attention_exponent))
-        + (1 - flash_attention) * heads * seq_len * layers * traffic_quadratic_attention * (3e0 + recompute_passes) / memory_bytes_per_second as attention_seconds_per_token,
-    layers * layer_bytes_per_token * (layer_traffic * (1 + fp32_residual * traffic_fp32_residual) + case when is_full then 0e0 else adapter_traffic end) * (3e0 + recompute_passes) / memory_bytes_per_second as elementwise_seconds_per_token,
-    case when is_quantized then params_linear * (quantized_bytes + 2e0) * (2e0 + recompute_passes)
-        * case when quantization = 'gptq' then dequantization_gptq else dequantization_nf4 end / memory_bytes_per_second else 0e0 end as dequantization_seconds,
-    layers * (2e0 + recompute_passes) * host_seconds_per_layer * host_factor * (case when is_full then 1e0 else host_adapter_factor end) * (case when is_quantized then 1 + host_quantized else 1e0 end) as host_floor_seconds,
-    -- The optimizer reads and writes weights and moments and reads gradients, once per step.
-    case when is_full then params_total else adapter_params end
-        * case when is_full then 3e0 * full_weight_bytes + case when is_8bit_optimizer then 4e0 else 4e0 * full_weight_bytes end else 28e0 end
-        * optimizer_traffic / memory_bytes_per_second as optimizer_seconds_unsharded,
-    case when is_quantized then params_linear * quantized_bytes + params_unquantized * 2e0 else params_total * 2e0 end as gathered_bytes,
+
+-- A multiplication with its addition counts as two FLOPs. What is used up here is left out: every column
+-- carried on costs time in each later step.
+SELECT
+    * EXCLUDE (
+        bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, fp4_dense_tflops, gemm_bf16_measured_tflops,
+        gemm_fp16_measured_tflops, tdp_w, nvlink_gb_s, pcie_gen, peer_to_peer, gpu_year, vendor, architecture,
+        segment, kernels, working_kernels, is_trainer, has_foreach, logit_bytes, recompute_passes,
+        layer_traffic,
+        host_seconds_per_layer, gemm_flops, matmul_flops_per_second, fp8_speedup,
+        gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent, emulated_bf16_rate,
+        fp8_gain, fp8_gain_compiled, fp4_gain, expert_half_width, expert_exchange,
+        attention_efficiency, attention_exponent, attention_engine, weight_reads,
+        traffic_eager, traffic_fused, traffic_compiled, traffic_engine, traffic_mosaic,
+        traffic_quadratic_attention, traffic_fp32_residual, traffic_logits, traffic_logits_fixed,
+        adapter_traffic,
+        optimizer_traffic, dequantization_nf4, dequantization_gptq, host_seconds_eager, host_seconds_fused,
+        host_seconds_compiled, host_seconds_engine, host_seconds_mosaic, host_adapter_factor, host_quantized,
+        host_before_2020, recompute_selective, link_efficiency, pcie_link_efficiency, staged_link_efficiency,
+        offload_efficiency
+    ),
+    (
+        2e0 * linear_active * (product_passes + recompute_passes) / fp8_speedup
+        + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
+    ) / (
+        matmul_flops_per_second
+        * CASE WHEN experts > 1 THEN intermediate / (intermediate + expert_half_width) ELSE 1e0 END
+    ) AS matmul_seconds_per_token,
+    bytes_16bit() * CASE WHEN kernels = 'engine' THEN linear_active ELSE params_linear END
+        * (product_passes + recompute_passes) * weight_reads / memory_bytes_per_second AS weight_read_seconds,
+    2e0 * vocab * hidden * product_passes / matmul_flops_per_second
+        + vocab * traffic_logits * (traffic_logits_fixed + logit_bytes) / memory_bytes_per_second
+        AS logits_seconds_per_token,
+    -- The backward pass of flash attention computes five products for the forward's two: Dao et al. 2022,
+    -- arXiv 2205.14135. A causal mask halves them; attention that is not fused computes the other half too.
+    2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention)
+        / (
+            matmul_flops_per_second * attention_efficiency
+            * CASE WHEN kernels = 'engine' THEN attention_engine ELSE 1e0 END
+            * pow(gemm_flops / a100_gemm_flops(), attention_exponent)
+        )
+        + (1 - flash_attention) * heads * seq_len * layers * traffic_quadratic_attention
+        * (3e0 + recompute_passes) / memory_bytes_per_second AS attention_seconds_per_token,
+    -- The backward pass moves twice what the forward pass moves.
+    layers * layer_bytes_per_token
+        * (
+            layer_traffic * (1 + fp32_residual * traffic_fp32_residual)
+            + CASE WHEN is_full THEN 0e0 ELSE adapter_traffic END
+        )
+        * (3e0 + recompute_passes) / memory_bytes_per_second AS elementwise_seconds_per_token,
+    CASE
+        WHEN is_quantized THEN params_linear * (quantized_bytes + bytes_16bit()) * (2e0 + recompute_passes)
+            * CASE WHEN quantization = 'gptq' THEN dequantization_gptq ELSE dequantization_nf4 END
+            / memory_bytes_per_second
+        ELSE 0e0
+    END AS dequantization_seconds,
+    layers * (2e0 + recompute_passes) * host_seconds_per_layer * host_factor
+        * (CASE WHEN is_full THEN 1e0 ELSE host_adapter_factor END)
+        * (CASE WHEN is_quantized THEN 1 + host_quantized ELSE 1e0 END) AS host_floor_seconds,
+    -- The optimizer reads and writes weights and both moments and reads gradients, once per step; those of
+    -- adapters are in fp32: 7 x 4 bytes.
+    CASE WHEN is_full THEN params_total ELSE adapter_params END
+        * CASE
+            WHEN NOT is_full THEN 28e0
+            ELSE 3e0 * full_weight_bytes
+                + CASE WHEN is_8bit_optimizer THEN 4e0 ELSE 4e0 * full_weight_bytes END
+        END
+        * optimizer_traffic / memory_bytes_per_second AS optimizer_seconds_unsharded,
+    CASE
+        WHEN is_quantized THEN params_linear * quantized_bytes + params_unquantized * bytes_16bit()
+        ELSE params_total * bytes_16bit()
+    END AS gathered_bytes,
     -- FSDP gathers a layer for the forward and once for recompute and backward; ZeRO-3 for each of them.
-    case when sharding = 'zero3' then 2e0 + recompute_passes else 2e0 end as gather_passes,
-    -- Tokens travel to their experts and back, forward and backward, where a Megatron engine spreads the experts.
-    case when experts > 1 and stack = 'te' then 8e0 * layers * hidden * experts_active * expert_exchange else 0e0 end as exchanged_bytes_per_token,
-    case when is_full then case when stack = 'te' then params_active else params_total end * 2e0 else adapter_params * adapter_bytes end as reduced_bytes
-from _efficiency;
-comment on macro table speed_coefficients is
+    CASE WHEN sharding = 'zero3' THEN 2e0 + recompute_passes ELSE 2e0 END AS gather_passes,
+    -- Tokens travel to their experts and back, forward and backward, in 16 bits, where a Megatron engine
+    -- spreads the experts: 4 x 2 bytes.
+    CASE
+        WHEN experts > 1 AND kernels = 'engine' THEN 8e0 * layers * hidden * experts_active * expert_exchange
+        ELSE 0e0
+    END AS exchanged_bytes_per_token,
+    CASE
+        WHEN NOT is_full THEN adapter_params * adapter_bytes
+        WHEN kernels = 'engine' THEN params_active * bytes_16bit()
+        ELSE params_total * bytes_16bit()
+    END AS reduced_bytes
+FROM _speed_efficiency;
+COMMENT ON MACRO TABLE speed_coefficients IS
     'Seconds per token and per micro-step of each part of a training step on one GPU, before micro-batch, sharding and links are applied. FLOPs: Kaplan et al. 2020 (arXiv 2001.08361), Dao 2023 (arXiv 2307.08691) for attention; rates from gpus.csv; constants fitted.';
 
-create or replace macro bottleneck_of(matmul, attention, traffic, logits, dequantization, host, communication, offload, optimizer) as
-    case greatest(matmul, attention, traffic, logits, dequantization, host, communication, offload, optimizer)
-        when matmul then 'matrix products' when attention then 'attention' when traffic then 'memory traffic' when logits then 'logits'
-        when dequantization then 'dequantization' when host then 'host' when communication then 'communication' when offload then 'offload'
-        else 'optimizer' end;
-comment on macro bottleneck_of is 'The term of a training step that takes most time, from the seconds of each.';
+CREATE OR REPLACE MACRO bottleneck_of(
+    matmul, attention, traffic, logits, dequantization, host, communication, offload, optimizer
+) AS
+    CASE greatest(matmul, attention, traffic, logits, dequantization, host, communication, offload, optimizer)
+        WHEN matmul THEN 'matrix products'
+        WHEN attention THEN 'attention'
+        WHEN traffic THEN 'memory traffic'
+        WHEN logits THEN 'logits'
+        WHEN dequantization THEN 'dequantization'
+        WHEN host THEN 'host'
+        WHEN communication THEN 'communication'
+        WHEN offload THEN 'offload'
+        ELSE 'optimizer'
+    END;
+COMMENT ON FUNCTION bottleneck_of IS 'The term of a training step that takes most time, from the seconds of each.';
 
-create or replace macro speed_terms(scaled) as table
-with _compute as (
-    select *,
-        (matmul_seconds_per_token * micro_step_tokens + weight_read_seconds) / model_parallel as matmul_seconds,
-        attention_seconds_per_token * micro_step_tokens / model_parallel as attention_seconds,
-        elementwise_seconds_per_token * micro_step_tokens / model_parallel as traffic_seconds,
-        logits_seconds_per_token * micro_step_tokens / model_parallel as logits_seconds,
-        dequantization_seconds / model_parallel as dequantize_seconds,
-        host_floor_seconds / pipeline_parallel as host_seconds,
-        -- Held in host memory, the state is stepped there, by processors that the GPUs of a node share.
-        case when offload like '%cpu%' then optimizer_seconds_unsharded * memory_bytes_per_second / (host_memory_gb_s * 1e9) / node_count
-            else optimizer_seconds_unsharded / (model_parallel * case when shards_optimizer then data_parallel else 1 end) end / grad_accum as optimizer_seconds,
-        host_step_seconds * host_factor / grad_accum as host_per_step_seconds,
-        case when offload like '%cpu%' then (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second else 0e0 end
-            + case when offload like '%act%' then 2e0 * layers * hidden * 2e0 * micro_step_tokens / host_bytes_per_second else 0e0 end as offload_seconds,
-        -- Bytes that each GPU receives per micro-step.
-        (case when shards_weights then gather_passes * gathered_bytes + reduced_bytes
-            when sharding = 'none' then 0e0
-            else 2e0 * reduced_bytes / grad_accum end) / model_parallel as collective_bytes,
-        case when tensor_parallel > 1 then 8e0 * layers / pipeline_parallel * hidden * 2e0 * micro_step_tokens * (tensor_parallel - 1) / tensor_parallel / link_bytes_per_second else 0e0 end
-            + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(1 / link_bytes_per_second,
-                case when node_count > 1 then gpu_count / node_count / (node_network_gbps * 0.125e9 * network_efficiency) else 0e0 end) as tensor_parallel_seconds
-    from query_table(scaled)
+CREATE OR REPLACE MACRO speed_terms(scaled) AS TABLE
+WITH _speed_compute AS (
+    SELECT
+        *,
+        (matmul_seconds_per_token * micro_step_tokens + weight_read_seconds) / model_parallel
+            AS matmul_seconds,
+        attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
+        elementwise_seconds_per_token * micro_step_tokens / model_parallel AS traffic_seconds,
+        logits_seconds_per_token * micro_step_tokens / model_parallel AS logits_seconds,
+        dequantization_seconds / model_parallel AS dequantize_seconds,
+        host_floor_seconds / pipeline_parallel AS host_seconds,
+        host_step_seconds * host_factor / grad_accum AS host_per_step_seconds,
+        -- In host memory the state is stepped there, by processors that the GPUs of a node share.
+        CASE
+            WHEN offload LIKE '%cpu%'
+                THEN optimizer_seconds_unsharded * memory_bytes_per_second
+                    / (host_memory_gb_s * 1e9) / node_count
+            ELSE optimizer_seconds_unsharded / optimizer_shards
+        END / grad_accum AS optimizer_seconds,
+        -- Offloaded weights come twice and gradients go once; offloaded checkpoints go and come, in 16 bits.
+        CASE
+            WHEN offload LIKE '%cpu%'
+                THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second
+            ELSE 0e0
+        END + CASE
+            WHEN offload LIKE '%act%'
+                THEN 2e0 * layers * hidden * bytes_16bit() * micro_step_tokens / host_bytes_per_second
+            ELSE 0e0
+        END AS offload_seconds,
+        network_bytes_per_second(node_network_gbps) * network_efficiency AS network_bytes_per_second,
+        -- Bytes that each GPU receives per micro-step. An all-reduce moves them twice, once per step.
+        CASE
+            WHEN shards_weights THEN gather_passes * gathered_bytes + reduced_bytes
+            WHEN sharding = 'none' THEN 0e0
+            ELSE 2e0 * reduced_bytes / grad_accum
+        END / model_parallel AS collective_bytes
+    FROM query_table(scaled)
 ),
-_communication as (
-    select *,
-        case when data_parallel > 1 then
-            greatest(collective_bytes * (data_parallel - 1) / data_parallel / link_bytes_per_second,
-                case when node_count > 1 then collective_bytes * (node_count - 1) / node_count / (node_network_gbps * 0.125e9 * network_efficiency) else 0e0 end)
-            + case when shards_weights then 3e0 * layers / pipeline_parallel * collective_latency_seconds * log2(data_parallel) else 0e0 end
-            else 0e0 end as collective_seconds,
-        matmul_seconds + attention_seconds + traffic_seconds + logits_seconds + dequantize_seconds as gpu_seconds
-    from _compute
+
+_speed_communication AS (
+    SELECT
+        *,
+        CASE
+            WHEN data_parallel > 1 THEN greatest(
+                collective_bytes * (data_parallel - 1) / data_parallel / link_bytes_per_second,
+                CASE
+                    WHEN node_count > 1
+                        THEN collective_bytes * (node_count - 1) / node_count / network_bytes_per_second
+                    ELSE 0e0
+                END
+            )
+            -- A layer is gathered twice and its gradients scattered once.
+            + CASE
+                WHEN shards_weights
+                    THEN 3e0 * layers / pipeline_parallel * collective_latency_seconds * log2(data_parallel)
+                ELSE 0e0
+            END
+            ELSE 0e0
+        END AS collective_seconds,
+        -- Tensor parallelism reduces a layer's activations four times, each in two passes, in 16 bits:
+        -- Shoeybi et
+        -- al. 2019, arXiv 1909.08053.
+        CASE
+            WHEN tensor_parallel > 1
+                THEN 8e0 * layers / pipeline_parallel * hidden * bytes_16bit() * micro_step_tokens
+                    * (tensor_parallel - 1) / tensor_parallel / link_bytes_per_second
+            ELSE 0e0
+        END
+        + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(
+            1 / link_bytes_per_second,
+            CASE WHEN node_count > 1 THEN gpu_count / node_count / network_bytes_per_second ELSE 0e0 END
+        ) AS tensor_parallel_seconds,
+        matmul_seconds + attention_seconds + traffic_seconds + logits_seconds + dequantize_seconds
+            AS gpu_seconds
+    FROM _speed_compute
 ),
-_exposed as (
-    select *,
-        greatest(collective_seconds - communication_overlap * gpu_seconds, communication_floor * collective_seconds) + tensor_parallel_seconds as communication_seconds,
-        greatest(0e0, host_seconds - host_overlap * gpu_seconds) as host_exposed_seconds
-    from _communication
+
+_speed_exposed AS (
+    SELECT
+        *,
+        greatest(
+            collective_seconds - communication_overlap * gpu_seconds, communication_floor * collective_seconds
+        ) + tensor_parallel_seconds AS communication_seconds,
+        greatest(0e0, host_seconds - host_overlap * gpu_seconds) AS host_exposed_seconds
+    FROM _speed_communication
 ),
-_step as (
-    select *,
-        (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds) * (1 + waiting_per_doubling * log2(gpu_count) + waiting_per_node_doubling * log2(node_count)) * (1 + bubble_share * (pipeline_parallel - 1) / (grad_accum * pipeline_parallel))
-            + optimizer_seconds + host_per_step_seconds as step_seconds
-    from _exposed
+
+_speed_step AS (
+    SELECT
+        *,
+        (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds)
+            * (1 + waiting_per_doubling * log2(gpu_count) + waiting_per_node_doubling * log2(node_count))
+            * (1 + bubble_share * (pipeline_parallel - 1) / (grad_accum * pipeline_parallel))
+            + optimizer_seconds + host_per_step_seconds AS step_seconds
+    FROM _speed_exposed
 )
-select *,
-    micro_step_tokens / step_seconds / model_parallel as tokens_per_second_per_gpu,
-    bottleneck_of(matmul_seconds, attention_seconds, traffic_seconds, logits_seconds, dequantize_seconds, host_exposed_seconds,
-        communication_seconds, offload_seconds, optimizer_seconds) as bottleneck
-from _step;
-comment on macro table speed_terms is
+
+SELECT
+    *,
+    micro_step_tokens / step_seconds / model_parallel AS tokens_per_second_per_gpu,
+    bottleneck_of(
+        matmul_seconds, attention_seconds, traffic_seconds, logits_seconds, dequantize_seconds,
+        host_exposed_seconds, communication_seconds, offload_seconds, optimizer_seconds
+    ) AS bottleneck
+FROM _speed_step;
+COMMENT ON MACRO TABLE speed_terms IS
     'Seconds of one micro-step per GPU, term by term, and tokens per second per GPU.';

@@ -1,46 +1,72 @@
--- How far an estimate stands from what somebody measured, and how wide its band is.
+-- How far an estimate is from what somebody measured, and how wide its band is.
 
-create or replace macro gpu_class(vendor, architecture, segment, form_factor) as
-    case when vendor <> 'nvidia' then 'other vendor'
-        when architecture like 'Blackwell%' then 'blackwell'
-        when architecture in ('Hopper', 'Ampere') and form_factor = 'SXM' then 'hopper and a100 sxm'
-        when architecture in ('Kepler', 'Maxwell', 'Pascal', 'Volta', 'Turing') then 'before ampere'
-        when segment = 'consumer' then 'consumer'
-        else 'pcie' end;
-comment on macro gpu_class is 'Class of a GPU, for error bands: cards of a class share form factor, cooling and generation.';
+CREATE OR REPLACE MACRO gpu_class(vendor, architecture, segment, form_factor) AS
+    CASE
+        WHEN vendor <> 'nvidia' THEN 'other vendor'
+        WHEN architecture LIKE 'Blackwell%' THEN 'blackwell'
+        WHEN architecture IN ('Hopper', 'Ampere') AND form_factor = 'SXM' THEN 'hopper and a100 sxm'
+        WHEN architecture IN ('Kepler', 'Maxwell', 'Pascal', 'Volta', 'Turing') THEN 'before ampere'
+        WHEN segment = 'consumer' THEN 'consumer'
+        ELSE 'pcie'
+    END;
+COMMENT ON FUNCTION gpu_class IS
+    'Class of a GPU, for error bands: cards of a class share form factor, cooling and generation.';
 
-create or replace macro evidence_of(needs) as table
-with _runs as (
-    select r.source, case r.method when 'pretrain' then 'full' else r.method end as method, r.gpu, g.architecture,
-        gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) as class, m.params_total::double as params, r.gpu_count, min(r.run_id) as run_id
-    from main.measured_runs r
-    join main.models m on m.model = r.model
-    join main.gpus g on g.gpu_id = r.gpu
-    where r.measured_memory_gib is not null or r.measured_tokens_per_second_per_gpu is not null
-    group by all
+CREATE OR REPLACE MACRO log_distance(one, other) AS abs(ln(one / other));
+COMMENT ON FUNCTION log_distance IS 'How many times one is the other, either way, as a logarithm.';
+
+CREATE OR REPLACE MACRO evidence_of(needs) AS TABLE
+WITH _evidence_runs AS (
+    SELECT
+        r.source, CASE r.method WHEN 'pretrain' THEN 'full' ELSE r.method END AS method,
+        r.gpu, g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class,
+        m.params_total::DOUBLE AS params, r.gpu_count, min(r.run_id) AS run_id
+    FROM main.measured_runs AS r
+    JOIN main.models AS m ON m.model = r.model
+    JOIN main.gpus AS g ON g.gpu_id = r.gpu
+    WHERE r.measured_memory_gib IS NOT NULL OR r.measured_tokens_per_second_per_gpu IS NOT NULL
+    GROUP BY ALL
 ),
-_needs as (
-    select distinct n.calibration, n.gpu, n.method, n.params_total::double as params, n.gpu_count::double as gpu_count, g.architecture,
-        gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) as class
-    from query_table(needs) n join main.gpus g on g.gpu_id = n.gpu
+
+_evidence_needs AS (
+    SELECT DISTINCT
+        n.calibration, n.gpu, n.method, n.params_total::DOUBLE AS params, n.gpu_count::DOUBLE AS gpu_count,
+        g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class
+    FROM query_table(needs) AS n
+    JOIN main.gpus AS g ON g.gpu_id = n.gpu
 ),
-_nearest as (
-    select n.calibration, n.gpu, n.method, n.params, n.gpu_count, n.class,
+
+-- The reach of a measurement: 1.25 x the parameters and 2 x the count (2.01 for rounding), then 3 x the
+-- parameters.
+_evidence_nearest AS (
+    SELECT
+        n.calibration, n.gpu, n.method, n.params, n.gpu_count, n.class,
         min({
-            'rank': case when r.gpu = n.gpu and abs(ln(r.params / n.params)) <= ln(1.25e0) and abs(ln(r.gpu_count::double / n.gpu_count)) <= ln(2.01e0) then 0
-                when r.run_id is not null and abs(ln(r.params / n.params)) <= ln(3e0) then 1 else 2 end,
-            'distance': coalesce(abs(ln(r.params / n.params)) + abs(ln(r.gpu_count::double / n.gpu_count)), 99e0),
+            'rank': CASE
+                WHEN r.gpu = n.gpu AND log_distance(r.params, n.params) <= ln(1.25e0)
+                    AND log_distance(r.gpu_count::DOUBLE, n.gpu_count) <= ln(2.01e0) THEN 0
+                WHEN r.run_id IS NOT NULL AND log_distance(r.params, n.params) <= ln(3e0) THEN 1
+                ELSE 2
+            END,
+            -- Without any run: further than all.
+            'distance': coalesce(
+                log_distance(r.params, n.params) + log_distance(r.gpu_count::DOUBLE, n.gpu_count), 99e0
+            ),
             'run_id': r.run_id
-        }) as best
-    from _needs n
-    left join _runs r on r.method = case n.method when 'pretrain' then 'full' else n.method end and r.architecture = n.architecture and r.class = n.class
+        }) AS best
+    FROM _evidence_needs AS n
+    LEFT JOIN _evidence_runs AS r
+        ON r.method = CASE n.method WHEN 'pretrain' THEN 'full' ELSE n.method END
+        AND r.architecture = n.architecture AND r.class = n.class
         -- Constants fitted without a source may not lean on its runs either.
-        and n.calibration <> 'without ' || r.source
-    group by n.calibration, n.gpu, n.method, n.params, n.gpu_count, n.class
+        AND n.calibration <> 'without ' || r.source
+    GROUP BY n.calibration, n.gpu, n.method, n.params, n.gpu_count, n.class
 )
-select calibration, gpu, method, params, gpu_count, class,
-    case best.rank when 0 then 'measured' when 1 then 'interpolated' else 'extrapolated' end as evidence,
-    case when best.rank = 0 then best.run_id end as evidence_run
-from _nearest;
-comment on macro table evidence_of is
+
+SELECT
+    calibration, gpu, method, params, gpu_count, class,
+    CASE best.rank WHEN 0 THEN 'measured' WHEN 1 THEN 'interpolated' ELSE 'extrapolated' END AS evidence,
+    CASE WHEN best.rank = 0 THEN best.run_id END AS evidence_run
+FROM _evidence_nearest;
+COMMENT ON MACRO TABLE evidence_of IS
     'measured: a published run of the same GPU and method, within 1.25 x the parameters and 2 x the count (named in evidence_run); interpolated: a GPU of the same class and generation, same method, within 3 x the parameters; else extrapolated.';
