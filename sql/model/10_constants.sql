@@ -4,7 +4,9 @@ CREATE OR REPLACE MACRO constants() AS TABLE
 FROM (
     PIVOT main.model_constants
     ON name IN (
-        -- Memory. The logits_ constants are looked up by loss kernel, in bytes_per_logit.
+        -- Memory.
+        'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan',
+        'logits_fp32std',
         'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine',
         'stored_selective', 'stored_eager_scores',
         'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual',
@@ -36,6 +38,32 @@ FROM (
 COMMENT ON MACRO TABLE constants IS
     'Fitted and fixed constants of the memory and speed model, one row per calibration. Units and meaning: catalog/model_parameters.csv.';
 
+CREATE OR REPLACE MACRO gpu_family(architecture, segment) AS
+    split_part(architecture, ' ', 1) || ' ' || segment;
+COMMENT ON FUNCTION gpu_family IS 'GPUs of one generation and market, whose matrix-product efficiency goes together.';
+
+CREATE OR REPLACE MACRO gemm_share(watts_per_tflop, at_one_watt, exponent) AS
+    at_one_watt * pow(watts_per_tflop, exponent);
+COMMENT ON FUNCTION gemm_share IS
+    'Expected share of the dense 16-bit datasheet peak that large matrix products reach, by watts per datasheet TFLOP: cards short of power stay below their datasheet. Regression over the measured cards of gpus.csv.';
+
+CREATE OR REPLACE MACRO gemm_families() AS TABLE
+SELECT
+    c.calibration,
+    gpu_family(g.architecture, g.segment) AS family,
+    -- One card that does as expected is added: few cards count for less.
+    sum(
+        ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops)
+        - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, c.gemm_ratio_at_one_watt, c.gemm_ratio_watt_exponent))
+    ) / (count(*) + 1) AS gemm_log_offset
+FROM main.gpus AS g
+CROSS JOIN constants() AS c
+WHERE g.gemm_bf16_measured_tflops IS NOT NULL AND g.bf16_dense_tflops IS NOT NULL AND g.tdp_w IS NOT NULL
+    AND g.has_full_specs AND g.derived_from IS NULL
+GROUP BY ALL;
+COMMENT ON MACRO TABLE gemm_families IS
+    'How much better than gemm_share the measured cards of a family do, as a logarithm, by calibration.';
+
 CREATE OR REPLACE MACRO gib(bytes) AS bytes / 1073741824e0;
 COMMENT ON FUNCTION gib IS 'Bytes in GiB, 2^30 bytes.';
 
@@ -47,7 +75,7 @@ COMMENT ON FUNCTION bytes_fp32 IS 'Bytes of a number in fp32.';
 
 CREATE OR REPLACE MACRO bytes_8bit_moments() AS 2.06e0;
 COMMENT ON FUNCTION bytes_8bit_moments IS
-    'Bytes per parameter of both Adam moments in 8 bits, with the scales of their blocks: Dettmers et al. 2021, arXiv 2110.02861.';
+    'Bytes per parameter of both Adam moments in 8 bits (Dettmers et al. 2021, arXiv 2110.02861); 3% assumed for the scales of their blocks.';
 
 CREATE OR REPLACE MACRO quantized_weight_bytes(quantization) AS
     CASE quantization
@@ -65,7 +93,7 @@ COMMENT ON FUNCTION a100_gemm_flops IS
 
 CREATE OR REPLACE MACRO pcie_bytes_per_second(generation) AS 4e9 * pow(2, generation - 1);
 COMMENT ON FUNCTION pcie_bytes_per_second IS
-    'One direction of 16 PCI Express lanes: 4 GB/s in the first generation, twice as much in each one after it.';
+    'One direction of 16 PCI Express lanes: about 4 GB/s in the first generation, twice as much in each later one.';
 
 CREATE OR REPLACE MACRO network_bytes_per_second(gbps) AS gbps * 0.125e9;
 COMMENT ON FUNCTION network_bytes_per_second IS 'Gbit/s as bytes per second.';

@@ -54,7 +54,7 @@ FROM (VALUES
     ('mosaic', 'mosaic', 'compiled', 'hf', 4e0, FALSE, FALSE)
 ) AS s (stack, kernels, working_kernels, loss_kernel, adapter_bytes, is_trainer, has_foreach);
 COMMENT ON MACRO TABLE stacks IS
-    'What the training stacks differ in, by their source code. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
+    'How the training stacks differ in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
 
 CREATE OR REPLACE MACRO run_defaults() AS TABLE
 SELECT
@@ -156,7 +156,7 @@ CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_c
         ELSE 1600e0
     END;
 COMMENT ON FUNCTION usual_network_gbps IS
-    'Network of a node in Gbit/s where none is given. Racks of four-GPU nodes share one NVLink domain of 72 GPUs (GB200 NVL72), 14,400 a node; other nodes have eight ports, of 400 since 2022, of 200 before.';
+    'Network of a node in Gbit/s where none is given. Assumed: 14,400 within a rack of four-GPU nodes, whose NVLink domain is 72 GPUs; else 3,200 where the GPU is of 2022 or later, 1,600 where it is older.';
 
 CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
 SELECT
@@ -180,7 +180,7 @@ SELECT
             WHEN is_full THEN 'fsdp'
             ELSE 'ddp'
         END) AS sharding,
-        -- Where weights train, each takes 6 bytes: 16 bits, its gradient, and a share of the optimizer.
+        -- Assumed: 6 bytes per weight that trains, for itself, its gradient and a share of the optimizer.
         coalesce(s.tensor_parallel, CASE
             WHEN s.stack = 'te' AND s.sharding IS NULL AND s.gpu_count > 1 THEN least_tensor_parallel(
                 gib(m.params_total * CASE WHEN is_full THEN 6e0 ELSE bytes_16bit() END),
@@ -201,27 +201,30 @@ SELECT
     g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
     g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops,
     g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
-    g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer
+    g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer, coalesce(f.gemm_log_offset, 0e0) AS gemm_log_offset
 FROM assumed_settings(jobs) AS s
 JOIN main.models AS m ON m.model = s.model
 JOIN main.gpus AS g ON g.gpu_id = s.gpu
-LEFT JOIN stacks() AS k ON k.stack = s.stack;
+LEFT JOIN stacks() AS k ON k.stack = s.stack
+LEFT JOIN gemm_families() AS f
+    ON f.calibration = s.calibration AND f.family = gpu_family(g.architecture, g.segment);
 COMMENT ON MACRO TABLE resolved_settings IS
     'Settings of runs joined to model, GPU and stack, with every setting filled in.';
-
-CREATE OR REPLACE MACRO bytes_per_logit() AS TABLE
-SELECT calibration, substr(name, length('logits_') + 1) AS loss_kernel, value AS bytes
-FROM main.model_constants
-WHERE name LIKE 'logits\_%' ESCAPE '\';
-COMMENT ON MACRO TABLE bytes_per_logit IS
-    'Bytes that a logit takes at the loss, by calibration and loss kernel.';
 
 CREATE OR REPLACE MACRO settings_of(jobs) AS TABLE
 WITH _settings_derived AS (
     SELECT
         s.*,
         c.* EXCLUDE (calibration),
-        l.bytes AS logit_bytes,
+        CASE loss_kernel
+            WHEN 'fused' THEN logits_fused
+            WHEN 'chunked' THEN logits_chunked
+            WHEN 'liger' THEN logits_liger
+            WHEN 'litgpt' THEN logits_litgpt
+            WHEN 'titan' THEN logits_titan
+            WHEN 'fp32std' THEN logits_fp32std
+            ELSE logits_hf
+        END AS logit_bytes,
         sharding IN ('fsdp', 'zero3') AS shards_weights,
         sharding IN ('fsdp', 'zero3', 'zero2') AS shards_gradients,
         sharding IN ('fsdp', 'zero3', 'zero2', 'zero1') AS shards_optimizer,
@@ -254,17 +257,16 @@ WITH _settings_derived AS (
         CASE WHEN gated_mlp = 1 THEN 4e0 ELSE 2e0 END AS mlp_tensors
     FROM resolved_settings(jobs) AS s
     JOIN constants() AS c ON c.calibration = s.calibration
-    JOIN bytes_per_logit() AS l ON l.calibration = s.calibration AND l.loss_kernel = CASE
-        WHEN s.loss_kernel IN ('fused', 'chunked', 'liger', 'litgpt', 'titan', 'fp32std') THEN s.loss_kernel
-        ELSE 'hf'
-    END
 )
 
 SELECT
-    * EXCLUDE (has_adapters, loss_kernel, gated_mlp, kv_heads, head_dim, tied_embeddings),
-    -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention 3 x
-    -- query
-    -- and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al. 2022.
+    * EXCLUDE (
+        has_adapters, loss_kernel, gated_mlp, kv_heads, head_dim, tied_embeddings, logits_hf, logits_fused,
+        logits_chunked, logits_liger, logits_litgpt, logits_titan, logits_fp32std
+    ),
+    -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention
+    -- 3 x query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al.
+    -- 2022, arXiv 2205.05198.
     bytes_16bit() * (
         8e0 * hidden + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate
     ) AS layer_bytes_per_token

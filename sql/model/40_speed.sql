@@ -1,46 +1,19 @@
 -- Seconds of one micro-step, as a sum of separate times.
 
-CREATE OR REPLACE MACRO gpu_family(architecture, segment) AS split_part(architecture, ' ', 1) || ' '
-    || segment;
-COMMENT ON FUNCTION gpu_family IS 'GPUs of one generation and market, whose matrix-product efficiency goes together.';
-
-CREATE OR REPLACE MACRO gemm_share(watts_per_tflop, at_one_watt, exponent) AS
-    at_one_watt * pow(watts_per_tflop, exponent);
-COMMENT ON FUNCTION gemm_share IS
-    'Expected share of the dense 16-bit datasheet peak that large matrix products reach, by watts per datasheet TFLOP: cards short of power stay below their datasheet. Regression over the measured cards of gpus.csv.';
-
-CREATE OR REPLACE MACRO gemm_families() AS TABLE
-SELECT
-    c.calibration,
-    gpu_family(g.architecture, g.segment) AS family,
-    -- One card that does as expected is added: few cards count for less.
-    sum(
-        ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops)
-        - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, c.gemm_ratio_at_one_watt, c.gemm_ratio_watt_exponent))
-    ) / (count(*) + 1) AS gemm_log_offset
-FROM main.gpus AS g
-CROSS JOIN constants() AS c
-WHERE g.gemm_bf16_measured_tflops IS NOT NULL AND g.bf16_dense_tflops IS NOT NULL AND g.tdp_w IS NOT NULL
-    AND g.has_full_specs AND g.derived_from IS NULL
-GROUP BY ALL;
-COMMENT ON MACRO TABLE gemm_families IS
-    'How much better than gemm_share the measured cards of a family do, as a logarithm, by calibration.';
-
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
     SELECT
         s.*,
         coalesce(s.bf16_dense_tflops, s.fp16_dense_tflops) AS dense_16bit_tflops,
         -- Dense 16-bit products of large square matrices: measured where somebody measured, else from the
-        -- watts
-        -- per datasheet TFLOP, and then at most 5% above the datasheet, as the best measured cards are.
+        -- watts per datasheet TFLOP, and then assumed at most 5% above the datasheet.
         coalesce(
             s.gemm_bf16_measured_tflops,
             CASE WHEN s.bf16_dense_tflops IS NULL THEN s.gemm_fp16_measured_tflops END,
             dense_16bit_tflops * least(
                 1.05e0,
                 gemm_share(s.tdp_w / dense_16bit_tflops, s.gemm_ratio_at_one_watt, s.gemm_ratio_watt_exponent)
-                * exp(coalesce(f.gemm_log_offset, 0e0))
+                * exp(s.gemm_log_offset)
             )
         ) * 1e12 AS gemm_flops,
         CASE s.checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN recompute_selective ELSE 0e0 END
@@ -70,8 +43,6 @@ WITH _speed_rates AS (
         END AS link_bytes_per_second,
         pcie_bytes_per_second(s.pcie_gen) * offload_efficiency AS host_bytes_per_second
     FROM query_table(settings) AS s
-    LEFT JOIN gemm_families() AS f
-        ON f.calibration = s.calibration AND f.family = gpu_family(s.architecture, s.segment)
 ),
 
 -- What training reaches of that, narrower formats included; those never above 95% of their own datasheet.
@@ -107,17 +78,15 @@ _speed_efficiency AS (
 SELECT
     * EXCLUDE (
         bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, fp4_dense_tflops, gemm_bf16_measured_tflops,
-        gemm_fp16_measured_tflops, tdp_w, nvlink_gb_s, pcie_gen, peer_to_peer, gpu_year, vendor, architecture,
+        gemm_fp16_measured_tflops, gemm_log_offset, tdp_w, nvlink_gb_s, pcie_gen, peer_to_peer, gpu_year, vendor, architecture,
         segment, kernels, working_kernels, is_trainer, has_foreach, logit_bytes, recompute_passes,
-        layer_traffic,
-        host_seconds_per_layer, gemm_flops, matmul_flops_per_second, fp8_speedup,
+        layer_traffic, host_seconds_per_layer, gemm_flops, matmul_flops_per_second, fp8_speedup,
         gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent, emulated_bf16_rate,
         fp8_gain, fp8_gain_compiled, fp4_gain, expert_half_width, expert_exchange,
         attention_efficiency, attention_exponent, attention_engine, weight_reads,
         traffic_eager, traffic_fused, traffic_compiled, traffic_engine, traffic_mosaic,
         traffic_quadratic_attention, traffic_fp32_residual, traffic_logits, traffic_logits_fixed,
-        adapter_traffic,
-        optimizer_traffic, dequantization_nf4, dequantization_gptq, host_seconds_eager, host_seconds_fused,
+        adapter_traffic, optimizer_traffic, dequantization_nf4, dequantization_gptq, host_seconds_eager, host_seconds_fused,
         host_seconds_compiled, host_seconds_engine, host_seconds_mosaic, host_adapter_factor, host_quantized,
         host_before_2020, recompute_selective, link_efficiency, pcie_link_efficiency, staged_link_efficiency,
         offload_efficiency
@@ -134,8 +103,8 @@ SELECT
     2e0 * vocab * hidden * product_passes / matmul_flops_per_second
         + vocab * traffic_logits * (traffic_logits_fixed + logit_bytes) / memory_bytes_per_second
         AS logits_seconds_per_token,
-    -- The backward pass of flash attention computes five products for the forward's two: Dao et al. 2022,
-    -- arXiv 2205.14135. A causal mask halves them; attention that is not fused computes the other half too.
+    -- The backward pass of flash attention computes five products for the forward's two: Dao 2023,
+    -- arXiv 2307.08691. A causal mask halves them; attention that is not fused computes the other half too.
     2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention)
         / (
             matmul_flops_per_second * attention_efficiency
@@ -266,8 +235,7 @@ _speed_communication AS (
             ELSE 0e0
         END AS collective_seconds,
         -- Tensor parallelism reduces a layer's activations four times, each in two passes, in 16 bits:
-        -- Shoeybi et
-        -- al. 2019, arXiv 1909.08053.
+        -- Shoeybi et al. 2019, arXiv 1909.08053.
         CASE
             WHEN tensor_parallel > 1
                 THEN 8e0 * layers / pipeline_parallel * hidden * bytes_16bit() * micro_step_tokens

@@ -176,7 +176,7 @@ _sized AS (
         * EXCLUDE (size, has_nvlink, micro_batch_wanted, global_batch_tokens) REPLACE (
             size.gpus AS gpu_count,
             ceil(size.gpus / max_gpus_per_node) AS node_count,
-            -- Nodes of cards without NVLink are rented with one port of 400 Gbit/s at best.
+            -- Assumed: 400 Gbit/s between nodes of cards without NVLink.
             CASE WHEN has_nvlink THEN node_network_gbps ELSE 400e0 END AS node_network_gbps,
             coalesce(micro_batch_wanted, size.micro_batch) AS micro_batch,
             greatest(1e0, round(
@@ -208,11 +208,13 @@ WITH _scored AS (
             WHEN needed_gib <= usable_memory_gib THEN 1
             ELSE 0
         END AS fit_tier,
-        -- Then speed, or least memory where nothing fits, to 1/1024; then the preferred variant.
+        -- Then speed, or least memory where nothing fits, to 1/1024; then the lower variant and micro-batch.
         (1024e0 * CASE
             WHEN fit_tier = 0 THEN greatest(0e0, 100000e0 - needed_gib)
             ELSE tokens_per_second_per_gpu * gpu_count
-        END)::BIGINT AS merit
+        END)::BIGINT AS merit,
+        -- One integer, which sorts faster than a struct: merit is below 1e14, variant and micro-batch below 100.
+        (fit_tier * 100000000000000 + merit) * 10000 - variant * 100 - micro_batch::BIGINT AS score
     FROM query_table(candidates)
 )
 
@@ -255,7 +257,7 @@ SELECT
             'optimizer_seconds': optimizer_seconds, 'host_per_step_seconds': host_per_step_seconds,
             'step_seconds': step_seconds
         },
-        {'fit_tier': fit_tier, 'merit': merit, 'variant': -variant, 'micro_batch': -micro_batch}
+        score
     ) AS c
 FROM _scored
 GROUP BY job, gpu, gpu_count, node_count;
@@ -332,8 +334,7 @@ FROM _best AS p
 CROSS JOIN _ignored AS i
 JOIN _evidence AS e
     ON e.calibration = p.calibration AND e.gpu = p.gpu_id AND e.method = p.method
-        AND e.params = p.params_total
-    AND e.gpu_count = p.gpu_count
+    AND e.params = p.params_total AND e.gpu_count = p.gpu_count
 JOIN main.model_bands AS bm
     ON bm.quantity = 'memory' AND bm.method = p.method AND bm.gpu_class = e.class AND bm.evidence = e.evidence
 JOIN main.model_bands AS bs
