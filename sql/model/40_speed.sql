@@ -78,18 +78,18 @@ _speed_efficiency AS (
 SELECT
     * EXCLUDE (
         bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, fp4_dense_tflops, gemm_bf16_measured_tflops,
-        gemm_fp16_measured_tflops, gemm_log_offset, tdp_w, nvlink_gb_s, pcie_gen, peer_to_peer, gpu_year, vendor, architecture,
-        segment, kernels, working_kernels, is_trainer, has_foreach, logit_bytes, recompute_passes,
-        layer_traffic, host_seconds_per_layer, gemm_flops, matmul_flops_per_second, fp8_speedup,
-        gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent, emulated_bf16_rate,
-        fp8_gain, fp8_gain_compiled, fp4_gain, expert_half_width, expert_exchange,
-        attention_efficiency, attention_exponent, attention_engine, weight_reads,
-        traffic_eager, traffic_fused, traffic_compiled, traffic_engine, traffic_mosaic,
-        traffic_quadratic_attention, traffic_fp32_residual, traffic_logits, traffic_logits_fixed,
-        adapter_traffic, optimizer_traffic, dequantization_nf4, dequantization_gptq, host_seconds_eager, host_seconds_fused,
-        host_seconds_compiled, host_seconds_engine, host_seconds_mosaic, host_adapter_factor, host_quantized,
-        host_before_2020, recompute_selective, link_efficiency, pcie_link_efficiency, staged_link_efficiency,
-        offload_efficiency
+        gemm_fp16_measured_tflops, gemm_log_offset, tdp_w, nvlink_gb_s, pcie_gen, peer_to_peer, gpu_year,
+        vendor, architecture, segment, kernels, working_kernels, is_trainer, has_foreach, logit_bytes,
+        recompute_passes, layer_traffic, host_seconds_per_layer, gemm_flops, matmul_flops_per_second,
+        fp8_speedup, gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent,
+        emulated_bf16_rate, fp8_gain, fp8_gain_compiled, fp4_gain, expert_half_width, expert_exchange,
+        attention_efficiency, attention_exponent, attention_engine, weight_reads, traffic_eager,
+        traffic_fused, traffic_compiled, traffic_engine, traffic_mosaic, traffic_quadratic_attention,
+        traffic_fp32_residual, traffic_logits, traffic_logits_fixed, adapter_traffic, optimizer_traffic,
+        dequantization_nf4, dequantization_gptq, host_seconds_eager, host_seconds_fused,
+        host_seconds_compiled, host_seconds_engine, host_seconds_mosaic, host_adapter_factor,
+        host_quantized, host_before_2020, recompute_selective, link_efficiency, pcie_link_efficiency,
+        staged_link_efficiency, offload_efficiency
     ),
     (
         2e0 * linear_active * (product_passes + recompute_passes) / fp8_speedup

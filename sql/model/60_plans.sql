@@ -213,7 +213,7 @@ WITH _scored AS (
             WHEN fit_tier = 0 THEN greatest(0e0, 100000e0 - needed_gib)
             ELSE tokens_per_second_per_gpu * gpu_count
         END)::BIGINT AS merit,
-        -- One integer, which sorts faster than a struct: merit is below 1e14, variant and micro-batch below 100.
+        -- One integer sorts faster than a struct. Merit is below 1e14, variant and micro-batch below 100.
         (fit_tier * 100000000000000 + merit) * 10000 - variant * 100 - micro_batch::BIGINT AS score
     FROM query_table(candidates)
 )

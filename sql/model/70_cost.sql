@@ -188,7 +188,7 @@ _cost_hours AS (
         CASE WHEN _seconds_between_interruptions IS NOT NULL THEN _interval_seconds / 60 END
             AS checkpoint_interval_minutes,
         _billed_seconds / 3600 AS billed_hours,
-        -- A disk included in the price costs nothing, but checkpoints on it are lost with an interrupted machine.
+        -- A disk included in the price costs nothing, but its checkpoints are lost with the machine.
         CASE
             WHEN local_disk_gb < _disk_gb THEN _disk_gb
             WHEN _seconds_between_interruptions IS NOT NULL THEN checkpoints_kept * _state_gb + _result_gb
