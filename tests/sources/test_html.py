@@ -174,6 +174,25 @@ def test_a_row_of_headers_in_the_body_is_a_header_and_one_with_data_is_not():
     assert (grid.headers, texts(grid)) == (["A"], [["x", "1"]])
 
 
+def test_every_row_of_the_head_is_a_header_even_with_data_cells():
+    markup = (
+        "<table><thead><tr><td>GPU</td><td>Price</td></tr></thead>"
+        "<tbody><tr><td>H100</td><td>$2</td></tr></tbody></table>"
+    )
+    grid = table(first(markup, "table"))
+    assert grid.headers == ["GPU", "Price"]
+    assert texts(grid) == [["H100", "$2"]]
+
+
+def test_a_cell_spans_three_rows_and_no_fourth():
+    rows = "".join(f"<tr><td>{number}</td></tr>" for number in (2, 3))
+    markup = (
+        f'<table><tr><th>A</th><th>B</th></tr><tr><td rowspan="3">x</td><td>1</td></tr>{rows}'
+        "<tr><td>y</td><td>4</td></tr></table>"
+    )
+    assert texts(table(first(markup, "table"))) == [["x", "1"], ["x", "2"], ["x", "3"], ["y", "4"]]
+
+
 def test_a_table_without_header_cells_has_no_headers():
     grid = table(first("<table><tr><td>x</td></tr></table>", "table"))
     assert (grid.headers, texts(grid)) == ([], [["x"]])
