@@ -24,7 +24,7 @@ from pipeline.capture.replay import capture_pages  # noqa: E402
 from pipeline.catalog.source_config import SourceConfig, configs  # noqa: E402
 from pipeline.contracts.paths import Home  # noqa: E402
 from pipeline.daily.demo import sample_days  # noqa: E402
-from pipeline.daily.exchange_rates import record_rates, usd_rates  # noqa: E402
+from pipeline.daily.exchange_rates import record_rates  # noqa: E402
 from pipeline.offers.acceptance import judge  # noqa: E402
 from pipeline.offers.build import build_offers  # noqa: E402
 from pipeline.offers.records import Records  # noqa: E402
@@ -106,7 +106,7 @@ def _replay(config: SourceConfig, pages: Path, day: date, home: Home, clock: Clo
     with clock.step("read the pages"):
         listings = list(source_module(config.name).read(answers, config))
     with clock.step("normalize"):
-        built = build_offers(listings, config, usd_rates(day, records))
+        built = build_offers(listings, config, records.usd_rates(day))
     with clock.step("judge and write the record"):
         assert judge(built.offers, config, None, built.rejects).accepted, config.name
         records.write_accepted(day, config.name, built.offers)

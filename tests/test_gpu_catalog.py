@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.catalog.source_config import CatalogError
 from pipeline.contracts import paths
 from pipeline.offers.gpu_matching import catalogue, instance_types
 from pipeline.offers.gpu_matching.label import parse_label
@@ -214,5 +215,5 @@ def test_every_instance_type_is_of_a_known_device() -> None:
 
 def test_a_malformed_row_of_instance_types_is_reported() -> None:
     broken = {"provider": "", "pattern": "a(", "gpu": "L4", "gpu_count": "", "sizes": "", "source": "x"}
-    with pytest.raises(catalogue.LabelCatalogError, match=r"instance_types\.csv"):
+    with pytest.raises(CatalogError, match=r"instance_types\.csv"):
         instance_types.read_family(broken)

@@ -21,7 +21,6 @@ from pipeline.contracts.capture import Entry, Outcome
 from pipeline.contracts.listing import Answer, Listing, SourceChangedError
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
-from pipeline.daily.exchange_rates import usd_rates
 from pipeline.daily.ingest import record_day
 from pipeline.offers.build import Built, build_offers
 from pipeline.offers.records import Records
@@ -281,7 +280,7 @@ def test_a_misread_exchange_rate_is_not_kept(tmp_path: Path) -> None:
     home, records = Home(tmp_path), Records(Home(tmp_path))
     seen = page("ecb", "eurofxref-daily.xml")
     assert recorded("ecb", home, answer(seen)).accepted
-    kept = usd_rates(DAY, records)
+    kept = records.usd_rates(DAY)
     gbp = re.search(r"currency='GBP' rate='([\d.]+)'", seen)
     assert gbp
     misread = seen.replace(gbp[0], f"currency='GBP' rate='{Decimal(gbp[1]) * 10}'")
@@ -289,7 +288,7 @@ def test_a_misread_exchange_rate_is_not_kept(tmp_path: Path) -> None:
     outcome = recorded("ecb", home, answer(misread), day=after)
     assert not outcome.accepted
     assert "one GBP went from" in (outcome.error or "")
-    assert usd_rates(after, records) == kept
+    assert records.usd_rates(after) == kept
 
 
 @pytest.mark.parametrize("body", ["", "<x>", "{}", "\x00", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"])

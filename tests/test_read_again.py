@@ -159,7 +159,7 @@ def record(home: Home, name: str) -> dict[str, Any]:
         "outcome": records.outcome(source, DAY),
         "offers": records.offers(source, DAY) if DAY in records.accepted_days(source) else None,
         "rejects": records.rejects(source, DAY),
-        "rates": records.exchange_rates(DAY),
+        "rates": records.usd_rates(DAY),
     }
 
 

@@ -88,12 +88,9 @@ def normalize(file: Path) -> None:
 @click.argument("file", type=EXISTING_FILE)
 def estimate(file: Path) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
-    from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, estimate_file
+    from pipeline.model.estimate import OUTPUT_COLUMNS, estimate_file
 
+    rows = estimate_file(file)
     writer = csv.DictWriter(sys.stdout, OUTPUT_COLUMNS, lineterminator="\n")
-    try:
-        rows = estimate_file(file)
-    except EstimateError as error:
-        raise click.ClickException(str(error)) from error
     writer.writeheader()
     writer.writerows(rows)

@@ -6,10 +6,8 @@ Method = Literal["full", "lora", "qlora", "pretrain"]
 METHODS: tuple[Method, ...] = get_args(Method)
 ADAPTER_METHODS: tuple[Method, ...] = ("lora", "qlora")
 
-Checkpointing = Literal["none", "sac", "full"]
+CHECKPOINTINGS = ("none", "sac", "full")
 """Activation checkpointing; ``sac`` is selective activation checkpointing."""
-CHECKPOINTINGS: tuple[Checkpointing, ...] = get_args(Checkpointing)
 
-Stack = Literal["hf", "liger", "foak", "torchtune", "litgpt", "compile", "te", "mosaic"]
+STACKS = ("hf", "liger", "foak", "torchtune", "litgpt", "compile", "te", "mosaic")
 """Training software."""
-STACKS: tuple[Stack, ...] = get_args(Stack)

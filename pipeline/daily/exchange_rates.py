@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
-from pipeline.contracts.rates import ExchangeRates, Rate
+from pipeline.contracts.rates import ExchangeRates
 from pipeline.offers.acceptance import Acceptance
 from pipeline.offers.records import MAX_RATE_AGE_DAYS, Records
 from pipeline.sources import source_module
@@ -38,7 +38,7 @@ def record_rates(
 
 def _rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, Any]]:
     """A row per currency, the euro included. Raises RateJumpError."""
-    before = usd_rates(day - timedelta(days=1), records)
+    before = records.usd_rates(day - timedelta(days=1))
     rows = []
     for currency in sorted({"EUR", *rates.rates}):
         usd = rates.usd_per(currency)
@@ -49,10 +49,3 @@ def _rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, A
             )
         rows.append({"day": day, "currency": currency, "usd_per_unit": usd, "rate_date": rates.date})
     return rows
-
-
-def usd_rates(day: date, records: Records) -> dict[str, Rate]:
-    """Dollars per unit of each currency, from the newest rates up to ``day`` that are not too old."""
-    return {
-        row["currency"]: Rate(row["usd_per_unit"], row["rate_date"]) for row in records.exchange_rates(day)
-    }

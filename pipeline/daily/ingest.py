@@ -18,7 +18,7 @@ from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.daily.exchange_rates import record_rates, usd_rates
+from pipeline.daily.exchange_rates import record_rates
 from pipeline.offers.acceptance import Acceptance, judge, quarantine_jumps
 from pipeline.offers.build import Built, build_offers
 from pipeline.offers.printable import printable
@@ -120,7 +120,7 @@ def _record_offers(
 ) -> tuple[Acceptance, dict[str, int]]:
     """Read prices and write the accepted offers and the rejects. Raises SourceChangedError."""
     try:
-        built = read_answers(answers, config, usd_rates(day, records))
+        built = read_answers(answers, config, records.usd_rates(day))
     except SourceChangedError:
         records.write_rejects(day, config.name, [])
         raise

@@ -1,10 +1,8 @@
 """Error bands, calibrated on held-out predictions."""
 
-import csv
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,6 +12,9 @@ from pipeline.contracts.training import METHODS
 from pipeline.model.fitting import Array, Calibrations, source_weights
 
 GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
+COLUMNS = ("quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
+"""Of model_bands.csv."""
+
 EVIDENCES = ("measured", "interpolated", "extrapolated")
 LOW, HIGH = 0.1, 0.9
 # A group with fewer runs is mixed with its parent group.
@@ -144,11 +145,3 @@ def calibrate_bands(
             ratios = f"{min(1.0, np.exp(low)):.4f}", f"{max(1.0, np.exp(high)):.4f}"
             rows.append([quantity, *group, *ratios, runs])
     return rows, record
-
-
-def write(path: Path, rows: list[list[Any]]) -> None:
-    """Write model_bands.csv."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs"])
-        writer.writerows(rows)

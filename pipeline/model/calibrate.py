@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -113,8 +114,11 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
         record["fit_verdicts"] = threshold.record
         insert_constants(connection, sets)
         rows, record["bands"] = bands.calibrate_bands(connection, held_out, calibrations)
-    _write_constants(output / CONSTANTS_FILE, sets)
-    bands.write(output / BANDS_FILE, rows)
+    constants = [
+        (name, constant, f"{value:.6g}") for name in sets for constant, value in sorted(sets[name].items())
+    ]
+    _write(output / CONSTANTS_FILE, ("calibration", "name", "value"), constants)
+    _write(output / BANDS_FILE, bands.COLUMNS, rows)
     with (output / RECORD_FILE).open("w", encoding="utf-8") as file:
         yaml.safe_dump(record, file, sort_keys=False)
     return record
@@ -139,13 +143,11 @@ def _rounded(sets: ConstantSets) -> ConstantSets:
     }
 
 
-def _write_constants(path: Path, sets: ConstantSets) -> None:
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["calibration", "name", "value"])
-        for calibration, constants in sets.items():
-            for name in sorted(constants):
-                writer.writerow([calibration, name, f"{constants[name]:.6g}"])
+        writer.writerow(columns)
+        writer.writerows(rows)
 
 
 def changed_constants() -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.contracts.errors import GpufareError
 from pipeline.model.published_runs import is_published_layout, read_published
 from pipeline.model.run_settings import SETTING_TYPES, Architecture, RunError, RunRow, read_run
 from pipeline.offers.gpu_matching import identify
@@ -38,7 +39,7 @@ USUAL_FORM_FACTORS = {
 }
 
 
-class EstimateError(ValueError):
+class EstimateError(GpufareError):
     """A file that cannot be estimated at all; the message says what is wrong with it."""
 
 

@@ -1,17 +1,12 @@
 """Native prices as US dollars per hour, unrounded, and as text."""
 
 from decimal import Decimal
+from typing import cast
 
 from pipeline.contracts.listing import NativeUnit
-from pipeline.parsing.units import HOURS_PER_MONTH
+from pipeline.parsing.units import HOURS_PER_MONTH, TIMES_PER_HOUR, TimeUnit
 
 HOURS_PER_DAY = 24
-
-_PERIODS_PER_HOUR = {
-    "second": Decimal(3600),
-    "minute": Decimal(60),
-    "hour": Decimal(1),
-}
 
 
 def usd_per_hour(
@@ -35,7 +30,7 @@ def usd_per_hour(
     things = Decimal(str(gpu_count)) if thing == "gpu" else Decimal(1)
     if period == "month":
         return native_price * things / HOURS_PER_MONTH * fx
-    return native_price * things * _PERIODS_PER_HOUR[period] * fx
+    return native_price * things * TIMES_PER_HOUR[cast(TimeUnit, period)] * fx
 
 
 def price_text(value: Decimal) -> str:

@@ -20,6 +20,7 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
+from pipeline.contracts.rates import Rate
 
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
@@ -77,20 +78,17 @@ class Records:
         """Keep the rates that a day's prices are converted with."""
         self._write_json(self._home.exchange_rates / f"{day}.json", list(rows))
 
-    def exchange_rates(self, day: date) -> list[dict[str, Any]]:
-        """The newest rates kept up to ``day``; none when they are older than MAX_RATE_AGE_DAYS."""
+    def usd_rates(self, day: date) -> dict[str, Rate]:
+        """Dollars per unit of each currency, from the newest rates up to ``day``; none when they are older
+        than MAX_RATE_AGE_DAYS."""
         days = [each for each in self.rate_days() if 0 <= (day - each).days <= MAX_RATE_AGE_DAYS]
         if not days:
-            return []
+            return {}
         text = (self._home.exchange_rates / f"{max(days)}.json").read_text(encoding="utf-8")
-        return [
-            row
-            | {
-                "usd_per_unit": Decimal(row["usd_per_unit"]),
-                "rate_date": date.fromisoformat(row["rate_date"]),
-            }
+        return {
+            row["currency"]: Rate(Decimal(row["usd_per_unit"]), date.fromisoformat(row["rate_date"]))
             for row in json.loads(text)
-        ]
+        }
 
     def last_accepted(self, source: str, before: date) -> tuple[date, list[Offer]] | None:
         """The accepted offers of the last day before ``before``; None when there are none."""

@@ -79,12 +79,14 @@ class Table:
     headers: list[str]
     rows: list[list[Tag]]
 
-    def full_rows(self, answer: Answer) -> Iterator[list[Tag] | Reject]:
-        """The rows with one cell under each header; any other row is a reject."""
+    def full_rows(self) -> list[list[Tag]]:
+        """The rows with one cell under each header."""
+        return [row for row in self.rows if len(row) == len(self.headers)]
+
+    def other_rows(self, answer: Answer) -> Iterator[Reject]:
+        """A reject for each row with more or fewer cells than headers."""
         for row in self.rows:
-            if len(row) == len(self.headers):
-                yield row
-            else:
+            if len(row) != len(self.headers):
                 detail = f"the row has {len(row)} cells under {len(self.headers)} headers"
                 yield Reject(RejectReason.UNREADABLE_ROW, detail, texts_of(row), answer)
 

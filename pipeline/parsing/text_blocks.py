@@ -15,6 +15,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import is_hidden, text_of
 from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.text import AMOUNT, clean_text
+from pipeline.parsing.units import TIMES_PER_HOUR, TimeUnit
 
 MAX_MARK_DEPTH = 4
 """A mark may be spread over elements nested this deep."""
@@ -28,8 +29,6 @@ MAX_ITEM_TEXTS = 24
 HOURLY_ROUNDING_USD = Decimal("0.006")
 """An hourly price shown next to a finer one is that price rounded to the cent."""
 
-TimeUnit = Literal["second", "minute", "hour"]
-TIMES_PER_HOUR: Mapping[TimeUnit, int] = {"second": 3600, "minute": 60, "hour": 1}
 TIME_UNITS: Mapping[str, TimeUnit] = {
     "s": "second",
     "sec": "second",

@@ -1,8 +1,9 @@
 """Units that price pages and APIs use, and what they are in the units of a listing."""
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from pipeline.parsing.prices import optional_number
 
@@ -13,6 +14,8 @@ MIB_PER_GIB = 1024
 
 GB_PER_GIB = Decimal("1.073741824")
 
+TimeUnit = Literal["second", "minute", "hour"]
+TIMES_PER_HOUR: Mapping[TimeUnit, int] = {"second": 3600, "minute": 60, "hour": 1}
 
 _GIGABYTES = re.compile(r"(\d{1,4}(?:\.\d)?) ?G(?:i?B)?", re.IGNORECASE)
 

@@ -13,13 +13,13 @@ from pipeline.parsing.prices import RowError, cell_price, optional_number, rejec
 from pipeline.parsing.text import is_not_offered
 from pipeline.parsing.text_blocks import (
     Item,
-    TimeUnit,
     agrees_with_hourly,
     items,
     leading_price,
     native_unit,
     visible_texts,
 )
+from pipeline.parsing.units import TimeUnit
 
 MAX_TEXTS_PER_ROW = 12
 

@@ -96,15 +96,13 @@ def _layout(headers: list[str], answer: Answer) -> _Layout:
 def _read_table(tag: Tag, layout: _Layout, answer: Answer) -> Iterator[Listing | Reject]:
     region, headers = _region(tag), layout.headers
     grid = Table(headers, [_cells(row) for row in tag.select("[role=listitem]")])
-    if not any(len(cells) == len(headers) for cells in grid.rows):
+    if not grid.full_rows():
         raise SourceChangedError(
             f"{answer.url}: no row of {region} has the {len(headers)} cells of its header"
         )
     known = {price.at for price in layout.prices} | set(columns(headers, _NOT_PRICES))
-    for cells in grid.full_rows(answer):
-        if isinstance(cells, Reject):
-            yield cells
-            continue
+    yield from grid.other_rows(answer)
+    for cells in grid.full_rows():
         texts = texts_of(cells)
         yield from prices_in_unknown_columns(headers, texts, known, answer)
         for price in layout.prices:

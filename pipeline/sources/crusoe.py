@@ -65,10 +65,8 @@ def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[
     prices = price_columns(grid.headers)
     if not grid.rows:
         raise SourceChangedError(f"{answer.url}: the GPU section has no rows")
-    for cells in grid.full_rows(answer):
-        if isinstance(cells, Reject):
-            yield cells
-            continue
+    yield from grid.other_rows(answer)
+    for cells in grid.full_rows():
         label, texts = _label(cells[0]), texts_of(cells)
         yield from prices_in_unknown_columns(
             grid.headers, texts, {0, *(price.at for price in prices)}, answer

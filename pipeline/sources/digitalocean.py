@@ -66,10 +66,8 @@ def _read_table(
 ) -> Iterator[Listing | Reject]:
     gpu_at = column(grid.headers, config.settings["headers"]["gpu"], answer)
     price_at = column(grid.headers, config.settings["headers"]["price"], answer)
-    for cells in grid.full_rows(answer):
-        if isinstance(cells, Reject):
-            yield cells
-            continue
+    yield from grid.other_rows(answer)
+    for cells in grid.full_rows():
         raw = texts_of(cells)
         is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
         units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR

@@ -80,11 +80,9 @@ def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
         for pattern in (r"^machine type\b", r"^gpus?\b", r"^components\b")
     )
     prices = _price_columns(grid.headers, answer)
-    machines = [cells for cells in grid.rows if not _is_section(cells, gpu_at)]
-    for cells in Table(grid.headers, machines).full_rows(answer):
-        if isinstance(cells, Reject):
-            yield cells
-            continue
+    machines = Table(grid.headers, [cells for cells in grid.rows if not _is_section(cells, gpu_at)])
+    yield from machines.other_rows(answer)
+    for cells in machines.full_rows():
         texts = texts_of(cells)
         yield from _read_machine(texts, texts[machine_at], texts[gpu_at], texts[parts_at], prices, answer)
         for at in columns(grid.headers, DWS_COLUMN):

@@ -71,10 +71,8 @@ def _read_card(title: str, grid: Table, answer: Answer) -> Iterator[Listing | Re
     if not grid.rows:
         raise SourceChangedError(f"{answer.url}: the card {title!r} has no rows")
     kind = price_kind(title)
-    for cells in grid.full_rows(answer):
-        if isinstance(cells, Reject):
-            yield cells
-            continue
+    yield from grid.other_rows(answer)
+    for cells in grid.full_rows():
         texts = texts_of(cells)
         raw = {"card": title, "cells": texts}
         if kind is None:

@@ -94,10 +94,8 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
 def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     patterns = config.settings["headers"]
     gpu_at = column(grid.headers, patterns["gpu"], answer)
-    for cells in grid.full_rows(answer):
-        if isinstance(cells, Reject):
-            yield cells
-            continue
+    yield from grid.other_rows(answer)
+    for cells in grid.full_rows():
         texts = texts_of(cells)
         machine = {
             "context": _vram(grid.text(texts, patterns["vram"])),

@@ -24,6 +24,7 @@ from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import RowError, cell_price, optional_number
 from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import clean_text, number
+from pipeline.parsing.units import gb_from_gib
 
 _PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
 _DURATION = r"(?:duration|term|commitment|reservation)\b"
@@ -104,7 +105,7 @@ def _api_listing(offered: JsonObject, config: SourceConfig) -> Listing:
         available=bool(regions) if isinstance(regions, list) else None,
         vcpus=specs.optional_number("vcpus"),
         ram_gib=specs.optional_number("memory_gib"),
-        local_disk_gb=storage_gib * 2**30 / 10**9 if storage_gib else None,
+        local_disk_gb=gb_from_gib(storage_gib) if storage_gib else None,
     )
 
 

@@ -76,10 +76,8 @@ def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[L
     patterns = config.settings["headers"]
     gpu_at = column(grid.headers, patterns["gpu"], answer)
     prices_at = _price_columns(grid, answer, config)
-    for cells in grid.full_rows(answer):
-        if isinstance(cells, Reject):
-            yield cells
-            continue
+    yield from grid.other_rows(answer)
+    for cells in grid.full_rows():
         texts = texts_of(cells)
         machine = _machine(*(grid.text(texts, patterns[name]) for name in ("vram", "ram", "vcpus")))
         for at, tier in prices_at.items():

@@ -49,10 +49,8 @@ def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
     prices = [price for price in price_columns(grid.headers) if price.at != label_at]
     if not grid.rows:
         raise SourceChangedError(f"{answer.url}: the GPU cluster table has no rows")
-    for cells in grid.full_rows(answer):
-        if isinstance(cells, Reject):
-            yield cells
-            continue
+    yield from grid.other_rows(answer)
+    for cells in grid.full_rows():
         texts = texts_of(cells)
         known = {label_at, *(price.at for price in prices)}
         yield from prices_in_unknown_columns(grid.headers, texts, known, answer)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from pipeline.catalog.source_config import CatalogError
 from pipeline.offers.gpu_matching import identify
-from pipeline.offers.gpu_matching.catalogue import LabelCatalogError, provider_key
+from pipeline.offers.gpu_matching.catalogue import provider_key
 from pipeline.offers.gpu_matching.instance_types import InstanceType, find_instance_type, read_family
 
 
@@ -37,7 +38,7 @@ def test_the_count_of_a_family(rule: str, sizes: str, name: str, gpu_count: floa
 )
 def test_a_malformed_row_is_reported(column: str, value: str) -> None:
     row = {"provider": "", "pattern": "a", "gpu": "L4", "gpu_count": "", "sizes": ""}
-    with pytest.raises(LabelCatalogError, match=r"instance_types\.csv, pattern"):
+    with pytest.raises(CatalogError, match=r"instance_types\.csv, pattern"):
         read_family(row | {column: value})
 
 

@@ -35,8 +35,8 @@ def test_a_rate_may_move_by_exactly_a_quarter(tmp_path: Path, now: str, accepted
     assert read_rates(tmp_path, DAY, "1.2")["accepted"]
     tomorrow = DAY + timedelta(days=1)
     assert read_rates(tmp_path, tomorrow, now)["accepted"] is accepted
-    (euro, _) = Records(Home(tmp_path / "home")).exchange_rates(tomorrow)
-    assert euro["usd_per_unit"] == Decimal(now if accepted else "1.2")
+    euro = Records(Home(tmp_path / "home")).usd_rates(tomorrow)["EUR"]
+    assert euro.usd == Decimal(now if accepted else "1.2")
 
 
 @pytest.mark.parametrize(("days_later", "accepted"), [(8, False), (9, True)])

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.contracts.listing import Reject
 from pipeline.contracts.paths import Home
+from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.offers.build import MAX_RAW_CHARACTERS, build_offers
 from pipeline.offers.printable import MAX_CHARACTERS
@@ -24,8 +25,8 @@ def test_rates_are_used_for_exactly_a_week(tmp_path: Path, age_days: int, used: 
     records = Records(Home(tmp_path))
     rate: dict[str, Any] = {"day": DAY, "currency": "EUR", "usd_per_unit": Decimal("1.17"), "rate_date": DAY}
     records.write_exchange_rates(DAY, [rate])
-    found = records.exchange_rates(DAY + timedelta(days=age_days))
-    assert [row["usd_per_unit"] for row in found] == ([Decimal("1.17")] if used else [])
+    found = records.usd_rates(DAY + timedelta(days=age_days))
+    assert found == ({"EUR": Rate(Decimal("1.17"), DAY)} if used else {})
 
 
 @pytest.mark.parametrize(

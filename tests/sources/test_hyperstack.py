@@ -88,10 +88,10 @@ def test_contact_us_and_unreadable_rows_are_rejects():
     listings, rejects = read("hyperstack", answer(mixed))
     assert prices(listings) == {("NVIDIA L40", "on_demand"): (Decimal("0.92"), "EUR")}
     assert [r.reason for r in rejects] == [
+        "unreadable_row",
         "not_offered",
         "not_offered",
         "unreadable_price",
-        "unreadable_row",
     ]
 
 

@@ -1,7 +1,6 @@
 """Undoing an answer's compression piece by piece, never past a limit."""
 
 import zlib
-from typing import Protocol
 
 
 class TooMuchError(Exception):
@@ -10,18 +9,6 @@ class TooMuchError(Exception):
 
 class DecodeError(Exception):
     """The compressed bytes are damaged, cut off, or of a kind that was not asked for."""
-
-
-class _Inflater(Protocol):
-    """What zlib.decompressobj gives."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = 0, /) -> bytes: ...
 
 
 class BoundedDecoder:
@@ -38,7 +25,7 @@ class BoundedDecoder:
         self._limit = limit
         self._head = b""
         self._padding = False
-        self._inflater: _Inflater | None = None
+        self._inflater: zlib._Decompress | None = None
         self.body = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -61,7 +48,7 @@ class BoundedDecoder:
         if self._head or (self._inflater is not None and not self._inflater.eof):
             raise DecodeError("the compressed answer breaks off")
 
-    def _inflate(self, inflater: _Inflater, data: bytes) -> None:
+    def _inflate(self, inflater: "zlib._Decompress", data: bytes) -> None:
         while data:
             try:
                 self._take(inflater.decompress(data, self._limit - len(self.body) + 1))

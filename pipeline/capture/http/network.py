@@ -114,11 +114,6 @@ class _GuardedBackend(httpcore.NetworkBackend):
             raise AddressRefusedError(f"{host} resolves to {refused[0]}, which is not a public address")
         return addresses
 
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Any = None
-    ) -> httpcore.NetworkStream:
-        raise AddressRefusedError("no request goes to a local socket")
-
 
 class _BoundedStream(httpcore.NetworkStream):
     """A connection that no drip of bytes, in the headers or in the body, keeps open past the deadline."""

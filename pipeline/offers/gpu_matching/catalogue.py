@@ -7,15 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from pipeline.catalog.source_config import CatalogError
 from pipeline.contracts import paths
-from pipeline.contracts.errors import GpufareError
 
 EXPLICIT_FORM_FACTORS = frozenset({"Laptop", "SFF", "Server", "MXM"})
 """Form factors that sellers always state where the same model also exists as an ordinary card."""
-
-
-class LabelCatalogError(GpufareError):
-    """A catalogue table is missing or inconsistent; the message names the file, the row and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +47,13 @@ class Accelerator:
 
 
 def rows(name: str) -> Iterator[Mapping[str, str]]:
-    """The rows of catalog/<name>. Raises LabelCatalogError if the file is missing."""
+    """The rows of catalog/<name>. Raises CatalogError if the file is missing."""
     path = paths.CATALOG_DIR / name
     try:
         with path.open(encoding="utf-8", newline="") as file:
             yield from csv.DictReader(file)
     except FileNotFoundError as error:
-        raise LabelCatalogError(f"{path} is missing: reinstall gpufare or restore the file") from error
+        raise CatalogError(f"{path} is missing: reinstall gpufare or restore the file") from error
 
 
 @cache
@@ -162,9 +158,7 @@ def spellings() -> Mapping[tuple[str, ...], Spelling]:
     for row in rows("gpu_aliases.csv"):
         models = tuple(row["models"].split("|"))
         if unknown := [model for model in models if model not in cards_of_model()]:
-            raise LabelCatalogError(
-                f"gpu_aliases.csv, {row['alias']!r}: gpus.csv has no model {unknown[0]!r}"
-            )
+            raise CatalogError(f"gpu_aliases.csv, {row['alias']!r}: gpus.csv has no model {unknown[0]!r}")
         found[tuple(row["alias"].split())] = Spelling(models, row["strength"] == "weak")
     return found
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from pipeline.catalog.source_config import CatalogError
 from pipeline.offers.gpu_matching import catalogue
 
 _PREFIXES = ("ml.", "db.", "virtual-machines-", "standard-", "standard")
@@ -60,7 +61,7 @@ def _number(text: str) -> float:
 
 
 def read_family(row: Mapping[str, str]) -> _Family:
-    """One row of instance_types.csv. Raises LabelCatalogError if it is malformed."""
+    """One row of instance_types.csv. Raises CatalogError if it is malformed."""
     try:
         return _Family(
             providers=frozenset(row["provider"].split("|")) - {""},
@@ -70,9 +71,7 @@ def read_family(row: Mapping[str, str]) -> _Family:
             sizes={name: _number(n) for name, n in (pair.split(":") for pair in row["sizes"].split())},
         )
     except (re.error, ValueError) as error:
-        raise catalogue.LabelCatalogError(
-            f"instance_types.csv, pattern {row['pattern']!r}: {error}"
-        ) from error
+        raise CatalogError(f"instance_types.csv, pattern {row['pattern']!r}: {error}") from error
 
 
 class _Index:
