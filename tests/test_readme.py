@@ -210,8 +210,8 @@ def accuracy_sentence() -> str:
         [
             f"peak memory is off by {memory['median']:.1%} in the median and {memory['mean']:.1%} on average",
             f"over {memory['runs']} runs; of {fits['died']} runs that died for lack of memory,",
-            f"{fits['died_and_said_so']} are said not to fit, and of {fits['ran']} that ran,",
-            f"{fits['ran_and_said_so']} are said to fit; tokens per second are off by {speed['median']:.1%}",
+            f"{fits['died_as_predicted']} are predicted not to fit, and of {fits['ran']} that ran,",
+            f"{fits['ran_as_predicted']} to fit; tokens per second are off by {speed['median']:.1%}",
             f"in the median and {speed['mean']:.1%} on average over {speed['runs']} runs;",
             f"{inside['memory']:.0%} (memory) and {inside['speed']:.0%} (speed) of them lie inside the bands",
         ]

@@ -62,8 +62,8 @@ def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSet
     ).fetchnumpy()
     fits = np.asarray(answer["fits"], dtype=bool).reshape(len(trials), -1)
     died = np.asarray(answer["died"], dtype=bool).reshape(len(trials), -1)[0]
-    said_fits, said_died = fits[:, ~died].mean(axis=1), (~fits[:, died]).mean(axis=1)
-    scores = (said_fits + said_died) / 2
+    right_fits, right_deaths = fits[:, ~died].mean(axis=1), (~fits[:, died]).mean(axis=1)
+    scores = (right_fits + right_deaths) / 2
     # The middle of the plateau of best thresholds is the one least tied to single runs.
     plateau = np.flatnonzero(scores >= scores.max() - PLATEAU)
     middle = np.median(np.array([trials[i] for i in plateau]), axis=0)
@@ -76,8 +76,8 @@ def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSet
         {
             "balanced_accuracy": round(float(scores[chosen]), 4),
             "died": int(died.sum()),
-            "died_and_said_so": int((~fits[chosen, died]).sum()),
+            "died_as_predicted": int((~fits[chosen, died]).sum()),
             "ran": int((~died).sum()),
-            "ran_and_said_so": int(fits[chosen, ~died].sum()),
+            "ran_as_predicted": int(fits[chosen, ~died].sum()),
         },
     )

@@ -50,7 +50,7 @@ SELECT
     ('0x' || left(sha256(r.run_id), 2))::INTEGER % 2 = 1 AS in_test_half,
     CASE WHEN in_test_half THEN p.predicted_split / measured - 1 END AS error_split,
     CASE p.quantity WHEN 'memory' THEN r.out_of_memory = 1 END AS ran_out_of_memory,
-    CASE p.quantity WHEN 'memory' THEN p.fits_held_out END AS said_to_fit
+    CASE p.quantity WHEN 'memory' THEN p.fits_held_out END AS predicted_to_fit
 FROM _by_run AS p
 JOIN main.measured_runs AS r USING (run_id)
 JOIN main.models AS m USING (model)

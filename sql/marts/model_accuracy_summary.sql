@@ -17,10 +17,10 @@ SELECT
     median(abs(error_split)) AS median_error_split, avg(abs(error_split)) AS mean_error_split,
     avg(in_band::INTEGER) AS share_in_band,
     count(*) FILTER (ran_out_of_memory) AS died,
-    count(*) FILTER (ran_out_of_memory AND NOT said_to_fit) AS died_and_said_so,
+    count(*) FILTER (ran_out_of_memory AND NOT predicted_to_fit) AS died_as_predicted,
     count(*) FILTER (NOT ran_out_of_memory) AS ran,
-    count(*) FILTER (NOT ran_out_of_memory AND said_to_fit) AS ran_and_said_so,
-    (died_and_said_so / nullif(died, 0) + ran_and_said_so / nullif(ran, 0)) / 2 AS balanced_accuracy
+    count(*) FILTER (NOT ran_out_of_memory AND predicted_to_fit) AS ran_as_predicted,
+    (died_as_predicted / nullif(died, 0) + ran_as_predicted / nullif(ran, 0)) / 2 AS balanced_accuracy
 FROM _groups
 GROUP BY quantity, grouped_by, "group"
 ORDER BY quantity, grouped_by, "group"

@@ -22,7 +22,7 @@ CREATE TABLE main.model_accuracy (
     in_test_half BOOLEAN,
     error_split DOUBLE,
     ran_out_of_memory BOOLEAN,
-    said_to_fit BOOLEAN
+    predicted_to_fit BOOLEAN
 );
 
 COMMENT ON TABLE main.model_accuracy IS 'Every published run that the model is calibrated on: the measurement, the model''s prediction, and its prediction with constants fitted without the run''s source (held out).';
@@ -49,4 +49,4 @@ COMMENT ON COLUMN main.model_accuracy.evidence_held_out IS 'Distance from the ru
 COMMENT ON COLUMN main.model_accuracy.in_test_half IS 'Whether the run is in the half of the fixed split that is not fitted.';
 COMMENT ON COLUMN main.model_accuracy.error_split IS 'Error of the fixed split, for runs of the test half.';
 COMMENT ON COLUMN main.model_accuracy.ran_out_of_memory IS 'Whether the run failed out of memory.';
-COMMENT ON COLUMN main.model_accuracy.said_to_fit IS 'Whether the held-out model predicts that the run fits.';
+COMMENT ON COLUMN main.model_accuracy.predicted_to_fit IS 'Whether the held-out model predicts that the run fits.';

@@ -12,9 +12,9 @@ CREATE TABLE main.model_accuracy_summary (
     mean_error_split DOUBLE,
     share_in_band DOUBLE,
     died INTEGER,
-    died_and_said_so INTEGER,
+    died_as_predicted INTEGER,
     ran INTEGER,
-    ran_and_said_so INTEGER,
+    ran_as_predicted INTEGER,
     balanced_accuracy DOUBLE
 );
 
@@ -32,7 +32,7 @@ COMMENT ON COLUMN main.model_accuracy_summary.median_error_split IS 'Median abso
 COMMENT ON COLUMN main.model_accuracy_summary.mean_error_split IS 'Mean absolute relative error on the test half of the fixed split.';
 COMMENT ON COLUMN main.model_accuracy_summary.share_in_band IS 'Share of held-out runs inside the band from p10 to p90.';
 COMMENT ON COLUMN main.model_accuracy_summary.died IS 'Runs that failed out of memory.';
-COMMENT ON COLUMN main.model_accuracy_summary.died_and_said_so IS 'Those of them that the held-out model predicts do not fit.';
+COMMENT ON COLUMN main.model_accuracy_summary.died_as_predicted IS 'Those of them that the held-out model predicts do not fit.';
 COMMENT ON COLUMN main.model_accuracy_summary.ran IS 'Runs that did not fail.';
-COMMENT ON COLUMN main.model_accuracy_summary.ran_and_said_so IS 'Those of them that the held-out model predicts fit.';
+COMMENT ON COLUMN main.model_accuracy_summary.ran_as_predicted IS 'Those of them that the held-out model predicts fit.';
 COMMENT ON COLUMN main.model_accuracy_summary.balanced_accuracy IS 'Mean of the two shares.';

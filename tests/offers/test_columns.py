@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from pipeline.contracts.listing import PRICE_KINDS, Listing
 from pipeline.contracts.offer import MatchStatus, Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
-from pipeline.contracts.training import METHODS
+from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
 from pipeline.warehouse.build import prepare
-from pipeline.warehouse.query import ask, reader
+from pipeline.warehouse.query import QueryError, ask, reader
 
 SQL_TYPES: dict[type, str] = {
     str: "VARCHAR",
@@ -115,3 +115,21 @@ def test_costs_are_defined_for_each_price_kind_and_no_other(sample_home: Home) -
         kinds = ask(connection, "SELECT DISTINCT price_kind FROM cost_parameters_by_source()").rows
         ranked = ask(connection, "SELECT DISTINCT price_kind FROM cheapest_gpu_per_workload").rows
     assert {kind for (kind,) in kinds} == set(PRICE_KINDS) == {kind for (kind,) in ranked}
+
+
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [("checkpointing", CHECKPOINTINGS), ("stack", STACKS), ("price_kind", (*PRICE_KINDS, "any"))],
+)
+def test_questions_take_the_allowed_values_and_no_other(
+    sample_home: Home, setting: str, values: tuple[str, ...]
+) -> None:
+    job = f"'llama-3.1-8b' AS model, 1e6 AS tokens, ? AS {setting}"
+    query = f"WITH mine AS (SELECT {job}) SELECT count(*) FROM cheapest_for('mine')"
+    with reader(sample_home.published) as connection:
+        for value in values:
+            ask(connection, query, [value])
+        with pytest.raises(QueryError) as refused:
+            ask(connection, query, ["another"])
+    listed = str(refused.value).partition("is none of ")[2].partition(".")[0].partition(", or several")[0]
+    assert set(listed.split(", ")) == set(values)
