@@ -12,7 +12,8 @@ import duckdb
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.warehouse.checks import run_checks
-from pipeline.warehouse.database import connect, prepare
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_record
 from pipeline.warehouse.marts import fill

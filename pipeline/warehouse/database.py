@@ -2,29 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import duckdb
 
+from pipeline.warehouse.connection import connect
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_catalog
 from pipeline.warehouse.scripts import run, scripts
-
-STORAGE_VERSION = "v1.5.0"
-"""The oldest DuckDB whose shell opens the published file."""
-
-
-def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """Connect to a database file, created if missing, or to one in memory; never to a network."""
-    connection = duckdb.connect(
-        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    )
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET enable_progress_bar = false")
-    if file is not None:
-        connection.execute(f"ATTACH '{quoted(file)}' AS gpufare (STORAGE_VERSION '{STORAGE_VERSION}')")
-        connection.execute("USE gpufare")
-    return connection
 
 
 def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
@@ -66,8 +50,3 @@ def in_memory(*wanted: str) -> duckdb.DuckDBPyConnection:
     connection = connect()
     prepare(connection, *wanted)
     return connection
-
-
-def quoted(path: Path) -> str:
-    """A path for use within single quotes in SQL."""
-    return str(path).replace("'", "''")

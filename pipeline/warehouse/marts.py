@@ -7,7 +7,7 @@ import duckdb
 
 from pipeline.contracts import paths
 from pipeline.offers.records import replacing
-from pipeline.warehouse.database import quoted
+from pipeline.warehouse.connection import quoted
 from pipeline.warehouse.scripts import BuildError
 
 

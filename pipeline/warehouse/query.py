@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from pipeline.contracts.errors import GpufareError
+from pipeline.warehouse.connection import connect, quoted
 
 
 class NotPublishedError(GpufareError):
@@ -59,14 +60,9 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
     """
     if not published.exists():
         raise NotPublishedError(f"nothing is published at {published} yet: run `gpufare refresh` first")
-    with duckdb.connect(
-        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    ) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("SET enable_progress_bar = false")
-        file = str(published).replace("'", "''")
+    with connect() as connection:
         try:
-            connection.execute(f"ATTACH '{file}' AS gpufare (READ_ONLY)")
+            connection.execute(f"ATTACH '{quoted(published)}' AS gpufare (READ_ONLY)")
             connection.execute("USE gpufare")
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]

@@ -6,7 +6,7 @@ import duckdb
 
 from pipeline.contracts.paths import Home
 from pipeline.offers.records import replacing
-from pipeline.warehouse.database import quoted
+from pipeline.warehouse.connection import quoted
 from pipeline.warehouse.scripts import BuildError
 
 RANKING = "cheapest_gpu_per_workload"

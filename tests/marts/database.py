@@ -12,7 +12,8 @@ from typing import Any
 
 import duckdb
 
-from pipeline.warehouse.database import connect, create
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import create
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill
 

@@ -7,7 +7,8 @@ import duckdb
 import pytest
 
 from pipeline.contracts.paths import SQL_DIR
-from pipeline.warehouse.database import connect, create
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import create
 from pipeline.warehouse.lineage import Lineage, in_order
 from pipeline.warehouse.scripts import BuildError
 

@@ -1,7 +1,7 @@
 """The same offers, plans and parameters give the same tables to the last digit, however the work is split."""
 
 from pipeline.contracts.paths import Home
-from pipeline.warehouse.database import connect
+from pipeline.warehouse.connection import connect
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill, is_timeless
 
