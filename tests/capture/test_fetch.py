@@ -14,7 +14,7 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.visit import PastDayError, capture_all
-from pipeline.contracts.capture import Capture, OutcomeCode
+from pipeline.contracts.capture import Capture, Entry, OutcomeCode
 from pipeline.contracts.listing import Request
 from pipeline.contracts.progress import no_progress
 
@@ -190,6 +190,14 @@ def test_pages_that_cannot_be_counted_make_a_partial_capture(capture: Capturing,
     )
     assert outcome.status == "partial"
     assert "cannot be counted" in (outcome.error or "")
+
+
+def test_only_failures_in_a_row_end_a_visit(capture: Capturing, site: Site) -> None:
+    paths = [f"/{number}" for number in range(7)]
+    for number, path in enumerate(paths):
+        site.say(ACME, path, Reply(200, b"{}") if number % 3 == 2 else Reply(500))
+    captured = capture(source(requests=urls(*paths)), retries=0)
+    assert codes(captured) == ["http_5xx", "http_5xx", "ok"] * 2 + ["http_5xx"]
 
 
 def test_a_host_that_keeps_failing_is_left_alone(capture: Capturing, site: Site) -> None:
@@ -492,6 +500,21 @@ def test_a_request_with_another_body_is_another_request(capture: Capturing, site
     for body in ({"page": 1}, {"page": 2}):
         capture(source(requests=[{"url": f"https://{ACME}/q", "method": "POST", "json_body": body}]))
     assert all("if-none-match" not in asked.headers for asked in site.pages_asked())
+
+
+@pytest.mark.parametrize(("replayed_from", "conditional"), [(None, False), ("pages", True)])
+def test_only_replays_are_conditional_on_replays(
+    capture: Capturing, site: Site, archive: Archive, replayed_from: str | None, conditional: bool
+) -> None:
+    """A live answer's validators mean nothing to a replay server, nor those of a replay to a live host."""
+    writer = archive.start("acme", DAY, replayed_from=replayed_from)
+    headers = {"etag": '"v1"'}
+    url = f"https://{ACME}/gpus"
+    writer.add(Entry(url=url, outcome="ok", headers=headers, observed_at=datetime.now(UTC)), b"{}")
+    writer.finish("captured")
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    capture(source())
+    assert ("if-none-match" in site.pages_asked()[0].headers) == conditional
 
 
 # --- days -----------------------------------------------------------------------------------------------

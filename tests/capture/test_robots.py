@@ -38,6 +38,8 @@ def robots(text: str) -> Reply:
         (robots("User-agent: *\nDisallow: /gpus\n" + "# filler\n" * 100_000), "robots_disallowed"),
         (Reply(404), "ok"),
         (Reply(403), "ok"),
+        (Reply(410), "ok"),
+        (Reply(429), "ok"),  # RFC 9309, 2.3.1.3: no status from 400 to 499 forbids anything
         (Reply(500), "http_5xx"),
         (Reply(302, b"", {"location": "https://elsewhere.example/robots.txt"}), "ok"),
         (Reply(302, b"", {"location": "http://127.0.0.1:1/robots.txt"}), "ok"),
