@@ -1,0 +1,144 @@
+"""Free text of the published compilation, column by column."""
+
+import pytest
+
+from pipeline.model.published_runs import read_published
+from pipeline.model.run_settings import Architecture, RunError, RunRow, find_model
+
+KNOWN = {
+    name: Architecture(name, size)
+    for name, size in (("llama-3-8b", 8.03e9), ("llama-3.2-3b", 3.2e9), ("llama-3-70b", 70.55e9))
+}
+ROW = {
+    "id": "x", "source": "docs", "model": "Llama-3-8B", "method": "full", "gpu": "h100-sxm-80gb",
+    "gpu_count": "8",
+    "framework": "HF TRL", "precision": "bf16", "grad_checkpointing": "no", "flash_attention": "yes",
+}  # fmt: skip
+
+
+def read(**columns: str) -> RunRow:
+    return read_published(ROW | columns, KNOWN, lambda label, _: label)
+
+
+@pytest.mark.parametrize(
+    ("columns", "setting", "value"),
+    [
+        ({"parallelism": "fsdp full shard"}, "sharding", "fsdp"),
+        ({"parallelism": "deepspeed zero-3"}, "sharding", "zero3"),
+        ({"parallelism": "zero3"}, "sharding", "zero3"),
+        ({"parallelism": "zero-2"}, "sharding", "zero2"),
+        ({"parallelism": "zero1"}, "sharding", "ddp"),
+        ({"parallelism": "ddp"}, "sharding", "ddp"),
+        ({"parallelism": "single gpu"}, "sharding", "none"),
+        ({"parallelism": ""}, "sharding", None),
+        ({"framework": "Something ZeRO-1"}, "sharding", "zero1"),
+        ({"framework": "DeepSpeed"}, "sharding", "zero3"),
+        ({"framework": "DeepSpeed", "gpu_count": "1"}, "sharding", "none"),
+        ({"framework": "Megatron-DeepSpeed"}, "sharding", None),
+        ({"parallelism": "fsdp, cpu offload"}, "offload", "cpu"),
+        ({"parallelism": "fsdp"}, "offload", None),
+        ({"grad_checkpointing": "yes (Unsloth CPU-offloaded)"}, "offload", "act"),
+        ({"grad_checkpointing": "yes"}, "checkpointing", "full"),
+        ({"grad_checkpointing": "no"}, "checkpointing", "none"),
+        ({"grad_checkpointing": "partial"}, "checkpointing", "sac"),
+        ({"grad_checkpointing": "unknown"}, "checkpointing", "none"),
+        ({"grad_checkpointing": "unknown", "framework": "Axolotl"}, "checkpointing", "full"),
+        ({"flash_attention": "no"}, "flash_attention", 0.0),
+        ({"flash_attention": "yes"}, "flash_attention", 1.0),
+        ({"flash_attention": "unknown"}, "flash_attention", 1.0),
+        ({"precision": "bf16"}, "training_precision", "bf16"),
+        ({"precision": "bf16", "method": "pretrain"}, "training_precision", "amp"),
+        ({"precision": "fp32"}, "training_precision", "fp32"),
+        ({"precision": "fp32"}, "weight_bytes", 4.0),
+        ({"precision": "bf16 with fp32 weights"}, "training_precision", "bf16"),
+        ({"precision": "bf16 with fp32 weights"}, "weight_bytes", 4.0),
+        ({"precision": "float16"}, "training_precision", "fp16"),
+        ({"precision": "fp16 or bfloat16"}, "training_precision", "bf16"),
+        ({"precision": "FP8"}, "fp8", 1.0),
+        ({"precision": "NVFP4"}, "fp8", 2.0),
+        ({"precision": "nf4"}, "fp8", None),
+        ({"optimizer": "paged_adamw_8bit"}, "optimizer", "paged8bit"),
+        ({"optimizer": "paged_adamw_32bit"}, "optimizer", "paged32"),
+        ({"optimizer": "AdamW in bwd"}, "optimizer", "adamw_inbwd"),
+        ({"optimizer": "adamw_8bit"}, "optimizer", "adamw8bit"),
+        ({"optimizer": "Fused AdamW"}, "optimizer", "adamw_fused"),
+        ({"optimizer": "AdamW"}, "optimizer", "adamw"),
+        ({"optimizer": "SGD"}, "optimizer", None),
+        ({"memory_kind": "torch max_memory_allocated (GiB)"}, "memory_metric", "alloc"),
+        ({"memory_kind": "torch peak (GiB)"}, "memory_metric", "alloc"),
+        ({"memory_kind": "torch max_memory_reserved"}, "memory_metric", "reserved"),
+        ({"memory_kind": "device_mem_reserved"}, "memory_metric", "reserved"),
+        ({"memory_kind": "nvidia-smi"}, "memory_metric", "smi"),
+        ({"interconnect": "8x ConnectX-7 IB NDR 400Gb/s"}, "node_network_gbps", 3200.0),
+        ({"interconnect": "2x 25GbE or 4x 100GbE"}, "node_network_gbps", 400.0),
+        ({"notes": "1600 Gbps/node"}, "node_network_gbps", 1600.0),
+        ({"interconnect": "NVLink"}, "node_network_gbps", None),
+        ({"grad_accum_or_global_batch": "GA=4"}, "grad_accum", 4.0),
+        ({"grad_accum_or_global_batch": "global=64", "micro_batch_per_gpu": "2"}, "grad_accum", 4.0),
+        ({"grad_accum_or_global_batch": "global=2", "micro_batch_per_gpu": "2"}, "grad_accum", 1.0),
+        ({"parallelism": "tp2 pp2", "grad_accum_or_global_batch": "global=64"}, "grad_accum", 32.0),
+        ({"parallelism": "tp2 dp4", "grad_accum_or_global_batch": "global=64"}, "grad_accum", 16.0),
+        ({"grad_accum_or_global_batch": "unknown"}, "grad_accum", None),
+        ({"parallelism": "tp4"}, "tensor_parallel", 4.0),
+        ({"notes": "config X_1x8x4xtp4pp1cp1"}, "tensor_parallel", 4.0),
+        ({"framework": "NeMo"}, "tensor_parallel", None),
+        ({"framework": "NeMo", "gpu_count": "1"}, "tensor_parallel", 1.0),
+        ({"framework": "NeMo", "parallelism": "fsdp"}, "tensor_parallel", 1.0),
+        ({"method": "qlora"}, "quantization", "nf4"),
+        ({"method": "qlora", "quant_bits": "8"}, "quantization", "int8"),
+        ({"method": "qlora", "framework": "FOAK GPTQ-LoRA"}, "quantization", "gptq"),
+        ({"method": "lora"}, "quantization", None),
+        ({"method": "lora", "lora_rank": "32"}, "lora_rank", 32.0),
+        ({"method": "full", "lora_rank": "32"}, "lora_rank", None),
+        ({"method": "lora", "lora_targets": "query+value"}, "lora_targets", "q_proj+v_proj"),
+        ({"method": "lora", "lora_targets": "wq, wv"}, "lora_targets", "q_proj+v_proj"),
+        ({"gpu_count": ""}, "gpu_count", 1.0),
+    ],
+)  # fmt: skip
+def test_a_column_becomes_a_setting(columns: dict[str, str], setting: str, value: str | float | None) -> None:
+    assert read(**columns).settings.get(setting) == value
+
+
+@pytest.mark.parametrize(
+    ("columns", "assumption"),
+    [
+        ({"gpu_count": ""}, "gpu_count: 1"),
+        ({"flash_attention": "unknown"}, "flash_attention: 1"),
+        ({"flash_attention": ""}, "flash_attention: 1"),
+        ({"grad_checkpointing": "unknown"}, "checkpointing: none"),
+        ({"parallelism": "tp2 cp2"}, "context parallelism counted as tensor parallelism"),
+        ({"framework": "NeMo"}, "tensor_parallel: the least with which the weights fit"),
+        ({"method": "lora", "lora_targets": "mystery"}, "lora_targets: 'mystery' read as all linear layers"),
+    ],
+)
+def test_what_a_row_leaves_open_is_an_assumption(columns: dict[str, str], assumption: str) -> None:
+    assert read().assumptions == []
+    assert read(**columns).assumptions == [assumption]
+
+
+def test_all_linear_layers_need_no_assumption() -> None:
+    assert read(method="lora", lora_targets="all linear").assumptions == []
+
+
+def test_a_model_outside_the_catalogue_takes_the_shape_of_the_nearest_in_size() -> None:
+    found = read(model="NoSuch-9B", params_b="9.1", active_params_b="2.5")
+    assert found.settings["model"] == "llama-3-8b"
+    assert found.scaled_to is not None
+    assert (found.scaled_to.params_b, found.scaled_to.active_b) == (9.1, 2.5)
+    assert read(model="NoSuch-4B").settings["model"] == "llama-3.2-3b"  # its name gives the size
+    dense = read(model="NoSuch-9B", params_b="9.1", active_params_b="20").scaled_to
+    assert dense is not None
+    assert dense.active_b == 9.1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Llama-3-8B", "llama 3 8b", "Llama-3-8B-Instruct", "Llama_3_8B (base)", "llama3-8b"],
+)
+def test_names_of_one_model(name: str) -> None:
+    assert find_model(name, None, KNOWN) == ("llama-3-8b", None)
+
+
+def test_a_row_without_a_known_method_is_refused() -> None:
+    with pytest.raises(RunError, match="method 'dance' is not one of full, lora, qlora, pretrain"):
+        read(method="dance")
