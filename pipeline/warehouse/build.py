@@ -11,7 +11,7 @@ import duckdb
 
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.warehouse.checks import run_checks
+from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
@@ -22,10 +22,15 @@ from pipeline.warehouse.rankings import load_earlier_rankings, save_ranking
 
 @dataclass(slots=True)
 class Report:
-    """The result of a build: number of rows by table, and the warnings of the checks."""
+    """The result of a build: number of rows by table, and what each check found."""
 
     rows: dict[str, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    checks: list[CheckResult] = field(default_factory=list)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the checks found that does not stop the publishing."""
+        return [result.message for result in self.checks if not result.passed]
 
 
 def build(file: Path, home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:

@@ -1,33 +1,83 @@
 """Runs sql/checks: queries that return the rows that must not, or should not, be published."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import duckdb
 
+from pipeline.offers.printable import printable
 from pipeline.warehouse.scripts import BuildError, scripts
+
+SHOWN_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A file of sql/checks: its name, whether rows stop the publishing, what rows mean, and the query."""
+
+    name: str
+    level: Literal["fail", "warn"]
+    sentence: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found: the first rows, with their columns; none when all is well."""
+
+    check: Check
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check found nothing."""
+        return not self.rows
+
+    @property
+    def message(self) -> str:
+        """What it found, in one line."""
+        first = printable(str(self.rows[0])) if self.rows else "nothing"
+        return f"{self.check.sentence} (sql/checks/{self.check.name}.sql; first: {first})"
 
 
 class CheckFailedError(BuildError):
-    """A check marked "fail" found rows."""
+    """Checks marked "fail" found rows. ``results`` has every check, those that passed too."""
+
+    def __init__(self, results: Sequence[CheckResult]) -> None:
+        failed = [result.message for result in results if not result.passed and result.check.level == "fail"]
+        super().__init__("; ".join(failed))
+        self.results = tuple(results)
 
 
-def run_checks(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Run every check. Returns the warnings. Raises CheckFailedError on the first failed check."""
-    warnings = []
-    for path in scripts("checks"):
-        query = path.read_text(encoding="utf-8")
-        header = re.match(r"-- (fail|warn): (.+)", query)
-        if header is None:
-            raise BuildError(
-                f"sql/checks/{path.name}: the first line must be '-- fail: ...' or '-- warn: ...'"
-            )
-        try:
-            rows = connection.execute(query).fetchmany(3)
-        except duckdb.Error as error:
-            raise BuildError(f"sql/checks/{path.name}: {error}") from error
-        if rows:
-            message = f"{header[2]} (sql/checks/{path.name}; first: {rows[0]})"
-            if header[1] == "fail":
-                raise CheckFailedError(message)
-            warnings.append(message)
-    return warnings
+def checks() -> list[Check]:
+    """The checks in the order of their names. Raises BuildError where a file does not begin as it must."""
+    return [_check(path) for path in scripts("checks")]
+
+
+def _check(path: Path) -> Check:
+    query = path.read_text(encoding="utf-8")
+    header = re.match(r"-- (fail|warn): (.+)", query)
+    if header is None:
+        raise BuildError(f"sql/checks/{path.name}: the first line must be '-- fail: ...' or '-- warn: ...'")
+    return Check(path.stem, "fail" if header[1] == "fail" else "warn", header[2], query)
+
+
+def run_checks(connection: duckdb.DuckDBPyConnection) -> list[CheckResult]:
+    """Run every check. Raises CheckFailedError, after all of them ran, when one marked "fail" found rows."""
+    results = [_run(connection, check) for check in checks()]
+    if any(not result.passed and result.check.level == "fail" for result in results):
+        raise CheckFailedError(results)
+    return results
+
+
+def _run(connection: duckdb.DuckDBPyConnection, check: Check) -> CheckResult:
+    try:
+        answer = connection.execute(check.query)
+        columns = tuple(column[0] for column in answer.description or ())
+        return CheckResult(check, columns, answer.fetchmany(SHOWN_ROWS))
+    except duckdb.Error as error:
+        raise BuildError(f"sql/checks/{check.name}.sql: {error}") from error

@@ -7,6 +7,7 @@ import duckdb
 import pytest
 
 from pipeline.contracts import paths
+from pipeline.warehouse.checks import CheckFailedError, run_checks
 from tests.marts.database import CASES, from_folder
 
 CHECKS = {path.stem: path for path in sorted((paths.SQL_DIR / "checks").glob("*.sql"))}
@@ -60,3 +61,20 @@ def test_every_check_is_tested() -> None:
     """Checks of the model and of claims are tested with these."""
     others = {name for name in CHECKS if name.startswith(("model_", "claim"))}
     assert BREAKAGES.keys() == CHECKS.keys() - others
+
+
+def test_every_check_runs_and_all_failures_are_named(sound: duckdb.DuckDBPyConnection) -> None:
+    broken = ("totals_are_the_sum_of_their_parts", "sequences_suit_the_model", "labels_are_understood")
+    for check in broken:
+        sound.execute(BREAKAGES[check])
+    with pytest.raises(CheckFailedError) as raised:
+        run_checks(sound)
+    found = {result.check.name: result for result in raised.value.results}
+    assert found.keys() == CHECKS.keys()
+    assert {name for name, result in found.items() if not result.passed} == set(broken)
+    for check in broken[:2]:  # labels_are_understood only warns
+        assert f"sql/checks/{check}.sql" in str(raised.value)
+    assert broken[2] not in str(raised.value)
+    longest = found["sequences_suit_the_model"]
+    assert longest.columns == ("workload", "seq_len", "max_context")
+    assert longest.check.sentence.startswith("a workload's sequences are longer")
