@@ -1,7 +1,8 @@
 """Why a row of an answer became no offer, and why an offer's price is in doubt.
 
 ``RejectReason`` is published with its sentences as the table ``reject_reasons``; what one row lacks is in the
-reject's ``detail``. Records of earlier versions can have codes that are no longer here.
+reject's ``detail``. A reason that is ``held`` is of a price that was read and is not yet believed. Records
+of earlier versions can have codes that are no longer here.
 """
 
 from enum import StrEnum
@@ -66,6 +67,14 @@ class RejectReason(CodeWithSentence):
     DISCONTINUED = "discontinued", "The source no longer sells this."
     NOT_LINUX = "not_linux", "The price includes an operating system other than Linux."
     SOFTWARE_INCLUDED = "software_included", "The price includes a licence for other software."
+
+    @property
+    def held(self) -> bool:
+        """Whether the price was readable and is only held: later readings or a person may release it."""
+        return self in _HELD
+
+
+_HELD = frozenset({RejectReason.PRICE_JUMP})
 
 
 class FlagReason(StrEnum):

@@ -88,7 +88,9 @@ def _source_rows() -> Rows:
 
 
 def _reject_reasons() -> Rows:
-    return [{"reason": reason.value, "sentence": reason.sentence} for reason in RejectReason]
+    return [
+        {"reason": reason.value, "sentence": reason.sentence, "held": reason.held} for reason in RejectReason
+    ]
 
 
 _ROWS = {"sources": _source_rows, "workloads": workloads, "reject_reasons": _reject_reasons}
