@@ -23,7 +23,8 @@ from pipeline.contracts.listing import Answer
 
 JOURNAL_NAME = "journal.jsonl"
 
-_ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
+ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
+"""A capture id: the UTC time at which it began."""
 
 _ENDINGS = {
     "application/json": "json",
@@ -89,7 +90,7 @@ class Archive:
         """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
         moment = datetime.now(UTC)
         while True:
-            capture_id = moment.strftime(_ID_FORMAT)
+            capture_id = moment.strftime(ID_FORMAT)
             folder = self.root / source / day.isoformat() / capture_id
             try:
                 folder.mkdir(parents=True)
@@ -209,7 +210,7 @@ def _duration_seconds(capture_id: str, finished_at: str | None) -> float:
 def _began(capture_id: str) -> datetime | None:
     """When the capture began; None for a folder that is no capture."""
     try:
-        return datetime.strptime(capture_id, _ID_FORMAT).replace(tzinfo=UTC)
+        return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
     except ValueError:
         return None
 

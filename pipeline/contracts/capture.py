@@ -230,11 +230,16 @@ def first_error(entries: Iterable[Entry]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of one source on one day, from the first request to acceptance: a row of
-    capture_outcomes."""
+    """The outcome of one attempt at a source, from the first request to acceptance: a row of
+    capture_outcomes.
+
+    ``attempt`` is the capture's id, the UTC time at which it began; '' in records of earlier versions, which
+    kept one outcome per day.
+    """
 
     day: date
     source: str
+    attempt: str = ""
     status: str
     accepted: bool
     reason: str | None
@@ -252,3 +257,10 @@ class Outcome:
     unknown: int = 0
     error: str | None = None
     observed_at: datetime | None = None
+
+    @property
+    def merit(self) -> tuple[bool, int, str]:
+        """Of a day's accepted attempts the greatest gives the day's offers: a complete one before a partial
+        one, of partial ones the one with more offers, then the newest."""
+        complete = self.status == "captured"
+        return complete, 0 if complete else self.rows, self.attempt

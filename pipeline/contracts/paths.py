@@ -26,7 +26,7 @@ CATALOG_DIR = _resource_root() / "catalog"
 class Home:
     """The folders under one GPUFARE_HOME.
 
-    ``archive`` and ``offers`` are the record; everything else can be rebuilt from them.
+    ``archive``, ``offers``, ``rankings`` and ``incidents`` are the record; the rest can be rebuilt from them.
     """
 
     root: Path
@@ -48,8 +48,18 @@ class Home:
 
     @property
     def outcomes(self) -> Path:
-        """The outcome of each source and day, one JSON file each."""
+        """The outcome of each attempt, one JSON file each: outcomes/<source>/<day>/<attempt>.json."""
         return self.root / "outcomes"
+
+    @property
+    def incidents(self) -> Path:
+        """What went wrong with files, the disk or runs, one JSON file each."""
+        return self.root / "incidents"
+
+    @property
+    def damaged(self) -> Path:
+        """Files of the other folders that could not be read, under the same relative path."""
+        return self.root / "damaged"
 
     @property
     def exchange_rates(self) -> Path:

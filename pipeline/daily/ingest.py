@@ -6,11 +6,11 @@ command, Dagster and a day read again all call record_day, on captures that come
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from pipeline.capture.archive import Archive
+from pipeline.capture.archive import ID_FORMAT, Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.errors import GpufareError
@@ -94,6 +94,7 @@ def _outcome(
     return Outcome(
         day=capture.day,
         source=capture.source,
+        attempt=capture.capture_id or datetime.now(UTC).strftime(ID_FORMAT),
         status=capture.status or "failed",
         accepted=acceptance.accepted,
         reason=_printable(acceptance.reason),

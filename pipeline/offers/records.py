@@ -65,14 +65,25 @@ class Records:
         self._write_parquet(self._home.rejects / source / f"{day}.parquet", RejectedRow, rows)
 
     def write_outcome(self, outcome: Outcome) -> None:
-        """Keep the outcome of one source and day."""
+        """Keep the outcome of one attempt at a source."""
         row = asdict(outcome) | {"warnings": "; ".join(outcome.warnings) or None}
-        self._write_json(self._home.outcomes / outcome.source / f"{outcome.day}.json", row)
+        self._write_json(self._outcome_file(outcome.source, outcome.day, outcome.attempt), row)
+
+    def outcomes(self, source: str, day: date) -> list[dict[str, Any]]:
+        """The outcome rows of a day's attempts at a source, oldest first."""
+        earlier_version = self._outcome_file(source, day, "")
+        files = [earlier_version] if earlier_version.is_file() else []
+        files += sorted((self._home.outcomes / source / f"{day}").glob("[!.]*.json"))
+        return [{"attempt": ""} | json.loads(path.read_text(encoding="utf-8")) for path in files]
 
     def outcome(self, source: str, day: date) -> dict[str, Any] | None:
-        """The outcome row of one source and day, None when the source was not asked that day."""
-        path = self._home.outcomes / source / f"{day}.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        """The outcome row of the day's newest attempt, None when the source was not asked that day."""
+        return next(reversed(self.outcomes(source, day)), None)
+
+    def _outcome_file(self, source: str, day: date, attempt: str) -> Path:
+        """Earlier versions kept one outcome per day, without an attempt."""
+        folder = self._home.outcomes / source
+        return folder / f"{day}" / f"{attempt}.json" if attempt else folder / f"{day}.json"
 
     def write_exchange_rates(self, day: date, rows: Sequence[dict[str, Any]]) -> None:
         """Keep the rates that a day's prices are converted with."""

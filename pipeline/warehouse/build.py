@@ -15,7 +15,7 @@ from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_record
+from pipeline.warehouse.load import load_incidents, load_record
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.rankings import load_earlier_rankings, save_ranking
 
@@ -42,12 +42,14 @@ def build(file: Path, home: Home, day: date, now: datetime, progress: Progress =
         prepare(connection)
         load_record(connection, home, day)
         load_earlier_rankings(connection, home, day)
+        load_incidents(connection, home)
         connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
         connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
         for table in Lineage(connection).marts():
             progress(f"building {table}")
             fill(connection, table, home.cache)
         save_ranking(connection, home, day)
+        load_incidents(connection, home)
         report = Report(_row_counts(connection), run_checks(connection))
         connection.execute("USE memory")
         connection.execute("DETACH gpufare")

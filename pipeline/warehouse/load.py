@@ -104,8 +104,8 @@ def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
     try:
         _load_parquet(connection, "offers", home.offers, day)
         _load_parquet(connection, "rejects", home.rejects, day)
-        _load_json(connection, "capture_outcomes", home.outcomes, "*/*.json", day)
-        _load_json(connection, "exchange_rates", home.exchange_rates, "*.json", day)
+        _load_json(connection, "capture_outcomes", _outcomes(home.outcomes, day), _STANDS)
+        _load_json(connection, "exchange_rates", _up_to(home.exchange_rates, "*.json", day))
     except duckdb.Error as error:
         raise BuildError(f"the record under {home.root} cannot be loaded: {error}") from error
 
@@ -122,11 +122,20 @@ def _load_parquet(connection: duckdb.DuckDBPyConnection, table: str, folder: Pat
         )
 
 
+_STANDS = """* REPLACE (
+    coalesce(attempt, '') AS attempt,
+    accepted AND row_number() OVER (
+        PARTITION BY source, day, accepted
+        ORDER BY status = 'captured' DESC, if(status = 'captured', 0, rows) DESC, attempt DESC
+    ) = 1 AS stands
+)"""
+"""Which of a day's attempts gave the day's offers. Outcome.merit orders them alike."""
+
+
 def _load_json(
-    connection: duckdb.DuckDBPyConnection, table: str, folder: Path, pattern: str, day: date
+    connection: duckdb.DuckDBPyConnection, table: str, files: Sequence[str], select: str = "*"
 ) -> None:
     """Read the table's own columns from the files; other fields are left out."""
-    files = _up_to(folder, pattern, day)
     if files:
         columns = connection.execute(
             "SELECT column_name, data_type FROM duckdb_columns()"
@@ -134,8 +143,28 @@ def _load_json(
             [table],
         ).fetchall()
         connection.execute(
-            f"INSERT INTO main.{table} BY NAME FROM read_json(?, columns = ?)", [files, dict(columns)]
+            f"INSERT INTO main.{table} BY NAME SELECT {select} FROM read_json(?, columns = ?)",  # noqa: S608
+            [files, dict(columns)],
         )
+
+
+def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> None:
+    """Load the incidents, again if need be. Raises BuildError."""
+    try:
+        connection.execute("DELETE FROM main.incidents")
+        _load_json(connection, "incidents", [str(path) for path in sorted(home.incidents.glob("[!.]*.json"))])
+    except duckdb.Error as error:
+        raise BuildError(f"{home.incidents} cannot be loaded: {error}") from error
+
+
+def _outcomes(folder: Path, day: date) -> list[str]:
+    """Earlier versions kept one outcome per source and day."""
+    attempts = [
+        str(path)
+        for path in sorted(folder.glob("*/*/[!.]*.json"))
+        if date.fromisoformat(path.parent.name) <= day
+    ]
+    return _up_to(folder, "*/*.json", day) + attempts
 
 
 def _up_to(folder: Path, pattern: str, day: date) -> list[str]:

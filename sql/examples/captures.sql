@@ -1,6 +1,6 @@
 -- How did the captures of each day go, and at which exchange rate was the euro read?
-SELECT o.day, o.source, o.status, o.accepted, o.rows, o.rejects, o.retries, o.duration_seconds,
-    r.usd_per_unit AS usd_per_eur
+SELECT o.day, o.source, o.attempt, o.status, o.accepted, o.stands, o.rows, o.rejects, o.retries,
+    o.duration_seconds, r.usd_per_unit AS usd_per_eur
 FROM capture_outcomes AS o
 LEFT JOIN exchange_rates AS r ON r.day = o.day AND r.currency = 'EUR'
-ORDER BY o.day DESC, o.source
+ORDER BY o.day DESC, o.source, o.attempt

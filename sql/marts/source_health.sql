@@ -2,7 +2,7 @@ WITH _attempt AS (
     SELECT *
     FROM main.capture_outcomes
     WHERE day <= getvariable('as_of_day')::DATE
-    QUALIFY row_number() OVER (PARTITION BY source ORDER BY day DESC) = 1
+    QUALIFY row_number() OVER (PARTITION BY source ORDER BY day DESC, attempt DESC) = 1
 ),
 
 _offers AS (

@@ -1,6 +1,8 @@
 CREATE TABLE main.capture_outcomes (
     day DATE NOT NULL,
     source VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL DEFAULT '',
+    stands BOOLEAN NOT NULL DEFAULT FALSE,
     status VARCHAR NOT NULL,
     accepted BOOLEAN NOT NULL,
     reason VARCHAR,
@@ -20,11 +22,13 @@ CREATE TABLE main.capture_outcomes (
     observed_at TIMESTAMPTZ
 );
 
-COMMENT ON TABLE main.capture_outcomes IS 'The outcome of each source on each day, from the first request to acceptance.';
+COMMENT ON TABLE main.capture_outcomes IS 'The outcome of each attempt at a source, from the first request to acceptance.';
 COMMENT ON COLUMN main.capture_outcomes.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.capture_outcomes.source IS 'Key into sources.';
+COMMENT ON COLUMN main.capture_outcomes.attempt IS 'Id of the capture: the UTC time at which it began. Empty in records of earlier versions, which kept one outcome per day.';
+COMMENT ON COLUMN main.capture_outcomes.stands IS 'Whether the day''s offers are those of this attempt: of the accepted attempts a complete one before a partial one, of partial ones the one with more offers, then the newest.';
 COMMENT ON COLUMN main.capture_outcomes.status IS 'How the capture ended: captured (every request answered), partial, failed, needs_key, disabled.';
-COMMENT ON COLUMN main.capture_outcomes.accepted IS 'Whether the day''s offers were accepted for publishing.';
+COMMENT ON COLUMN main.capture_outcomes.accepted IS 'Whether the attempt''s offers were accepted for publishing.';
 COMMENT ON COLUMN main.capture_outcomes.reason IS 'Why they were not.';
 COMMENT ON COLUMN main.capture_outcomes.warnings IS 'What was unusual but accepted.';
 COMMENT ON COLUMN main.capture_outcomes.requests IS 'Requests of the capture, including those that were not sent (disallowed, refused, without a key, given up).';

@@ -71,19 +71,37 @@ def test_rejects_keep_their_row(records: Records) -> None:
 
 
 def test_an_outcome_keeps_its_warnings_in_one_text(records: Records, tmp_path: Path) -> None:
+    morning, noon = "20260822T060000.000000Z", "20260822T120000.000000Z"
     outcome = Outcome(
-        day=DAY, source="acme", status="captured", accepted=True, reason=None, warnings=("one – ä", "two")
+        day=DAY,
+        source="acme",
+        attempt=morning,
+        status="captured",
+        accepted=True,
+        reason=None,
+        warnings=("one – ä", "two"),
     )
     records.write_outcome(outcome)
-    stored = records.outcome("acme", DAY)
-    assert stored is not None
+    (stored,) = records.outcomes("acme", DAY)
     assert (stored["warnings"], stored["day"], stored["accepted"]) == ("one – ä; two", "2026-08-22", True)
-    records.write_outcome(Outcome(day=DAY, source="acme", status="failed", accepted=False, reason="none"))
-    assert (records.outcome("acme", DAY) or {})["warnings"] is None
+    records.write_outcome(
+        Outcome(day=DAY, source="acme", attempt=noon, status="failed", accepted=False, reason="none")
+    )
+    assert [row["attempt"] for row in records.outcomes("acme", DAY)] == [morning, noon]
+    assert (records.outcome("acme", DAY) or {})["attempt"] == noon
     assert records.outcome("acme", DAY + timedelta(days=1)) is None
-    files = list((tmp_path / "outcomes" / "acme").iterdir())
-    assert [file.name for file in files] == ["2026-08-22.json"]  # nothing temporary is left
+    files = sorted((tmp_path / "outcomes" / "acme" / "2026-08-22").iterdir())
+    assert [file.name for file in files] == [f"{morning}.json", f"{noon}.json"]  # nothing temporary is left
     assert json.loads(files[0].read_text(encoding="utf-8"))["source"] == "acme"
+
+
+def test_an_outcome_of_an_earlier_version_is_an_attempt_without_a_name(
+    records: Records, tmp_path: Path
+) -> None:
+    folder = tmp_path / "outcomes" / "acme"
+    folder.mkdir(parents=True)
+    (folder / "2026-08-22.json").write_text('{"source": "acme", "accepted": true}')
+    assert records.outcomes("acme", DAY) == [{"attempt": "", "source": "acme", "accepted": True}]
 
 
 def test_a_damaged_file_names_itself_and_the_way_out(records: Records, tmp_path: Path) -> None:

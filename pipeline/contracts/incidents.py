@@ -1,0 +1,48 @@
+"""What went wrong outside of a source's own answer: with a file, the disk or a run.
+
+What a source did is an outcome. Incidents are published as the table ``incidents``.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from pipeline.contracts.codes import CodeWithSentence
+
+
+class IncidentKind(CodeWithSentence):
+    """What kind of thing went wrong."""
+
+    DAMAGED_FILE = "damaged_file", "A file of the record cannot be read and was moved aside."
+    DAMAGED_CAPTURE = "damaged_capture", "An archived capture cannot be read; the archive is never changed."
+    STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
+    UNWRITABLE = "unwritable", "A file could not be written."
+    RUN_FAILED = "run_failed", "A run ended with an error."
+    NOT_PUBLISHED = "not_published", "Nothing could be published."
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the cause stays in place until a person removes it: it is reported once, not every day."""
+        return self in (IncidentKind.DAMAGED_CAPTURE, IncidentKind.STRAY_FILE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """One thing that went wrong, at a moment (UTC).
+
+    ``day`` and ``source`` are those concerned, ``path`` is relative to the home; None where there is none.
+    ``remedy`` says what was done about it, or what a person must do.
+    """
+
+    at: datetime
+    kind: IncidentKind
+    reason: str
+    remedy: str
+    day: date | None = None
+    source: str | None = None
+    path: str | None = None
+
+    def line(self) -> str:
+        """The incident in one line for people."""
+        about = " ".join(str(part) for part in (self.source, self.day) if part is not None)
+        where = self.path or about or "gpufare"
+        return f"{where}: {self.reason}; {self.remedy}"
