@@ -23,13 +23,23 @@ _CONTACT = re.compile(
 )
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]{0,200})\]\([^()]{0,400}\)")
 # A footnote must go before NFKC folds ¹ into 1: "$3.99¹" is not 3.991.
-_FOOTNOTE = re.compile(r"[⁰¹²³⁴-⁹†‡]|\^[\d*]{1,4}\^?|\*+")
+_FOOTNOTE = re.compile(r"[⁰¹²³⁴-⁹₀-₉①-⒛⓪†‡]|\^[\d*]{1,4}\^?|\*+")
 _DASHES = re.compile(r"[‐-―−]")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
-_NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?"
+_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,15})?"
 _STARTING_AT = r"(?:(?:starting\s)?(?:from|at)|as low as)"
-AMOUNT = r"\d[\d,]*(?:\s?\.\s?\d+)?"
-"""An amount of money as pages write it, with or without spaces around the point ("$2 .0000")."""
+AMOUNT = r"[0-9][0-9,]*(?:\s?\.[0-9]+)?"
+"""An amount of money as pages write it, with or without a space before the point ("$2 .0000")."""
+
+_BREAK = r"\s/|()\[\]{};!?\"<>·•"
+_GLUED = rf"(?:[^{_BREAK}.,:'’-]|[.,:'’-]+(?=[^{_BREAK}.,:'’-]))"
+_CONTINUED = r"(?:\s?\.\s?[0-9]|/[0-9]|\s,[0-9]|\s?-\s?(?:[$€£₹][0-9]|[0-9]+\.[0-9]))"
+MONEY_IN_TEXT = rf"(?>[$€£₹](?:\s?(?=\d)(?:{AMOUNT})?|(?={_GLUED}))(?:{_CONTINUED}|{_GLUED})*)"
+"""Money in running text, up to where it surely ends.
+
+Whatever is glued to the amount is part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``), so that ``money``
+refuses the whole instead of reading the beginning as a smaller price.
+"""
 
 _MAX_EXPONENT = 18
 _SIGNS = {"USD": r"(?:US\s?)?\$", "EUR": "€", "GBP": "£"}

@@ -14,7 +14,7 @@ from pipeline.contracts.listing import Answer, NativeUnit, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import is_hidden, text_of
 from pipeline.parsing.prices import RowError, cell_price
-from pipeline.parsing.text import AMOUNT, clean_text
+from pipeline.parsing.text import AMOUNT, MONEY_IN_TEXT, clean_text
 from pipeline.parsing.units import TIMES_PER_HOUR, TimeUnit
 
 MAX_MARK_DEPTH = 4
@@ -46,8 +46,8 @@ _BEFORE_PRICE = re.compile(r"(?=[$€£])")
 _MEMORY_UNIT = re.compile("GB", re.IGNORECASE)
 _LEADING_UNIT = re.compile(r"^(?:/ ?|per )(?:gpu ?[-/]? ?)?(?:hr|hour|h)\b[.,;|]? ?", re.IGNORECASE)
 _LEADING_PRICE = re.compile(
-    rf"[| ]*(?P<amount>[^\s\d]? ?{AMOUNT})"
-    r"(?: ?(?:/|per) ?(?P<unit>[a-z]{1,8}(?: ?/ ?[a-z]{0,8})*))?[| ]*",
+    rf"[| ]*(?P<amount>{MONEY_IN_TEXT}|[^\s\d]? ?{AMOUNT}[\w.,]*(?<![.,]))"
+    r"(?: ?(?:/|\bper\b) ?(?P<unit>[\w-]{1,20}(?: ?/ ?[\w-]{0,20})*))?[| ]*",
     re.IGNORECASE,
 )
 

@@ -14,11 +14,12 @@ from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row, is_available, optional_number
 from pipeline.parsing.tables import Table, column, columns, visible_tables
 from pipeline.parsing.terms import price_kind
+from pipeline.parsing.text import MONEY_IN_TEXT
 from pipeline.parsing.text_blocks import cards, label_before, prices_with_words
 from pipeline.parsing.units import gigabytes
 
 _PRICE = re.compile(
-    r"[$€£₹] ?\d[\d,]*(?:\.\d+)?(?: ?(?:/|\bper\b) ?[a-z]+(?:[/ -](?:hr|hour|h)\b)?)?", re.IGNORECASE
+    rf"{MONEY_IN_TEXT}(?: ?(?:/|\bper\b) ?[\w-]+(?:(?:[/ -]| / )(?:hr|hour|h)\b)?)?", re.IGNORECASE
 )
 _CARD_END = re.compile(_PRICE.pattern + r"|\b(?:contact|talk to|sold out)\b", re.IGNORECASE)
 

@@ -13,15 +13,15 @@ from pipeline.parsing.html import page, texts_of
 from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError, cell_price, gpu_hour_field, gpu_hour_row
 from pipeline.parsing.tables import Table, column, columns, visible_tables
-from pipeline.parsing.text import is_not_offered
+from pipeline.parsing.text import MONEY_IN_TEXT, is_not_offered
 from pipeline.parsing.text_blocks import cards
 from pipeline.parsing.units import gigabytes
 
 _VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)
 _NAMED_MEMORY = re.compile(r"\b(?P<name>(?:RTX|GTX)(?: \w+){1,3}) \((?P<vram>\d{1,3}) ?GB\)")
-_HOURLY_PRICE = re.compile(r"\$ ?\d[\d.]* ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
+_HOURLY_PRICE = re.compile(rf"{MONEY_IN_TEXT} ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
 _ROW = re.compile(r"\b(?P<vram>\d{1,3} ?GB) (?P<ram>\d{1,3} ?GB) (?P<vcpus>\d{1,3} ?vCPUs?)\b", re.IGNORECASE)
-_TWO_PRICES = re.compile(r"(?P<first>\$ ?\d[\d,.]*) (?P<second>\$ ?\d[\d,.]*)|\bcontact\b", re.IGNORECASE)
+_TWO_PRICES = re.compile(rf"(?P<first>{MONEY_IN_TEXT}) (?P<second>{MONEY_IN_TEXT})|\bcontact\b", re.IGNORECASE)
 _MONTH_TOLERANCE = Decimal("0.01")
 
 

@@ -12,12 +12,13 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import json_ld, page, text_of
 from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row
+from pipeline.parsing.text import MONEY_IN_TEXT
 from pipeline.parsing.text_blocks import cards, label_before, prices_with_words
 
 _MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
 _PRICE = re.compile(
-    r"\bGPU ?/ ?(?:hr|hour)\b[\s():]{0,6}(?P<after>\$ ?\d[\d,.]*)"
-    r"|(?P<before>\$ ?\d[\d,.]*) ?/ ?GPU ?/ ?(?:hr|hour)\b",
+    rf"\bGPU ?/ ?(?:hr|hour)\b[\s():]{{0,6}}(?P<after>{MONEY_IN_TEXT})"
+    rf"|(?P<before>{MONEY_IN_TEXT}) ?/ ?GPU ?/ ?(?:hr|hour)\b",
     re.IGNORECASE,
 )
 _END = re.compile(_PRICE.pattern + r"|\bcontact\b", re.IGNORECASE)

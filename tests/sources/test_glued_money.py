@@ -1,0 +1,121 @@
+"""Money with something glued to it is refused whole: never read up to the part that still looks like a price."""
+
+import random
+import re
+from decimal import Decimal
+
+import pytest
+
+from pipeline.contracts.listing import Listing, SourceChangedError
+from pipeline.parsing.prices import RowError, cell_price
+from pipeline.parsing.text import MONEY_IN_TEXT, clean_text
+from tests.sources.helpers import answer, page, read
+from tests.sources.test_mangled_answers import HTML_PAGES
+
+GLUED = [
+    "$1.3O",
+    "$1,3O",
+    "$1.39x",
+    "$1.39.5",
+    "$1..39",
+    "$1. 39",
+    "$1 ,39",
+    "$1.39–2.49",
+    "$1.39 – $2.49",
+    "$1.39-hr",
+    "$1.39k",
+    "$1.39e3",
+    "$1.39%",
+    "$1.39+",
+    "$1.39€",
+    "$1.39$2.49",
+    "$1'399",
+    "$1½",
+    "$O.39",
+    "$.39",
+    "$-1.39",
+    "$١.٣٩",
+    "$1.3९",
+    "$1.39/2.49",
+]
+
+
+def prices_in(text: str) -> list[Decimal]:
+    """What a reader of running text takes for prices in it."""
+    found = []
+    for money in re.findall(rf"{MONEY_IN_TEXT}(?:/\S+)?", clean_text(text)):
+        try:
+            found.append(cell_price(money)[0])
+        except RowError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("text", GLUED)
+@pytest.mark.parametrize("around", ["{}", "L4 · 24 GB {} on demand", "({})", "{}.", "{}, spot"])
+def test_glued_money_is_no_price(text: str, around: str) -> None:
+    assert prices_in(around.format(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$1.39", "1.39"),
+        ("at $1.39, and more", "1.39"),
+        ("$1.39. Then", "1.39"),
+        ("($1.39)", "1.39"),
+        ("$1.39|", "1.39"),
+        ("$ 1.39 / hr", "1.39"),
+        ("$1 .39", "1.39"),
+        ("$1,399.00", "1399.00"),
+        ("$1.39①", "1.39"),
+        ("$1.39₁", "1.39"),
+        ("$1.39 - 8 GPUs", "1.39"),
+        ("$1.39·80 GB", "1.39"),
+    ],
+)
+def test_money_ends_where_it_surely_ends(text: str, expected: str) -> None:
+    assert prices_in(text) == [Decimal(expected)]
+
+
+SHOWN = re.compile(r"(?<=>)(\s*)\$ ?\d[\d,]*\.\d+(?=[^<]*<)")
+
+
+@pytest.mark.parametrize(("source", "name"), HTML_PAGES)
+def test_no_reader_takes_a_glued_price_for_another_one(source: str, name: str) -> None:
+    """On each page, one price at a time is replaced; no price appears that the page did not have before."""
+    original = page(source, name)
+    known = prices_of(source, original)
+    shown = list(SHOWN.finditer(original))
+    dice = random.Random(source)
+    for text in GLUED:
+        at = dice.choice(shown)
+        mangled = original[: at.start()] + text + original[at.end() :]
+        assert prices_of(source, mangled) <= known, (text, original[at.start() - 80 : at.end()])
+
+
+def prices_of(source: str, text: str) -> set[tuple[object, ...]]:
+    try:
+        listings, _ = read(source, answer(text))
+    except SourceChangedError:
+        return set()
+    return {_identity(row) for row in listings}
+
+
+def _identity(row: Listing) -> tuple[object, ...]:
+    return row.raw_label, row.gpu_count, row.price_kind, row.term_days, row.tier, row.native_price
+
+
+@pytest.mark.parametrize("source", ["jarvislabs", "thundercompute", "baseten", "modal", "replicate", "salad"])
+def test_the_row_of_a_glued_price_is_a_reject(source: str) -> None:
+    """It does not vanish: the offers that are missing are rejects with a reason."""
+    original = page(source, "pricing.html")
+    before, rejected_before = read(source, answer(original))
+    lost = 0
+    for at in list(SHOWN.finditer(original))[:12]:
+        amount = at[0].strip()
+        mangled = original[: at.start()] + at[1] + amount[:-1] + "O" + original[at.end() :]
+        listings, rejects = read(source, answer(mangled))
+        assert len(listings) + len(rejects) >= len(before) + len(rejected_before), amount
+        lost += len(before) - len(listings)
+    assert lost > 0
