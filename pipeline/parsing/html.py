@@ -1,15 +1,13 @@
 """Pages: parsed only when they are whole, read by what a visitor sees, selected by exactly-one rules."""
 
-import json
 import re
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
-from pipeline.contracts.listing import Answer, SourceChangedError
+from pipeline.contracts.listing import Answer, SourceChangedError, read_json
 from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
@@ -34,7 +32,7 @@ def json_ld(soup: BeautifulSoup, answer: Answer) -> list[Any]:
     """
     scripts = soup.find_all("script", type="application/ld+json")
     try:
-        return [json.loads(script.get_text(), parse_float=Decimal) for script in scripts]
+        return [read_json(script.get_text(), answer.url) for script in scripts]
     except ValueError as error:
         raise SourceChangedError(f"{answer.url}: the page's JSON-LD cannot be read ({error})") from error
 

@@ -7,7 +7,6 @@ tenancies are skipped.
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,16 @@ from typing import Any
 from urllib.parse import unquote
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, Row, SourceChangedError
+from pipeline.contracts.listing import (
+    Answer,
+    Listing,
+    NativeUnit,
+    PriceKind,
+    Reject,
+    Row,
+    SourceChangedError,
+    read_json,
+)
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one, each_answer
 from pipeline.parsing.dates import date_of, effective_from
@@ -71,7 +79,7 @@ def _content(answer: Answer) -> tuple[str, Any]:
     wrapped = _JSONP.fullmatch(answer.body)
     if wrapped:
         try:
-            body = json.loads(wrapped[1], parse_float=Decimal)
+            body = read_json(wrapped[1].decode("utf-8-sig"), answer.url)
         except ValueError as error:
             raise SourceChangedError(f"{answer.url}: the JSONP answer has no JSON ({error})") from error
     else:

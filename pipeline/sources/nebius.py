@@ -5,7 +5,6 @@ price on which they disagree is a reject. Columns come and go, so each one's hea
 is and from which day it is valid.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError, read_json
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.parsing.dates import date_of, day_of
 from pipeline.parsing.html import exactly_one, page, text_of, texts_of
@@ -191,7 +190,7 @@ def _blocks(answer: Answer) -> list[_Block]:
     if answer.is_json:
         # A piece of the page's script begins like JSON but is not: its quotes are escaped.
         with suppress(ValueError):
-            return _json_blocks(json.loads(text))
+            return _json_blocks(read_json(text, answer.url))
     return [*_embedded_blocks(text, answer), *_visible_blocks(answer)]
 
 
@@ -231,7 +230,7 @@ def _embedded_blocks(text: str, answer: Answer) -> list[_Block]:
         while chunk.startswith("{\\"):
             chunk = _ESCAPE.sub(lambda e: _unescaped(e[1]), chunk)
         try:
-            value, _ = json.JSONDecoder(strict=False).raw_decode(chunk)
+            value = read_json(chunk, answer.url, beginning=True)
         except ValueError as error:
             raise SourceChangedError(f"{answer.url}: a {BLOCK_TYPE} is incomplete JSON ({error})") from error
         blocks += _json_blocks(value)

@@ -1,6 +1,5 @@
 """Replicate: hardware charged per second for the whole set of GPUs."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -9,7 +8,7 @@ from typing import Any
 from bs4 import BeautifulSoup
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError, read_json
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.gpu_counts import gpu_count_in
 from pipeline.parsing.html import page
@@ -76,7 +75,7 @@ def _read_item(item: Item, by_contract: bool, answer: Answer) -> Listing | Rejec
 def _read_embedded(soup: BeautifulSoup, config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
     for script in soup.find_all("script"):
         try:
-            data = json.loads(script.string or "", parse_float=Decimal)
+            data = read_json(script.string or "", answer.url)
         except ValueError:
             continue
         for found in _objects(data):

@@ -21,7 +21,9 @@ _VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)
 _NAMED_MEMORY = re.compile(r"\b(?P<name>(?:RTX|GTX)(?: \w+){1,3}) \((?P<vram>\d{1,3}) ?GB\)")
 _HOURLY_PRICE = re.compile(rf"{MONEY_IN_TEXT} ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
 _ROW = re.compile(r"\b(?P<vram>\d{1,3} ?GB) (?P<ram>\d{1,3} ?GB) (?P<vcpus>\d{1,3} ?vCPUs?)\b", re.IGNORECASE)
-_TWO_PRICES = re.compile(rf"(?P<first>{MONEY_IN_TEXT}) (?P<second>{MONEY_IN_TEXT})|\bcontact\b", re.IGNORECASE)
+_TWO_PRICES = re.compile(
+    rf"(?P<first>{MONEY_IN_TEXT}) (?P<second>{MONEY_IN_TEXT})|\bcontact\b", re.IGNORECASE
+)
 _MONTH_TOLERANCE = Decimal("0.01")
 
 

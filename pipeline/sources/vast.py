@@ -8,7 +8,16 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
+from pipeline.contracts.listing import (
+    Answer,
+    Listing,
+    PriceKind,
+    Reject,
+    Request,
+    Row,
+    SourceChangedError,
+    read_json,
+)
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import each_answer
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
@@ -158,7 +167,7 @@ def _query_of(answer: Answer) -> dict[str, Any] | None:
     """The search that the address of the answer names, None where it names none."""
     texts = parse_qs(urlsplit(answer.url).query).get("q", [])
     try:
-        query = json.loads(texts[0]) if texts else None
+        query = read_json(texts[0], answer.url) if texts else None
     except ValueError:
         return None
     return query if isinstance(query, dict) else None

@@ -1,4 +1,4 @@
-"""Money with something glued to it is refused whole: never read up to the part that still looks like a price."""
+"""Money with something glued to it is refused whole, never read up to what still looks like a price."""
 
 import random
 import re

@@ -1,0 +1,94 @@
+"""An object that gives one field two values is refused: the last one must not win silently."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pipeline.contracts.listing import SourceChangedError, read_json
+from tests.sources.helpers import PAGES, answer, page, read
+
+SOURCES = Path(__file__).parents[2] / "pipeline"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{"price": 1, "price": 2}', "$"),
+        ('{"data": [{"id": 1}, {"gpu": {"price": "1", "price": "2"}}]}', "$.data[1].gpu"),
+        ('[{"a": {"x": 1}, "a": {"x": 2}}]', "$[0]"),
+        ('{"price": null, "price": 2}', "$"),
+        ('{"price": 2, "price": 3, "price": 2}', "$"),
+    ],
+)
+def test_a_field_with_two_values_is_refused_with_its_place(text: str, path: str) -> None:
+    with pytest.raises(SourceChangedError) as refused:
+        answer(text).json()
+    assert f"at {path} has several values" in str(refused.value)
+    assert "https://prices.example/list" in str(refused.value)
+
+
+def test_a_repetition_of_the_same_value_is_read() -> None:
+    assert answer('{"price": 1.50, "price": 1.5}').json() == {"price": Decimal("1.5")}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[" * 100_000, "{} {}", "NaN", '{"a": NaN}', "1e9999999999999999999"]
+)
+def test_what_is_not_json_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        read_json(text, "x")
+
+
+def test_the_beginning_of_a_text() -> None:
+    assert read_json('{"a": "line\nbreak"} and more', "x", beginning=True) == {"a": "line\nbreak"}
+
+
+JSON_PAGES = sorted(
+    (path.parent.name, path.name)
+    for path in PAGES.glob("*/*.json")
+    if path.name not in ("index.json", "none.json")
+    and path.read_text(encoding="utf-8").lstrip().startswith(("{", "["))
+)
+
+
+def _doubled(text: str) -> str:
+    """The text with a second value behind the first field that is a text or a number."""
+    doubled = False
+
+    def twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        nonlocal doubled
+        found = next((name for name, value in pairs if isinstance(value, str | float)), None)
+        if found is None or doubled:
+            return dict(pairs)
+        doubled = True
+        return {**dict(pairs), f"{found}\0": "another value"}
+
+    return json.dumps(json.loads(text, object_pairs_hook=twice, parse_int=float)).replace("\\u0000", "")
+
+
+@pytest.mark.parametrize(("source", "name"), JSON_PAGES)
+def test_every_reader_refuses_a_field_with_two_values(source: str, name: str) -> None:
+    text = _doubled(page(source, name))
+    with pytest.raises(SourceChangedError, match="several values"):
+        read(source, answer(text))
+
+
+def test_a_price_given_twice_in_a_script_of_a_page_is_refused() -> None:
+    script = '{"sku": "gpu-h100", "name": "Nvidia H100", "price": "$0.001", "price": "$0.002"}'
+    with pytest.raises(SourceChangedError, match="several values"):
+        read("replicate", answer(f"<html><script>{script}</script></html>"))
+    product = (
+        '{"@type": "Product", "name": "A100", "offers": {"price": "1", "price": "2", "priceCurrency": "USD"}}'
+    )
+    with pytest.raises(SourceChangedError, match="several values"):
+        read("thundercompute", answer(f'<html><script type="application/ld+json">{product}</script></html>'))
+
+
+def test_no_reader_decodes_json_in_another_way() -> None:
+    for room in ("sources", "parsing"):
+        for module in (SOURCES / room).glob("*.py"):
+            code = module.read_text(encoding="utf-8")
+            assert "json.loads" not in code, module
+            assert "JSONDecoder" not in code, module
