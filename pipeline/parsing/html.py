@@ -11,6 +11,7 @@ from pipeline.contracts.listing import Answer, SourceChangedError, read_json
 from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
+_NOT_TEXT = frozenset({"sup", "script", "style"})
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 
 
@@ -39,11 +40,15 @@ def json_ld(soup: BeautifulSoup, answer: Answer) -> list[Any]:
 
 def text_of(tag: Tag) -> str:
     """The clean text of a tag, without superscript footnotes, scripts, styles and comments."""
-    skipped = {
-        id(part) for note in tag.find_all(["sup", "script", "style"]) for part in note.find_all(string=True)
-    }
-    parts = (part for part in tag.find_all(string=True) if not isinstance(part, PreformattedString))
-    return clean_text(" ".join(part for part in parts if id(part) not in skipped))
+    skipped: set[int] = set()
+    parts: list[str] = []
+    for part in tag.descendants:  # in one pass: readers ask for the text of every cell
+        if isinstance(part, Tag):
+            if part.name in _NOT_TEXT:
+                skipped.update(id(inner) for inner in part.descendants)
+        elif id(part) not in skipped and not isinstance(part, PreformattedString):
+            parts.append(str(part))
+    return clean_text(" ".join(parts))
 
 
 def texts_of(tags: Iterable[Tag]) -> list[str]:
