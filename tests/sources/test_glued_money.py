@@ -10,7 +10,22 @@ from pipeline.contracts.listing import Listing, SourceChangedError
 from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.text import MONEY_IN_TEXT, clean_text
 from tests.sources.helpers import answer, page, read
-from tests.sources.test_mangled_answers import HTML_PAGES
+
+HTML_PAGES = [
+    ("baseten", "pricing.html"),
+    ("coreweave", "pricing.html"),
+    ("crusoe", "pricing.html"),
+    ("gcp", "accelerator-optimized.html"),
+    ("hyperstack", "gpu-pricing.html"),
+    ("jarvislabs", "pricing.html"),
+    ("lambda", "pricing.html"),
+    ("modal", "pricing.html"),
+    ("nebius", "prices.html"),
+    ("replicate", "pricing.html"),
+    ("salad", "pricing.html"),
+    ("thundercompute", "pricing.html"),
+    ("together", "pricing.html"),
+]
 
 GLUED = [
     "$1.3O",
