@@ -66,6 +66,7 @@ def _source_row(config: SourceConfig) -> dict[str, Any]:
         "evidence_note": config.evidence.note,
         "currency": config.currency,
         "key_variables": ", ".join(config.key_variables) or None,
+        "needs_key": config.needs_key,
         "disabled": config.disabled,
         "stale_after_days": config.stale_after_days,
         "billing_increment_seconds": billing.increment_seconds,

@@ -17,7 +17,12 @@ def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day
     earlier = [path for path in home.rankings.glob("*.parquet") if date.fromisoformat(path.stem) < day]
     for path in sorted(earlier):
         try:
-            connection.execute(f"INSERT INTO main.{RANKING} BY NAME FROM read_parquet(?)", [str(path)])
+            connection.execute(
+                # Kept by earlier versions: the age of a price counts against today.
+                f"INSERT INTO main.{RANKING} BY NAME"
+                " SELECT COLUMNS(lambda name: name <> 'price_age_days') FROM read_parquet(?)",
+                [str(path)],
+            )
         except duckdb.Error as error:
             raise BuildError(f"the ranking {path} cannot be loaded: {error}") from error
 
@@ -26,6 +31,6 @@ def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -
     """Save the ranking of ``day``."""
     with replacing(home.rankings / f"{day}.parquet") as temporary:
         connection.execute(
-            f"COPY (FROM main.{RANKING} WHERE day = getvariable('as_of_day')) TO '{quoted(temporary)}'"
-            " (FORMAT parquet)"
+            f"COPY (SELECT * EXCLUDE (price_age_days) FROM main.{RANKING} WHERE day = getvariable('as_of_day'))"
+            f" TO '{quoted(temporary)}' (FORMAT parquet)"
         )

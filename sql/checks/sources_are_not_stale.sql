@@ -1,4 +1,4 @@
--- warn: a source's last accepted prices are too old to be ranked
-SELECT source, last_accepted_day, age_days, stale_after_days, last_error
+-- warn: a source's last accepted prices or exchange rates are older than its limit
+SELECT source, last_accepted_day, stale_after_days, last_error
 FROM main.source_health
-WHERE state = 'stale'
+WHERE last_accepted_day + stale_after_days < getvariable('as_of_day')::DATE

@@ -31,7 +31,7 @@ _workload_ranked AS (
 SELECT
     getvariable('as_of_day')::DATE AS day,
     b.job AS workload, w.model, w.method,
-    b.* EXCLUDE (job)
+    b.* EXCLUDE (job, price_age_days)
 FROM with_cost_bands('_workload_ranked') AS b
 JOIN main.workloads AS w ON w.workload = b.job
 ORDER BY workload, price_kind, objective, rank

@@ -16,7 +16,6 @@ _aged AS (
                 AND o.gpu_count % g.max_gpus_per_node <> 0,
             FALSE
         ) AS impossible_machine,
-        getvariable('as_of_day')::DATE - o.day AS age_days,
         getvariable('as_of_day')::DATE - o.day > s.stale_after_days AS stale
     FROM main.offers AS o
     SEMI JOIN _last USING (source, day)

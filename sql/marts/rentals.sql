@@ -124,7 +124,7 @@ _terms AS (
                 'form factor not stated, planned as ' || derived_from END
         ], lambda text: text IS NOT NULL) AS assumptions,
         charged_while_stopped,
-        day AS price_day, age_days AS price_age_days,
+        day AS price_day,
         native_price, native_currency, native_unit, fx_rate, fx_date, observed_at, source_url, capture_sha256
     FROM _charged
 )

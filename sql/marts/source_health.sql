@@ -1,70 +1,66 @@
-WITH _attempt AS (
-    SELECT *
+WITH _attempts AS (
+    SELECT
+        *,
+        row_number() OVER _newest_first AS place,
+        -- How many accepted attempts are as new or newer: 0 for the failures since the last accepted one.
+        count(*) FILTER (accepted) OVER (_newest_first ROWS UNBOUNDED PRECEDING) AS accepted_since
     FROM main.capture_outcomes
     WHERE day <= getvariable('as_of_day')::DATE
-    QUALIFY row_number() OVER (PARTITION BY source ORDER BY day DESC, attempt DESC) = 1
+    WINDOW _newest_first AS (PARTITION BY source ORDER BY day DESC, attempt DESC)
 ),
 
-_offers AS (
+_failures AS (
+    SELECT source, min(day) AS failing_since, count(*) AS failed_attempts
+    FROM _attempts
+    WHERE accepted_since = 0
+    GROUP BY source
+),
+
+_accepted AS (
     SELECT
         source,
         max(day) AS last_accepted_day,
-        max(age_days) AS age_days,
-        bool_or(stale) AS stale,
         count(*) AS offers,
         count(*) FILTER (ranked) AS offers_ranked,
         count(*) FILTER (match_status = 'matched') / count(*) AS label_coverage,
         count(DISTINCT gpu_id) FILTER (ranked) AS gpus
     FROM main.offers_latest
     GROUP BY source
-),
-
-_facts AS (
-    SELECT
-        s.source, s.title, s.provider, s.kind, s.disabled, s.key_variables, s.stale_after_days,
-        s.evidence_level, s.evidence_date, s.evidence_note,
-        a.day AS last_attempt_day,
-        a.status AS last_status,
-        coalesce(a.error, a.reason) AS last_error,
-        coalesce(a.rejects, 0) AS rejects,
-        a.accepted AS last_attempt_accepted,
-        o.last_accepted_day, o.age_days, o.stale, o.label_coverage,
-        coalesce(o.offers, 0) AS offers,
-        coalesce(o.offers_ranked, 0) AS offers_ranked,
-        coalesce(o.gpus, 0) AS gpus
+    UNION ALL
+    SELECT s.source, max(r.day), 0, 0, NULL, 0
     FROM main.sources AS s
-    LEFT JOIN _attempt AS a USING (source)
-    LEFT JOIN _offers AS o USING (source)
-),
-
-_judged AS (
-    SELECT
-        *,
-        CASE
-            WHEN kind = 'exchange_rates' AND last_attempt_accepted THEN 'current'
-            WHEN age_days = 0 THEN 'current'
-            WHEN stale THEN 'stale'
-            WHEN age_days > 0 THEN 'aging'
-            WHEN disabled IS NOT NULL THEN 'disabled'
-            WHEN last_status = 'needs_key' THEN 'needs_key'
-            WHEN last_attempt_day IS NULL AND key_variables IS NOT NULL THEN 'needs_key'
-            WHEN last_attempt_day IS NULL THEN 'not_asked'
-            ELSE 'never_accepted'
-        END AS state
-    FROM _facts
+    CROSS JOIN main.exchange_rates AS r
+    WHERE s.kind = 'exchange_rates' AND r.day <= getvariable('as_of_day')::DATE
+    GROUP BY s.source
 )
 
 SELECT
-    source, title, provider, state,
-    CASE state
-        WHEN 'current' THEN NULL
-        WHEN 'aging' THEN coalesce(last_error, 'no newer capture')
-        WHEN 'stale' THEN 'the last accepted prices are ' || age_days || ' days old, the limit is '
-            || stale_after_days
-        WHEN 'disabled' THEN disabled
-        WHEN 'needs_key' THEN 'needs a key in ' || key_variables
-        WHEN 'never_accepted' THEN coalesce(last_error, last_status)
-    END AS why,
-    last_attempt_day, last_status, last_error, last_accepted_day, age_days, stale_after_days,
-    offers, offers_ranked, rejects, label_coverage, gpus, evidence_level, evidence_date, evidence_note
-FROM _judged
+    s.source, s.title, s.provider, s.kind, s.disabled,
+    CASE WHEN s.needs_key AND coalesce(a.status, 'needs_key') = 'needs_key'
+        AND NOT coalesce(list_contains(getvariable('sources_with_keys')::VARCHAR[], s.source), FALSE)
+        THEN s.key_variables
+    END AS missing_key,
+    a.day AS last_attempt_day,
+    a.accepted AS last_attempt_accepted,
+    a.status AS last_status,
+    CASE
+        WHEN a.accepted AND coalesce(o.last_accepted_day < a.day, TRUE)
+            THEN 'what was accepted on ' || a.day || ' is not in the record any more'
+        ELSE nullif(
+            concat_ws(': ', CASE WHEN a.reason IS DISTINCT FROM a.error THEN a.reason END, a.error), ''
+        )
+    END AS last_error,
+    f.failing_since,
+    coalesce(f.failed_attempts, 0) AS failed_attempts,
+    o.last_accepted_day,
+    s.stale_after_days,
+    coalesce(o.offers, 0) AS offers,
+    coalesce(o.offers_ranked, 0) AS offers_ranked,
+    coalesce(a.rejects, 0) AS rejects,
+    o.label_coverage,
+    coalesce(o.gpus, 0) AS gpus,
+    s.evidence_level, s.evidence_date, s.evidence_note
+FROM main.sources AS s
+LEFT JOIN _attempts AS a ON a.source = s.source AND a.place = 1
+LEFT JOIN _failures AS f ON f.source = s.source
+LEFT JOIN _accepted AS o ON o.source = s.source

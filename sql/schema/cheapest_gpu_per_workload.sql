@@ -68,7 +68,9 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     fx_rate DECIMAL(18, 8),
     fx_date DATE,
     price_day DATE NOT NULL,
-    price_age_days INTEGER NOT NULL,
+    price_age_days INTEGER GENERATED ALWAYS AS (
+        coalesce(getvariable('today')::DATE, make_timestamp(epoch_us(now()))::DATE) - price_day
+    ) VIRTUAL,
     observed_at TIMESTAMPTZ NOT NULL,
     source_url VARCHAR NOT NULL,
     capture_sha256 VARCHAR NOT NULL,
@@ -147,7 +149,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.native_unit IS 'What native_pri
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.fx_rate IS 'USD for one unit of native_currency; null for USD.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.fx_date IS 'Day of that rate.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.price_day IS 'Day of the price.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.price_age_days IS 'Days from price_day to the day of the ranking.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.price_age_days IS 'Days from price_day to today (UTC), whenever the question is asked.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.observed_at IS 'When the price was captured (UTC).';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.source_url IS 'Address it was read from.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.capture_sha256 IS 'SHA-256 of the archived response.';

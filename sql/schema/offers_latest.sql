@@ -39,7 +39,9 @@ CREATE TABLE main.offers_latest (
     observed_at TIMESTAMPTZ NOT NULL,
     source_url VARCHAR NOT NULL,
     capture_sha256 VARCHAR NOT NULL,
-    age_days INTEGER NOT NULL,
+    age_days INTEGER GENERATED ALWAYS AS (
+        coalesce(getvariable('today')::DATE, make_timestamp(epoch_us(now()))::DATE) - day
+    ) VIRTUAL,
     stale BOOLEAN NOT NULL,
     ranked BOOLEAN NOT NULL,
     not_ranked_reason VARCHAR
@@ -86,7 +88,7 @@ COMMENT ON COLUMN main.offers_latest.flag_reason IS 'Why a readable price is in 
 COMMENT ON COLUMN main.offers_latest.observed_at IS 'When the answer was captured (UTC).';
 COMMENT ON COLUMN main.offers_latest.source_url IS 'Where it was read.';
 COMMENT ON COLUMN main.offers_latest.capture_sha256 IS 'Hash of the archived answer.';
-COMMENT ON COLUMN main.offers_latest.age_days IS 'Days from the capture to the published day.';
-COMMENT ON COLUMN main.offers_latest.stale IS 'Older than the source''s limit.';
+COMMENT ON COLUMN main.offers_latest.age_days IS 'Days from the capture to today (UTC), whenever the question is asked.';
+COMMENT ON COLUMN main.offers_latest.stale IS 'Older than the source''s limit on the published day.';
 COMMENT ON COLUMN main.offers_latest.ranked IS 'Whether rankings use the offer.';
 COMMENT ON COLUMN main.offers_latest.not_ranked_reason IS 'Why rankings do not use it: gpu_not_settled, gpu_slice, impossible_machine (more SXM or OAM cards than one machine holds, and no whole number of machines), no_exchange_rate, flagged, not_available, not_yet_in_effect, stale, listed_by_its_provider (an aggregator''s listing of a provider that is also read directly), price_outlier (more than market_above_factor times the median, or less than one market_below_factor-th of it, over at least market_least_sources other sources, each by its own median, for the same GPU and price kind) or source_far_from_market (more than one and more than market_misread_share of the source''s comparable prices are). cost_parameters has the numbers.';

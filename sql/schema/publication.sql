@@ -1,6 +1,9 @@
 CREATE TABLE main.publication (
     as_of_day DATE NOT NULL,
     as_of_time TIMESTAMPTZ NOT NULL,
+    age_days INTEGER GENERATED ALWAYS AS (
+        coalesce(getvariable('today')::DATE, make_timestamp(epoch_us(now()))::DATE) - as_of_day
+    ) VIRTUAL,
     newest_price_day DATE,
     oldest_ranked_price_day DATE,
     sources INTEGER NOT NULL,
@@ -12,8 +15,9 @@ CREATE TABLE main.publication (
 );
 
 COMMENT ON TABLE main.publication IS 'One row: the day this database is for, and what it was built from.';
-COMMENT ON COLUMN main.publication.as_of_day IS 'The day that the tables describe. Ages of prices count from here.';
+COMMENT ON COLUMN main.publication.as_of_day IS 'The day that the tables describe: rankings use the prices that were recent enough on it.';
 COMMENT ON COLUMN main.publication.as_of_time IS 'When the database was built (UTC).';
+COMMENT ON COLUMN main.publication.age_days IS 'Days from as_of_day to today (UTC), whenever the question is asked; gpufare refresh publishes a new file.';
 COMMENT ON COLUMN main.publication.newest_price_day IS 'Day of the newest offer.';
 COMMENT ON COLUMN main.publication.oldest_ranked_price_day IS 'Day of the oldest offer that is still ranked.';
 COMMENT ON COLUMN main.publication.sources IS 'Price sources known.';

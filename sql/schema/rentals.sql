@@ -36,7 +36,9 @@ CREATE TABLE main.rentals (
     assumptions VARCHAR[] NOT NULL,
     charged_while_stopped VARCHAR,
     price_day DATE NOT NULL,
-    price_age_days INTEGER NOT NULL,
+    price_age_days INTEGER GENERATED ALWAYS AS (
+        coalesce(getvariable('today')::DATE, make_timestamp(epoch_us(now()))::DATE) - price_day
+    ) VIRTUAL,
     native_price DECIMAL(18, 8) NOT NULL,
     native_currency VARCHAR NOT NULL,
     native_unit VARCHAR NOT NULL,
@@ -85,7 +87,7 @@ COMMENT ON COLUMN main.rentals.hours_per_month IS 'Hours that a month''s price i
 COMMENT ON COLUMN main.rentals.assumptions IS 'Charges that the source does not state, taken from cost_parameters, and the rule by which GPUs are counted.';
 COMMENT ON COLUMN main.rentals.charged_while_stopped IS 'What a stopped machine still costs, in words; null where it is not stated.';
 COMMENT ON COLUMN main.rentals.price_day IS 'Day of the capture (UTC).';
-COMMENT ON COLUMN main.rentals.price_age_days IS 'Days from the capture to the published day.';
+COMMENT ON COLUMN main.rentals.price_age_days IS 'Days from price_day to today (UTC), whenever the question is asked.';
 COMMENT ON COLUMN main.rentals.native_price IS 'The price as the source writes it.';
 COMMENT ON COLUMN main.rentals.native_currency IS 'Currency of native_price.';
 COMMENT ON COLUMN main.rentals.native_unit IS 'What native_price is for.';

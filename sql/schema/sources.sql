@@ -9,6 +9,7 @@ CREATE TABLE main.sources (
     evidence_note VARCHAR NOT NULL,
     currency VARCHAR NOT NULL,
     key_variables VARCHAR,
+    needs_key BOOLEAN NOT NULL,
     disabled VARCHAR,
     stale_after_days INTEGER NOT NULL,
     billing_increment_seconds INTEGER,
@@ -35,7 +36,8 @@ COMMENT ON COLUMN main.sources.evidence_level IS 'What the reader was checked ag
 COMMENT ON COLUMN main.sources.evidence_date IS 'Day of that evidence.';
 COMMENT ON COLUMN main.sources.evidence_note IS 'That evidence in words.';
 COMMENT ON COLUMN main.sources.currency IS 'Currency of its prices.';
-COMMENT ON COLUMN main.sources.key_variables IS 'Environment variables with the keys it needs; null means none.';
+COMMENT ON COLUMN main.sources.key_variables IS 'Environment variables with its keys; null means none.';
+COMMENT ON COLUMN main.sources.needs_key IS 'Whether nothing can be asked without a key; elsewhere a key only adds to what is asked.';
 COMMENT ON COLUMN main.sources.disabled IS 'Why the source is not captured; null means it is.';
 COMMENT ON COLUMN main.sources.stale_after_days IS 'Offers older than this leave the rankings.';
 COMMENT ON COLUMN main.sources.billing_increment_seconds IS 'Running time is charged in steps of this many seconds; null where it is not stated.';

@@ -67,6 +67,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "evidence_note": "a case",
         "currency": "USD",
         "stale_after_days": 7,
+        "needs_key": False,
     },
     "cost_parameters": {"unit": "-", "source": "a case"},
     "workloads": {"max_gpus": 8},
@@ -140,6 +141,7 @@ def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb
         _insert(connection, table, _rows(folder, table))
     _insert(connection, "offers", offers)
     connection.execute(f"SET VARIABLE as_of_day = DATE '{AS_OF_DAY}'")
+    connection.execute(f"SET VARIABLE today = DATE '{AS_OF_DAY}'")
     connection.execute(f"SET VARIABLE as_of_time = TIMESTAMPTZ '{AS_OF_DAY} 07:00:00+00'")
     lineage = Lineage(connection)
     for mart in lineage.marts(set().union(*map(lineage.names_in, queries))):

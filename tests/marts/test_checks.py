@@ -30,10 +30,10 @@ BREAKAGES = {
     "plans_that_fit_are_whole": "UPDATE main.plans SET tokens_per_second = NULL",
     "price_per_gpu_is_the_whole_price_shared": "UPDATE main.offers SET usd_per_gpu_hour = usd_per_hour / 8",
     "prices_do_not_jump": "UPDATE main.price_changes SET change_share = 9",
-    "ranked_prices_are_in_force": "UPDATE main.rentals SET price_age_days = 30",
+    "ranked_prices_are_in_force": "UPDATE main.rentals SET price_day = price_day - 30",
     "ranks_count_up": "UPDATE main.cheapest_gpu_per_workload SET rank = rank + 1",
     "sequences_suit_the_model": "UPDATE main.models SET max_context = 1024",
-    "sources_are_not_stale": "UPDATE main.source_health SET state = 'stale'",
+    "sources_are_not_stale": "UPDATE main.source_health SET last_accepted_day = DATE '2026-08-14'",
     "totals_are_the_sum_of_their_parts": "UPDATE main.cheapest_gpu_per_workload SET egress_usd = 99",
     "workloads_can_be_planned": "UPDATE main.workloads SET model = 'nobody'",
 }
