@@ -31,12 +31,10 @@ _accepted AS (
 ),
 
 _rejects AS (
-    SELECT
-        source, day,
-        count(*) AS rejects,
-        count(*) FILTER (reason = 'price_jump') AS held
-    FROM main.rejects
-    GROUP BY source, day
+    SELECT r.source, r.day, count(*) AS rejects, count(*) FILTER (k.held) AS held
+    FROM main.rejects AS r
+    LEFT JOIN main.reject_reasons AS k USING (reason)
+    GROUP BY r.source, r.day
 ),
 
 _incidents AS (

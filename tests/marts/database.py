@@ -73,7 +73,36 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "workloads": {"max_gpus": 8},
     "gpus": {},
     "models": {},
-    "capture_outcomes": {},
+    "capture_outcomes": {
+        "attempt": "",
+        "status": "captured",
+        "accepted": True,
+        "requests": 1,
+        "failed_requests": 0,
+        "bytes": 0,
+        "duration_seconds": 0,
+        "retries": 0,
+        "rows": 0,
+        "rejects": 0,
+        "matched": 0,
+        "ambiguous": 0,
+        "unknown": 0,
+    },
+    "rejects": {
+        "detail": "a case",
+        "observed_at": f"{AS_OF_DAY} 06:00:00+00",
+        "source_url": "https://prices.example",
+        "capture_sha256": "00",
+    },
+    "reject_reasons": {"sentence": "a case"},
+    "incidents": {
+        "noticed_at": f"{AS_OF_DAY} 06:00:00+00",
+        "kind": "damaged_file",
+        "sentence": "a case",
+        "reason": "a case",
+        "remedy": "a case",
+    },
+    "exchange_rates": {},
 }
 
 
@@ -107,7 +136,7 @@ def _completed(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         full = _completed(table, row)
-        names = ", ".join(full)
+        names = ", ".join(f'"{name}"' for name in full)
         marks = ", ".join("?" for _ in full)
         connection.execute(f"INSERT INTO main.{table} ({names}) VALUES ({marks})", list(full.values()))
 
@@ -137,7 +166,9 @@ def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb
     named = {row["source"] for row in _rows(folder, "sources")}
     _insert(connection, "sources", _rows(folder, "sources"))
     _insert(connection, "sources", [{"source": s} for s in sorted({o["source"] for o in offers} - named)])
-    for table in ("gpus", "models", "workloads", "plans", "cost_parameters", "capture_outcomes"):
+    own = ("gpus", "models", "workloads", "plans", "cost_parameters")
+    recorded = ("capture_outcomes", "rejects", "reject_reasons", "incidents", "exchange_rates")
+    for table in own + recorded:
         _insert(connection, table, _rows(folder, table))
     _insert(connection, "offers", offers)
     connection.execute(f"SET VARIABLE as_of_day = DATE '{AS_OF_DAY}'")
