@@ -3,8 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
+import duckdb
 import pytest
 from filelock import FileLock
 
@@ -12,6 +16,7 @@ from pipeline.capture.replay import PagesServer
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.demo import sample_days
 from pipeline.daily.refresh import refresh
+from pipeline.warehouse.query import ask, reader
 
 PAGES = Path(__file__).parent / "pages"
 
@@ -37,6 +42,14 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
                 report = refresh(home, day=sample_days(PAGES)[0], pages=server.base_url, environment={})
             assert report.published, report.why_not_published()
     return home
+
+
+@contextmanager
+def reader_on(published: Path, today: date) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A reader of the published file for whom it is ``today``: ages count from there."""
+    with reader(published) as connection:
+        ask(connection, f"SET VARIABLE today = DATE '{today}'")
+        yield connection
 
 
 def gpufare(*arguments: str, home: Home | Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -22,7 +22,7 @@ from pipeline.capture.http.client import Limits
 from pipeline.contracts.paths import Home
 from pipeline.daily.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare
+from tests.conftest import PAGES, gpufare, reader_on
 from tests.faulty_server import (
     Fault,
     FaultyServer,
@@ -57,7 +57,7 @@ class Published:
     elsewhere: list[str] = field(default_factory=list)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        with reader(self.home.published) as connection:
+        with reader_on(self.home.published, self.report.day) as connection:
             return list(ask(connection, query).dicts())
 
     def row(self, query: str) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def test_a_host_that_refuses_connections_costs_only_its_own_newness(
         report = refresh(home, day=DAY + timedelta(days=1), pages=url, **options)
     after = Published(home, report)
     assert "connection_refused" in after.outcome("runpod", DAY + timedelta(days=1))["error"]
-    assert (after.health("runpod")["state"], after.health("runpod")["age_days"]) == ("aging", 1)
+    assert (after.health("runpod")["state"], after.health("runpod")["age_days"]) == ("failing", 1)
     for source in WELL:
         assert after.prices(source) == bad_day.prices(source)
 
@@ -523,7 +523,7 @@ def test_a_source_that_fails_keeps_its_last_good_prices_with_their_age(
     assert not outcome["accepted"]
     assert message in f"{outcome['reason']} {outcome['error']}"
     health = next_day.health(source)
-    assert (health["state"], health["age_days"]) == ("aging", 1)
+    assert (health["state"], health["age_days"]) == ("failing", 1)
     assert message in health["why"]
     assert next_day.prices(source) == Published(sample_home, next_day.report).prices(source)
     assert {offer["age_days"] for offer in next_day.offers(source)} == {1}

@@ -18,7 +18,7 @@ from pipeline.contracts.paths import SQL_DIR, Home
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES
+from tests.conftest import PAGES, reader_on
 
 DAY = date(2026, 8, 22)
 FEW = ("runpod", "lambda", "coreweave", "crusoe", "ecb", "scaleway")
@@ -47,13 +47,13 @@ def run(home: Home, pages: Path, day: date = DAY, **options: object) -> RefreshR
         return refresh(home, day=day, pages=server.base_url, environment={}, **options)  # type: ignore[arg-type]
 
 
-def offers(home: Home, query: str = "true") -> list[dict[str, object]]:
-    with reader(home.published) as connection:
+def offers(home: Home, query: str = "true", today: date = DAY) -> list[dict[str, object]]:
+    with reader_on(home.published, today) as connection:
         return list(ask(connection, f"FROM main.offers_latest WHERE {query}").dicts())
 
 
 def test_every_source_without_a_key_is_accepted_and_ranked(sample_home: Home) -> None:
-    with reader(sample_home.published) as connection:
+    with reader_on(sample_home.published, DAY) as connection:
         states = dict(ask(connection, "SELECT source, state FROM main.source_health").rows)
         ranked = ask(connection, "SELECT count(*) FROM main.cheapest_gpu_per_workload").rows[0][0]
     needs_key = {name for name, state in states.items() if state == "needs_key"}
@@ -86,7 +86,7 @@ def test_the_last_good_offers_stay_with_their_age_and_drop_out_after_the_limit(
         run(home, pages, sources=TWO)
         (pages / "lambda" / "pricing.html").write_text("<html><body>We moved.</body></html>")
         run(home, pages, day=DAY + timedelta(days=3), sources=TWO)
-        aged = offers(home, "source = 'lambda'")
+        aged = offers(home, "source = 'lambda'", DAY + timedelta(days=3))
         run(home, pages, day=DAY + timedelta(days=9), sources=TWO)
         stale = offers(home, "source = 'lambda'")
     assert {row["age_days"] for row in aged} == {3}

@@ -1,6 +1,6 @@
 """Types of options and arguments that several commands share."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,11 @@ DAY = click.DateTime(["%Y-%m-%d"])
 
 MAX_TOKENS = 1e16
 """About a hundred times as many as the largest training runs use; more would overflow the dollar columns."""
+
+
+def today() -> date:
+    """The day on which the question is asked (UTC)."""
+    return datetime.now(UTC).date()
 
 
 class Moment(click.ParamType[datetime]):

@@ -36,6 +36,7 @@ COLUMNS_OF_CHEAPEST = (
     ("verdict", "fit"),
     ("evidence", "evidence"),
     ("price_day", "price of"),
+    ("price_age_days", "days old"),
 )
 """What a person is shown of ``cheapest_for``; csv and json give every column."""
 

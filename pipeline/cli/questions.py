@@ -1,12 +1,12 @@
 """Questions to the published file: the cheapest way to run a job, SQL, export."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pipeline.cli.parameters import DAY, FORMATS, Tokens
+from pipeline.cli.parameters import DAY, FORMATS, Tokens, today
 from pipeline.contracts import paths
 from pipeline.contracts.listing import PRICE_KINDS
 from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
@@ -49,6 +49,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
     from pipeline.questions.cheapest import Job, prices_of
     from pipeline.questions.cheapest import cheapest as rank
     from pipeline.questions.explanation import explained, nothing_fits
+    from pipeline.warehouse.query import age_note
 
     job = Job(**settings_of_job)
     by_examples = (job.examples, job.tokens_per_example)
@@ -56,18 +57,26 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
         raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
     if job.lora_rank and job.method not in ADAPTER_METHODS:
         raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job.method}")
-    with prices_of(paths.home(), day.date() if day else None) as connection:
+    with prices_of(paths.home(), day.date() if day else None, today()) as connection:
         result = rank(connection, job)
         if not result.rows:
-            raise click.ClickException(nothing_fits(job))
+            raise click.ClickException(nothing_fits(job, connection))
+        note = None if day else age_note(connection, today())
     result = result.first(limit)
-    if form != "table":
+    if form == "table":
+        show(result.only(COLUMNS_OF_CHEAPEST), form)
+        click.echo()
+        for line in explained(next(result.dicts())):
+            click.echo(line)
+    else:
         show(result, form)
-        return
-    show(result.only(COLUMNS_OF_CHEAPEST), form)
-    click.echo()
-    for line in explained(next(result.dicts()), datetime.now(UTC).date()):
-        click.echo(line)
+    _say(note)
+
+
+def _say(note: str | None) -> None:
+    """On stderr, so that programs read nothing but the answer."""
+    if note:
+        click.echo(note, err=True)
 
 
 @click.command()
@@ -76,10 +85,12 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
 def sql(query: str, form: Any) -> None:
     """Run an SQL QUERY on the published file, read-only."""
     from pipeline.cli.printing import show
-    from pipeline.warehouse.query import ask, reader
+    from pipeline.warehouse.query import age_note, ask, reader
 
     with reader(paths.home().published) as connection:
         show(ask(connection, query), form)
+        note = age_note(connection, today())
+    _say(note)
 
 
 @click.command()
@@ -88,8 +99,10 @@ def sql(query: str, form: Any) -> None:
 def export(folder: Path, form: Any) -> None:
     """Write every published table and a data package descriptor into FOLDER."""
     from pipeline.warehouse.export import export as write
-    from pipeline.warehouse.query import reader
+    from pipeline.warehouse.query import age_note, reader
 
     with reader(paths.home().published, writes_files=True) as connection:
         files = write(connection, folder, form)
+        note = age_note(connection, today())
     click.echo(f"{len(files)} files in {folder}")
+    _say(note)

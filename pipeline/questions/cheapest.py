@@ -45,16 +45,18 @@ class Job:
 
 
 @contextmanager
-def prices_of(home: Home, day: date | None) -> Iterator[duckdb.DuckDBPyConnection]:
+def prices_of(home: Home, day: date | None, today: date) -> Iterator[duckdb.DuckDBPyConnection]:
     """The published file, or for another day than its own, a database of that day built from the record.
 
-    Raises NotPublishedError, and JobError for a day without prices.
+    Raises NotPublishedError, and JobError for a day without prices or after ``today``.
     """
+    if day is not None and day > today:
+        raise JobError(f"--day {day} is after today ({today} UTC): there are no prices of it yet")
     with reader(home.published) as connection:
         if day is None or day == ask(connection, "SELECT as_of_day FROM main.publication").rows[0][0]:
             yield connection
             return
-    _refuse_day_without_prices(home, day)
+    _refuse_day_without_prices(home, day, today)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "gpufare.duckdb"
         build(file, home, day, datetime.now(UTC))
@@ -62,9 +64,10 @@ def prices_of(home: Home, day: date | None) -> Iterator[duckdb.DuckDBPyConnectio
             yield connection
 
 
-def _refuse_day_without_prices(home: Home, day: date) -> None:
+def _refuse_day_without_prices(home: Home, day: date, today: date) -> None:
     records = Records(home)
-    days = sorted({each for source in configs() for each in records.accepted_days(source)})
+    recorded = {each for source in configs() for each in records.accepted_days(source)}
+    days = sorted(each for each in recorded if each <= today)
     if day not in days:
         available = f"there are prices of {days[0]} to {days[-1]}" if days else "there are none at all"
         raise JobError(f"no prices were captured on {day}; {available}")

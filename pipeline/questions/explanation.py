@@ -1,11 +1,13 @@
 """An answer in sentences: why the first row is the cheapest, or why there is no row."""
 
 from collections.abc import Mapping
-from datetime import date
 from typing import Any
+
+import duckdb
 
 from pipeline.offers.money import price_text
 from pipeline.questions.cheapest import Job
+from pipeline.warehouse.query import ask
 
 MIN_HOURS_IN_DAYS = 72
 """A run of at least this many hours is also given in days."""
@@ -14,8 +16,13 @@ OLD_PRICE_DAYS = 2
 """A price older than this is called old."""
 
 
-def nothing_fits(job: Job) -> str:
+def nothing_fits(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
     """Why the ranking is empty, in one line."""
+    ((day, newest, ranked),) = ask(
+        connection, "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
+    ).rows
+    if not ranked:
+        return f"as of {day} no price is ranked, the newest are of {newest}: `gpufare sources` says why"
     kind = "" if job.price_kind == "any" else f" {job.price_kind}"
     limits = [
         f"at most {job.max_gpus} GPUs" if job.max_gpus else "",
@@ -30,9 +37,9 @@ def nothing_fits(job: Job) -> str:
     )
 
 
-def explained(row: Mapping[str, Any], today: date) -> list[str]:
+def explained(row: Mapping[str, Any]) -> list[str]:
     """The first answer in three lines: what it is, why, and how far to trust it."""
-    return [_what(row), _why(row), _trust(row, today)]
+    return [_what(row), _why(row), _trust(row)]
 
 
 def _what(row: Mapping[str, Any]) -> str:
@@ -63,11 +70,10 @@ def _why(row: Mapping[str, Any]) -> str:
     )
 
 
-def _trust(row: Mapping[str, Any], today: date) -> str:
+def _trust(row: Mapping[str, Any]) -> str:
     cautions = []
-    age = (today - row["price_day"]).days
-    if age > OLD_PRICE_DAYS:
-        cautions.append(f"the price is {age} days old")
+    if row["price_age_days"] > OLD_PRICE_DAYS:
+        cautions.append(f"the price is {row['price_age_days']} days old")
     if row["verdict"] == "tight":
         cautions.append("the fit is tight")
     if row["evidence"] == "extrapolated":

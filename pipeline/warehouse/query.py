@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import duckdb
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.connection import connect, quoted
+
+OLD_PUBLICATION_DAYS = 2
+"""Whoever asks a file published so many days ago is told."""
 
 
 class NotPublishedError(GpufareError):
@@ -73,6 +77,15 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
             connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
+
+
+def age_note(connection: duckdb.DuckDBPyConnection, today: date) -> str | None:
+    """A line for people where the published day is before yesterday, else None. Raises QueryError."""
+    (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
+    age_days = (today - day).days
+    if age_days < OLD_PUBLICATION_DAYS:
+        return None
+    return f"note: published as of {day}, {age_days} days ago; run `gpufare refresh` for newer prices"
 
 
 def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()) -> Result:

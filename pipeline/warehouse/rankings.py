@@ -31,6 +31,7 @@ def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -
     """Save the ranking of ``day``."""
     with replacing(home.rankings / f"{day}.parquet") as temporary:
         connection.execute(
-            f"COPY (SELECT * EXCLUDE (price_age_days) FROM main.{RANKING} WHERE day = getvariable('as_of_day'))"
+            f"COPY (SELECT * EXCLUDE (price_age_days) FROM main.{RANKING}"  # noqa: S608
+            f" WHERE day = getvariable('as_of_day'))"
             f" TO '{quoted(temporary)}' (FORMAT parquet)"
         )

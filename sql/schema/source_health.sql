@@ -70,7 +70,8 @@ CREATE TABLE main.source_health (
                         'its prices of ' || last_accepted_day || ' are older than ' || stale_after_days
                         || ' days: rankings after ' || ranked_until || ' leave them out'
                     WHEN offers_ranked > 0 THEN
-                        'its prices of ' || last_accepted_day || ' stay in the rankings until ' || ranked_until
+                        'its prices of ' || last_accepted_day || ' stay in the rankings until '
+                        || ranked_until
                     ELSE 'none of its prices of ' || last_accepted_day || ' is ranked'
                 END
             )

@@ -18,7 +18,8 @@ import polars as pl
 import pytest
 
 from pipeline.contracts.paths import Home
-from pipeline.warehouse.query import reader
+from pipeline.daily.demo import sample_days
+from tests.conftest import PAGES, reader_on
 
 Row = Mapping[str, Any]
 
@@ -56,7 +57,7 @@ def table(connection: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def published(sample_home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
-    with reader(sample_home.published) as connection:
+    with reader_on(sample_home.published, sample_days(PAGES)[0]) as connection:
         yield connection
 
 

@@ -1,0 +1,125 @@
+"""How old a price is counts against the day of the question, in every face; what is ranked does not."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pipeline.contracts.paths import Home
+from pipeline.daily.demo import sample_days
+from pipeline.warehouse.query import age_note, ask, reader
+from tests.conftest import PAGES, gpufare, reader_on
+
+DAY = sample_days(PAGES)[0]
+AGES = {
+    "cheapest_gpu_per_workload": ("price_age_days", "price_day"),
+    "offers_latest": ("age_days", "day"),
+    "publication": ("age_days", "as_of_day"),
+    "rentals": ("price_age_days", "price_day"),
+    "source_health": ("age_days", "last_accepted_day"),
+}
+QLORA = ("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", "--limit", "3")
+
+
+@pytest.fixture(scope="module")
+def after_91_days(sample_home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
+    with reader_on(sample_home.published, DAY + timedelta(days=91)) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("table", AGES)
+def test_an_age_in_the_published_file_counts_to_the_day_of_the_question(
+    table: str, sample_home: Home, after_91_days: duckdb.DuckDBPyConnection
+) -> None:
+    age, day = AGES[table]
+    query = f"SELECT DISTINCT {age} FROM main.{table} WHERE {day} IS NOT NULL"
+    assert ask(after_91_days, query).rows == [(91,)]
+    with reader(sample_home.published) as connection:
+        ask(connection, "SET VARIABLE today = NULL")
+        before = datetime.now(UTC).date()
+        ages = {row[0] for row in ask(connection, query).rows}
+    assert ages <= {(before - DAY).days, (before - DAY).days + 1}
+
+
+def test_every_age_of_the_published_file_is_one_of_these(after_91_days: duckdb.DuckDBPyConnection) -> None:
+    query = """SELECT name, column_name FROM main.data_dictionary
+                WHERE kind = 'column' AND column_name LIKE '%age_days' ORDER BY ALL"""
+    assert ask(after_91_days, query).rows == [(table, age) for table, (age, _) in sorted(AGES.items())]
+
+
+def test_ages_do_not_depend_on_the_time_zone(sample_home: Home) -> None:
+    """Kiritimati is 14 hours ahead of UTC and Pago Pago 11 behind: on one of them it is another day."""
+    seen = set()
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH '{sample_home.published}' AS published (READ_ONLY); USE published")
+            connection.execute(f"SET TimeZone = '{zone}'")
+            seen.add((datetime.now(UTC).date(), *ask(connection, "SELECT age_days FROM publication").rows[0]))
+    assert all(age == (today - DAY).days for today, age in seen)
+
+
+def test_no_source_of_an_old_file_is_called_current(after_91_days: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT source, state, why FROM main.source_health WHERE last_accepted_day IS NOT NULL"
+    health = ask(after_91_days, query).rows
+    assert {state for _, state, _ in health} == {"stale"}
+    ranked = next(why for source, _, why in health if source == "lambda")
+    assert f"prices of {DAY} are older than 7 days and still ranked, because nothing newer" in ranked
+
+
+def test_what_is_ranked_was_decided_on_the_published_day(after_91_days: duckdb.DuckDBPyConnection) -> None:
+    ((ranked, stale),) = ask(
+        after_91_days, "SELECT count(*) FILTER (ranked), count(*) FILTER (stale) FROM main.offers_latest"
+    ).rows
+    assert ranked > 100
+    assert stale == 0
+
+
+def test_the_command_gives_one_age_in_all_formats(sample_home: Home) -> None:
+    age = (datetime.now(UTC).date() - DAY).days
+    table = gpufare(*QLORA, home=sample_home)
+    rows = csv.DictReader(io.StringIO(gpufare(*QLORA, "--format", "csv", home=sample_home).stdout))
+    lines = gpufare(*QLORA, "--format", "json", home=sample_home)
+    assert f"CAREFUL: the price is {age} days old" in table.stdout
+    assert {row["price_age_days"] for row in rows} == {str(age)}
+    assert {json.loads(line)["price_age_days"] for line in lines.stdout.splitlines()} == {age}
+    note = f"note: published as of {DAY}, {age} days ago; run `gpufare refresh` for newer prices"
+    assert table.stderr.splitlines() == lines.stderr.splitlines() == [note]
+
+
+@pytest.mark.parametrize(("days", "told"), [(0, False), (1, False), (2, True), (91, True)])
+def test_whoever_asks_an_old_file_is_told(days: int, told: bool, sample_home: Home) -> None:
+    with reader(sample_home.published) as connection:
+        note = age_note(connection, DAY + timedelta(days=days))
+    assert (note is not None and f"{days} days ago" in note) == told
+
+
+def test_sql_answers_on_stdout_and_notes_on_stderr(sample_home: Home) -> None:
+    answer = gpufare("sql", "SELECT 1 AS one", "--format", "csv", home=sample_home)
+    assert answer.stdout == "one\n1\n"
+    assert answer.stderr.startswith(f"note: published as of {DAY}, ")
+
+
+def test_a_day_that_is_asked_for_by_name_is_not_called_old(sample_home: Home) -> None:
+    assert gpufare(*QLORA, "--day", str(DAY), home=sample_home).stderr == ""
+
+
+def test_prices_of_a_day_after_today_are_refused(sample_home: Home) -> None:
+    answer = gpufare(*QLORA, "--day", "2062-08-22", home=sample_home)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("Error: --day 2062-08-22 is after today (")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_ages_and_states_are_exported(sample_home: Home, tmp_path: Path) -> None:
+    gpufare("export", str(tmp_path), "--format", "parquet", home=sample_home)
+    for table, (age, day) in AGES.items():
+        ((least, most),) = duckdb.sql(
+            f"SELECT min({age}), max({age}) FROM '{tmp_path}/{table}.parquet' WHERE {day} IS NOT NULL"
+        ).fetchall()
+        assert least == most >= (datetime.now(UTC).date() - DAY).days - 1
+    assert duckdb.sql(f"SELECT count(state) FROM '{tmp_path}/source_health.parquet'").fetchall() >= [(29,)]
