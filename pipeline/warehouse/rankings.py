@@ -17,10 +17,10 @@ def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day
     earlier = [path for path in home.rankings.glob("*.parquet") if date.fromisoformat(path.stem) < day]
     for path in sorted(earlier):
         try:
+            # Files of earlier versions have the price's age, which is computed when it is asked.
+            columns = "COLUMNS(lambda name: name <> 'price_age_days')"
             connection.execute(
-                # Kept by earlier versions: the age of a price counts against today.
-                f"INSERT INTO main.{RANKING} BY NAME"
-                " SELECT COLUMNS(lambda name: name <> 'price_age_days') FROM read_parquet(?)",
+                f"INSERT INTO main.{RANKING} BY NAME SELECT {columns} FROM read_parquet(?)",  # noqa: S608
                 [str(path)],
             )
         except duckdb.Error as error:
@@ -32,6 +32,5 @@ def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -
     with replacing(home.rankings / f"{day}.parquet") as temporary:
         connection.execute(
             f"COPY (SELECT * EXCLUDE (price_age_days) FROM main.{RANKING}"  # noqa: S608
-            f" WHERE day = getvariable('as_of_day'))"
-            f" TO '{quoted(temporary)}' (FORMAT parquet)"
+            f" WHERE day = getvariable('as_of_day')) TO '{quoted(temporary)}' (FORMAT parquet)"
         )
