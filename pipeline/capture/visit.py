@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pipeline.capture.archive import Archive, CaptureWriter
 from pipeline.capture.http.client import Client, Response, Rules
 from pipeline.capture.http.robots import RobotsDecision, RobotsRules
-from pipeline.capture.http.secrets import MissingKeyError, Secrets, WatchedEnvironment
+from pipeline.capture.http.secrets import MissingKeyError, Secrets, WatchedEnvironment, without_keys
 from pipeline.capture.index import PagesError, read_body, sha256_of
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, OutcomeCode
@@ -73,12 +73,16 @@ def capture_all(
     """Capture sources, in parallel where they ask different hosts, one after another where they share one.
 
     Whatever goes wrong, in the network, at the host or in the source's code, is in that source's capture, and
-    affects no other. Captures come in the order of ``configs``. Raises PastDayError for a day other than
-    today, unless the client replays.
+    affects no other. Captures come in the order of ``configs``. A replay server on another machine gets no
+    keys over plain http. Raises PastDayError for a day other than today, unless the client replays.
     """
     check_day(day, client)
     chosen = list(configs)
     robots = RobotsRules(client, None if client.replay else archive.root.parent / "robots")
+    if client.replay is not None and not client.replay.may_have_keys:
+        names = {name for config in chosen for name in _key_names(config)}
+        _say_that_keys_are_kept_back(client.replay.base_url, sorted(filter(environment.get, names)), progress)
+        environment = without_keys(environment, names)
     run = _Run(environment, day, archive, client, robots, progress)
 
     def capture_group(group: list[SourceConfig]) -> list[Capture]:
@@ -93,6 +97,14 @@ def capture_all(
             raise
     captures = {capture.source: capture for group in groups for capture in group}
     return {config.name: captures[config.name] for config in chosen}
+
+
+def _say_that_keys_are_kept_back(base_url: str, names: list[str], progress: Progress) -> None:
+    if names:
+        progress(
+            f"{base_url} is plain http on another machine: keys are not sent to it, its requests have "
+            f"placeholders instead ({', '.join(names)}); use https or a server on this machine to send them"
+        )
 
 
 @dataclass(frozen=True, slots=True)

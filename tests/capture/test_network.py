@@ -1,5 +1,6 @@
 """Which addresses the client connects to."""
 
+import ipaddress
 import time
 from datetime import UTC, date, datetime
 
@@ -49,6 +50,52 @@ TODAY = datetime.now(UTC).date()
     ],
 )
 def test_addresses_that_are_not_the_public_internet(address: str) -> None:
+    assert not is_public_address(address)
+
+
+REGISTRY = """
+0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24
+192.0.0.0/29 192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32 192.0.0.171/32 192.0.2.0/24
+192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15
+198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 255.255.255.255/32
+::1/128 ::/128 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001::/32 2001:1::1/128
+2001:1::2/128 2001:1::3/128 2001:2::/48 2001:3::/32 2001:4:112::/48 2001:10::/28 2001:20::/28 2001:30::/28
+2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20 5f00::/16 fc00::/7 fe80::/10
+""".split()  # noqa: SIM905
+"""The rows of IANA's two registries of special-purpose addresses, without the two blocks (IPv4-mapped, NAT64)
+whose addresses are as public as the address that they wrap."""
+
+
+@pytest.mark.parametrize("block", REGISTRY)
+def test_no_special_purpose_address_is_public(block: str) -> None:
+    network = ipaddress.ip_network(block)
+    middle = network[network.num_addresses // 2]
+    for address in (network[0], middle, network[-1]):
+        assert not is_public_address(str(address)), address
+
+
+@pytest.mark.parametrize("block", [block for block in REGISTRY if ":" not in block])
+@pytest.mark.parametrize("wrapped", ["::ffff:{}", "64:ff9b::{}", "64:ff9b:1::{}", "::{}", "::ffff:0:{}"])
+def test_no_ipv6_address_wraps_a_special_one(block: str, wrapped: str) -> None:
+    network = ipaddress.ip_network(block)
+    assert not is_public_address(wrapped.format(network[0]))
+    assert not is_public_address(wrapped.format(network[-1]))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "192.0.0.192",  # global for Python 3.11.7
+        "192.0.0.9",
+        "2002:101:101::1",  # 6to4 of a public address
+        "2001:0:4136:e378:8000:63bf:fefe:fefe",  # Teredo of a public address
+        "fec0::1",
+        "1000::1",
+        "4000::1",
+        "::1.1.1.1",
+    ],
+)
+def test_addresses_that_a_version_of_python_takes_for_global(address: str) -> None:
     assert not is_public_address(address)
 
 

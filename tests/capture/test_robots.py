@@ -39,7 +39,7 @@ def robots(text: str) -> Reply:
         (Reply(404), "ok"),
         (Reply(403), "ok"),
         (Reply(410), "ok"),
-        (Reply(429), "ok"),  # RFC 9309, 2.3.1.3: no status from 400 to 499 forbids anything
+        (Reply(429), "http_429"),
         (Reply(500), "http_5xx"),
         (Reply(302, b"", {"location": "https://elsewhere.example/robots.txt"}), "ok"),
         (Reply(302, b"", {"location": "http://127.0.0.1:1/robots.txt"}), "ok"),
@@ -58,6 +58,38 @@ def test_the_reason_names_robots_txt(capture: Capturing, site: Site) -> None:
     error = capture(source()).error or ""
     assert error.startswith("http_5xx: robots.txt could not be read")
     assert "503" in error
+
+
+def asked_robots(site: Site) -> int:
+    return sum(asked.target == "/robots.txt" for asked in site.asked)
+
+
+def test_a_host_that_asks_for_a_short_wait_is_asked_again(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/robots.txt", Reply(429, b"", {"retry-after": "1"}), robots("User-agent: *\nAllow: /"))
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    assert codes(capture(source())) == ["ok"]
+    first, second = [asked.at for asked in site.asked if asked.target == "/robots.txt"]
+    assert second - first >= 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_host_that_asks_for_a_long_wait_is_left_alone(capture: Capturing, site: Site, status: int) -> None:
+    """Its pages are not asked, and the outcome says why and for how long."""
+    site.say(ACME, "/robots.txt", Reply(status, b"", {"retry-after": "31"}))
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    captured = capture(source(time_limit_seconds=60))
+    assert site.pages_asked() == []
+    assert asked_robots(site) == 1
+    assert "robots.txt could not be read, so no request was sent" in (captured.error or "")
+    assert f"answered {status} and asks to wait 31 s" in (captured.error or "")
+
+
+def test_a_host_that_says_not_now_is_asked_again_by_the_next_run(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/robots.txt", Reply(429, b"", {"retry-after": "31"}))
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    assert codes(capture(source())) == ["http_429"]
+    site.say(ACME, "/robots.txt", robots(""))
+    assert codes(capture(source())) == ["ok"]
 
 
 def test_a_documented_api_is_asked_without_robots_txt(capture: Capturing, site: Site) -> None:

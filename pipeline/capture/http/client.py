@@ -5,6 +5,7 @@ explicit User-Agent. Every answer is bounded in bytes, in unpacked bytes, in tim
 only where its source may go.
 """
 
+import ipaddress
 import logging
 import os
 import socket
@@ -98,6 +99,12 @@ class ReplayServer:
             raise ValueError(f"a replay server must be http://host:port, not {self.base_url!r}")
 
     @property
+    def may_have_keys(self) -> bool:
+        """Whether requests may carry keys: nobody on the way can read https or what stays on this machine."""
+        url = httpx.URL(self.base_url)
+        return url.scheme == "https" or _is_loopback(url.host)
+
+    @property
     def endpoint(self) -> tuple[str, int]:
         """The host and port that requests go to."""
         return _endpoint(httpx.URL(self.base_url))
@@ -115,7 +122,8 @@ class Rules:
     """The rules for one request: where it may go, how much may come back and until when.
 
     ``deadline`` is the source's, in time.monotonic seconds. ``truncate``: a body over the limit is cut, not
-    refused (robots.txt). ``validators`` are the conditional headers from the last capture.
+    refused (robots.txt). ``validators`` are the conditional headers from the last capture. A host that asks
+    for a wait of more than ``longest_wait_seconds`` is not asked again.
     """
 
     source: str
@@ -127,6 +135,7 @@ class Rules:
     spacing_seconds: float = 0.0
     truncate: bool = False
     validators: Mapping[str, str] = field(default_factory=dict)
+    longest_wait_seconds: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +267,7 @@ class Client:
         """Whether to ask again, and after how many seconds where the host says so."""
         if not isinstance(error, _Failure) or not error.code.retryable:
             return False
-        left = rules.deadline - time.monotonic()
+        left = min(rules.deadline - time.monotonic(), rules.longest_wait_seconds)
         asked_wait = _retry_after_seconds(error.response.headers) if error.response else None
         if asked_wait is not None:
             return asked_wait if asked_wait < left else False
@@ -444,6 +453,13 @@ def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (aware - datetime.now(UTC)).total_seconds())
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _is_number(text: str) -> bool:

@@ -19,6 +19,51 @@ import httpcore
 import httpx
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that IANA has given out of IPv6
+
+SPECIAL_ADDRESSES = tuple(
+    ipaddress.ip_network(block)
+    for block in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # shared by the customers of a provider
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link-local, and the metadata services of clouds
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # AMT
+        "192.88.99.0/24",  # 6to4 relays, deprecated
+        "192.168.0.0/16",  # private
+        "192.175.48.0/24",  # AS112
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast (RFC 5771)
+        "240.0.0.0/4",  # reserved, and broadcast
+        "::/128",  # unspecified
+        "::1/128",  # loopback
+        "::ffff:0:0/96",  # IPv4-mapped
+        "64:ff9b::/96",  # NAT64
+        "64:ff9b:1::/48",  # NAT64 of one network
+        "100::/64",  # discarded
+        "100:0:0:1::/64",  # dummy
+        "2001::/23",  # protocol assignments, Teredo and ORCHID among them
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4
+        "2620:4f:8000::/48",  # AS112
+        "3fff::/20",  # documentation
+        "5f00::/16",  # segment routing
+        "fc00::/7",  # private
+        "fe80::/10",  # link-local
+        "fec0::/10",  # site-local, deprecated (RFC 3879)
+        "ff00::/8",  # multicast (RFC 4291)
+    )
+)
+"""IANA's registries of special-purpose addresses (iana-ipv4-special-registry, iana-ipv6-special-registry,
+with all rows up to RFC 9780 of 2025), and multicast. No price page is on any of them, globally reachable or
+not; ``ipaddress.is_global`` differs between versions of Python."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
@@ -38,17 +83,17 @@ def reading_until(deadline: float) -> Iterator[None]:
 
 
 def is_public_address(text: str) -> bool:
-    """Whether an IP address is of the public internet: not loopback, private, link-local, multicast or
-    reserved, and not an IPv6 address that wraps such an IPv4 one."""
+    """Whether an IP address is of the public internet: none of SPECIAL_ADDRESSES, and not an IPv6
+    address that wraps such an IPv4 one."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public_address(str(address.ipv4_mapped))
         if address in _NAT64:
             return is_public_address(str(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)))
-        if address.sixtofour is not None or address.teredo is not None:
+        if address not in _GLOBAL_UNICAST:
             return False
-    return address.is_global and not (address.is_multicast or address.is_reserved)
+    return address.is_global and not any(address in block for block in SPECIAL_ADDRESSES)
 
 
 class GuardedTransport(httpx.HTTPTransport):

@@ -1,10 +1,11 @@
 """robots.txt: fetched once per host and run, cached for a day, honoured (RFC 9309).
 
 2xx: its rules apply. 4xx, or a redirect to another host: there are none. 5xx or no answer: nothing is sent.
+429, which the RFC counts among the 4xx, is taken like 5xx: "not now" does not mean "no rules".
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,11 +18,14 @@ from pipeline.contracts.listing import Request
 
 CACHED_FOR = timedelta(hours=24)
 
+LONGEST_WAIT_SECONDS = 30.0
+"""A host that asks for a longer wait before it gives its robots.txt is not asked in this run: the wait would
+take the time of its pages."""
+
 _NO_RULES = frozenset(
     {
         OutcomeCode.HTTP_403,
         OutcomeCode.HTTP_404,
-        OutcomeCode.HTTP_429,
         OutcomeCode.HTTP_4XX,
         OutcomeCode.REDIRECT_REFUSED,
         OutcomeCode.TOO_MANY_REDIRECTS,
@@ -72,7 +76,8 @@ class RobotsRules:
         )
 
     def _fetched(self, origin: str, rules: Rules) -> _Robots:
-        response = self._client.fetch(Request(f"{origin}/robots.txt"), rules)
+        request = Request(f"{origin}/robots.txt")
+        response = self._client.fetch(request, replace(rules, longest_wait_seconds=LONGEST_WAIT_SECONDS))
         if response.code is OutcomeCode.OK:
             robots = _Robots(OutcomeCode.OK, (response.body or b"").decode("utf-8", "replace"))
         elif response.code in _NO_RULES:

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 from pipeline.contracts.listing import Request
@@ -64,6 +64,17 @@ class WatchedEnvironment(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._environment)
+
+
+def without_keys(environment: Mapping[str, str], key_names: Collection[str]) -> dict[str, str]:
+    """The environment with ``${NAME}`` for the value of every variable that is a key of the source, or sounds
+    like one: requests made with it have placeholders where the keys would be."""
+    return {
+        name: f"${{{name}}}"
+        if value.strip() and (name in key_names or _SOUNDS_SECRET.search(name))
+        else value
+        for name, value in environment.items()
+    }
 
 
 class Secrets:
