@@ -4,8 +4,11 @@
 
 A capture id is the UTC time at which the capture began. Every answer is on disk, with its line in
 ``journal.jsonl``, before the next request is sent; ``index.json`` is written last and replaces the journal. A
-capture in which nothing was asked (a missing key, a disabled source) has only an ``index.json``; one without
-it was interrupted: it can be read, but is never taken for a complete one.
+body that has not changed since the captures before is a hard link to theirs: it is stored once, and every
+folder is complete when it is copied.
+
+A capture in which nothing was asked (a missing key, a disabled source) has only an ``index.json``; one
+without it was interrupted: it can be read, but is never taken for a complete one.
 """
 
 import gzip
@@ -13,15 +16,20 @@ import json
 import os
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, sha256_of
+from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, capture_status, first_error
+from pipeline.contracts.disk import naming
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
 
 JOURNAL_NAME = "journal.jsonl"
+
+CAPTURES_COMPARED = 3
+"""Bodies equal to one of so many captures before are stored as a second name of the same file."""
 
 ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 """A capture id: the UTC time at which it began."""
@@ -43,23 +51,49 @@ class ArchiveError(GpufareError):
 class CaptureWriter:
     """Writes one capture. Made by Archive.start; used by one thread."""
 
-    def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, header: Mapping[str, Any], earlier: Mapping[str, tuple[Path, Entry]]
+    ) -> None:
         self.folder = folder
         self._header = header
         self._entries: list[Entry] = []
+        self._stored = dict(earlier)
 
     def add(self, entry: Entry, body: bytes | None) -> Entry:
         """Store one entry; on return it is on disk. Returns it with file, hash and size filled in."""
         if body:
             name = f"{len(self._entries) + 1:04d}.{_ending(entry.headers)}.gz"
-            _write_once(self.folder / name, gzip.compress(body, compresslevel=6, mtime=0))
-            entry = entry.model_copy(update={"file": name, "sha256": sha256_of(body), "bytes": len(body)})
+            sha256 = sha256_of(body)
+            if not self._linked(sha256, self.folder / name):
+                _write_once(self.folder / name, gzip.compress(body, compresslevel=6, mtime=0))
+            entry = entry.model_copy(update={"file": name, "sha256": sha256, "bytes": len(body)})
+            self._stored[sha256] = self.folder, entry
         self._entries.append(entry)
-        with (self.folder / JOURNAL_NAME).open("a", encoding="utf-8") as journal:
+        journal_path = self.folder / JOURNAL_NAME
+        with naming(journal_path), journal_path.open("a", encoding="utf-8") as journal:
             journal.write(entry.model_dump_json() + "\n")
             journal.flush()
             os.fsync(journal.fileno())
         return entry
+
+    def _linked(self, sha256: str, path: Path) -> bool:
+        """Store a body that an earlier capture has as a second name of that file, which uses no space.
+
+        The earlier file is read and its hash checked first, so that damage is not handed on. False where
+        there is no such file, or the file system has no second names: the body is then written.
+        """
+        folder, entry = self._stored.get(sha256, (None, None))
+        if folder is None or entry is None or entry.file is None or not entry.file.endswith(".gz"):
+            return False
+        try:
+            read_body(folder, entry)
+            os.link(folder / entry.file, path)
+        except FileExistsError as error:
+            raise ArchiveError(f"{path} already exists; the archive is never overwritten") from error
+        except (PagesError, OSError):
+            return False
+        _sync_folder(path.parent)
+        return True
 
     def finish(self, status: CaptureStatus | None = None, error: str | None = None) -> Capture:
         """Close the capture, which is final from now on, and return it as the archive gives it back.
@@ -104,7 +138,24 @@ class Archive:
             "capture_id": capture_id,
             "replayed_from": replayed_from,
         }
-        return CaptureWriter(folder, header)
+        return CaptureWriter(folder, header, self._stored_lately(source))
+
+    def _stored_lately(self, source: str) -> dict[str, tuple[Path, Entry]]:
+        """Where the bodies of the source's last captures are, by their hash."""
+        folders = (
+            folder
+            for day in reversed(self.days(source))
+            for folder in sorted((self.root / source / day.isoformat()).iterdir(), reverse=True)
+            if folder.is_dir() and _began(folder.name)
+        )
+        captures = ((folder, _read_capture(folder)) for folder in folders)
+        with_bodies = (pair for pair in captures if any(entry.sha256 for entry in pair[1].entries))
+        return {
+            entry.sha256: (folder, entry)
+            for folder, capture in reversed(list(islice(with_bodies, CAPTURES_COMPARED)))
+            for entry in capture.entries
+            if entry.sha256
+        }
 
     def folder(self, capture: Capture) -> Path:
         """The folder of an archived capture."""
@@ -239,13 +290,17 @@ def _write_once(path: Path, content: bytes) -> None:
     """Write under another name, flush to the disk, then take the final name, which must be free."""
     if path.exists():
         raise ArchiveError(f"{path} already exists; the archive is never overwritten")
-    temporary = path.with_name(f".{path.name}.writing")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.chmod(0o444)
-    temporary.rename(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    try:
+        with naming(path), temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o444)
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     _sync_folder(path.parent)
 
 

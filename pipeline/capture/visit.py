@@ -19,8 +19,10 @@ from pipeline.capture.http.secrets import MissingKeyError, Secrets, WatchedEnvir
 from pipeline.capture.index import PagesError, read_body, sha256_of
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, OutcomeCode
+from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer, Request
+from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.parsing.paging import next_page
 from pipeline.sources import source_module
@@ -78,7 +80,7 @@ def capture_all(
     """
     check_day(day, client)
     chosen = list(configs)
-    robots = RobotsRules(client, None if client.replay else archive.root.parent / "robots")
+    robots = RobotsRules(client, None if client.replay else archive.root.parent / "robots", progress)
     if client.replay is not None and not client.replay.may_have_keys:
         names = {name for config in chosen for name in _key_names(config)}
         _say_that_keys_are_kept_back(client.replay.base_url, sorted(filter(environment.get, names)), progress)
@@ -137,7 +139,7 @@ def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: 
         writer = run.archive.start(config.name, run.day, replayed_from=replay.base_url if replay else None)
         capture = _archived(config, module_of, run, writer)
     except Exception as error:  # the archive cannot be written
-        reason = f"{type(error).__name__}: {error}"
+        reason = _reason_of(error, run)
         capture = Capture(source=config.name, day=run.day, capture_id=None, status="failed", error=reason)
     seconds = f"{capture.duration_seconds:.1f} s"
     run.progress(f"{config.name}: {capture.status}, {capture.bytes:,} bytes in {seconds}")
@@ -154,7 +156,13 @@ def _archived(
     try:
         return _Visit(config, module_of(config.name), run, writer, environment, secrets).capture()
     except Exception as error:  # whatever broke it: one broken source never stops the rest
-        return writer.finish("failed", secrets.redact(f"{type(error).__name__}: {error}"))
+        return writer.finish("failed", secrets.redact(_reason_of(error, run)))
+
+
+def _reason_of(error: Exception, run: _Run) -> str:
+    if isinstance(error, OSError):
+        return f"the archive cannot be written: {disk_error_text(error, Home(run.archive.root.parent))}"
+    return f"{type(error).__name__}: {error}"
 
 
 class _Visit:

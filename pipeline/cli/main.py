@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from pipeline.cli import daily, files, model, questions
+from pipeline.contracts import paths
+from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
 
 
@@ -40,9 +42,7 @@ class _Commands(click.Group):
             return None
         except OSError as error:
             # A folder that cannot be written, a full disk: the machine's state, not a defect.
-            reason = error.strerror or str(error)
-            message = f"{error.filename}: {reason}" if error.filename else reason
-            raise click.ClickException(message) from error
+            raise click.ClickException(disk_error_text(error, paths.home())) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

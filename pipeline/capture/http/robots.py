@@ -5,6 +5,8 @@
 """
 
 import json
+import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +16,10 @@ from protego import Protego
 
 from pipeline.capture.http.client import ROBOT_NAME, Client, Response, Rules
 from pipeline.contracts.capture import OutcomeCode
+from pipeline.contracts.disk import disk_error_text, naming
 from pipeline.contracts.listing import Request
+from pipeline.contracts.paths import Home
+from pipeline.contracts.progress import Progress, no_progress
 
 CACHED_FOR = timedelta(hours=24)
 
@@ -53,9 +58,10 @@ class RobotsRules:
     """The robots.txt of every host of one run. ``folder`` caches them between runs; None caches nothing, as
     in a replay, whose answers must not be mistaken for the host's."""
 
-    def __init__(self, client: Client, folder: Path | None) -> None:
+    def __init__(self, client: Client, folder: Path | None, progress: Progress = no_progress) -> None:
         self._client = client
         self._folder = folder
+        self._progress = progress
         self._known: dict[str, _Robots] = {}
 
     def decide(self, url: str, rules: Rules) -> RobotsDecision:
@@ -105,8 +111,15 @@ class RobotsRules:
     def _cache(self, origin: str, robots: _Robots, response: Response) -> None:
         if (path := self._path(origin)) is None:
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
         content = {"origin": origin, "fetched_at": response.observed_at.isoformat(), "text": robots.text}
-        temporary = path.with_suffix(".writing")
-        temporary.write_text(json.dumps(content), encoding="utf-8")
-        temporary.replace(path)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.writing")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with naming(path):
+                temporary.write_text(json.dumps(content), encoding="utf-8")
+                temporary.replace(path)
+        except OSError as error:  # it is read again tomorrow; today's pages do not depend on it
+            reason = disk_error_text(error, Home(path.parents[1]))
+            self._progress(f"robots.txt of {origin} is not cached: {reason}")
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""What the machine's disk says no to, in words: the path, the reason and what to do about it."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.contracts.paths import HOME_VARIABLE, Home
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give an OSError raised within the path that it is about, where it has none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def disk_error_text(error: OSError, home: Home) -> str:
+    """An OSError in one line: the path, the reason, and what to do. ``home`` is where gpufare writes."""
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    reason = error.strerror or str(error)
+    remedy = _remedy(error.errno, path or home.root, home)
+    return f"{f'{path}: ' if path else ''}{reason}{f'; {remedy}' if remedy else ''}"
+
+
+def size_text(size_bytes: float) -> str:
+    """A size for people, in units of 1000."""
+    for unit in ("bytes", "kB", "MB"):
+        if size_bytes < 1000:
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:,.1f} GB"
+
+
+def free_bytes(path: Path) -> int | None:
+    """Free bytes on the disk of a path, which need not exist; None where that is not known."""
+    try:
+        return shutil.disk_usage(existing(path)).free
+    except OSError:
+        return None
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _remedy(code: int | None, path: Path, home: Home) -> str | None:
+    elsewhere = (
+        f"set {HOME_VARIABLE} to a folder"
+        if path.is_relative_to(home.root) or home.root.is_relative_to(path)
+        else "choose a folder"
+    )
+    if code in _FULL:
+        free = free_bytes(path)
+        left = "" if free is None else f"{size_text(free)} are free on the disk of {existing(path)}: "
+        return f"{left}free some space or {elsewhere} on another disk, then run the command again"
+    if code in _NOT_ALLOWED:
+        return f"make it writable for this user or {elsewhere} that is"
+    if code == errno.EFBIG:
+        return "raise the limit on the size of files (ulimit -f), then run the command again"
+    if code == errno.EMFILE:
+        return "raise the limit on open files (ulimit -n), then run the command again"
+    return None

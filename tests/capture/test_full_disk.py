@@ -1,0 +1,173 @@
+"""A disk that is full, or says no otherwise: the message names the path and says what to do."""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.visit import capture_all
+from pipeline.contracts.capture import Entry
+from pipeline.contracts.disk import disk_error_text, free_bytes, naming, size_text
+from pipeline.contracts.paths import HOME_VARIABLE, Home
+from tests.conftest import gpufare
+
+from .conftest import DAY, FAST, module, source
+from .site import Reply, Site
+
+ACME = "prices.acme.example"
+NOISE = os.urandom(200_000)  # cannot be compressed
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("this user may not mount a disk")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def write_to_a_full_device(name: Path) -> None:
+    with naming(name), Path("/dev/full").open("wb", buffering=0) as device:
+        device.write(b"x")
+
+
+def test_an_error_without_a_path_gets_one(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space") as full:
+        write_to_a_full_device(tmp_path / "a")
+    assert full.value.filename == str(tmp_path / "a")
+    with pytest.raises(FileNotFoundError) as missing, naming(tmp_path / "a"):
+        (tmp_path / "b").read_bytes()
+    assert missing.value.filename == str(tmp_path / "b")
+
+
+def text_of(code: int, path: Path | None, home: Home) -> str:
+    error = OSError(code, os.strerror(code))
+    error.filename = None if path is None else str(path)
+    return disk_error_text(error, home)
+
+
+def test_a_full_disk_says_how_much_is_free_and_what_to_do(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    text = text_of(errno.ENOSPC, home.offers / "x.parquet", home)
+    assert text.startswith(f"{home.offers / 'x.parquet'}: No space left on device; ")
+    free = free_bytes(tmp_path)
+    assert free is not None
+    assert f"B are free on the disk of {tmp_path}: free some space or set {HOME_VARIABLE}" in text
+    assert "choose a folder on another disk" in text_of(errno.ENOSPC, Path("/elsewhere/x.csv"), home)
+    assert text_of(errno.ENOSPC, None, home).startswith("No space left on device; ")
+
+
+def test_other_refusals_say_what_to_do(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    for code in (errno.EACCES, errno.EROFS):
+        assert "make it writable for this user or set GPUFARE_HOME" in text_of(code, home.offers, home)
+    assert "ulimit -f" in text_of(errno.EFBIG, home.offers, home)
+    assert "ulimit -n" in text_of(errno.EMFILE, home.offers, home)
+    assert text_of(errno.EIO, home.offers, home) == f"{home.offers}: Input/output error"
+
+
+def test_sizes_for_people() -> None:
+    assert [size_text(size) for size in (0, 999, 1000, 1_500_000, 2.5e9, 1.2e12)] == [
+        "0 bytes", "999 bytes", "1.0 kB", "1.5 MB", "2.5 GB", "1,200.0 GB",
+    ]  # fmt: skip
+
+
+def test_the_archive_names_the_file_and_leaves_no_litter(small_disk: Path) -> None:
+    archive = Archive(small_disk / "archive")
+    writer = archive.start("acme", DAY)
+    with pytest.raises(OSError, match="No space left") as full:
+        writer.add(Entry(url=f"https://{ACME}/gpus"), NOISE)
+    assert full.value.filename == str(writer.folder / "0001.bin.gz")
+    assert list(writer.folder.iterdir()) == []
+
+
+def test_a_source_says_that_its_archive_cannot_be_written(small_disk: Path, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(200, NOISE))
+    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        captures = capture_all(
+            [source()],
+            environment={},
+            day=DAY,
+            archive=Archive(small_disk / "archive"),
+            client=client,
+            module_of=lambda name: module(),
+        )
+    assert captures["acme"].status == "failed"
+    error = captures["acme"].error or ""
+    assert "the archive cannot be written: " in error
+    assert "0001.bin.gz: No space left on device; " in error
+    assert f"are free on the disk of {small_disk}" in error
+    assert "set GPUFARE_HOME to a folder on another disk" in error
+
+
+def test_a_cache_of_robots_txt_that_cannot_be_written_stops_nothing(tmp_path: Path, site: Site) -> None:
+    """The rules are obeyed all the same, and somebody learns of it."""
+    from pipeline.capture.http.robots import RobotsRules
+
+    from .test_robots import RULES, robots
+
+    (tmp_path / "robots").write_text("a file in place of the folder")
+    site.say(ACME, "/robots.txt", robots("User-agent: *\nDisallow: /secret"))
+    said: list[str] = []
+    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        rules = RobotsRules(client, tmp_path / "robots", said.append)
+        decisions = [rules.decide(f"https://{ACME}{path}", RULES).code for path in ("/secret", "/gpus")]
+    assert decisions == ["robots_disallowed", "ok"]
+    (line,) = said
+    assert line.startswith(f"robots.txt of https://{ACME} is not cached: {tmp_path / 'robots'}")
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """A folder of pages with one large answer."""
+    (tmp_path / "pages" / "azure").mkdir(parents=True)
+    (tmp_path / "pages" / "azure" / "answer.json").write_bytes(NOISE)
+    return tmp_path / "pages"
+
+
+def test_the_command_line_names_the_path_and_the_remedy(small_disk: Path, pages: Path) -> None:
+    home = small_disk / "home"
+    run = gpufare("refresh", "--pages", str(pages), home=home)
+    assert run.returncode == 1
+    (line,) = [line for line in run.stderr.splitlines() if "No space left" in line]
+    assert f"{home}/archive/azure/" in line
+    assert "are free on the disk of" in line
+    assert "set GPUFARE_HOME to a folder on another disk" in line
+    assert "Traceback" not in run.stderr
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+from pipeline.cli.main import main
+main(["refresh", "--pages", sys.argv[1]])
+"""
+
+
+def test_a_limit_on_the_size_of_files_is_named(tmp_path: Path, pages: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(pages)],
+        env=os.environ | {HOME_VARIABLE: str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "File too large; raise the limit on the size of files" in run.stderr
+    assert "Traceback" not in run.stderr
