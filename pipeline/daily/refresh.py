@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
+from pipeline.capture.litter import sweep
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.paths import HOME_VARIABLE, Home
@@ -42,6 +43,7 @@ def refresh(
     """
     chosen = chosen_sources(sources, pages)
     _check_writable(home)
+    swept = sweep(home)
     day = day or default_day(chosen, pages)
     captures = captures_of(
         chosen,
@@ -53,7 +55,7 @@ def refresh(
         progress=progress,
         limits=limits,
     )
-    report = RefreshReport(day)
+    report = RefreshReport(day, swept_files=len(swept))
     for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
         if config.name in captures:
             progress(f"reading {config.name}")

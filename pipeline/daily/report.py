@@ -19,11 +19,14 @@ class RefreshReport:
     published_day: date | None = None
     published: Report | None = None
     publish_error: str | None = None
+    swept_files: int = 0
 
     def lines(self) -> list[str]:
         """One line per source and one on what was published."""
         width = max((len(outcome.source) for outcome in self.outcomes), default=0)
         lines = [f"{outcome.source:<{width}}  {_summary(outcome)}" for outcome in self.outcomes]
+        if self.swept_files:
+            lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
         for source, changed in self.changes.items():
             lines.append(f"{source}: {len(changed)} changes against what was published of {self.day}")
             lines += [f"  {change}" for change in changed[:MAX_SHOWN_CHANGES]]

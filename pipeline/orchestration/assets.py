@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 import dagster as dg
 
 from pipeline.capture.archive import Archive
+from pipeline.capture.litter import sweep
 from pipeline.capture.visit import PastDayError
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Outcome
@@ -163,6 +164,8 @@ def published_tables(
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Build every table from the record and swap the published file."""
     now = datetime.now(UTC)
+    if swept := sweep(home.folders()):
+        context.log.info(f"swept {len(swept)} half-written files of runs that were killed")
     try:
         report = publish(home.folders(), now.date(), now, context.log.info)
     except BuildError as error:

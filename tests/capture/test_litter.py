@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.capture.litter import OLD_SECONDS, half_written, sweep
 from pipeline.contracts.paths import Home
+from pipeline.daily.refresh import refresh
 
 
 @pytest.fixture
@@ -123,3 +124,14 @@ def test_a_killed_writer_and_one_that_still_writes(home: Home) -> None:
         for writer in writers:
             writer.kill()
             writer.wait()
+
+
+def test_a_refresh_sweeps_first_and_says_how_much(home: Home, tmp_path: Path, dead_pid: int) -> None:
+    (tmp_path / "pages" / "azure").mkdir(parents=True)
+    (tmp_path / "pages" / "azure" / "answer.json").write_text("no prices")
+    litter = put(home.offers / "runpod" / f".2026-08-22.parquet.{dead_pid}.tmp")
+    report = refresh(home, pages=str(tmp_path / "pages"), environment={})
+    assert not litter.exists()
+    assert "swept 1 half-written files of runs that were killed" in report.lines()
+    again = refresh(home, pages=str(tmp_path / "pages"), environment={})
+    assert not [line for line in again.lines() if "swept" in line]
