@@ -2,21 +2,28 @@
 
 import dagster as dg
 
-from pipeline.orchestration.assets import (
-    calibration,
-    model_does_not_get_worse,
-    published_tables,
-    source_assets,
-)
+from pipeline.contracts import paths
+from pipeline.orchestration.failures import canceled_runs, failed_runs
+from pipeline.orchestration.keys import enabled_sources
+from pipeline.orchestration.morning import morning_digest, sources_are_healthy
+from pipeline.orchestration.partitions import daily_partitions
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.orchestration.schedules import jobs, schedules, sensors
+from pipeline.orchestration.schedules import schedules
+from pipeline.orchestration.source_assets import source_assets
+from pipeline.orchestration.tables import calibration, model_does_not_get_worse, published_tables
+
+days = daily_partitions(paths.home())
 
 defs = dg.Definitions(
-    assets=[*source_assets, published_tables, calibration],
-    asset_checks=[model_does_not_get_worse],
-    jobs=jobs,
-    schedules=schedules,
-    sensors=sensors,
+    assets=[
+        *(asset for config in enabled_sources() for asset in source_assets(config, days)),
+        published_tables,
+        morning_digest,
+        calibration,
+    ],
+    asset_checks=[model_does_not_get_worse, sources_are_healthy],
+    schedules=schedules(),
+    sensors=[failed_runs, canceled_runs],
     resources={"home": GpufareHome()},
     executor=dg.in_process_executor,
 )

@@ -284,7 +284,7 @@ def test_all_columns_are_described(database: duckdb.DuckDBPyConnection) -> None:
 
 def test_nothing_that_ranks_reads_claims() -> None:
     readers = {
-        table for table, reads, _ in table_lineage() if reads & {"claims", "claim_audit", "claim_rules"}
+        table.name for table in table_lineage() if table.reads & {"claims", "claim_audit", "claim_rules"}
     }
     assert readers == {"claim_audit"}
 

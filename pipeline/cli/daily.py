@@ -57,3 +57,14 @@ def sources(form: Any) -> None:
     from pipeline.daily.source_states import source_states
 
     show(source_states(paths.home(), datetime.now(UTC).date()), form)
+
+
+@click.command()
+def digest() -> None:
+    """Print the morning's digest, and post it once a day to the webhook in GPUFARE_WEBHOOK_URL."""
+    from pipeline.daily.digest import send_digest
+    from pipeline.daily.morning import morning
+
+    this_morning = morning(paths.home(), datetime.now(UTC))
+    click.echo(this_morning.text())
+    click.echo(send_digest(paths.home(), this_morning, os.environ), err=True)

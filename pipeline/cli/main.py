@@ -55,6 +55,7 @@ for command in (
     daily.refresh,
     daily.demo,
     daily.sources,
+    daily.digest,
     files.read_command,
     files.normalize,
     files.estimate,

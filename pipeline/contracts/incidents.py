@@ -18,6 +18,7 @@ class IncidentKind(CodeWithSentence):
     UNWRITABLE = "unwritable", "A file could not be written."
     RUN_FAILED = "run_failed", "A run ended with an error."
     NOT_PUBLISHED = "not_published", "Nothing could be published."
+    DIGEST_NOT_SENT = "digest_not_sent", "The morning's digest could not be posted to the webhook."
 
     @property
     def lasting(self) -> bool:

@@ -57,6 +57,11 @@ class Home:
         return self.root / "incidents"
 
     @property
+    def digests(self) -> Path:
+        """The digest of each morning that was posted, one text file per day."""
+        return self.root / "digests"
+
+    @property
     def damaged(self) -> Path:
         """Files of the other folders that could not be read, under the same relative path."""
         return self.root / "damaged"

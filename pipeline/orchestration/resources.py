@@ -1,22 +1,31 @@
 """Where the assets store their data: in the same home as the command line."""
 
+import os
 from pathlib import Path
 
 import dagster as dg
+from pydantic import Field
 
 from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
 
+REPLAY_VARIABLE = "GPUFARE_REPLAY_URL"
+
 
 class GpufareHome(dg.ConfigurableResource[Home]):
-    """The data home. ``root`` is for tests; empty means $GPUFARE_HOME or the user's data folder.
+    """The data home, and where pages are asked for."""
 
-    ``replay_url`` sends every request to a replay server instead of to the providers.
-    """
-
-    root: str = ""
-    replay_url: str = ""
+    root: str = Field(default="", description="Empty: $GPUFARE_HOME or the user's data folder.")
+    replay_url: str = Field(
+        default="",
+        description="A replay server (python -m pipeline.capture.replay PAGES) that answers every request "
+        f"in place of the providers. Empty: ${REPLAY_VARIABLE}, or the providers themselves.",
+    )
 
     def folders(self) -> Home:
         """The folders under ``root``."""
         return Home(Path(self.root)) if self.root else paths.home()
+
+    def replay_server(self) -> str | None:
+        """The replay server's address; None to ask the providers."""
+        return self.replay_url or os.environ.get(REPLAY_VARIABLE) or None

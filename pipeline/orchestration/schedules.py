@@ -1,18 +1,28 @@
-"""When things run: the exchange rates first, then each source in its own run, then the publishing."""
+"""When things run: the exchange rates, then each source in a job of its own, the publishing, the morning.
+
+All times are UTC. GPUFARE_HOURLY_SOURCES (names with commas between) lists sources that are captured every
+hour; the publishing then runs every hour, too.
+"""
 
 import os
 from collections.abc import Iterator
 
 import dagster as dg
 
-from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.orchestration.assets import offers_key, published_tables, raw_key, source_assets
+from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.contracts.errors import GpufareError
+from pipeline.orchestration.keys import MORNING, SOURCE_TAG, enabled_sources, offers_key, raw_key
+from pipeline.orchestration.morning import sources_are_healthy
+from pipeline.orchestration.tables import published_tables
 
-capture_job = dg.define_asset_job(
-    "capture",
-    selection=dg.AssetSelection.assets(*(key for asset in source_assets for key in asset.keys)),
-    description="Capture one source and read its offers. The schedule starts one run per source.",
-)
+HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
+
+RATES_MINUTE, RATES_HOUR = 30, 5
+SOURCES_HOUR = 6
+LAST_MINUTE = 40
+"""Sources begin between 06:00 and 06:40: a visit is over by then, before the publishing at 07:00."""
+PUBLISH_HOUR = 7
+MORNING_CRON = "15 7 * * *"
 
 publish_job = dg.define_asset_job(
     "publish_tables",
@@ -20,51 +30,76 @@ publish_job = dg.define_asset_job(
     description="Build every table from what was accepted and swap the published file.",
 )
 
-
-def _runs(kind: str, context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    """One run per source of a kind; a source whose key is not set is left out."""
-    day = context.scheduled_execution_time.date().isoformat()
-    for config in configs().values():
-        if config.kind == kind and config.disabled is None and _has_key(config):
-            yield dg.RunRequest(
-                run_key=f"{config.name}-{day}",
-                partition_key=day,
-                asset_selection=[raw_key(config.name), offers_key(config.name)],
-                tags={"source": config.name},
-            )
-
-
-def _has_key(config: SourceConfig) -> bool:
-    return not config.needs_key or all(os.environ.get(name) for name in config.key_variables)
-
-
-@dg.schedule(job=capture_job, cron_schedule="30 5 * * *", default_status=dg.DefaultScheduleStatus.RUNNING)
-def exchange_rates_daily(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    """The exchange rates come first: prices in euros need them."""
-    yield from _runs("exchange_rates", context)
-
-
-@dg.schedule(job=capture_job, cron_schedule="0 6 * * *", default_status=dg.DefaultScheduleStatus.RUNNING)
-def sources_daily(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    """Every source in its own run: a broken one stops no other."""
-    yield from _runs("prices", context)
-
-
-publish_daily = dg.ScheduleDefinition(
-    name="publish_daily",
-    job=publish_job,
-    cron_schedule="0 7 * * *",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
+morning_job = dg.define_asset_job(
+    "morning_digest",
+    selection=dg.AssetSelection.assets(MORNING) | dg.AssetSelection.checks(sources_are_healthy),
+    description="Check every source, and say what moved, what broke and what is held. Posts the digest.",
 )
 
 
-@dg.run_failure_sensor(monitored_jobs=[capture_job, publish_job])
-def report_failure(context: dg.RunFailureSensorContext) -> None:
-    """Log which source or table failed in the daemon's log; connect an alert here."""
-    source = context.dagster_run.tags.get("source", context.dagster_run.job_name)
-    context.log.error(f"{source} failed: {context.failure_event.message}")
+def hourly_sources() -> frozenset[str]:
+    """The sources that are captured every hour. Raises GpufareError for a name that is no source."""
+    names = [name.strip() for name in os.environ.get(HOURLY_VARIABLE, "").split(",")]
+    try:
+        return frozenset(source_config(name).name for name in names if name)
+    except GpufareError as error:
+        raise GpufareError(f"{HOURLY_VARIABLE}: {error}") from error
 
 
-jobs = [capture_job, publish_job]
-schedules = [exchange_rates_daily, sources_daily, publish_daily]
-sensors = [report_failure]
+def crons() -> dict[str, str]:
+    """When each enabled source is captured. Prices are spread evenly over the hour before the publishing,
+    those that may take longest first."""
+    hourly = hourly_sources()
+    prices = [config for config in enabled_sources() if config.kind == "prices"]
+    prices.sort(key=lambda config: (-config.time_limit_seconds, config.name))
+    times = {config.name: (RATES_MINUTE, RATES_HOUR) for config in enabled_sources()}
+    for place, config in enumerate(prices):
+        times[config.name] = (place * LAST_MINUTE // max(1, len(prices) - 1), SOURCES_HOUR)
+    return {name: _cron(minute, hour, name in hourly) for name, (minute, hour) in times.items()}
+
+
+def _cron(minute: int, hour: int, hourly: bool) -> str:
+    return f"{minute} {'*' if hourly else hour} * * *"
+
+
+def _capture_schedule(config: SourceConfig, cron: str) -> dg.ScheduleDefinition:
+    """A source's own job and its schedule, so that the list of runs says which source broke."""
+    job = dg.define_asset_job(
+        f"capture_{config.name}",
+        selection=dg.AssetSelection.assets(raw_key(config.name), offers_key(config.name)),
+        tags={SOURCE_TAG: config.name},
+        description=f"Capture {config.title} and read its answers.",
+    )
+
+    @dg.schedule(
+        name=f"capture_{config.name}",
+        job=job,
+        cron_schedule=cron,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    def capture(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        missing = [name for name in config.key_variables if not os.environ.get(name)]
+        if config.needs_key and missing:
+            yield dg.SkipReason(f"{config.title} needs a key: set {', '.join(missing)}")
+            return
+        moment = context.scheduled_execution_time
+        yield dg.RunRequest(run_key=moment.isoformat(), partition_key=moment.date().isoformat())
+
+    return capture
+
+
+def schedules() -> list[dg.ScheduleDefinition]:
+    """Every schedule, running by default. Raises GpufareError."""
+    running = dg.DefaultScheduleStatus.RUNNING
+    times = crons()
+    publish = dg.ScheduleDefinition(
+        name="publish_tables",
+        job=publish_job,
+        cron_schedule=_cron(0, PUBLISH_HOUR, bool(hourly_sources())),
+        default_status=running,
+    )
+    morning = dg.ScheduleDefinition(
+        name="morning_digest", job=morning_job, cron_schedule=MORNING_CRON, default_status=running
+    )
+    captures = [_capture_schedule(config, times[config.name]) for config in enabled_sources()]
+    return [*captures, publish, morning]

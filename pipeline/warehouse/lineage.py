@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
@@ -62,6 +63,17 @@ class Lineage:
             found |= {read} if read in self._tables else self.tables_read(read)
         return found - {name}
 
+    def files(self, table: str) -> list[Path]:
+        """The files that a table's rows follow from: its own, and those of the macros that it uses."""
+        return [
+            *(path for folder in ("schema", "marts") for path in scripts(folder) if path.stem == table),
+            *sorted({self._macros[name] for name in self._macros_read(table)}),
+        ]
+
+    def _macros_read(self, name: str) -> set[str]:
+        found = self.reads(name) & self._macros.keys()
+        return found.union(*(self._macros_read(macro) for macro in found))
+
     def marts(self, wanted: Iterable[str] | None = None) -> list[str]:
         """The tables that sql/marts fills, each after those it reads: all, or those that ``wanted`` needs."""
         needed = self._marts if wanted is None else self._needed(wanted)
@@ -101,12 +113,45 @@ def in_order(reads: Mapping[str, set[str]]) -> list[str]:
         raise BuildError(f"sql/marts: tables read each other in a circle: {error.args[1]}") from error
 
 
-def table_lineage() -> list[tuple[str, set[str], str]]:
-    """Each published table after those it reads: its name, the tables that it reads, its comment."""
+class Column(NamedTuple):
+    """A column of a published table."""
+
+    name: str
+    type: str
+    nullable: bool
+    comment: str
+
+
+class PublishedTable(NamedTuple):
+    """A published table: the tables that it reads, its comment and columns, and the files that define it."""
+
+    name: str
+    reads: set[str]
+    comment: str
+    columns: list[Column]
+    files: list[Path]
+
+
+def table_lineage() -> list[PublishedTable]:
+    """The published tables, each after those it reads."""
     with duckdb.connect() as connection:
         for script in scripts("schema"):
             run(connection, script)
         comments = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
+        columns: dict[str, list[Column]] = {name: [] for name in comments}
+        for table, *column in connection.execute(_COLUMNS).fetchall():
+            columns[table].append(Column(*column))
         lineage = Lineage(connection)
         reads = {name: lineage.tables_read(name) for name in comments}
-    return [(name, reads[name], comments[name]) for name in in_order(reads)]
+        return [
+            PublishedTable(name, reads[name], comments[name], columns[name], lineage.files(name))
+            for name in in_order(reads)
+        ]
+
+
+_COLUMNS = """
+SELECT table_name, column_name, data_type, is_nullable, coalesce(comment, '')
+FROM duckdb_columns()
+WHERE NOT internal
+ORDER BY table_name, column_index
+"""

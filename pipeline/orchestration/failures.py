@@ -1,0 +1,99 @@
+"""No run ends badly without a trace in the record: what a failed, killed or canceled run leaves.
+
+A source's run records its outcome before it fails. One that could not, because it was killed, took too long
+or crashed, gets its outcome here. Every such run, and every failed one of another kind, is an incident.
+"""
+
+from datetime import UTC, date, datetime
+
+import dagster as dg
+
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.paths import Home
+from pipeline.daily.ingest import record_day
+from pipeline.offers.incidents import report_incident
+from pipeline.orchestration.keys import SOURCE_TAG, enabled_sources, offers_key, raw_key
+from pipeline.orchestration.resources import GpufareHome
+
+_PARTITION_TAG = "dagster/partition"
+
+
+@dg.run_failure_sensor(default_status=dg.DefaultSensorStatus.RUNNING)
+def failed_runs(context: dg.RunFailureSensorContext, home: GpufareHome) -> None:
+    """Every run that failed, of whichever job, by schedule or by hand."""
+    errors = [
+        str((data.error.cause or data.error).message).strip()
+        for event in context.get_step_failure_events()
+        if (data := event.step_failure_data).error is not None
+    ]
+    _leave_a_trace(context, home.folders(), "; ".join(errors) or context.failure_event.message or "it failed")
+
+
+@dg.run_status_sensor(run_status=dg.DagsterRunStatus.CANCELED, default_status=dg.DefaultSensorStatus.RUNNING)
+def canceled_runs(context: dg.RunStatusSensorContext, home: GpufareHome) -> None:
+    """Every run that a person or the daemon ended."""
+    _leave_a_trace(context, home.folders(), context.dagster_event.message or "it was canceled")
+
+
+def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str) -> None:
+    run = context.dagster_run
+    began = _began(context)
+    day = date.fromisoformat(run.tags[_PARTITION_TAG]) if _PARTITION_TAG in run.tags else None
+    sources = _sources(run)
+    context.log.error(f"{', '.join(sources) or run.job_name} failed: {reason}")
+    untold = [source for source in sources if day is None or not _has_outcome(home, source, day, began)]
+    for source in untold if sources else [None]:
+        if source is not None and day == began.date():
+            _record_failure(context, home, source, day, reason)
+        incident = Incident(
+            at=datetime.now(UTC),
+            kind=IncidentKind.RUN_FAILED,
+            day=day,
+            source=source,
+            reason=f"the run of {run.job_name} failed: {reason}",
+            remedy=f"look at the run {run.run_id} in Dagster, and start it again",
+        )
+        report_incident(home, incident)
+
+
+def _began(context: dg.RunStatusSensorContext) -> datetime:
+    """When the run began, or was asked for when it never began (UTC)."""
+    record = context.instance.get_run_record_by_id(context.dagster_run.run_id)
+    if record is None:
+        return datetime.now(UTC)
+    if record.start_time is not None:
+        return datetime.fromtimestamp(record.start_time, UTC)
+    return record.create_timestamp.astimezone(UTC)
+
+
+def _sources(run: dg.DagsterRun) -> list[str]:
+    """The sources that a run captured or read."""
+    if SOURCE_TAG in run.tags:
+        return [run.tags[SOURCE_TAG]]
+    chosen = run.asset_selection or frozenset()
+    names = [config.name for config in enabled_sources()]
+    return [name for name in names if {raw_key(name), offers_key(name)} & chosen]
+
+
+def _has_outcome(home: Home, source: str, day: date, since: datetime) -> bool:
+    """Whether an attempt at that day left an outcome since then."""
+    written = [path.stat().st_mtime for path in (home.outcomes / source / f"{day}").glob("*.json")]
+    return max(written, default=0.0) >= since.timestamp()
+
+
+def _record_failure(
+    context: dg.RunStatusSensorContext, home: Home, source: str, day: date, reason: str
+) -> None:
+    failed = Capture(
+        source=source,
+        day=day,
+        capture_id=None,
+        status="failed",
+        error=f"the run ended without an outcome: {reason}",
+    )
+    try:
+        record_day(source_config(source), day, [failed], home)
+    except OSError as error:
+        context.log.error(f"the outcome of {source} could not be kept: {error}")

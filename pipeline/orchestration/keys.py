@@ -1,0 +1,34 @@
+"""The names that assets, jobs and sensors have in common."""
+
+import dagster as dg
+
+from pipeline.catalog.source_config import SourceConfig, configs
+
+MORNING = dg.AssetKey("morning")
+
+SOURCE_TAG = "source"
+"""On every run of one source's job, and on its two assets."""
+
+PRICES_TEAM = "team:prices"
+MODEL_TEAM = "team:model"
+"""Owners of the assets: those of the price pages, and those of the catalogue and the model."""
+
+
+def enabled_sources() -> list[SourceConfig]:
+    """The sources that are asked, by name."""
+    return [config for config in configs().values() if config.disabled is None]
+
+
+def raw_key(source: str) -> dg.AssetKey:
+    """The raw answers of a source."""
+    return dg.AssetKey(["raw", source])
+
+
+def offers_key(source: str) -> dg.AssetKey:
+    """What was read from them: offers, or exchange rates."""
+    return dg.AssetKey(["exchange_rates" if configs()[source].kind == "exchange_rates" else "offers", source])
+
+
+def table_key(table: str) -> dg.AssetKey:
+    """A table of the published file."""
+    return dg.AssetKey(["published", table])

@@ -1,0 +1,186 @@
+"""Each source's two assets: its raw answers, and the offers (or exchange rates) read from them.
+
+Each source has its own runs, so that a broken one stops no other. An asset whose capture failed or whose
+reading was refused raises after recording the outcome, so that its run fails visibly.
+
+Today's partition is captured; a past one is read again from the archive, or skipped where it was never
+captured: a live page shows today's prices only.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+
+from pipeline.capture.archive import Archive
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.paths import Home
+from pipeline.daily.ingest import record_day
+from pipeline.daily.origin import capture_live
+from pipeline.orchestration.code_versions import source_version
+from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
+from pipeline.orchestration.resources import GpufareHome
+
+EXPECTATIONS = "expectations"
+
+
+def source_assets(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefinition]:
+    """The raw asset and the offers asset of a source."""
+    return [_raw_asset(config, days), _offers_asset(config, days)]
+
+
+def _raw_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=raw_key(config.name),
+        partitions_def=days,
+        group_name="raw",
+        kinds={"http"},
+        owners=[PRICES_TEAM],
+        tags={SOURCE_TAG: config.name},
+        code_version=source_version(config.name),
+        pool=f"host_{config.name}",
+        output_required=False,
+        description=f"{config.title}: the raw answers, archived. Evidence: {config.evidence.note}",
+        metadata={"homepage": dg.MetadataValue.url(config.homepage)},
+    )
+    def raw(context: dg.AssetExecutionContext, home: GpufareHome) -> Iterator[dg.MaterializeResult[None]]:
+        """A failed capture is archived too; the offers asset records its outcome and fails."""
+        day = _day_of(context)
+        archived = _complete(config, day, home.folders())
+        if archived and _is_past(day):
+            read_again = f"no request was sent: {day} is past, and its archived answers are read again"
+            yield dg.MaterializeResult(metadata=_about(archived[-1], home) | {"read again": read_again})
+        elif _is_past(day) and not home.replay_server():
+            _skip(context, f"{config.title} was not captured on {day}: a live page shows today's prices only")
+        else:
+            yield dg.MaterializeResult(metadata=_about(_capture(config, day, home), home))
+
+    return raw
+
+
+def _capture(config: SourceConfig, day: date, home: GpufareHome) -> Capture:
+    """Ask the source. Raises Failure, with the outcome recorded, when nothing could be archived."""
+    archive = Archive(home.folders().archive)
+    try:
+        replay = home.replay_server()
+        capture = capture_live([config], day, archive, os.environ, replay_url=replay)[config.name]
+    except Exception as problem:
+        reason = str(problem) if isinstance(problem, GpufareError) else f"{type(problem).__name__}: {problem}"
+        capture = Capture(source=config.name, day=day, capture_id=None, status="failed", error=reason)
+    if capture.capture_id is None:
+        outcome = record_day(config, day, [capture], home.folders())
+        raise dg.Failure(outcome.error, allow_retries=False)
+    return capture
+
+
+def _offers_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
+    spec = dg.AssetSpec(
+        key=offers_key(config.name),
+        deps=[raw_key(config.name)],
+        skippable=True,
+        group_name="offers",
+        kinds={"parquet"},
+        owners=[PRICES_TEAM],
+        tags={SOURCE_TAG: config.name},
+        code_version=source_version(config.name),
+        description=f"{config.title}: the archived answers of the day, read, normalized and judged.",
+        freshness_policy=dg.FreshnessPolicy.time_window(
+            fail_window=timedelta(days=config.stale_after_days), warn_window=timedelta(hours=30)
+        ),
+    )
+    check = dg.AssetCheckSpec(
+        EXPECTATIONS,
+        asset=spec.key,
+        description="The answers were accepted, and are as the source's yaml expects them.",
+    )
+
+    # can_subset: only then may a day that is skipped give no result of the check.
+    @dg.multi_asset(
+        name=f"read_{config.name}",
+        specs=[spec],
+        check_specs=[check],
+        partitions_def=days,
+        can_subset=True,
+    )
+    def offers(
+        context: dg.AssetExecutionContext, home: GpufareHome
+    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+        day = _day_of(context)
+        captures = Archive(home.folders().archive).captures(config.name, day)
+        if _is_past(day) and not _complete(config, day, home.folders()):
+            _skip(context, f"the archive has no complete capture of {config.title} on {day}")
+            return
+        outcome = record_day(config, day, captures, home.folders())
+        yield _expectations(config, outcome)
+        if not outcome.accepted:
+            raise dg.Failure(outcome.error or outcome.reason, allow_retries=False)
+        yield dg.MaterializeResult(metadata=_metadata(outcome))
+
+    return offers
+
+
+def _day_of(context: dg.AssetExecutionContext) -> date:
+    """The partition's day. Raises Failure when it has not begun (UTC)."""
+    day = date.fromisoformat(context.partition_key)
+    today = datetime.now(UTC).date()
+    if day > today:
+        raise dg.Failure(
+            f"{day} is in the future: today is {today} (UTC), and no page shows tomorrow's prices",
+            allow_retries=False,
+        )
+    return day
+
+
+def _is_past(day: date) -> bool:
+    return day < datetime.now(UTC).date()
+
+
+def _complete(config: SourceConfig, day: date, home: Home) -> Sequence[Capture]:
+    """The day's captures that were not interrupted."""
+    captures = Archive(home.archive).captures(config.name, day)
+    return [capture for capture in captures if capture.status is not None]
+
+
+def _skip(context: dg.AssetExecutionContext, reason: str) -> None:
+    """Leave the partition unmaterialized, with the reason where people look for it: on the asset."""
+    context.log.warning(f"skipped: {reason}")
+    context.log_event(
+        dg.AssetObservation(context.asset_key, partition=context.partition_key, metadata={"skipped": reason})
+    )
+
+
+def _about(capture: Capture, home: GpufareHome) -> dict[str, str | int | dg.MetadataValue[Any]]:
+    return {
+        "status": capture.status or "interrupted",
+        "capture": dg.MetadataValue.path(str(Archive(home.folders().archive).folder(capture))),
+        "requests": len(capture.entries),
+        "bytes": capture.bytes,
+        "retries": capture.retries,
+        "error": capture.error or "",
+        "replayed from": capture.replayed_from or "",
+    }
+
+
+def _expectations(config: SourceConfig, outcome: Outcome) -> dg.AssetCheckResult:
+    severity = dg.AssetCheckSeverity.WARN if outcome.accepted else dg.AssetCheckSeverity.ERROR
+    reasons = [] if outcome.accepted else [outcome.error or outcome.reason or "not accepted"]
+    return dg.AssetCheckResult(
+        check_name=EXPECTATIONS,
+        asset_key=offers_key(config.name),
+        passed=outcome.accepted and not outcome.warnings,
+        severity=severity,
+        description="; ".join([*reasons, *outcome.warnings]) or "as the source's yaml expects",
+    )
+
+
+def _metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
+    return {
+        "dagster/partition_row_count": dg.MetadataValue.int(outcome.rows),
+        "rejects": dg.MetadataValue.int(outcome.rejects),
+        "open GPU labels": dg.MetadataValue.int(outcome.ambiguous + outcome.unknown),
+        "warnings": dg.MetadataValue.text("; ".join(outcome.warnings)),
+    }

@@ -1,0 +1,176 @@
+"""The published tables as assets of one step, a check for each file of sql/checks, and the calibration."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+
+from pipeline.capture.litter import sweep
+from pipeline.model.accuracy import worsened
+from pipeline.model.calibrate import calibrate
+from pipeline.orchestration.code_versions import table_version
+from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources, offers_key, table_key
+from pipeline.orchestration.resources import GpufareHome
+from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
+from pipeline.warehouse.publish import publish
+from pipeline.warehouse.scripts import BuildError
+
+WRITER_POOL = "publish"
+
+_RECORD_TABLES = {"offers": "prices", "rejects": "prices", "exchange_rates": "exchange_rates"}
+"""Tables that are filled from the record, with the kind of source that fills them."""
+
+lineage = table_lineage()
+
+
+def _of_prices() -> set[str]:
+    """The tables that change with the day's prices; the others change with the catalogue and the model."""
+    found = set(_RECORD_TABLES) | {"capture_outcomes", "incidents"}
+    for table in lineage:
+        if table.reads & found:
+            found.add(table.name)
+    return found
+
+
+of_prices = _of_prices()
+
+
+def _table_spec(table: PublishedTable) -> dg.AssetSpec:
+    priced = table.name in of_prices
+    return dg.AssetSpec(
+        key=table_key(table.name),
+        deps=[*(table_key(read) for read in sorted(table.reads)), *_records_behind(table.name)],
+        group_name="published",
+        kinds={"duckdb"},
+        owners=[PRICES_TEAM if priced else MODEL_TEAM],
+        tags={"changes_with": "prices" if priced else "catalogue_and_model"},
+        code_version=table_version(table.files),
+        description=table.comment,
+        metadata={"dagster/column_schema": _column_schema(table)},
+        freshness_policy=dg.FreshnessPolicy.time_window(
+            fail_window=timedelta(hours=49), warn_window=timedelta(hours=25)
+        ),
+    )
+
+
+def _column_schema(table: PublishedTable) -> dg.TableSchema:
+    return dg.TableSchema(
+        [
+            dg.TableColumn(
+                column.name,
+                column.type,
+                description=column.comment,
+                constraints=dg.TableColumnConstraints(nullable=column.nullable),
+            )
+            for column in table.columns
+        ]
+    )
+
+
+def _records_behind(table: str) -> list[dg.AssetKey]:
+    """The source assets whose records fill a table."""
+    kind = _RECORD_TABLES.get(table)
+    return [offers_key(config.name) for config in enabled_sources() if config.kind == kind]
+
+
+def _checked_tables() -> dict[str, dg.AssetKey]:
+    """The table of each check: the last of those it reads, which is the nearest to what people ask."""
+    order = [table.name for table in lineage]
+    with connect() as connection:
+        reader = Lineage(connection)
+        return {
+            check.name: table_key(max(reader.names_in(check.query) & set(order), key=order.index))
+            for check in checks()
+        }
+
+
+checked_tables = _checked_tables()
+
+
+def _check_spec(check: Check) -> dg.AssetCheckSpec:
+    consequence = "stops the publishing" if check.level == "fail" else "is a warning"
+    return dg.AssetCheckSpec(
+        check.name,
+        asset=checked_tables[check.name],
+        description=f"Finds where {check.sentence}, which {consequence}.",
+        metadata={"file": f"sql/checks/{check.name}.sql", "query": dg.MetadataValue.md(_code(check.query))},
+    )
+
+
+def _code(text: str) -> str:
+    return f"```sql\n{text.strip()}\n```"
+
+
+def _check_result(result: CheckResult) -> dg.AssetCheckResult:
+    fails = result.check.level == "fail"
+    return dg.AssetCheckResult(
+        check_name=result.check.name,
+        asset_key=checked_tables[result.check.name],
+        passed=result.passed,
+        severity=dg.AssetCheckSeverity.ERROR if fails else dg.AssetCheckSeverity.WARN,
+        description="found nothing" if result.passed else result.check.sentence,
+        metadata={} if result.passed else {"first rows": _rows(result.columns, result.rows)},
+    )
+
+
+def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dg.MetadataValue:
+    """Rows as JSON: Dagster shows it as text, so that no label of a page becomes markup."""
+    table = [dict(zip(columns, row, strict=True)) for row in rows]
+    return dg.MetadataValue.json(json.loads(json.dumps(table, default=str)))
+
+
+@dg.multi_asset(
+    name="publish",
+    specs=[_table_spec(table) for table in lineage],
+    check_specs=[_check_spec(check) for check in checks()],
+    pool=WRITER_POOL,
+)
+def published_tables(
+    context: dg.AssetExecutionContext, home: GpufareHome
+) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+    """Build every table from the record and swap the published file."""
+    now = datetime.now(UTC)
+    if swept := sweep(home.folders()):
+        context.log.info(f"swept {len(swept)} half-written files of runs that were killed")
+    try:
+        report = publish(home.folders(), now.date(), now, context.log.info)
+    except CheckFailedError as error:
+        yield from map(_check_result, error.results)
+        raise dg.Failure(str(error), allow_retries=False) from error
+    except BuildError as error:
+        raise dg.Failure(str(error), allow_retries=False) from error
+    for table in lineage:
+        rows = {"dagster/row_count": report.rows[table.name]}
+        yield dg.MaterializeResult(asset_key=table_key(table.name), metadata=rows)
+    yield from map(_check_result, report.checks)
+
+
+@dg.asset(key=dg.AssetKey(["model", "calibration"]), group_name="model", kinds={"scipy"}, owners=[MODEL_TEAM])
+def calibration(home: GpufareHome) -> dg.MaterializeResult[None]:
+    """Fit the model's constants and bands on the measured runs, into <home>/calibration for review.
+
+    What answers use are the reviewed files of the catalogue; `gpufare calibrate` writes those.
+    """
+    folder = home.folders().calibration
+    folder.mkdir(parents=True, exist_ok=True)
+    record = calibrate(datetime.now(UTC).date(), folder)
+    return dg.MaterializeResult(
+        metadata={
+            "folder": dg.MetadataValue.path(str(folder)),
+            "data_sha256": record["data_sha256"],
+            "errors": dg.MetadataValue.json({name: record[name] for name in ("memory", "speed")}),
+        }
+    )
+
+
+@dg.asset_check(asset=table_key("model_accuracy"), description="Held-out errors against the reviewed record.")
+def model_does_not_get_worse() -> dg.AssetCheckResult:
+    """Fails when a held-out error is more than a tenth above what was reviewed."""
+    with in_memory("memory_of", "speed_of") as connection:
+        reasons = worsened(connection)
+    return dg.AssetCheckResult(passed=not reasons, description="; ".join(reasons) or "as reviewed, or better")
