@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.parameters import EXISTING_FILE, Moment
+from pipeline.cli.parameters import EXISTING_FILE, Moment, today
 
 if TYPE_CHECKING:
     from pipeline.contracts.rates import Rate
@@ -43,6 +43,8 @@ def read_command(
             update={"attributes": config.attributes.model_copy(update={"region": region})}
         )
     moment = observed_at or datetime.now(UTC)
+    if moment.date() > today():
+        raise click.BadParameter(f"--observed-at {moment:%Y-%m-%d} is after today ({today()} UTC)")
     answers = []
     for file in files:
         body = file.read_bytes()

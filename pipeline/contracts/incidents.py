@@ -16,6 +16,7 @@ class IncidentKind(CodeWithSentence):
     DAMAGED_CAPTURE = "damaged_capture", "An archived capture cannot be read; the archive is never changed."
     STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
     UNWRITABLE = "unwritable", "A file could not be written."
+    FUTURE_DAY = "future_day", "The record has data of a day after the present one, which are ignored."
     RUN_FAILED = "run_failed", "A run ended with an error."
     NOT_PUBLISHED = "not_published", "Nothing could be published."
     DIGEST_NOT_SENT = "digest_not_sent", "The morning's digest could not be posted to the webhook."
@@ -23,7 +24,7 @@ class IncidentKind(CodeWithSentence):
     @property
     def lasting(self) -> bool:
         """Whether the cause stays in place until a person removes it: it is reported once, not every day."""
-        return self in (IncidentKind.DAMAGED_CAPTURE, IncidentKind.STRAY_FILE)
+        return self in (IncidentKind.DAMAGED_CAPTURE, IncidentKind.STRAY_FILE, IncidentKind.FUTURE_DAY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ Whichever it is, the captures that are read afterwards come from the archive.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 from pipeline.capture.archive import Archive
@@ -40,13 +40,31 @@ def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig
     return found
 
 
-def default_day(chosen: Iterable[SourceConfig], pages: str | None) -> date:
-    """The day on which saved answers were observed, else today (UTC)."""
-    moments = [datetime.now(UTC)]
+def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | None, today: date) -> date:
+    """The day that was asked for; by default the day on which saved answers were observed, else today.
+
+    Raises RefreshError for a day after today (UTC): its prices cannot have been seen yet, and once in the
+    record they would pass for newer than all that is captured until then.
+    """
+    if day is not None:
+        _refuse_after_today(day, today, "--day")
+        return day
+    days = {today}
     if (folder := _folder(pages)) is not None:
-        entries = [entry for config in chosen for entry in page_entries(folder / config.name, config)]
-        moments = [entry.observed_at for entry in entries if entry.observed_at] or moments
-    return max(moments).date()
+        observed = {
+            config.name: [entry.observed_at for entry in page_entries(folder / config.name, config)]
+            for config in chosen
+        }
+        days = {moment.date() for moments in observed.values() for moment in moments if moment} or days
+        _refuse_after_today(max(days), today, f"--pages {folder}: observed_at of a saved answer,")
+    return max(days)
+
+
+def _refuse_after_today(day: date, today: date, where: str) -> None:
+    if day > today:
+        raise RefreshError(
+            f"{where} {day} is after today ({today} UTC); check it, and the clock of this machine"
+        )
 
 
 def captures_of(
