@@ -13,14 +13,19 @@ from pipeline.contracts import paths
 
 
 @click.command()
-@click.option("--day", type=DAY, help="The day to read; today by default.")
+@click.option("--day", type=DAY, help="The day to read, at most today (UTC); today by default.")
 @click.option("--source", "sources", multiple=True, help="Only this source (repeatable).")
 @click.option(
     "--pages",
     help="Read saved answers instead of the providers: a folder, the URL of a replay server, or 'archive'.",
 )
 def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -> None:
-    """Capture the price pages, read them, build the tables and publish."""
+    """Capture the price pages, read them, build the tables and publish.
+
+    Exit code 0 when something was published, also where some sources failed: their last good prices stay,
+    with their age. Exit code 1 when nothing was published, or when no source answered and all prices are
+    those of before. Days after today (UTC) are refused; what a clock that was ahead left of them is ignored.
+    """
     from pipeline.daily.refresh import refresh as run
 
     report = run(
@@ -33,8 +38,8 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
     )
     for line in report.lines():
         click.echo(line)
-    if not report.published:
-        raise click.ClickException(report.why_not_published())
+    if failure := report.failure():
+        raise click.ClickException(failure)
 
 
 @click.command()

@@ -13,12 +13,16 @@ from pipeline.capture.http.client import Limits
 from pipeline.capture.litter import sweep
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.daily.future_days import report_future_days
 from pipeline.daily.ingest import record_day
-from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, default_day
+from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, day_to_read
 from pipeline.daily.report import RefreshReport
 from pipeline.offers.changes import changes
+from pipeline.offers.incidents import kept_files, kept_incidents, report_incident
 from pipeline.offers.records import RecordError, Records
 from pipeline.warehouse.publish import publish
 from pipeline.warehouse.scripts import BuildError
@@ -39,12 +43,15 @@ def refresh(
 
     ``pages`` is None for the providers themselves, a folder of saved answers, the URL of a replay server,
     or "archive". ``limits`` bounds every answer; None takes the client's own. Raises GpufareError when the
-    job cannot begin; what goes wrong in one source is in the report, and so is a failed build.
+    job cannot begin; what goes wrong in one source is in the report, and so is a failed build. ``now`` is
+    the present moment; no day after it is read or published.
     """
+    now = (now or datetime.now(UTC)).astimezone(UTC)
     chosen = chosen_sources(sources, pages)
+    day = day_to_read(day, chosen, pages, now.date())
     _check_writable(home)
     swept = sweep(home)
-    day = day or default_day(chosen, pages)
+    known = kept_files(home)
     captures = captures_of(
         chosen,
         day,
@@ -55,12 +62,13 @@ def refresh(
         progress=progress,
         limits=limits,
     )
-    report = RefreshReport(day, swept_files=len(swept))
+    report = RefreshReport(day, swept_files=len(swept), future_days=report_future_days(home, now))
     for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
         if config.name in captures:
             progress(f"reading {config.name}")
             _record(config, captures[config.name], home, report)
-    _publish(home, now or datetime.now(UTC), report, progress)
+    _publish(home, now, report, progress)
+    report.incidents = kept_incidents(kept_files(home) - known)
     return report
 
 
@@ -82,19 +90,35 @@ def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, repor
         earlier = records.offers(config.name, report.day)
     except (FileNotFoundError, RecordError):
         earlier = None
-    report.outcomes.append(record_day(config, report.day, captures, home))
+    outcome = record_day(config, report.day, captures, home)
+    report.outcomes.append(outcome)
+    if outcome.rejects:
+        reasons = {reason for reason in RejectReason if reason.held}
+        rejects = records.rejects(config.name, report.day)
+        report.held[config.name] = [row["detail"] for row in rejects if row["reason"] in reasons]
     if earlier is not None and (changed := changes(earlier, records.offers(config.name, report.day))):
         report.changes[config.name] = changed
 
 
 def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:
-    """Publish as of the newest day: reading a past day again does not turn the clock back."""
+    """Publish as of the newest day that is not after ``now``: reading a past day again does not turn the
+    clock back, and days to come are ignored."""
     records = Records(home)
-    days = [day for name in configs() for day in records.accepted_days(name)]
+    recorded = {day for name in configs() for day in records.accepted_days(name)}
+    days = [day for day in recorded if day <= now.date()]
     if not days:
         return
-    report.published_day = max(report.day, *days)
+    report.newest_price_day = max(days)
+    report.published_day = max(report.day, report.newest_price_day)
     try:
         report.published = publish(home, report.published_day, now, progress)
     except BuildError as error:
         report.publish_error = str(error)
+        incident = Incident(
+            at=now,
+            kind=IncidentKind.NOT_PUBLISHED,
+            day=report.published_day,
+            reason=str(error),
+            remedy="what was published before stays",
+        )
+        report_incident(home, incident)

@@ -1,12 +1,15 @@
 """What a refresh did, in lines for people."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 from pipeline.contracts.capture import Outcome
+from pipeline.contracts.incidents import Incident
 from pipeline.warehouse.build import Report
 
-MAX_SHOWN_CHANGES = 20
+MAX_SHOWN = 20
+"""Changes, held prices and incidents are listed up to this number each."""
 
 
 @dataclass(slots=True)
@@ -19,7 +22,21 @@ class RefreshReport:
     published_day: date | None = None
     published: Report | None = None
     publish_error: str | None = None
+    newest_price_day: date | None = None
     swept_files: int = 0
+    future_days: dict[date, list[str]] = field(default_factory=dict)
+    held: dict[str, list[str]] = field(default_factory=dict)
+    incidents: list[Incident] = field(default_factory=list)
+
+    @property
+    def asked(self) -> list[Outcome]:
+        """The outcomes of sources that were asked: not those disabled or without their key."""
+        return [each for each in self.outcomes if each.status not in ("disabled", "needs_key")]
+
+    @property
+    def nobody_answered(self) -> bool:
+        """Whether sources were asked and not one of them gave an answer that can be read."""
+        return bool(self.asked) and all(each.requests <= each.failed_requests for each in self.asked)
 
     def lines(self) -> list[str]:
         """One line per source and one on what was published."""
@@ -28,13 +45,36 @@ class RefreshReport:
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
         for source, changed in self.changes.items():
-            lines.append(f"{source}: {len(changed)} changes against what was published of {self.day}")
-            lines += [f"  {change}" for change in changed[:MAX_SHOWN_CHANGES]]
+            lines += _shown(
+                f"{source}: {len(changed)} changes against what was published of {self.day}", changed
+            )
+        for source, details in self.held.items():
+            lines += _shown(f"{source}: {len(details)} prices are held until they are confirmed", details)
+        for day, folders in self.future_days.items():
+            lines.append(f"ignored: files of {day}, a day to come, in {', '.join(folders)}")
+        if self.incidents:
+            problems = [incident.line() for incident in self.incidents]
+            lines += _shown(f"{len(problems)} incidents (the table incidents keeps them)", problems)
         if self.published:
             lines += [f"warning: {warning}" for warning in self.published.warnings]
             offers = self.published.rows.get("offers_latest", 0)
             lines.append(f"published as of {self.published_day}: {offers} current offers")
+            if not self.published.rows.get("rentals"):
+                lines.append("no price is recent enough to be ranked: the rankings are empty")
+            if not any(outcome.accepted for outcome in self.asked):
+                lines.append(self._nothing_new())
         return lines
+
+    def failure(self) -> str | None:
+        """Why the run failed, in one line: nothing was published, or nobody answered; else None."""
+        if not self.published:
+            return self.why_not_published()
+        return self._nothing_new() if self.nobody_answered else None
+
+    def _nothing_new(self) -> str:
+        what = "no source answered" if self.nobody_answered else "no source was accepted"
+        example = f", {self.asked[0].source}: {_summary(self.asked[0])}" if self.asked else ""
+        return f"{what} ({len(self.asked)} asked{example}); the newest prices are of {self.newest_price_day}"
 
     def why_not_published(self) -> str:
         """The reason, in one line."""
@@ -42,6 +82,15 @@ class RefreshReport:
             return f"nothing was published: {self.publish_error}"
         reasons = "; ".join(f"{outcome.source}: {_summary(outcome)}" for outcome in self.outcomes)
         return f"nothing was published, because no source has accepted offers ({reasons})"
+
+
+def _shown(heading: str, details: Sequence[str]) -> list[str]:
+    more = len(details) - MAX_SHOWN
+    return [
+        heading,
+        *(f"  {detail}" for detail in details[:MAX_SHOWN]),
+        *([f"  and {more} more"] if more > 0 else []),
+    ]
 
 
 def _summary(outcome: Outcome) -> str:

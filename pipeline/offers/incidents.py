@@ -3,10 +3,14 @@
 import hashlib
 import json
 import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
 
-from pipeline.contracts.incidents import Incident
+from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.offers.printable import printable
 from pipeline.offers.records import replacing
@@ -38,6 +42,33 @@ def report_incident(home: Home, incident: Incident) -> None:
             temporary.write_text(json.dumps(row, default=str, indent=1) + "\n", encoding="utf-8")
     except Exception as problem:
         _log.error("%s (not kept: %s)", printable(incident.line()), printable(str(problem)))
+
+
+def kept_files(home: Home) -> set[Path]:
+    """The files with the incidents kept so far."""
+    return set(home.incidents.glob("[!.]*.json"))
+
+
+def kept_incidents(files: Iterable[Path]) -> list[Incident]:
+    """The incidents in these files, oldest first; a file that cannot be read is left out."""
+    found = []
+    for file in sorted(files):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found.append(_incident(json.loads(file.read_text(encoding="utf-8"))))
+    return found
+
+
+def _incident(row: Mapping[str, Any]) -> Incident:
+    kinds = {kind.value: kind for kind in IncidentKind}
+    return Incident(
+        at=datetime.fromisoformat(row["noticed_at"]),
+        kind=kinds[row["kind"]],
+        day=date.fromisoformat(row["day"]) if row["day"] else None,
+        source=row["source"],
+        path=row["path"],
+        reason=row["reason"],
+        remedy=row["remedy"],
+    )
 
 
 def _digest(incident: Incident) -> str:
