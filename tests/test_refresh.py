@@ -18,7 +18,8 @@ from pipeline.contracts.paths import SQL_DIR, Home
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, reader_on
+from tests.conftest import PAGES, gpufare, reader_on
+from tests.faulty_server import refusing
 
 DAY = date(2026, 8, 22)
 FEW = ("runpod", "lambda", "coreweave", "crusoe", "ecb", "scaleway")
@@ -101,6 +102,56 @@ def test_nothing_accepted_publishes_nothing_and_says_why(home: Home, tmp_path: P
     assert report.published is None
     assert "no pricing row" in report.why_not_published()
     assert not home.published.exists()
+
+
+def test_after_a_day_on_which_nobody_answered_everybody_is_told(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path, TWO) as pages:
+        run(home, pages, sources=TWO)
+    with refusing() as url:
+        asked = ("--day", str(DAY + timedelta(days=1)), "--pages", url)
+        answer = gpufare("refresh", *asked, "--source", "lambda", "--source", "crusoe", home=home)
+    assert answer.returncode == 1
+    said = "no source answered (2 asked, lambda: NOT ACCEPTED  connection_refused"
+    assert answer.stdout.splitlines()[-1].startswith(said)
+    assert answer.stderr.splitlines()[-1].startswith(f"Error: {said}")
+    assert answer.stderr.splitlines()[-1].endswith(f"the newest prices are of {DAY}")
+    with reader_on(home.published, DAY + timedelta(days=1)) as connection:
+        query = (
+            "SELECT DISTINCT state, failing_since FROM main.source_health WHERE last_attempt_day IS NOT NULL"
+        )
+        assert ask(connection, query).rows == [("failing", DAY + timedelta(days=1))]
+
+
+def test_a_single_source_that_does_not_answer_is_told_but_an_unreadable_answer_is_published_around(
+    home: Home, tmp_path: Path
+) -> None:
+    with edited_pages(tmp_path, TWO) as pages:
+        run(home, pages, sources=TWO)
+        (pages / "lambda" / "pricing.html").write_text("<html></html>")
+        report = run(home, pages, day=DAY + timedelta(days=1), sources=("lambda",))
+    assert report.failure() is None
+    assert report.lines()[-1].startswith("no source was accepted (1 asked, lambda: NOT ACCEPTED")
+
+
+def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: Home, tmp_path: Path) -> None:
+    late = DAY + timedelta(days=9)
+    with edited_pages(tmp_path, ("crusoe",)) as pages:
+        run(home, pages, sources=("crusoe",))
+    with refusing() as url:
+        report = refresh(home, day=late, pages=url, sources=("crusoe",), environment={})
+    assert (report.published_day, report.newest_price_day) == (late, DAY)
+    assert "no price is recent enough to be ranked: the rankings are empty" in report.lines()
+    with reader_on(home.published, late) as connection:
+        days = "SELECT DISTINCT day FROM main.cheapest_gpu_per_workload"
+        assert ask(connection, days).rows == [(DAY,)]
+        ((state, why),) = ask(
+            connection, "SELECT state, why FROM main.source_health WHERE source = 'crusoe'"
+        ).rows
+    assert state == "stale"
+    assert f"rankings after {DAY + timedelta(days=7)} leave them out" in why
+    asked = gpufare("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", home=home)
+    assert asked.returncode == 1
+    assert f"as of {late} no price is ranked, the newest are of {DAY}: `gpufare sources`" in asked.stderr
 
 
 def test_a_live_refresh_refuses_a_past_day(home: Home) -> None:

@@ -92,12 +92,16 @@ def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, repor
         earlier = None
     outcome = record_day(config, report.day, captures, home)
     report.outcomes.append(outcome)
-    if outcome.rejects:
-        reasons = {reason for reason in RejectReason if reason.held}
-        rejects = records.rejects(config.name, report.day)
-        report.held[config.name] = [row["detail"] for row in rejects if row["reason"] in reasons]
+    if outcome.rejects and (held := _held(records, config.name, report.day)):
+        report.held[config.name] = held
     if earlier is not None and (changed := changes(earlier, records.offers(config.name, report.day))):
         report.changes[config.name] = changed
+
+
+def _held(records: Records, source: str, day: date) -> list[str]:
+    """The details of a day's rejects that a second reading or a person may release."""
+    reasons = {reason for reason in RejectReason if reason.held}
+    return [row["detail"] for row in records.rejects(source, day) if row["reason"] in reasons]
 
 
 def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:

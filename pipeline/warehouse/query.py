@@ -80,9 +80,12 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
 
 
 def age_note(connection: duckdb.DuckDBPyConnection, today: date) -> str | None:
-    """A line for people where the published day is before yesterday, else None. Raises QueryError."""
+    """A line for people where the published day is before yesterday, or after today (a clock was wrong when
+    it was published), else None. Raises QueryError."""
     (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
     age_days = (today - day).days
+    if age_days < 0:
+        return f"note: published as of {day}, which is after today ({today} UTC); run `gpufare refresh`"
     if age_days < OLD_PUBLICATION_DAYS:
         return None
     return f"note: published as of {day}, {age_days} days ago; run `gpufare refresh` for newer prices"
