@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_EXHAUSTED = (*_FULL, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -30,6 +33,32 @@ def disk_error_text(error: OSError, home: Home) -> str:
     reason = error.strerror or str(error)
     remedy = _remedy(error.errno, path or home.root, home)
     return f"{f'{path}: ' if path else ''}{reason}{f'; {remedy}' if remedy else ''}"
+
+
+class UnwritableError(GpufareError):
+    """A file of the home could not be written: says which, why, and what to do."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        named = OSError(error.errno, error.strerror or str(error), str(path))
+        super().__init__(disk_error_text(named, Home(path.parent)))
+        self.path = path
+
+
+def disk_error(error: BaseException) -> OSError | None:
+    """The error of the disk behind an error; None when it is about something else.
+
+    Polars and DuckDB raise errors of their own for a full disk, with its text.
+    """
+    if isinstance(error, OSError):
+        return error
+    full = next((code for code in _FULL if os.strerror(code) in str(error)), None)
+    return None if full is None else OSError(full, os.strerror(full))
+
+
+def is_exhaustion(error: BaseException) -> bool:
+    """Whether memory, disk space or file handles ran out: an error that says nothing about the file."""
+    named = type(error).__name__ in ("MemoryError", "OutOfMemoryException")
+    return named or any(os.strerror(code) in str(error) for code in _EXHAUSTED)
 
 
 def size_text(size_bytes: float) -> str:
@@ -68,6 +97,8 @@ def _remedy(code: int | None, path: Path, home: Home) -> str | None:
         return f"{left}free some space or {elsewhere} on another disk, then run the command again"
     if code in _NOT_ALLOWED:
         return f"make it writable for this user or {elsewhere} that is"
+    if code in _IN_THE_WAY:
+        return "a file is where a folder belongs, or a folder where a file does: move it away"
     if code == errno.EFBIG:
         return "raise the limit on the size of files (ulimit -f), then run the command again"
     if code == errno.EMFILE:

@@ -20,10 +20,10 @@ MAX_TEXT_CHARACTERS = 1_000
 _log = logging.getLogger("gpufare")
 
 
-def report_incident(home: Home, incident: Incident) -> None:
+def report_incident(home: Home, incident: Incident) -> bool:
     """Keep an incident. Never raises: what cannot be kept is logged, on stderr by default.
 
-    A lasting cause (see IncidentKind.lasting) is kept once per path and reason.
+    A lasting cause (see IncidentKind.lasting) is kept once per path and reason; returns whether it is new.
     """
     row = {
         "noticed_at": incident.at,  # AT is a keyword of SQL
@@ -37,11 +37,12 @@ def report_incident(home: Home, incident: Incident) -> None:
     name = f"{incident.at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}-{about}"
     try:
         if incident.kind.lasting and any(home.incidents.glob(f"*-{about}")):
-            return
+            return False
         with replacing(home.incidents / name) as temporary:
             temporary.write_text(json.dumps(row, default=str, indent=1) + "\n", encoding="utf-8")
     except Exception as problem:
         _log.error("%s (not kept: %s)", printable(incident.line()), printable(str(problem)))
+    return True
 
 
 def kept_files(home: Home) -> set[Path]:

@@ -5,8 +5,8 @@ Files are written under another name and renamed, so a reader sees a whole file 
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,16 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from pipeline.contracts.capture import Outcome
+from pipeline.contracts.disk import UnwritableError, disk_error, is_exhaustion
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
+from pipeline.offers.record_files import Damage, RecordFile, record_files
 
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
+
+_OUTCOME = TypeAdapter(Outcome)
 
 _PARQUET_TYPES: dict[type, Any] = {
     str: pl.String,
@@ -42,11 +46,23 @@ def parquet_schema(contract: type[BaseModel]) -> dict[str, Any]:
 
 
 class RecordError(GpufareError):
-    """A file of the record cannot be read: says which and what to do."""
+    """A file of the record cannot be read: says which, why, and what to do."""
+
+    def __init__(self, file: RecordFile, error: Exception) -> None:
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        again = "remove it"
+        if file.source is not None:
+            again += f" and read that day again: gpufare refresh --day {file.day} --pages archive"
+            again += f" --source {file.source}"
+        super().__init__(f"{file.path} is damaged or of an older version; {again} ({reason})")
+        self.damage = Damage(file, reason)
 
 
 class Records:
-    """Reads and writes the record files under one home."""
+    """Reads and writes the record files under one home.
+
+    Whatever is read raises RecordError when its file is damaged, whatever is written UnwritableError.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -71,19 +87,12 @@ class Records:
 
     def outcomes(self, source: str, day: date) -> list[dict[str, Any]]:
         """The outcome rows of a day's attempts at a source, oldest first."""
-        earlier_version = self._outcome_file(source, day, "")
-        files = [earlier_version] if earlier_version.is_file() else []
-        files += sorted((self._home.outcomes / source / f"{day}").glob("[!.]*.json"))
-        return [{"attempt": ""} | json.loads(path.read_text(encoding="utf-8")) for path in files]
+        files = record_files(self._home, "outcomes", source)
+        return [self._outcome(file) for file in files if file.day == day]
 
     def outcome(self, source: str, day: date) -> dict[str, Any] | None:
         """The outcome row of the day's newest attempt, None when the source was not asked that day."""
         return next(reversed(self.outcomes(source, day)), None)
-
-    def _outcome_file(self, source: str, day: date, attempt: str) -> Path:
-        """Earlier versions kept one outcome per day, without an attempt."""
-        folder = self._home.outcomes / source
-        return folder / f"{day}" / f"{attempt}.json" if attempt else folder / f"{day}.json"
 
     def write_exchange_rates(self, day: date, rows: Sequence[dict[str, Any]]) -> None:
         """Keep the rates that a day's prices are converted with."""
@@ -92,14 +101,10 @@ class Records:
     def usd_rates(self, day: date) -> dict[str, Rate]:
         """Dollars per unit of each currency, from the newest rates up to ``day``; none when they are older
         than MAX_RATE_AGE_DAYS."""
-        days = [each for each in self.rate_days() if 0 <= (day - each).days <= MAX_RATE_AGE_DAYS]
-        if not days:
+        files = [file for file in self._files("exchange_rates") if file.day <= day]
+        if not files or (day - files[-1].day).days > MAX_RATE_AGE_DAYS:
             return {}
-        text = (self._home.exchange_rates / f"{max(days)}.json").read_text(encoding="utf-8")
-        return {
-            row["currency"]: Rate(Decimal(row["usd_per_unit"]), date.fromisoformat(row["rate_date"]))
-            for row in json.loads(text)
-        }
+        return self._rates(files[-1])
 
     def last_accepted(self, source: str, before: date) -> tuple[date, list[Offer]] | None:
         """The accepted offers of the last day before ``before``; None when there are none."""
@@ -108,44 +113,96 @@ class Records:
 
     def accepted_days(self, source: str) -> list[date]:
         """The days with accepted offers of a source, oldest first."""
-        return sorted(
-            date.fromisoformat(path.stem) for path in (self._home.offers / source).glob("*.parquet")
-        )
+        return [file.day for file in self._files("offers", source)]
 
     def rejected_days(self, source: str) -> list[date]:
         """The days with kept rejects of a source, oldest first."""
-        return sorted(
-            date.fromisoformat(path.stem) for path in (self._home.rejects / source).glob("*.parquet")
-        )
+        return [file.day for file in self._files("rejects", source)]
+
+    def rate_days(self) -> list[date]:
+        """The days with kept exchange rates, oldest first."""
+        return [file.day for file in self._files("exchange_rates")]
 
     def offers(self, source: str, day: date) -> list[Offer]:
-        """The accepted offers of one source and day. Raises FileNotFoundError and RecordError."""
-        path = self._home.offers / source / f"{day}.parquet"
-        try:
-            frame = pl.read_parquet(path)
-            return [Offer.model_validate(row) for row in frame.iter_rows(named=True)]
-        except (pl.exceptions.PolarsError, ValidationError) as error:
-            raise RecordError(
-                f"{path} is damaged or of an older version; remove it and read that day again: "
-                f"gpufare refresh --day {day} --pages archive --source {source} ({str(error)[:200]})"
-            ) from error
+        """The accepted offers of one source and day. Raises FileNotFoundError."""
+        return self._offers(RecordFile(self._home.offers / source / f"{day}.parquet", "offers", day, source))
 
     def offer_count(self, source: str, day: date) -> int:
         """How many offers were accepted. Raises FileNotFoundError."""
         path = self._home.offers / source / f"{day}.parquet"
-        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
-
-    def rate_days(self) -> list[date]:
-        """The days with kept exchange rates, oldest first."""
-        return sorted(date.fromisoformat(path.stem) for path in self._home.exchange_rates.glob("*.json"))
+        with _readable(RecordFile(path, "offers", day, source)):
+            return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
 
     def rejects(self, source: str, day: date) -> list[dict[str, Any]]:
         """The rejects of one source and day, none when nothing was kept; ``raw`` is decoded."""
         path = self._home.rejects / source / f"{day}.parquet"
-        if not path.exists():
-            return []
-        rows = pl.read_parquet(path).iter_rows(named=True)
-        return [row | {"raw": json.loads(row["raw"])} for row in rows]
+        file = RecordFile(path, "rejects", day, source)
+        return self._rejects(file) if path.exists() else []
+
+    def damages(self, folder: str, source: str | None = None) -> list[Damage]:
+        """The damaged files of a folder (of one source), which are all read for it, oldest first."""
+        read = {
+            "offers": self._offers,
+            "rejects": self._rejects,
+            "outcomes": self._outcome,
+            "exchange_rates": self._rates,
+        }[folder]
+        found = []
+        for file in self._files(folder, source):
+            try:
+                read(file)
+            except FileNotFoundError:
+                continue
+            except RecordError as error:
+                found.append(error.damage)
+        return found
+
+    def _files(self, folder: str, source: str | None = None) -> list[RecordFile]:
+        return record_files(self._home, folder, source)
+
+    @staticmethod
+    def _offers(file: RecordFile) -> list[Offer]:
+        with _readable(file):
+            frame = pl.read_parquet(file.path, glob=False)
+            offers = [Offer.model_validate(row) for row in frame.iter_rows(named=True)]
+            _check_place(file, {offer.source for offer in offers} - {file.source})
+            return offers
+
+    @staticmethod
+    def _rejects(file: RecordFile) -> list[dict[str, Any]]:
+        with _readable(file):
+            frame = pl.read_parquet(file.path, glob=False)
+            rows = frame.select(list(RejectedRow.model_fields)).iter_rows(named=True)
+            found = [row | {"raw": json.loads(row["raw"])} for row in rows]
+            _check_place(file, {row["source"] for row in found} - {file.source})
+            return found
+
+    @staticmethod
+    def _outcome(file: RecordFile) -> dict[str, Any]:
+        with _readable(file):
+            row = {"attempt": ""} | dict(json.loads(file.path.read_text(encoding="utf-8")))
+            place = {"source": file.source, "day": f"{file.day}", "attempt": file.attempt}
+            _check_place(file, {str(row[name]) for name in place if row[name] != place[name]})
+            _OUTCOME.validate_python(row | {"warnings": ()})
+            return row
+
+    @staticmethod
+    def _rates(file: RecordFile) -> dict[str, Rate]:
+        with _readable(file):
+            rows = json.loads(file.path.read_text(encoding="utf-8"))
+            _check_place(file, {str(row["day"]) for row in rows} - {f"{file.day}"})
+            rates = {
+                row["currency"]: Rate(Decimal(row["usd_per_unit"]), date.fromisoformat(row["rate_date"]))
+                for row in rows
+            }
+            if not rates or not all(rate.usd.is_finite() and rate.usd > 0 for rate in rates.values()):
+                raise ValueError("it has no rates, or rates that are no amounts")
+            return rates
+
+    def _outcome_file(self, source: str, day: date, attempt: str) -> Path:
+        """Earlier versions kept one outcome per day, without an attempt."""
+        folder = self._home.outcomes / source
+        return folder / f"{day}" / f"{attempt}.json" if attempt else folder / f"{day}.json"
 
     def _write_json(self, path: Path, content: Any) -> None:
         with replacing(path) as temporary:
@@ -157,14 +214,40 @@ class Records:
 
 
 @contextmanager
+def _readable(file: RecordFile) -> Iterator[None]:
+    """Whatever a damaged file makes its reader raise is a RecordError; FileNotFoundError stays."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        if is_exhaustion(error):
+            raise
+        raise RecordError(file, error) from error
+
+
+def _check_place(file: RecordFile, foreign: Set[object]) -> None:
+    if foreign:
+        raise ValueError(f"it is of {', '.join(sorted(map(str, foreign)))}, which is not its place")
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path and rename it onto ``path``, once on the disk, when all went well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Yield a temporary path and rename it onto ``path``, once on the disk, when all went well.
+
+    Raises UnwritableError for what the disk does not allow.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
+    except Exception as error:
+        if (cause := disk_error(error)) is None:
+            raise
+        raise UnwritableError(path, cause) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

@@ -3,29 +3,36 @@
 The file is built from nothing, under a temporary name, so any published file can be deleted at any time.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import duckdb
 
+from pipeline.contracts.disk import UnwritableError
+from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.offers.incidents import report_incident
+from pipeline.offers.record_files import Damage
 from pipeline.warehouse.checks import CheckResult, run_checks
-from pipeline.warehouse.connection import connect
+from pipeline.warehouse.connection import connect, quoted
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_record
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.rankings import load_earlier_rankings, save_ranking
+from pipeline.warehouse.scripts import BuildError
 
 
 @dataclass(slots=True)
 class Report:
-    """The result of a build: number of rows by table, and what each check found."""
+    """The result of a build: rows by table, what each check found, and what was wrong with files."""
 
     rows: dict[str, int] = field(default_factory=dict)
     checks: list[CheckResult] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
 
     @property
     def warnings(self) -> list[str]:
@@ -33,27 +40,92 @@ class Report:
         return [result.message for result in self.checks if not result.passed]
 
 
-def build(file: Path, home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:
+Mend = Callable[[Sequence[Damage]], list[Incident]]
+"""Moves damaged files of the record aside and makes them again where it can; reports what it did."""
+
+
+def build(
+    file: Path,
+    home: Home,
+    day: date,
+    now: datetime,
+    progress: Progress = no_progress,
+    mend: Mend | None = None,
+) -> Report:
     """Build the database of ``day`` into ``file`` (which must not exist), as of the moment ``now`` (UTC).
 
+    Damaged files of the record are given to ``mend``; what still cannot be loaded is left out and reported.
     Raises BuildError when a statement fails and CheckFailedError when a check does.
     """
-    with connect(file) as connection:
-        prepare(connection)
-        load_record(connection, home, day)
-        load_earlier_rankings(connection, home, day)
-        load_incidents(connection, home)
-        connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
-        connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
-        for table in Lineage(connection).marts():
-            progress(f"building {table}")
-            fill(connection, table, home.cache)
-        save_ranking(connection, home, day)
-        load_incidents(connection, home)
-        report = Report(_row_counts(connection), run_checks(connection))
-        connection.execute("USE memory")
-        connection.execute("DETACH gpufare")
+    report = Report()
+    try:
+        with connect(file) as connection:
+            connection.execute(f"SET temp_directory = '{quoted(file.with_suffix('.tmp'))}'")
+            prepare(connection)
+            report.incidents += _load(connection, home, day, mend)
+            load_incidents(connection, home)
+            connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
+            connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
+            for table in Lineage(connection).marts():
+                progress(f"building {table}")
+                report.incidents += _reported(home, fill(connection, table, home))
+            report.incidents += _reported(home, _save_ranking(connection, home, day))
+            load_incidents(connection, home)
+            report.rows = _row_counts(connection)
+            report.checks = run_checks(connection)
+            connection.execute("USE memory")
+            connection.execute("DETACH gpufare")
+    except duckdb.Error as error:
+        raise BuildError(f"the database of {day} cannot be built: {error}") from error
     return report
+
+
+def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Mend | None) -> list[Incident]:
+    damages = _load_files(connection, home, day)
+    mended = []
+    if damages and mend is not None:
+        mended = mend(damages)
+        damages = _load_files(connection, home, day)
+    return [*mended, *_reported(home, [_left_out(home, damage) for damage in damages])]
+
+
+def _load_files(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
+    return [*load_record(connection, home, day), *load_earlier_rankings(connection, home, day)]
+
+
+def _left_out(home: Home, damage: Damage) -> Incident:
+    return Incident(
+        at=datetime.now(UTC),
+        kind=IncidentKind.DAMAGED_FILE,
+        day=damage.file.day,
+        source=damage.file.source,
+        path=str(damage.file.path.relative_to(home.root)),
+        reason=damage.reason,
+        remedy="left out of what is published: move it out of the record",
+    )
+
+
+def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
+    try:
+        save_ranking(connection, home, day)
+    except UnwritableError as error:
+        return [
+            Incident(
+                at=datetime.now(UTC),
+                kind=IncidentKind.UNWRITABLE,
+                day=day,
+                path=str(error.path.relative_to(home.root)),
+                reason=str(error),
+                remedy="published without it; later publications lack this day's ranking if it stays so",
+            )
+        ]
+    return []
+
+
+def _reported(home: Home, incidents: list[Incident]) -> list[Incident]:
+    for incident in incidents:
+        report_incident(home, incident)
+    return incidents
 
 
 def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:

@@ -1,5 +1,7 @@
 """How every database of gpufare is opened: in UTC, without a progress bar, and never over a network."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -24,3 +26,15 @@ def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
 def quoted(path: Path) -> str:
     """A path for use within single quotes in SQL."""
     return str(path).replace("'", "''")
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commit what is done within, or nothing of it."""
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()

@@ -1,11 +1,8 @@
 """The one builder of what every database of gpufare starts from: tables, catalogue and macros."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import duckdb
 
-from pipeline.warehouse.connection import connect
+from pipeline.warehouse.connection import connect, transaction
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_catalog
 from pipeline.warehouse.scripts import run, scripts
@@ -22,18 +19,6 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     with transaction(connection):
         for script in chosen:
             run(connection, script)
-
-
-@contextmanager
-def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Commit what is done within, or nothing of it."""
-    connection.begin()
-    try:
-        yield
-    except BaseException:
-        connection.rollback()
-        raise
-    connection.commit()
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:

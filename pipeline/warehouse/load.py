@@ -1,8 +1,8 @@
 """Loads the catalogue and the record into their tables."""
 
 import csv
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ import duckdb
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts import paths
+from pipeline.contracts.disk import is_exhaustion
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.warehouse.scripts import BuildError
+from pipeline.offers.record_files import Damage, RecordFile, record_files
+from pipeline.warehouse.connection import transaction
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -97,77 +99,141 @@ def _reject_reasons() -> Rows:
 _ROWS = {"sources": _source_rows, "workloads": workloads, "reject_reasons": _reject_reasons}
 
 
-def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
+def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load the record up to ``day`` and no further: a past day is built without knowledge of its future.
 
-    Raises BuildError.
+    What cannot be loaded is left out and returned.
     """
+    damages: list[Damage] = []
+    for folder, (table, insert) in _RECORD.items():
+        connection.execute(f"DELETE FROM main.{table}")  # noqa: S608 - our own table
+        files = [file for file in record_files(home, folder) if file.day <= day]
+        damages += load_files(connection, files, insert)
+    connection.execute(_MARK_THE_ATTEMPTS_THAT_STAND)
+    return damages
+
+
+Insert = Callable[[duckdb.DuckDBPyConnection, Sequence[RecordFile]], None]
+"""Inserts the rows of some files. Raises duckdb.Error and ValueError when one of them cannot be loaded."""
+
+
+def load_files(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile], insert: Insert
+) -> list[Damage]:
+    """Insert all files at once, which is fast, or halve them until what cannot be loaded is alone.
+
+    Returns what was left out. Raises duckdb.Error when memory or disk space ran out.
+    """
+    if not files:
+        return []
     try:
-        _load_parquet(connection, "offers", home.offers, day)
-        _load_parquet(connection, "rejects", home.rejects, day)
-        _load_json(connection, "capture_outcomes", _outcomes(home.outcomes, day), _STANDS)
-        _load_json(connection, "exchange_rates", _up_to(home.exchange_rates, "*.json", day))
-    except duckdb.Error as error:
-        raise BuildError(f"the record under {home.root} cannot be loaded: {error}") from error
+        with transaction(connection):
+            insert(connection, files)
+    except (duckdb.Error, ValueError) as error:
+        if is_exhaustion(error):
+            raise
+        if len(files) == 1:
+            return [Damage(files[0], str(error).splitlines()[0])]
+        middle = len(files) // 2
+        return [
+            *load_files(connection, files[:middle], insert),
+            *load_files(connection, files[middle:], insert),
+        ]
+    return []
 
 
-def _load_parquet(connection: duckdb.DuckDBPyConnection, table: str, folder: Path, day: date) -> None:
-    files = _up_to(folder, "*/*.parquet", day)
-    if files:
-        connection.execute(
-            f"""INSERT INTO main.{table} BY NAME
-                SELECT * EXCLUDE (filename), parse_filename(filename, true)::DATE AS day
-                  FROM read_parquet(?, filename = true, union_by_name = true)
-                 ORDER BY day, source""",  # noqa: S608 - our own table
-            [files],
-        )
-
-
-_STANDS = """* REPLACE (
-    coalesce(attempt, '') AS attempt,
-    accepted AND row_number() OVER (
-        PARTITION BY source, day, accepted
-        ORDER BY status = 'captured' DESC, if(status = 'captured', 0, rows) DESC, attempt DESC
-    ) = 1 AS stands
-)"""
-"""Which of a day's attempts gave the day's offers. Outcome.merit orders them alike."""
-
-
-def _load_json(
-    connection: duckdb.DuckDBPyConnection, table: str, files: Sequence[str], select: str = "*"
+def insert_parquet(
+    connection: duckdb.DuckDBPyConnection, table: str, files: Sequence[RecordFile], select: str
 ) -> None:
-    """Read the table's own columns from the files; other fields are left out."""
-    if files:
-        columns = connection.execute(
-            "SELECT column_name, data_type FROM duckdb_columns()"
-            " WHERE table_name = ? AND database_name = current_database()",
-            [table],
-        ).fetchall()
-        connection.execute(
-            f"INSERT INTO main.{table} BY NAME SELECT {select} FROM read_json(?, columns = ?)",  # noqa: S608
-            [files, dict(columns)],
-        )
+    """Insert what ``select`` takes of Parquet files, whose paths are its column ``filename``."""
+    connection.execute(
+        f"INSERT INTO main.{table} BY NAME SELECT {select}"  # noqa: S608 - our own table
+        " FROM read_parquet(?, filename = true, union_by_name = true) ORDER BY day, source",
+        [[str(file.path) for file in files]],
+    )
+
+
+_OF_ITS_SOURCE = """
+* EXCLUDE (filename) REPLACE (
+    if(source = parse_path(filename)[-2], source, error('it is of ' || source || ', which is not its place'))
+        AS source
+), parse_filename(filename, true)::DATE AS day"""
+
+
+def _insert_offers(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
+    insert_parquet(connection, "offers", files, _OF_ITS_SOURCE)
+
+
+def _insert_rejects(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
+    insert_parquet(connection, "rejects", files, _OF_ITS_SOURCE)
+
+
+def _insert_outcomes(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
+    """Earlier versions kept no attempt."""
+    select = "* REPLACE (coalesce(attempt, '') AS attempt, false AS stands)"
+    keys = _insert_json(connection, "capture_outcomes", files, select, "source, day, attempt")
+    _check_places(keys, [(file.source, file.day, file.attempt) for file in files])
+
+
+def _insert_rates(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
+    keys = _insert_json(connection, "exchange_rates", files, "*", "day, currency")
+    if len(keys) != len(set(keys)):
+        raise ValueError("it gives a currency two rates")
+    _check_places(sorted({(day,) for day, _ in keys}), [(file.day,) for file in files])
+
+
+def _check_places(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None:
+    if sorted(found) != sorted(expected):
+        raise ValueError("it has not the rows that belong in its place")
+
+
+def _insert_json(
+    connection: duckdb.DuckDBPyConnection, table: str, files: Sequence[RecordFile], select: str, keys: str
+) -> list[tuple[Any, ...]]:
+    """Read the table's own columns from the files, other fields are left out; returns the rows' ``keys``."""
+    columns = connection.execute(
+        "SELECT column_name, data_type FROM duckdb_columns()"
+        " WHERE table_name = ? AND database_name = current_database()",
+        [table],
+    ).fetchall()
+    return connection.execute(
+        f"INSERT INTO main.{table} BY NAME SELECT {select} FROM read_json(?, columns = ?) RETURNING {keys}",  # noqa: S608
+        [[str(file.path) for file in files], dict(columns)],
+    ).fetchall()
+
+
+_RECORD: dict[str, tuple[str, Insert]] = {
+    "offers": ("offers", _insert_offers),
+    "rejects": ("rejects", _insert_rejects),
+    "outcomes": ("capture_outcomes", _insert_outcomes),
+    "exchange_rates": ("exchange_rates", _insert_rates),
+}
+
+_MARK_THE_ATTEMPTS_THAT_STAND = """
+UPDATE main.capture_outcomes AS o
+SET stands = TRUE
+FROM (
+    SELECT source, day, attempt
+    FROM main.capture_outcomes
+    WHERE accepted
+    QUALIFY row_number() OVER (
+        PARTITION BY source, day
+        ORDER BY status = 'captured' DESC, if(status = 'captured', 0, rows) DESC, attempt DESC
+    ) = 1
+) AS best
+WHERE o.source = best.source AND o.day = best.day AND o.attempt = best.attempt
+"""
+"""The attempts that gave their day's offers. Outcome.merit orders them alike."""
 
 
 def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> None:
-    """Load the incidents, again if need be. Raises BuildError."""
-    try:
-        connection.execute("DELETE FROM main.incidents")
-        _load_json(connection, "incidents", [str(path) for path in sorted(home.incidents.glob("[!.]*.json"))])
-    except duckdb.Error as error:
-        raise BuildError(f"{home.incidents} cannot be loaded: {error}") from error
+    """Load the incidents, again if need be; one whose file cannot be loaded is left out."""
+    connection.execute("DELETE FROM main.incidents")
+    today = datetime.now(UTC).date()
+    files = [RecordFile(path, "incidents", today) for path in sorted(home.incidents.glob("[!.]*.json"))]
+    load_files(connection, files, _insert_incidents)
 
 
-def _outcomes(folder: Path, day: date) -> list[str]:
-    """Earlier versions kept one outcome per source and day."""
-    attempts = [
-        str(path)
-        for path in sorted(folder.glob("*/*/[!.]*.json"))
-        if date.fromisoformat(path.parent.name) <= day
-    ]
-    return _up_to(folder, "*/*.json", day) + attempts
-
-
-def _up_to(folder: Path, pattern: str, day: date) -> list[str]:
-    """The files named by a day not after ``day``."""
-    return [str(path) for path in sorted(folder.glob(pattern)) if date.fromisoformat(path.stem) <= day]
+def _insert_incidents(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
+    if len(_insert_json(connection, "incidents", files, "*", "kind")) != len(files):
+        raise ValueError("it is not one incident")

@@ -5,31 +5,57 @@ next publication deletes.
 """
 
 import os
+import shutil
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
 from filelock import FileLock
 
+from pipeline.contracts.disk import UnwritableError, disk_error
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.warehouse.build import Report, build
+from pipeline.warehouse.build import Mend, Report, build
+from pipeline.warehouse.scripts import BuildError
 
 
-def publish(home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:
-    """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file."""
+def publish(
+    home: Home, day: date, now: datetime, progress: Progress = no_progress, mend: Mend | None = None
+) -> Report:
+    """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file, and
+    BuildError when the disk does not allow it."""
+    try:
+        return _publish(home, day, now, progress, mend)
+    except Exception as error:
+        if (cause := disk_error(error)) is None:
+            raise
+        raise BuildError(str(UnwritableError(Path(cause.filename or home.published), cause))) from error
+
+
+def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Mend | None) -> Report:
     home.published.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(home.lock):
-        for leftover in home.published.parent.glob(".building-*"):
-            leftover.unlink()
+        _sweep(home.published.parent)
         file = home.published.parent / f".building-{os.getpid()}.duckdb"
         try:
-            report = build(file, home, day, now, progress)
+            report = build(file, home, day, now, progress, mend)
             _flush(file)
             file.replace(home.published)
             _flush(home.published.parent)
         finally:
-            file.unlink(missing_ok=True)
+            _sweep(home.published.parent)
     return report
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a build wrote besides the published file: the database, its log, and what did not fit into
+    memory. Only one process builds at a time."""
+    for leftover in folder.glob(".building-*"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                leftover.unlink()
 
 
 def _flush(path: Path) -> None:

@@ -1,34 +1,40 @@
 """The ranking of each published day, saved so that later builds show it as it was published."""
 
+from collections.abc import Sequence
 from datetime import date
 
 import duckdb
 
 from pipeline.contracts.paths import Home
+from pipeline.offers.record_files import Damage, RecordFile, record_files
 from pipeline.offers.records import replacing
 from pipeline.warehouse.connection import quoted
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.load import insert_parquet, load_files
 
 RANKING = "cheapest_gpu_per_workload"
 
+# Files of earlier versions have the price's age, which is computed when it is asked.
+_OF_ITS_DAY = """
+COLUMNS(lambda name: name NOT IN ('price_age_days', 'filename', 'day')),
+if(
+    day = parse_filename(filename, true)::DATE, day, error('it is of ' || day || ', which is not its place')
+) AS day"""
 
-def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
-    """Add the saved rankings of the days before ``day`` to the table. Raises BuildError."""
-    earlier = [path for path in home.rankings.glob("*.parquet") if date.fromisoformat(path.stem) < day]
-    for path in sorted(earlier):
-        try:
-            # Files of earlier versions have the price's age, which is computed when it is asked.
-            columns = "COLUMNS(lambda name: name <> 'price_age_days')"
-            connection.execute(
-                f"INSERT INTO main.{RANKING} BY NAME SELECT {columns} FROM read_parquet(?)",  # noqa: S608
-                [str(path)],
-            )
-        except duckdb.Error as error:
-            raise BuildError(f"the ranking {path} cannot be loaded: {error}") from error
+
+def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
+    """Add the saved rankings of the days before ``day`` to the table. Returns what cannot be loaded."""
+    connection.execute(f"DELETE FROM main.{RANKING}")  # noqa: S608 - our own table
+    return load_files(
+        connection, [file for file in record_files(home, "rankings") if file.day < day], _insert
+    )
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
+    insert_parquet(connection, RANKING, files, _OF_ITS_DAY)
 
 
 def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
-    """Save the ranking of ``day``."""
+    """Save the ranking of ``day``. Raises UnwritableError."""
     with replacing(home.rankings / f"{day}.parquet") as temporary:
         connection.execute(
             f"COPY (SELECT * EXCLUDE (price_age_days) FROM main.{RANKING}"  # noqa: S608

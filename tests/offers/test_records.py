@@ -98,10 +98,12 @@ def test_an_outcome_keeps_its_warnings_in_one_text(records: Records, tmp_path: P
 def test_an_outcome_of_an_earlier_version_is_an_attempt_without_a_name(
     records: Records, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "outcomes" / "acme"
-    folder.mkdir(parents=True)
-    (folder / "2026-08-22.json").write_text('{"source": "acme", "accepted": true}')
-    assert records.outcomes("acme", DAY) == [{"attempt": "", "source": "acme", "accepted": True}]
+    records.write_outcome(Outcome(day=DAY, source="acme", status="captured", accepted=True, reason=None))
+    file = tmp_path / "outcomes" / "acme" / "2026-08-22.json"
+    row = json.loads(file.read_text(encoding="utf-8"))
+    del row["attempt"]
+    file.write_text(json.dumps(row))
+    assert records.outcomes("acme", DAY) == [{"attempt": "", **row}]
 
 
 def test_a_damaged_file_names_itself_and_the_way_out(records: Records, tmp_path: Path) -> None:

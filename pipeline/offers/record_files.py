@@ -1,0 +1,129 @@
+"""Which files make up the record, by folder, source and day; what does not belong there; what is damaged."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from pipeline.contracts.paths import Home
+
+SOURCE_FOLDERS = {"offers": ".parquet", "rejects": ".parquet", "outcomes": ".json"}
+"""Folders with a folder per source, and the ending of their files."""
+
+DAY_FOLDERS = {"exchange_rates": ".json", "rankings": ".parquet"}
+"""Folders with a file per day."""
+
+EVERYTHING = "*"
+"""Stands for the content of a folder that cannot be listed."""
+
+_ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """A file of the record, by its place. ``attempt`` is '' but for outcomes of one attempt of several."""
+
+    path: Path
+    folder: str
+    day: date
+    source: str | None = None
+    attempt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A file of the record that cannot be read, and why."""
+
+    file: RecordFile
+    reason: str
+
+
+def record_files(home: Home, folder: str, source: str | None = None) -> list[RecordFile]:
+    """The files of a folder of the record (of one source), by source and day; nothing that is not one."""
+    found = (each for each in _listed(home, folder, source) if isinstance(each, RecordFile))
+    return sorted(found, key=lambda file: (file.source or "", file.day, file.attempt))
+
+
+def stray_files(home: Home) -> list[Path]:
+    """Files and folders of the record's folders that are not part of it; ``EVERYTHING`` in a folder that
+    cannot be listed."""
+    return sorted(
+        each
+        for folder in (*SOURCE_FOLDERS, *DAY_FOLDERS)
+        for each in _listed(home, folder, None)
+        if isinstance(each, Path)
+    )
+
+
+def set_aside(home: Home, path: Path) -> Path:
+    """Move a damaged file of the home under ``damaged``, over no earlier one; returns its new place.
+
+    Raises OSError when it cannot be moved, FileNotFoundError when it is gone.
+    """
+    place = home.damaged / path.relative_to(home.root)
+    number = 1
+    while place.exists() or place.is_symlink():
+        number += 1
+        place = place.with_name(f"{path.name}.{number}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return path.rename(place)
+
+
+def _listed(home: Home, folder: str, source: str | None) -> Iterator[RecordFile | Path]:
+    """The files of a folder, and as paths what does not belong in it."""
+    top = home.root / folder
+    if folder in DAY_FOLDERS:
+        yield from _days(top, folder, DAY_FOLDERS[folder], None)
+        return
+    for entry in _entries(top) if source is None else [top / source]:
+        if not entry.is_dir():
+            if entry.exists():
+                yield entry
+        elif folder == "outcomes":
+            yield from _outcomes(entry)
+        else:
+            yield from _days(entry, folder, SOURCE_FOLDERS[folder], entry.name)
+
+
+def _days(parent: Path, folder: str, ending: str, source: str | None) -> Iterator[RecordFile | Path]:
+    for path in _entries(parent):
+        day = _day(path.name.removesuffix(ending)) if path.name.endswith(ending) else None
+        yield path if day is None else RecordFile(path, folder, day, source)
+
+
+def _outcomes(parent: Path) -> Iterator[RecordFile | Path]:
+    """Earlier versions kept one file per day in place of a folder."""
+    for path in _entries(parent):
+        day = _day(path.name.removesuffix(".json"))
+        if day is None:
+            yield path
+        elif path.name.endswith(".json"):
+            yield RecordFile(path, "outcomes", day, parent.name)
+        elif path.is_dir():
+            for file in _entries(path):
+                known = file.suffix == ".json" and _ATTEMPT.fullmatch(file.stem)
+                yield RecordFile(file, "outcomes", day, parent.name, file.stem) if known else file
+        else:
+            yield path
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What is in a folder, without files that are being written; nothing when there is no folder."""
+    try:
+        return [
+            path for path in folder.iterdir() if not (path.name.startswith(".") and path.suffix == ".tmp")
+        ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError:
+        return [folder / EVERYTHING]
+
+
+def _day(text: str) -> date | None:
+    """The day that a name says, in the one form in which they are written."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if day.isoformat() == text else None
