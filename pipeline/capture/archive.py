@@ -14,11 +14,11 @@ without it was interrupted: it can be read, but is never taken for a complete on
 import gzip
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, capture_status, first_error
@@ -176,8 +176,11 @@ class Archive:
             return []
         return sorted(date.fromisoformat(path.name) for path in folder.iterdir() if _is_day(path))
 
-    def captures(self, source: str, day: date | None = None) -> list[Capture]:
-        """The source's captures (of one day), oldest first, interrupted and damaged ones included."""
+    def captures(
+        self, source: str, day: date | None = None, *, without: Container[str] = ()
+    ) -> list[Capture]:
+        """The source's captures (of one day), oldest first, interrupted and damaged ones included; not those
+        whose id is in ``without``."""
         days = self.days(source) if day is None else [day]
         folders = [self.root / source / each.isoformat() for each in days]
         return [
@@ -185,7 +188,7 @@ class Archive:
             for folder in folders
             if folder.is_dir()
             for path in sorted(folder.iterdir())
-            if path.is_dir() and _began(path.name)
+            if path.is_dir() and _began(path.name) and path.name not in without
         ]
 
     def latest_capture(self, source: str, day: date | None = None) -> Capture | None:
@@ -230,15 +233,19 @@ def _read_capture(folder: Path) -> Capture:
     status: CaptureStatus | None = None
     error: str | None = "the capture was interrupted"
     seconds = 0.0
+    damaged = False
     try:
         if index.exists():
             header, entries = parse_index(index)
             status, error = header.get("status"), header.get("error") or first_error(entries)
+            if status is not None and status not in get_args(CaptureStatus):
+                raise PagesError(f"{index}: {status!r} is not the status of a capture")
             seconds = _duration_seconds(folder.name, header.get("finished_at"))
         else:
             entries = _read_journal(folder / JOURNAL_NAME)
-    except (PagesError, ValueError, OSError) as damage:
-        status, error, entries = "failed" if index.exists() else None, str(damage), []
+    except (PagesError, ValueError, TypeError, OSError) as damage:
+        damaged = index.exists()
+        status, error, entries = "failed" if damaged else None, str(damage), []
     return Capture(
         source=folder.parents[1].name,
         day=date.fromisoformat(folder.parent.name),
@@ -248,6 +255,7 @@ def _read_capture(folder: Path) -> Capture:
         error=error,
         duration_seconds=seconds,
         replayed_from=header.get("replayed_from"),
+        damaged=damaged,
     )
 
 

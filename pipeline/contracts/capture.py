@@ -167,7 +167,8 @@ class Capture:
 
     ``captured``: every request was answered; ``partial``: some were; ``failed``: none was; None: the visit
     was interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder; None when
-    the archive could not be written. ``replayed_from`` is None for live answers.
+    the archive could not be written. ``replayed_from`` is None for live answers. ``damaged``: the archive's
+    index of it cannot be read.
     """
 
     source: str
@@ -178,6 +179,7 @@ class Capture:
     error: str | None = None
     duration_seconds: float = 0.0
     replayed_from: str | None = None
+    damaged: bool = False
 
     @property
     def failed_requests(self) -> int:
@@ -262,5 +264,10 @@ class Outcome:
     def merit(self) -> tuple[bool, int, str]:
         """Of a day's accepted attempts the greatest gives the day's offers: a complete one before a partial
         one, of partial ones the one with more offers, then the newest."""
-        complete = self.status == "captured"
-        return complete, 0 if complete else self.rows, self.attempt
+        return merit(self.status, self.rows, self.attempt)
+
+
+def merit(status: str, rows: int, attempt: str) -> tuple[bool, int, str]:
+    """What Outcome.merit is, of a row of capture_outcomes."""
+    complete = status == "captured"
+    return complete, 0 if complete else rows, attempt

@@ -1,4 +1,4 @@
-"""The day's exchange rates: read into the record, and read back to convert prices."""
+"""Reads the day's exchange rates and compares them with those before."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -21,19 +21,18 @@ class RateJumpError(GpufareError):
     """A rate moved more than MAX_RATE_CHANGE: none of the day's rates is kept."""
 
 
-def record_rates(
+def read_rates(
     config: SourceConfig, day: date, answers: Sequence[Answer], records: Records
-) -> tuple[Acceptance, dict[str, int]]:
-    """Read the day's exchange rates and keep them for every source that does not price in dollars.
+) -> tuple[list[dict[str, Any]], Acceptance]:
+    """Read the day's exchange rates, by which every source that does not price in dollars is converted.
 
-    Raises RateJumpError, and whatever the reader raises.
+    Raises RateJumpError, RecordError, and whatever the reader raises.
     """
     rows = _rows(source_module(config.name).read_rates(answers, config), day, records)
-    records.write_exchange_rates(day, rows)
     rate_date = rows[0]["rate_date"]
     # Each converted price carries its rate's day, so an old rate is shown and not refused.
     old = (day - rate_date).days > MAX_RATE_AGE_DAYS
-    return Acceptance(True, warnings=(f"the rates are of {rate_date}",) if old else ()), {"rows": len(rows)}
+    return rows, Acceptance(True, warnings=(f"the rates are of {rate_date}",) if old else ())
 
 
 def _rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, Any]]:

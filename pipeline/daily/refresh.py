@@ -13,18 +13,17 @@ from pipeline.capture.http.client import Limits
 from pipeline.capture.litter import sweep
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Capture
-from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.daily.future_days import report_future_days
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, day_to_read
+from pipeline.daily.publishing import publish_day
 from pipeline.daily.report import RefreshReport
 from pipeline.offers.changes import changes
-from pipeline.offers.incidents import kept_files, kept_incidents, report_incident
+from pipeline.offers.incidents import kept_files, kept_incidents
 from pipeline.offers.records import RecordError, Records
-from pipeline.warehouse.publish import publish
 from pipeline.warehouse.scripts import BuildError
 
 
@@ -115,14 +114,6 @@ def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progres
     report.newest_price_day = max(days)
     report.published_day = max(report.day, report.newest_price_day)
     try:
-        report.published = publish(home, report.published_day, now, progress)
+        report.published = publish_day(home, report.published_day, now, progress)
     except BuildError as error:
         report.publish_error = str(error)
-        incident = Incident(
-            at=now,
-            kind=IncidentKind.NOT_PUBLISHED,
-            day=report.published_day,
-            reason=str(error),
-            remedy="what was published before stays",
-        )
-        report_incident(home, incident)

@@ -85,6 +85,11 @@ class Records:
         row = asdict(outcome) | {"warnings": "; ".join(outcome.warnings) or None}
         self._write_json(self._outcome_file(outcome.source, outcome.day, outcome.attempt), row)
 
+    def remove_outcome_of_earlier_version(self, source: str, day: date) -> None:
+        """Remove the one outcome of a day that earlier versions kept, when its attempt has its own."""
+        with suppress(OSError):
+            self._outcome_file(source, day, "").unlink(missing_ok=True)
+
     def outcomes(self, source: str, day: date) -> list[dict[str, Any]]:
         """The outcome rows of a day's attempts at a source, oldest first."""
         files = record_files(self._home, "outcomes", source)
@@ -139,8 +144,8 @@ class Records:
         file = RecordFile(path, "rejects", day, source)
         return self._rejects(file) if path.exists() else []
 
-    def damages(self, folder: str, source: str | None = None) -> list[Damage]:
-        """The damaged files of a folder (of one source), which are all read for it, oldest first."""
+    def damages(self, folder: str, source: str | None = None, day: date | None = None) -> list[Damage]:
+        """The damaged files of a folder (of one source and day), which are all read for it, oldest first."""
         read = {
             "offers": self._offers,
             "rejects": self._rejects,
@@ -149,6 +154,8 @@ class Records:
         }[folder]
         found = []
         for file in self._files(folder, source):
+            if day is not None and file.day != day:
+                continue
             try:
                 read(file)
             except FileNotFoundError:

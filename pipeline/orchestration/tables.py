@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from pipeline.capture.litter import sweep
+from pipeline.daily.publishing import publish_day
 from pipeline.model.accuracy import worsened
 from pipeline.model.calibrate import calibrate
 from pipeline.orchestration.code_versions import table_version
@@ -17,7 +18,6 @@ from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, chec
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
-from pipeline.warehouse.publish import publish
 from pipeline.warehouse.scripts import BuildError
 
 WRITER_POOL = "publish"
@@ -138,7 +138,7 @@ def published_tables(
     if swept := sweep(home.folders()):
         context.log.info(f"swept {len(swept)} half-written files of runs that were killed")
     try:
-        report = publish(home.folders(), now.date(), now, context.log.info)
+        report = publish_day(home.folders(), now.date(), now, context.log.info)
     except CheckFailedError as error:
         yield from map(_check_result, error.results)
         raise dg.Failure(str(error), allow_retries=False) from error

@@ -1,0 +1,97 @@
+"""Damaged files of the record are moved aside, never deleted, and made again from the archive."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.capture import Outcome
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.paths import Home
+from pipeline.offers.incidents import report_incident
+from pipeline.offers.record_files import EVERYTHING, Damage, set_aside, stray_files
+
+ReadAgain = Callable[[str, date], Outcome | None]
+"""Reads a source's day again from the archive; None when there is nothing to read."""
+
+
+def mend(home: Home, damages: Sequence[Damage], read_again: ReadAgain) -> list[Incident]:
+    """Move damaged files aside and read their days again, the oldest first. Returns what was done.
+
+    A file that cannot be moved stays where it is, and is not in the answer.
+    """
+    moved = [(damage, place) for damage in damages if (place := move_aside(home, damage)) is not None]
+    # All are moved before the first is read again: a reading compares with the days before it.
+    days = sorted({each for damage, _ in moved for each in _days_to_read(damage)})
+    outcomes = {(source, day): read_again(source, day) for _, day, source in days}
+    return [report(home, damage, f"{place}; {_result(damage, outcomes)}") for damage, place in moved]
+
+
+def move_aside(home: Home, damage: Damage) -> str | None:
+    """Move a damaged file under ``damaged``. Returns what was done; None when it cannot be moved."""
+    try:
+        return f"moved to {set_aside(home, damage.file.path).relative_to(home.root)}"
+    except FileNotFoundError:
+        return "moved away by another run"
+    except OSError:
+        return None
+
+
+def report(home: Home, damage: Damage, remedy: str) -> Incident:
+    """Keep the incident of a damaged file."""
+    incident = Incident(
+        at=datetime.now(UTC),
+        kind=IncidentKind.DAMAGED_FILE,
+        day=damage.file.day,
+        source=damage.file.source,
+        path=str(damage.file.path.relative_to(home.root)),
+        reason=damage.reason,
+        remedy=remedy,
+    )
+    report_incident(home, incident)
+    return incident
+
+
+def report_strays(home: Home) -> list[Incident]:
+    """Keep an incident for each file that is not part of the record but lies in it. Returns the new ones."""
+    found = [
+        Incident(
+            at=datetime.now(UTC),
+            kind=IncidentKind.STRAY_FILE,
+            path=str(path.relative_to(home.root)),
+            reason="the folder cannot be listed"
+            if path.name == EVERYTHING
+            else "it is not a file of the record",
+            remedy="left where it is and ignored: move it elsewhere or remove it",
+        )
+        for path in stray_files(home)
+    ]
+    return [incident for incident in found if report_incident(home, incident)]
+
+
+def _days_to_read(damage: Damage) -> list[tuple[bool, date, str]]:
+    """Exchange rates come before the prices that are converted with them."""
+    file = damage.file
+    if file.folder == "exchange_rates":
+        return [(False, file.day, name) for name in _rate_sources()]
+    if file.source is None:
+        return []
+    return [(file.source not in _rate_sources(), file.day, file.source)]
+
+
+def _rate_sources() -> list[str]:
+    return [config.name for config in configs().values() if config.kind == "exchange_rates"]
+
+
+def _result(damage: Damage, outcomes: dict[tuple[str, date], Outcome | None]) -> str:
+    file = damage.file
+    if file.folder == "rankings":
+        return "lost: the ranking of a past day is not computed again"
+    if file.path.exists():
+        return "made again from the archive"
+    results = [outcomes[source, day] for _, day, source in _days_to_read(damage)]
+    read = [outcome for outcome in results if outcome is not None]
+    if file.folder == "outcomes" and read and not file.attempt:
+        return "made again from the archive"
+    if file.folder in ("offers", "exchange_rates") and read:
+        return f"lost: read again from the archive, it is not accepted ({read[-1].reason})"
+    return "lost: the archive has no complete capture for it"
