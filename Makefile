@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_HOME := data/demo
 
-.PHONY: demo test lint lock mutants wheel clean
+.PHONY: demo test lint lock mutants audit wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
@@ -29,6 +29,12 @@ lock: $(READY)
 mutants: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mutmut run $(ONLY)
 	$(BIN)/mutmut results
+
+# Needs the Python Package Index, so no part of `make test`. Fails also when a package cannot be looked up.
+audit:
+	$(PYTHON) -m venv data/audit
+	data/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	data/audit/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r requirements.lock
 
 wheel: $(READY)
 	$(BIN)/hatchling build -t wheel

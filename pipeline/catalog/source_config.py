@@ -137,7 +137,7 @@ class SourceConfig(_Facts):
     ``optional_fields`` those that it reads though not every answer has them: neither gives a warning.
     """
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: str
     provider: str
     homepage: str
@@ -183,10 +183,23 @@ class SourceConfig(_Facts):
         return frozenset(self.hosts) | frozenset(self.api_hosts) | own
 
 
+class _EachKeyOnce(yaml.SafeLoader):
+    """Plain data only, as SafeLoader, and no key twice: the last one would win silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping. Raises ConstructorError, which gives the line."""
+        names = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for (key, _), name in zip(node.value, names, strict=True):
+            if names.count(name) > 1 and key.value != "<<":
+                problem = f"{name!r} is given twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def load_config(path: Path) -> SourceConfig:
     """Read one source's yaml. Raises CatalogError naming the file and the field."""
     try:
-        facts = yaml.safe_load(path.read_text(encoding="utf-8"))
+        facts = yaml.load(path.read_text(encoding="utf-8"), _EachKeyOnce)  # noqa: S506 - a SafeLoader
         return SourceConfig(name=path.stem, **facts)
     except FileNotFoundError as error:
         raise CatalogError(f"{path} is missing") from error

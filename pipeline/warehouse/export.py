@@ -9,8 +9,9 @@ import duckdb
 
 from pipeline.warehouse.query import ask
 
-FORMULA_START = r"^[=+\-@\t\r]"
-"""A spreadsheet would run a cell that starts with one of these; CSV gets an apostrophe in front."""
+FORMULA_START = r"^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
+"""A spreadsheet would run a cell that starts with one of these, also in wide letters or after spaces; CSV
+gets an apostrophe in front."""
 
 DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 """The datetime format of a data package; the connection's time zone is UTC."""
