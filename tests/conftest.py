@@ -52,6 +52,24 @@ def reader_on(published: Path, today: date) -> Iterator[duckdb.DuckDBPyConnectio
         yield connection
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("this user may not mount a disk")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
 def gpufare(*arguments: str, home: Home | Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command line as a person would, in a process of its own."""
     root = home.root if isinstance(home, Home) else home

@@ -1,15 +1,19 @@
 """The daily job: refresh, demo, and the state of the sources."""
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli.parameters import DAY, FORMATS
 from pipeline.cli.questions import cheapest
 from pipeline.contracts import paths
+
+if TYPE_CHECKING:
+    from pipeline.daily.doctor.finding import Finding
 
 
 @click.command()
@@ -52,6 +56,42 @@ def demo(pages: Path) -> None:
     click.echo()
     click.echo("$ gpufare cheapest --model llama-3.1-8b --method qlora --tokens 100M")
     cheapest(["--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M"], standalone_mode=False)
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Sweep what is safe to sweep, and say what was.")
+@click.option("--all", "every", is_flag=True, help="Read every archived body, not a sample.")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def doctor(fix: bool, every: bool, form: Any) -> None:
+    """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 when something fails."""
+    from pipeline.daily.doctor import examine
+
+    findings = []
+    for finding in examine(
+        paths.home(),
+        now=datetime.now(UTC),
+        environment=os.environ,
+        fix=fix,
+        every=every,
+        progress=lambda text: click.echo(text, err=True),
+    ):
+        findings.append(finding)
+        if form == "table":
+            click.echo(finding.line())
+    if form != "table":
+        _show_findings(findings, form)
+    failures = sum(finding.level == "fail" for finding in findings)
+    if failures:
+        raise click.ClickException(f"{failures} checks failed" if failures > 1 else "1 check failed")
+
+
+def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:
+    from pipeline.cli.printing import show
+    from pipeline.warehouse.query import Result
+
+    names = ("level", "check", "where", "what", "remedy")
+    rows = [tuple(getattr(finding, name) for name in names) for finding in findings]
+    show(Result(names, ("VARCHAR",) * len(names), rows), form)
 
 
 @click.command()

@@ -56,6 +56,7 @@ for command in (
     daily.demo,
     daily.sources,
     daily.digest,
+    daily.doctor,
     files.read_command,
     files.normalize,
     files.estimate,

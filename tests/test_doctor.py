@@ -1,0 +1,425 @@
+"""``gpufare doctor`` on homes with real damage: what it finds, what it mends, and what it leaves alone."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.contracts.capture import Capture, Entry, Outcome
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.paths import Home
+from pipeline.daily.doctor import CHECKS, MAX_LINES_PER_CHECK, Finding, examine
+from pipeline.offers.incidents import report_incident
+from pipeline.offers.records import Records
+from tests.conftest import gpufare
+
+TODAY = datetime.now(UTC).date()
+YESTERDAY = TODAY - timedelta(days=1)
+BODY = b'{"h100": 2.99}' * 50
+
+
+def archived(home: Home, *bodies: bytes, day: date = TODAY, source: str = "runpod") -> Capture:
+    writer = Archive(home.archive).start(source, day)
+    for at, body in enumerate(bodies):
+        moment = datetime.combine(day, datetime.min.time(), UTC)
+        writer.add(Entry(url=f"https://a.example/{at}", outcome="ok", observed_at=moment), body)
+    return writer.finish()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A small home with two days of one source, in which nothing is wrong but that nothing is published."""
+    home = Home(tmp_path / "home")
+    records = Records(home)
+    for day in (YESTERDAY, TODAY):
+        capture = archived(home, BODY, f"{day}".encode(), day=day)
+        records.write_accepted(day, "runpod", [])
+        records.write_rejects(day, "runpod", [])
+        outcome = Outcome(
+            day=day,
+            source="runpod",
+            attempt=capture.capture_id or "",
+            status="captured",
+            accepted=True,
+            reason=None,
+        )
+        records.write_outcome(outcome)
+    return home
+
+
+def look(home: Home, *, now: datetime | None = None, **options: bool) -> dict[str, list[Finding]]:
+    """The findings by check."""
+    found: dict[str, list[Finding]] = {name: [] for name in CHECKS}
+    moment = now or datetime.now(UTC)
+    for finding in examine(home, now=moment, environment={}, **options):
+        found[finding.check].append(finding)
+    return found
+
+
+def levels(found: dict[str, list[Finding]]) -> dict[str, set[str]]:
+    """The levels of each check that is not ok."""
+    by_check = {check: {finding.level for finding in findings} for check, findings in found.items()}
+    return {check: each for check, each in by_check.items() if each != {"ok"}}
+
+
+def damage(path: Path, content: bytes = b"\x1f\x8b damaged") -> Path:
+    path.chmod(0o644)
+    path.write_bytes(content)
+    return path
+
+
+def body_file(home: Home, capture: Capture, at: int = 0) -> Path:
+    return Archive(home.archive).folder(capture) / (capture.entries[at].file or "")
+
+
+def test_a_home_in_which_nothing_is_wrong(home: Home) -> None:
+    found = look(home)
+    assert levels(found) == {"published": {"fail"}}
+    assert all(len(findings) == 1 for findings in found.values())
+    assert "4 bodies of 2 captures have the hashes of their index" in found["archive"][0].what
+    assert "6 files can be read" in found["record"][0].what
+    assert found["published"][0].remedy == "run `gpufare refresh`"
+
+
+def test_the_published_file_is_opened_and_its_age_said(sample_home: Home) -> None:
+    (fresh,) = look(sample_home, now=datetime(2026, 8, 23, 6, tzinfo=UTC))["published"]
+    assert fresh.level == "ok"
+    assert fresh.what.startswith("opens; as of 2026-08-22, published ")
+    (old,) = look(sample_home, now=datetime(2026, 8, 24, 6, tzinfo=UTC))["published"]
+    assert (old.level, "2 days old" in old.what) == ("warn", True)
+
+
+def test_a_published_file_that_does_not_open(home: Home) -> None:
+    home.published.parent.mkdir()
+    home.published.write_bytes(b"not a database")
+    (finding,) = look(home)["published"]
+    assert finding.level == "fail"
+    assert str(home.published) in finding.what
+
+
+def test_no_home(tmp_path: Path) -> None:
+    (finding,) = examine(Home(tmp_path / "nowhere"), now=datetime.now(UTC), environment={})
+    assert (finding.level, finding.where) == ("fail", str(tmp_path / "nowhere"))
+    assert "GPUFARE_HOME" in finding.remedy
+
+
+def test_a_file_in_place_of_a_folder_and_the_other_way_round(home: Home) -> None:
+    home.rankings.write_text("")
+    home.lock.mkdir()
+    found = {finding.where: finding.what for finding in look(home)["home"]}
+    assert found == {
+        str(home.rankings): "a file is where a folder belongs",
+        str(home.lock): "a folder is where a file belongs",
+    }
+    home.lock.rmdir()
+    home.rankings.unlink()
+    shutil.rmtree(home.root)
+    home.root.write_text("")
+    assert {finding.what for finding in look(home)["home"]} >= {"a file is where a folder belongs"}
+
+
+def test_a_full_disk(small_disk: Path) -> None:
+    home = Home(small_disk / "home")
+    home.offers.mkdir(parents=True)
+    (small_disk / "filler").write_bytes(bytes(60_000))
+    with pytest.raises(OSError, match="No space"):
+        (small_disk / "more").write_bytes(bytes(60_000))
+    found = look(home)
+    assert {finding.level for finding in found["home"]} == {"fail"}
+    assert any("No space left on device; " in finding.what for finding in found["home"])
+    assert found["disk"][0].level == "fail"
+    assert found["disk"][0].where == str(small_disk)
+
+
+def test_growth_counts_what_a_day_adds(home: Home) -> None:
+    """A body that has not changed uses no space on its second day."""
+    for at in range(10, 1, -1):
+        archived(home, os.urandom(100_000), BODY, day=TODAY - timedelta(days=at), source="lambda")
+    (finding,) = look(home)["disk"]
+    assert finding.level == "ok"
+    kilobytes = float(finding.what.partition("; ")[2].rpartition("; ")[2].split(" kB")[0])
+    # Of the last seven days five have 100 kB each, and folders and indexes besides.
+    assert 71 < kilobytes < 110
+    assert "a day over the last 7 days" in finding.what
+
+
+HOLDER = """
+import sys, time
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def publisher(home: Home) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that publishes."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(home.lock)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_who_has_the_lock_and_for_how_long(home: Home, publisher: subprocess.Popen[bytes]) -> None:
+    (now,) = look(home)["lock"]
+    assert now.level == "ok"
+    assert "somebody is publishing" in now.what
+    (later,) = look(home, now=datetime.now(UTC) + timedelta(hours=2))["lock"]
+    if Path("/proc/locks").exists():
+        assert f"held by process {publisher.pid} (" in now.what
+        assert "which began 0 min ago" in now.what
+        assert later.level == "warn"
+        assert "began 2 h" in later.what
+    publisher.kill()
+    publisher.wait()
+    assert look(home)["lock"][0].what == "nobody is publishing"
+
+
+def test_a_clock_that_is_behind(home: Home) -> None:
+    moment = datetime.now(UTC) - timedelta(hours=1)
+    found = [finding for finding in look(home, now=moment)["clock"] if "capture of" in finding.what]
+    assert [finding.level for finding in found] == ["fail"]
+    assert "set the clock" in found[0].remedy
+
+
+def test_days_that_have_not_come_yet(home: Home) -> None:
+    Records(home).write_accepted(date(2062, 8, 22), "runpod", [])
+    (finding,) = look(home)["clock"]
+    assert (finding.level, finding.where) == ("fail", "offers/runpod/2062-08-22.parquet")
+    assert "2062-08-22 is after today" in finding.what
+
+
+# --- the archive -----------------------------------------------------------------------------------------
+
+
+def test_a_damaged_body_is_found_and_restored_from_an_intact_copy(home: Home) -> None:
+    archive = Archive(home.archive)
+    first, *_ = archive.captures("runpod", YESTERDAY)
+    later = archived(home, BODY)  # the same page again, after which the first copy breaks
+    path = body_file(home, first)
+    path.unlink()
+    path.write_bytes(b"\x1f\x8b damaged")
+    (finding,) = look(home)["archive"]
+    assert (finding.level, finding.where) == ("fail", str(path.relative_to(home.root)))
+    assert "doctor --fix" in finding.remedy
+    (fixed,) = look(home, fix=True)["archive"]
+    assert fixed.level == "fixed"
+    assert fixed.what.startswith("restored from archive/runpod/")
+    assert levels(look(home)) == {"published": {"fail"}}
+    assert archive.answers(first)[0].body == BODY
+    assert path.stat().st_ino == body_file(home, later).stat().st_ino
+
+
+def test_a_damaged_body_without_a_copy_is_left_for_a_person(home: Home) -> None:
+    """One with several names is damaged under each of them, and none of them is a copy."""
+    capture = Archive(home.archive).captures("runpod", TODAY)[0]
+    damage(body_file(home, capture))
+    found = look(home, fix=True)["archive"]
+    assert [finding.level for finding in found] == ["fail", "fail"]
+    assert {finding.remedy for finding in found} == {
+        "copy it back from a backup; the archive has no intact copy of it"
+    }
+    assert body_file(home, capture).read_bytes() == b"\x1f\x8b damaged"
+
+
+def test_a_copy_that_is_damaged_itself_restores_nothing(home: Home) -> None:
+    first, last = archived(home, b"one page", source="lambda"), archived(home, b"another", source="lambda")
+    index = Archive(home.archive).folder(last) / "index.json"
+    content = json.loads(index.read_text())
+    content["answers"][0]["sha256"] = first.entries[0].sha256  # an index that lies
+    damage(index, json.dumps(content).encode())
+    damage(body_file(home, first))
+    found = look(home, fix=True)["archive"]
+    assert [finding.level for finding in found] == ["fail", "fail"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"answers": [{"method": 1}]}'])
+def test_a_damaged_index(home: Home, content: bytes) -> None:
+    capture = Archive(home.archive).captures("runpod", TODAY)[0]
+    damage(Archive(home.archive).folder(capture) / "index.json", content)
+    (finding,) = look(home)["archive"]
+    assert finding.level == "fail"
+    assert "index.json" in finding.what
+
+
+def test_an_interrupted_capture_is_no_failure(home: Home) -> None:
+    Archive(home.archive).start("runpod", TODAY).add(Entry(url="https://a.example/"), b"x")
+    assert look(home)["archive"][0].level == "ok"
+
+
+def test_a_sample_is_said_to_be_one_and_all_finds_all(home: Home) -> None:
+    for at in range(2, 40):
+        archived(home, f"page {at}".encode(), day=TODAY - timedelta(days=at))
+    damaged = {damage(path) for path in home.archive.glob(f"*/{TODAY - timedelta(days=30)}/*/*.gz")}
+    assert len(damaged) == 1
+    assert [finding.level for finding in look(home, every=True)["archive"]] == ["fail"]
+    samples = [look(home, now=datetime.now(UTC) + timedelta(days=later))["archive"][0] for later in range(40)]
+    assert {finding.level for finding in samples} == {"ok", "fail"}  # every day has its turn
+    (whole,) = {finding.what.partition(": ")[2] for finding in samples if finding.level == "ok"}
+    assert whole == "a sample (40 days in all; --all reads every body)"
+
+
+# --- the record ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["offers/runpod", "rejects/runpod", "outcomes/runpod"])
+def test_a_damaged_file_of_the_record(home: Home, place: str) -> None:
+    path = sorted(path for path in (home.root / place).rglob("*") if path.is_file())[-1]
+    damage(path, path.read_bytes()[: path.stat().st_size // 2])
+    (finding,) = look(home)["record"]
+    assert (finding.level, finding.where) == ("fail", str(path.relative_to(home.root)))
+    assert "the next `gpufare refresh`" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "place", ["exchange_rates/2026-08-22.json", "rankings/2026-08-22.parquet", "incidents/x.json"]
+)
+def test_other_damaged_files_of_the_record(home: Home, place: str) -> None:
+    (home.root / place).parent.mkdir()
+    (home.root / place).write_bytes(b"{ half")
+    (finding,) = look(home)["record"]
+    assert (finding.level, finding.where) == ("fail", place)
+
+
+def test_many_damaged_files_are_counted(home: Home) -> None:
+    for at in range(1, 30):
+        path = home.rankings / f"2026-06-{at:02d}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"")
+    found = look(home)["record"]
+    assert len(found) == MAX_LINES_PER_CHECK + 1
+    assert (found[-1].level, found[-1].what) == ("fail", f"{29 - MAX_LINES_PER_CHECK} more like these")
+
+
+def test_outdated_and_damaged_caches_are_deleted(home: Home) -> None:
+    home.cache.mkdir()
+    old, new, broken = (
+        home.cache / name for name in ("plans-1.parquet", "plans-2.parquet", "bands-1.parquet")
+    )
+    for path in (old, new):
+        pl.DataFrame({"a": [1]}).write_parquet(path)
+    os.utime(old, (0, 0))
+    broken.write_bytes(b"PAR1")
+    assert {finding.where for finding in look(home)["cache"]} == {
+        "cache/plans-1.parquet",
+        "cache/bands-1.parquet",
+    }
+    assert levels(look(home))["cache"] == {"warn"}
+    assert levels(look(home, fix=True))["cache"] == {"fixed"}
+    assert list(home.cache.iterdir()) == [new]
+
+
+# --- what lies about -------------------------------------------------------------------------------------
+
+
+def test_litter_is_swept_when_asked(home: Home) -> None:
+    litter = home.offers / "runpod" / ".2026-08-22.parquet.1.tmp"
+    litter.write_bytes(b"")
+    os.utime(litter, (0, 0))
+    assert levels(look(home))["litter"] == {"warn"}
+    assert litter.exists()
+    (finding,) = look(home, fix=True)["litter"]
+    assert (finding.level, finding.what) == ("fixed", "1 half-written files deleted")
+    assert not litter.exists()
+
+
+def test_stray_files_are_named_and_left_alone(home: Home) -> None:
+    strays = [
+        home.root / "notes.txt",
+        home.offers / "runpod" / "2026-08-22 (copy).parquet",
+        home.offers / "acme" / "2026-08-22.parquet",
+        home.archive / "runpod" / "backup" / "x",
+        home.archive / "runpod" / f"{TODAY}" / "note.txt",
+    ]
+    for path in strays:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    found = look(home, fix=True)["stray"]
+    assert {finding.level for finding in found} == {"warn"}
+    assert {finding.where for finding in found} >= {
+        "notes.txt",
+        "offers/runpod/2026-08-22 (copy).parquet",
+        "offers/acme",
+        "archive/runpod/backup",
+        f"archive/runpod/{TODAY}/note.txt",
+    }
+    assert all(path.exists() for path in strays)
+
+
+def test_a_name_cannot_steer_the_terminal(home: Home) -> None:
+    (home.root / "x\x1b[31m\nok   all").write_text("")
+    (finding,) = look(home)["stray"]
+    assert "\x1b" not in finding.line()
+    assert "\n" not in finding.line()
+
+
+def test_keys_are_named_and_never_shown(home: Home) -> None:
+    environment = {"TENSORDOCK_API_KEY": "the secret value", "JL_API_KEY": " "}
+    (finding,) = (
+        f for f in examine(home, now=datetime.now(UTC), environment=environment) if f.check == "keys"
+    )
+    assert "set: TENSORDOCK_API_KEY (tensordock); not set: " in finding.what
+    assert "JL_API_KEY (jarvislabs, optional)" in finding.what
+    assert "the secret value" not in finding.line()
+
+
+def test_incidents_of_the_last_days_and_those_whose_cause_is_still_there(home: Home) -> None:
+    def report(kind: IncidentKind, path: str, age_days: int) -> None:
+        at = datetime.now(UTC) - timedelta(days=age_days)
+        report_incident(home, Incident(at=at, kind=kind, path=path, reason=f"about {path}", remedy="look"))
+
+    report(IncidentKind.DAMAGED_FILE, "recent", 1)
+    report(IncidentKind.DAMAGED_FILE, "old", 30)
+    report(IncidentKind.STRAY_FILE, "still there", 30)
+    report(IncidentKind.STRAY_FILE, "gone", 1)
+    (home.root / "still there").write_text("")
+    found = look(home)["incidents"]
+    assert [finding.where for finding in found] == ["recent", "still there"]
+    assert {finding.level for finding in found} == {"warn"}
+
+
+def test_damaged_files_that_were_moved_aside_are_counted(home: Home) -> None:
+    (home.damaged / "offers").mkdir(parents=True)
+    (home.damaged / "offers" / "a.parquet").write_bytes(b"x")
+    (finding,) = look(home)["incidents"]
+    assert finding.what.startswith("1 damaged files were moved aside")
+
+
+# --- the command -----------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_a_line_per_check_and_fails_when_something_does(home: Home) -> None:
+    run = gpufare("doctor", home=home)
+    assert run.returncode == 1
+    lines = run.stdout.splitlines()
+    assert [line.split()[1] for line in lines] == list(CHECKS)
+    assert [line for line in lines if line.startswith("fail")] == [
+        f"fail  published {home.published}: nothing is published yet -> run `gpufare refresh`"
+    ]
+    assert "1 check failed" in run.stderr
+
+
+def test_the_command_gives_json_and_fixes(sample_home: Home, tmp_path: Path) -> None:
+    home = Home(tmp_path / "copy")
+    shutil.copytree(sample_home.root, home.root)
+    litter = home.offers / "runpod" / ".x.parquet.1.tmp"
+    litter.write_bytes(b"")
+    os.utime(litter, (0, 0))
+    run = gpufare("doctor", "--fix", "--all", "--format", "json", home=home)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert run.returncode == 0, [row for row in rows if row["level"] == "fail"]
+    assert {row["check"] for row in rows} == set(CHECKS)
+    assert rows[0].keys() == {"level", "check", "where", "what", "remedy"}
+    assert [row["level"] for row in rows if row["check"] == "litter"] == ["fixed"]
+    assert not litter.exists()
