@@ -316,6 +316,7 @@ def _sync_folder(path: Path) -> None:
     """Flush a folder's list of names to the disk."""
     folder = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        with naming(path):
+            os.fsync(folder)
     finally:
         os.close(folder)

@@ -32,7 +32,8 @@ def disk_error_text(error: OSError, home: Home) -> str:
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
     reason = error.strerror or str(error)
     remedy = _remedy(error.errno, path or home.root, home)
-    return f"{f'{path}: ' if path else ''}{reason}{f'; {remedy}' if remedy else ''}"
+    place = path or f"standard output, or a file of {home.root}"
+    return f"{place}: {reason}{f'; {remedy}' if remedy else ''}"
 
 
 class UnwritableError(GpufareError):

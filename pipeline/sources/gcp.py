@@ -150,7 +150,7 @@ def _components(text: str) -> dict[str, float]:
     """Amounts of a cell such as "GPUs: 1/8 vCPUs: 6 Memory: 22GiB". Raises UnreadableError without GPUs."""
     found: dict[str, float] = {}
     for name, amount, share in re.findall(
-        r"(GPUs?|vCPUs?|Memory|SSD) ?: ?([\d,.]{1,12})(?: ?/ ?(\d{1,3}))?", text
+        r"(GPUs?|vCPUs?|Memory|SSD) ?: ?([\d,.]{1,12}) ?(?:/ ?(\d{1,3})|(?:[GT]i?B)?)(?![\w,.]*\w| ?/)", text
     ):
         key = name.lower() if name in ("Memory", "SSD") else name.lower().rstrip("s") + "s"
         found[key] = float(number(amount)) / (int(share) if share else 1)
