@@ -138,7 +138,7 @@ def test_the_row_of_a_glued_price_is_a_reject(source: str) -> None:
 
 @pytest.mark.parametrize("glued", ["1O", "1x", "1/8O", "1/8/2", "1.O", "1,O"])
 def test_a_glued_number_of_gpus_is_not_cut_short(glued: str) -> None:
-    """Google Cloud's cells ("GPUs: 1 vCPUs: 12 Memory: 170GiB") name the parts of a machine as running text."""
+    """Google Cloud's cells ("GPUs: 1 vCPUs: 12 Memory: 170GiB") name a machine's parts as running text."""
     from pipeline.parsing.text import UnreadableError
     from pipeline.sources.gcp import _components
 
