@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.parameters import DAY, FORMATS
+from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.questions import cheapest
 from pipeline.contracts import paths
+from pipeline.contracts.errors import GpufareError
 
 if TYPE_CHECKING:
     from pipeline.daily.doctor.finding import Finding
@@ -97,11 +98,22 @@ def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:
 @click.command()
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 def sources(form: Any) -> None:
-    """Show each source: state, last capture, last accepted offers, their age, and the evidence."""
+    """Show each source: state, last capture, last accepted offers, their age, and the evidence.
+
+    The state is of now, from the record, and follows the newest attempt; the table source_health explains it.
+    """
     from pipeline.cli.printing import show
     from pipeline.daily.source_states import source_states
+    from pipeline.warehouse.query import age_note, reader
 
-    show(source_states(paths.home(), datetime.now(UTC).date()), form)
+    show(source_states(paths.home(), today()), form)
+    try:
+        with reader(paths.home().published) as connection:
+            note = age_note(connection, today())
+    except GpufareError as problem:
+        note = f"note: {problem}"
+    if note:
+        click.echo(note, err=True)
 
 
 @click.command()

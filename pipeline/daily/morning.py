@@ -27,7 +27,7 @@ SHOWN = 5
 
 MAX_QUOTED_CHARACTERS = 160
 
-FINE = frozenset({"current", "good", "disabled", "unsupported", "needs_key", "needs a key"})
+FINE = frozenset({"current", "disabled", "needs_key"})
 """States of a source that ask nobody to do anything."""
 
 _UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼", "|": "¦", "@": "＠", "\\": "∖"})
@@ -253,7 +253,7 @@ def _prices(connection: duckdb.DuckDBPyConnection) -> list[Price]:
 def _broke(home: Home, today: date) -> Iterator[str]:
     """From the record, which is newer than the published file when the publishing broke."""
     rows = [row for row in source_states(home, today).dicts() if row["state"] not in FINE]
-    never = [row["source"] for row in rows if row["state"] in ("not_asked", "never asked")]
+    never = [row["source"] for row in rows if row["state"] == "not_asked"]
     broken = [row for row in rows if row["source"] not in never]
     told = [f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken]
     more = f"; and {len(told) - SHOWN} more" if len(told) > SHOWN else ""

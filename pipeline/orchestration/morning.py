@@ -18,7 +18,7 @@ from pipeline.orchestration.resources import GpufareHome
 
 HEALTHY = "healthy"
 
-_WARN_ONLY = frozenset({"aging", "failing", "last good kept", "not_asked", "never asked"})
+_WARN_ONLY = frozenset({"aging", "failing", "not_asked"})
 """States in which rankings still have the source's last good prices, or never had any."""
 
 
@@ -71,9 +71,9 @@ def _health(row: dict[str, Any], home: Home) -> dg.AssetCheckResult:
         severity=severity,
         description=": ".join(filter(None, (row["state"].replace("_", " "), row["why"]))),
         metadata={
-            "last good day": str(row["last_accepted"] or "never"),
+            "last good day": str(row["last_accepted_day"] or "never"),
             "reason": row["why"] or "",
-            **_capture(row["source"], row["last_capture"], home),
+            **_capture(row["source"], row["last_attempt_day"], home),
         },
     )
 

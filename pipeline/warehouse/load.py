@@ -113,6 +113,28 @@ def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
     return damages
 
 
+def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
+    """Load what the state of each source on ``day`` depends on: its last accepted offers or exchange rates,
+    and the outcomes since. Returns what could not be loaded; the file before it is then taken."""
+    damages: list[Damage] = []
+
+    def newest(folder: str, source: str | None) -> date:
+        for file in reversed(record_files(home, folder, source)):
+            if file.day <= day:
+                if not (damage := load_files(connection, [file], _RECORD[folder][1])):
+                    return file.day
+                damages.extend(damage)
+        return date.min
+
+    rates_since = newest("exchange_rates", None)
+    for config in configs().values():
+        since = rates_since if config.kind == "exchange_rates" else newest("offers", config.name)
+        outcomes = record_files(home, "outcomes", config.name)
+        recent = [file for file in outcomes if since <= file.day <= day]
+        damages += load_files(connection, recent, _insert_outcomes)
+    return damages
+
+
 Insert = Callable[[duckdb.DuckDBPyConnection, Sequence[RecordFile]], None]
 """Inserts the rows of some files. Raises duckdb.Error and ValueError when one of them cannot be loaded."""
 

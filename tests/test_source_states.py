@@ -1,0 +1,150 @@
+"""`gpufare sources` and the published source_health are one definition: the newest attempt decides."""
+
+import logging
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.capture.archive import ID_FORMAT
+from pipeline.contracts.capture import Outcome
+from pipeline.contracts.paths import Home
+from pipeline.daily.demo import sample_days
+from pipeline.daily.source_states import source_states
+from pipeline.offers.records import Records
+from pipeline.warehouse.query import ask
+from tests.conftest import PAGES, gpufare, reader_on
+
+DAY = sample_days(PAGES)[0]
+NEXT_DAY = DAY + timedelta(days=1)
+
+
+@pytest.fixture
+def home(tmp_path: Path, sample_home: Home) -> Home:
+    """The record of a good day, without the archive and without a published file."""
+    copy = Home(tmp_path / "home")
+    for folder in ("offers", "outcomes", "exchange_rates"):
+        shutil.copytree(sample_home.root / folder, copy.root / folder)
+    return copy
+
+
+def states(
+    home: Home, today: date, environment: Mapping[str, str] | None = None
+) -> dict[str, dict[str, Any]]:
+    return {row["source"]: row for row in source_states(home, today, environment or {}).dicts()}
+
+
+def failed(source: str, day: date, error: str) -> Outcome:
+    """The outcome of an attempt that begins now, so after those of the sample pages."""
+    return Outcome(
+        day=day,
+        source=source,
+        attempt=f"{datetime.now(UTC):{ID_FORMAT}}",
+        status="failed",
+        accepted=False,
+        reason=error,
+        requests=2,
+        failed_requests=2,
+        error=error,
+    )
+
+
+@pytest.mark.parametrize("days", [0, 1, 5, 8])
+def test_the_command_and_the_published_table_agree(days: int, sample_home: Home) -> None:
+    today = DAY + timedelta(days=days)
+    shared = "source, title, state, last_attempt_day, last_accepted_day, age_days, offers"
+    with reader_on(sample_home.published, today) as connection:
+        published = ask(connection, f"SELECT {shared} FROM main.source_health ORDER BY source")
+    computed = states(sample_home, today)
+    assert [{name: computed[row["source"]][name] for name in row} for row in published.dicts()] == list(
+        published.dicts()
+    )
+
+
+def test_after_an_outage_no_source_is_called_good(home: Home) -> None:
+    """Nothing could be sent, so the archive has no request of that day: the outcomes are what tells."""
+    unreachable = "robots_disallowed: robots.txt of the host could not be read (no route to host)"
+    for source in states(home, DAY):
+        Records(home).write_outcome(failed(source, NEXT_DAY, unreachable))
+    found = states(home, NEXT_DAY)
+    keyless = {"tensordock", "primeintellect"}
+    assert {row["state"] for name, row in found.items() if name not in keyless} == {"failing"}
+    assert {found[name]["state"] for name in keyless} == {"never_accepted"}
+    assert all(unreachable in row["why"] for row in found.values())
+    assert f"stay in the rankings until {DAY + timedelta(days=7)}" in found["lambda"]["why"]
+
+
+def test_a_source_that_was_never_reached_was_asked(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    Records(home).write_outcome(failed("vast", DAY, "dns_error: no such host"))
+    found = states(home, DAY)
+    assert (found["vast"]["state"], found["vast"]["last_attempt_day"]) == ("never_accepted", DAY)
+    assert found["vast"]["why"] == f"dns_error: no such host (since {DAY})"
+    assert found["lambda"]["state"] == "not_asked"
+
+
+def test_a_failed_evening_is_not_hidden_by_a_good_morning(home: Home) -> None:
+    Records(home).write_outcome(failed("lambda", DAY, "http_500: an internal error"))
+    row = states(home, DAY)["lambda"]
+    assert (row["state"], row["age_days"]) == ("failing", 0)
+    assert row["why"].startswith(f"http_500: an internal error (since {DAY}); its prices of {DAY} stay")
+
+
+def test_a_key_that_is_set_is_not_missing(home: Home) -> None:
+    assert states(home, DAY)["tensordock"]["why"] == "needs a key in TENSORDOCK_API_KEY"
+    found = states(home, DAY, {"TENSORDOCK_API_KEY": "secret"})
+    assert (found["tensordock"]["state"], found["primeintellect"]["state"]) == ("not_asked", "needs_key")
+
+
+def test_damaged_files_are_named_and_what_is_before_them_decides(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    records = Records(home)
+    records.write_accepted(NEXT_DAY, "lambda", records.offers("lambda", DAY))
+    accepted = next(iter(records.outcomes("lambda", DAY)))
+    newest = home.offers / "lambda" / f"{NEXT_DAY}.parquet"
+    newest.write_bytes(newest.read_bytes()[:100])
+    (outcome,) = (home.outcomes / "lambda" / f"{DAY}").iterdir()
+    copy = home.outcomes / "lambda" / f"{NEXT_DAY}" / outcome.name
+    copy.parent.mkdir()
+    copy.write_text(outcome.read_text().replace(str(DAY), str(NEXT_DAY)))
+    with caplog.at_level(logging.WARNING):
+        row = states(home, NEXT_DAY)["lambda"]
+    assert accepted["accepted"]
+    assert (row["state"], row["last_accepted_day"]) == ("failing", DAY)
+    assert f"what was accepted on {NEXT_DAY} is not in the record any more" in row["why"]
+    assert f"{newest} cannot be read and is left out" in caplog.text
+
+
+def test_days_to_come_decide_nothing(home: Home) -> None:
+    ahead = DAY + timedelta(days=400)
+    records = Records(home)
+    records.write_accepted(ahead, "lambda", records.offers("lambda", DAY))
+    records.write_outcome(failed("lambda", ahead, "a clock that was ahead"))
+    assert states(home, DAY)["lambda"] == states(home, DAY)["lambda"] | {
+        "state": "current",
+        "last_accepted_day": DAY,
+        "last_attempt_day": DAY,
+    }
+
+
+def test_a_home_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+    answer = gpufare("sources", home=tmp_path / "home")
+    assert answer.returncode == 1
+    assert answer.stderr == f"Error: {tmp_path / 'home'} is a file: set GPUFARE_HOME to the folder with " + (
+        "gpufare's data\n"
+    )
+    assert answer.stdout == ""
+
+
+def test_sources_answers_before_anything_is_published(home: Home) -> None:
+    answer = gpufare("sources", "--format", "csv", home=home)
+    assert answer.returncode == 0
+    assert answer.stdout.splitlines()[0].startswith(
+        "source,title,state,last_attempt_day,last_accepted_day,age"
+    )
+    assert answer.stderr.startswith("note: nothing is published at ")
