@@ -204,13 +204,6 @@ class Archive:
                         return capture
         return None
 
-    def last_asked(self, source: str) -> date | None:
-        """The newest day on which at least one request was sent to the source; None when there is none."""
-        for day in reversed(self.days(source)):
-            if any(entry.sent for capture in self.captures(source, day) for entry in capture.entries):
-                return day
-        return None
-
     def answers(self, capture: Capture) -> list[Answer]:
         """The answers that a reader may read (status 200, no error), in the order in which they were asked.
 

@@ -6,6 +6,7 @@ accepted offers stay published with their age.
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 
 from pipeline.capture.archive import Archive
@@ -91,10 +92,12 @@ def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, repor
         earlier = None
     outcome = record_day(config, report.day, captures, home)
     report.outcomes.append(outcome)
-    if outcome.rejects and (held := _held(records, config.name, report.day)):
-        report.held[config.name] = held
-    if earlier is not None and (changed := changes(earlier, records.offers(config.name, report.day))):
-        report.changes[config.name] = changed
+    # What could not be written or read is in the outcome or an incident.
+    with suppress(FileNotFoundError, RecordError):
+        if outcome.rejects and (held := _held(records, config.name, report.day)):
+            report.held[config.name] = held
+        if earlier is not None and (changed := changes(earlier, records.offers(config.name, report.day))):
+            report.changes[config.name] = changed
 
 
 def _held(records: Records, source: str, day: date) -> list[str]:

@@ -57,5 +57,5 @@ def _with_keys(environment: Mapping[str, str]) -> list[str]:
     return [
         config.name
         for config in configs().values()
-        if all(environment.get(name) for name in config.key_variables)
+        if all(environment.get(name, "").strip() for name in config.key_variables)
     ]

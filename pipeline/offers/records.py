@@ -132,12 +132,6 @@ class Records:
         """The accepted offers of one source and day. Raises FileNotFoundError."""
         return self._offers(RecordFile(self._home.offers / source / f"{day}.parquet", "offers", day, source))
 
-    def offer_count(self, source: str, day: date) -> int:
-        """How many offers were accepted. Raises FileNotFoundError."""
-        path = self._home.offers / source / f"{day}.parquet"
-        with _readable(RecordFile(path, "offers", day, source)):
-            return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-
     def rejects(self, source: str, day: date) -> list[dict[str, Any]]:
         """The rejects of one source and day, none when nothing was kept; ``raw`` is decoded."""
         path = self._home.rejects / source / f"{day}.parquet"

@@ -291,7 +291,6 @@ def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
     (archived,) = archive.captures("acme", DAY)
     assert archived == captured
     assert [(entry.outcome, entry.sent) for entry in archived.entries] == [("needs_key", False)]
-    assert archive.last_asked("acme") is None
 
 
 def test_a_module_that_needs_a_key_needs_a_key(capture: Capturing) -> None:
