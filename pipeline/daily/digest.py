@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from filelock import FileLock
 
+from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.daily.morning import Morning
@@ -32,7 +33,7 @@ def send_digest(home: Home, morning: Morning, environment: Mapping[str, str]) ->
             return f"the digest of {morning.day} was posted already"
         problem = _post(home, morning, environment)
         if problem is None:
-            with suppress(OSError), replacing(posted) as temporary:
+            with suppress(OSError, UnwritableError), replacing(posted) as temporary:
                 temporary.write_text(morning.text() + "\n", encoding="utf-8")
     return problem or f"the digest of {morning.day} was posted"
 
