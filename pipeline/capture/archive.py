@@ -138,7 +138,11 @@ class Archive:
             "capture_id": capture_id,
             "replayed_from": replayed_from,
         }
-        return CaptureWriter(folder, header, self._stored_lately(source))
+        try:
+            earlier = self._stored_lately(source)
+        except OSError:
+            earlier = {}  # a folder that cannot be listed costs space, not the capture
+        return CaptureWriter(folder, header, earlier)
 
     def _stored_lately(self, source: str) -> dict[str, tuple[Path, Entry]]:
         """Where the bodies of the source's last captures are, by their hash."""

@@ -12,6 +12,8 @@ from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
 _NOT_TEXT = frozenset({"sup", "script", "style"})
+_TWO_DIGITS = re.compile(r"\s*[.,]?\d{2}\s*")
+_WHOLE_MONEY = re.compile(r"[$€£]\s?\d[\d,]*[.,]?\s*$")
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 
 
@@ -46,9 +48,23 @@ def text_of(tag: Tag) -> str:
         if isinstance(part, Tag):
             if part.name in _NOT_TEXT:
                 skipped.update(id(inner) for inner in part.descendants)
-        elif id(part) not in skipped and not isinstance(part, PreformattedString):
+        elif isinstance(part, PreformattedString):
+            continue
+        elif id(part) not in skipped:
             parts.append(str(part))
+        elif parts and is_cents(parts[-1], str(part)):
+            parts[-1] = glued(parts[-1], str(part))
     return clean_text(" ".join(parts))
+
+
+def is_cents(before: str, note: str) -> bool:
+    """Whether a superscript may be the cents of the money before it (``$1<sup>39</sup>``), not a footnote."""
+    return bool(_TWO_DIGITS.fullmatch(note)) and bool(_WHOLE_MONEY.search(before))
+
+
+def glued(before: str, note: str) -> str:
+    """Money with its superscript as a text that is no price: whether it is cents or a note is not certain."""
+    return f"{before.rstrip()}~{note.strip()}"
 
 
 def texts_of(tags: Iterable[Tag]) -> list[str]:

@@ -12,7 +12,7 @@ from bs4.element import PreformattedString
 
 from pipeline.contracts.listing import Answer, NativeUnit, Reject
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.html import is_hidden, text_of
+from pipeline.parsing.html import glued, is_cents, is_hidden, text_of
 from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.text import AMOUNT, MONEY_IN_TEXT, clean_text
 from pipeline.parsing.units import TIMES_PER_HOUR, TimeUnit
@@ -181,6 +181,8 @@ def visible_texts(page: BeautifulSoup) -> list[str]:
     for text in page.find_all(string=True):
         if isinstance(text, PreformattedString) or not isinstance(text.parent, Tag):
             continue
+        if found and text.find_parent("sup") is not None and is_cents(found[-1], text):
+            found[-1] = glued(found[-1], text)
         line = clean_text(text)
         if line and text.find_parent(_NOT_ROWS) is None and not is_hidden(text.parent):
             found.extend(part for text_part in _BEFORE_PRICE.split(line) if (part := text_part.strip()))

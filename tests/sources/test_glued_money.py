@@ -145,3 +145,31 @@ def test_a_glued_number_of_gpus_is_not_cut_short(glued: str) -> None:
     assert _components("GPUs: 1/8 vCPUs: 6 Memory: 22GiB") == {"gpus": 0.125, "vcpus": 6, "memory": 22}
     with pytest.raises(UnreadableError):
         _components(f"GPUs: {glued} vCPUs: 12 Memory: 170GiB")
+
+
+DECIMALS = re.compile(r"(?<=>)(\s*\$ ?\d[\d,]*)\.(\d\d)(?!\d)(?=[^<]*<)")
+
+
+@pytest.mark.parametrize(("source", "name"), HTML_PAGES)
+@pytest.mark.parametrize("cents", ["<sup>{}</sup>", "<sup>.{}</sup>", ".<sup>{}</sup>", "<sup> {} </sup>"])
+def test_cents_as_a_superscript_are_not_dropped_as_a_footnote(source: str, name: str, cents: str) -> None:
+    original = page(source, name)
+    known = prices_of(source, original)
+    for found in list(DECIMALS.finditer(original))[:6]:
+        shown = f"{found[1]}{cents.format(found[2])}"
+        mangled = original[: found.start()] + shown + original[found.end() :]
+        assert prices_of(source, mangled) <= known, shown
+
+
+def test_a_footnote_is_dropped_as_ever() -> None:
+    from bs4 import BeautifulSoup
+
+    from pipeline.parsing.html import text_of
+    from pipeline.parsing.text_blocks import visible_texts
+
+    for markup in ("<p>$1.39<sup>1</sup></p>", "<p>$1.39<sup>12</sup></p>", "<p>$2<sup>1</sup></p>"):
+        soup = BeautifulSoup(markup, "lxml")
+        assert text_of(soup) == visible_texts(soup)[0] == markup[3:].partition("<")[0]
+    soup = BeautifulSoup("<p>H100 $1<sup>39</sup> / hr</p>", "lxml")
+    assert text_of(soup) == "H100 $1~39 / hr"
+    assert visible_texts(soup) == ["H100", "$1~39", "/ hr"]
