@@ -6,7 +6,7 @@ Read again by the command and by Dagster's assets; captured by the command and b
 import json
 import shutil
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,15 @@ from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import capture_live
 from pipeline.daily.refresh import refresh
 from pipeline.offers.records import Records
-from pipeline.orchestration.assets import offers_key, raw_key, source_assets
+from pipeline.orchestration.keys import offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
+from pipeline.orchestration.source_assets import source_assets
 from tests.conftest import PAGES
 from tests.faulty_server import Fault, FaultyServer, Host, first, says
 
-DAY = date(2026, 8, 22)
+DAY = datetime.now(UTC).date()
+"""Dagster captures today's partition only."""
+DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
 LIMITS = Limits(backoff_seconds=0.01, backoff_max_seconds=0.02)
 
 
@@ -89,7 +92,7 @@ def materialize(home: Home, *keys: Callable[[str], dg.AssetKey], url: str = "") 
     """Dagster's assets of all sources, the exchange rates in a run before the others, as scheduled."""
     for sources in (SOURCES[:1], SOURCES[1:]):
         dg.materialize(
-            source_assets,
+            [asset for source in sources for asset in source_assets(source_config(source), DAYS)],
             selection=[key(source) for source in sources for key in keys],
             partition_key=str(DAY),
             resources={"home": GpufareHome(root=str(home.root), replay_url=url)},
