@@ -67,8 +67,7 @@ def test_the_lines_say_what_moved_what_broke_and_what_is_held(two_days: Home) ->
     assert lines["Cheapest"]
     assert "lambda" in lines["Broke"]
     assert "no pricing row" in lines["Broke"]
-    assert lines["Held"].startswith("1 by ")
-    assert "at runpod" in lines["Held"]
+    assert lines["Held"].startswith("1 at runpod by ")
     assert lines["SAMPLE PAGES"].startswith("today's pages of lambda, runpod were replayed")
     assert len(found.lines) <= 10
 
@@ -95,6 +94,15 @@ def test_a_file_of_yesterday_and_a_missing_one_are_the_first_line(two_days: Home
     damaged.published.parent.mkdir(parents=True)
     damaged.published.write_text("not a database")
     assert "cannot be read" in morning(damaged, SEVEN).lines[0]
+
+
+def test_what_cannot_be_said_is_a_line_that_says_so(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.incidents.mkdir(parents=True)
+    (home.incidents / "20260823T070000.000000Z-deep.json").write_text("[" * 100_000)
+    lines = lines_of(morning(home, SEVEN))
+    assert lines["Incidents"].startswith("UNKNOWN, because of RecursionError")
+    assert {"NOT PUBLISHED", "Broke"} <= lines.keys()
 
 
 def test_incidents_of_the_last_day_are_named(two_days: Home, tmp_path: Path) -> None:

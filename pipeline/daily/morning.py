@@ -6,7 +6,7 @@ chat.
 
 import html
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -29,6 +29,8 @@ MAX_QUOTED_CHARACTERS = 160
 
 FINE = frozenset({"current", "disabled", "needs_key"})
 """States of a source that ask nobody to do anything."""
+
+NEVER_ASKED = "not_asked"
 
 _UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼", "|": "¦", "@": "＠", "\\": "∖"})
 
@@ -88,25 +90,39 @@ def harmless(text: object) -> str:
 
 
 def morning(home: Home, now: datetime) -> Morning:
-    """The morning of ``now`` (UTC), from the published file and the record. Never raises GpufareError: a file
-    that is missing or cannot be read is the first line."""
+    """The morning of ``now`` (UTC), from the published file and the record.
+
+    Never raises: without a digest nobody learns anything, so what cannot be said is a line that says so.
+    """
     today = now.astimezone(UTC).date()
-    prices: Sequence[Price] = ()
+    prices: list[Price] = []
+    lines = [
+        *_said("Published", lambda: _of_published(home, today, prices)),
+        *_said("Broke", lambda: _broke(home, today)),
+        *_said("Incidents", lambda: _incidents(home, now)),
+        *_said("Pages", lambda: _replayed(home, today)),
+    ]
+    return Morning(today, tuple(lines), tuple(prices))
+
+
+def _said(heading: str, lines: Callable[[], Iterable[str]]) -> list[str]:
+    try:
+        return list(lines())
+    except Exception as problem:
+        return [f"{heading}: UNKNOWN, because of {type(problem).__name__}: {harmless(problem)}"]
+
+
+def _of_published(home: Home, today: date, prices: list[Price]) -> list[str]:
+    """The lines that the published file gives; adds to ``prices``."""
     try:
         with reader(home.published) as connection:
-            lines = [_published(connection, today), *_moved(connection)]
-            held = _held(connection)
-            prices = _prices(connection)
+            prices += _prices(connection)
+            return [_published(connection, today), *_moved(connection), *_held(connection)]
     except (NotPublishedError, DamagedError) as error:
-        lines, held = [f"NOT PUBLISHED: {harmless(error)}"], []
+        return [f"NOT PUBLISHED: {harmless(error)}"]
     except QueryError as error:
         other = "the published file was built by another version; `gpufare refresh` builds a new one"
-        lines, held = [f"NOT READABLE: {other} ({harmless(error)})"], []
-    return Morning(
-        today,
-        (*lines, *_broke(home, today), *held, *_incidents(home, now), *_replayed(home, today)),
-        tuple(prices),
-    )
+        return [f"NOT READABLE: {other} ({harmless(error)})"]
 
 
 def _published(connection: duckdb.DuckDBPyConnection, today: date) -> str:
@@ -172,11 +188,8 @@ def _counted(heading: str, things: str, found: Result, described: Any, nothing: 
     if not rows:
         return f"{heading}: {nothing} changed"
     count = rows[0]["changes"]
-    return f"{heading}: {count} {things}{_first(count)}: " + "; ".join(described(row) for row in rows)
-
-
-def _first(count: int) -> str:
-    return ", the largest changes" if count > SHOWN else ""
+    largest = f"{count} {things}, the largest changes: " if count > SHOWN else ""
+    return f"{heading}: {largest}" + "; ".join(described(row) for row in rows)
 
 
 def _price_moved(row: dict[str, Any]) -> str:
@@ -212,14 +225,14 @@ ORDER BY rows DESC, reason
 
 def _held(connection: duckdb.DuckDBPyConnection) -> list[str]:
     held = [
-        f"{row['rows']} by {row['reason']} ({row['sentence'].rstrip('.')}) at {_names(row['sources'])}"
+        f"{row['rows']} at {_names(row['sources'])} by {row['reason']}: {row['sentence'].rstrip('.')}"
         for row in ask(connection, _HELD).dicts()
     ]
     far = [
-        f"{row['rows']} offers by {row['reason']} at {_names(row['sources'])}"
+        f"{row['rows']} at {_names(row['sources'])} by {row['reason']}"
         for row in ask(connection, _NOT_RANKED).dicts()
     ]
-    lines = [f"Held: {'; '.join(held)}" if held else "Held: nothing"]
+    lines = [f"Held: {'; '.join(held) or 'nothing'}"]
     return [*lines, f"Kept out of the rankings: {'; '.join(far)}"] if far else lines
 
 
@@ -253,11 +266,11 @@ def _prices(connection: duckdb.DuckDBPyConnection) -> list[Price]:
 def _broke(home: Home, today: date) -> Iterator[str]:
     """From the record, which is newer than the published file when the publishing broke."""
     rows = [row for row in source_states(home, today).dicts() if row["state"] not in FINE]
-    never = [row["source"] for row in rows if row["state"] == "not_asked"]
+    never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
     broken = [row for row in rows if row["source"] not in never]
     told = [f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken]
     more = f"; and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
-    yield f"Broke: {len(told)} sources; " + "; ".join(told[:SHOWN]) + more if told else "Broke: no source"
+    yield f"Broke: {'; '.join(told[:SHOWN]) or 'no source'}{more}"
     if never:
         yield f"Never asked: {_names(never)}"
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -13,6 +13,7 @@ from pipeline.contracts.paths import Home
 from pipeline.daily.digest import send_digest
 from pipeline.daily.morning import FINE, morning
 from pipeline.daily.source_states import source_states
+from pipeline.orchestration.evidence import page_and_capture
 from pipeline.orchestration.keys import MORNING, PRICES_TEAM, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome
 
@@ -37,7 +38,11 @@ def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.M
     digest = send_digest(home.folders(), this_morning, os.environ)
     context.log.info(f"{this_morning.text()}\n{digest}")
     return dg.MaterializeResult(
-        metadata={"morning": dg.MetadataValue.md(this_morning.markdown()), "digest": digest}
+        metadata={
+            "morning": dg.MetadataValue.md(this_morning.markdown()),
+            **dict(line.split(": ", 1) for line in this_morning.lines),  # seen without opening the Markdown
+            "Digest": digest,
+        }
     )
 
 
@@ -63,6 +68,7 @@ def sources_are_healthy(
 
 
 def _health(row: dict[str, Any], home: Home) -> dg.AssetCheckResult:
+    config, day, archive = configs()[row["source"]], row["last_attempt_day"], Archive(home.archive)
     severity = dg.AssetCheckSeverity.WARN if row["state"] in _WARN_ONLY else dg.AssetCheckSeverity.ERROR
     return dg.AssetCheckResult(
         check_name=HEALTHY,
@@ -73,19 +79,6 @@ def _health(row: dict[str, Any], home: Home) -> dg.AssetCheckResult:
         metadata={
             "last good day": str(row["last_accepted_day"] or "never"),
             "reason": row["why"] or "",
-            **_capture(row["source"], row["last_attempt_day"], home),
+            **page_and_capture(config, archive.captures(config.name, day) if day else [], home),
         },
     )
-
-
-def _capture(source: str, day: date | None, home: Home) -> dict[str, Any]:
-    """The page and the folder of the newest capture, for a person who wants to see what was answered."""
-    archive = Archive(home.archive)
-    captures = archive.captures(source, day) if day else []
-    page = configs()[source].homepage
-    if not captures:
-        return {"page": dg.MetadataValue.url(page), "capture": "none"}
-    failed = [entry.url for entry in captures[-1].entries if not entry.usable]
-    first = [entry.url for entry in captures[-1].entries]
-    folder = dg.MetadataValue.path(str(archive.folder(captures[-1])))
-    return {"page": dg.MetadataValue.url([*failed, *first, page][0]), "capture": folder}

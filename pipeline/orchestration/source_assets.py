@@ -8,7 +8,7 @@ captured: a live page shows today's prices only.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from pipeline.contracts.paths import Home
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import capture_live
 from pipeline.orchestration.code_versions import source_version
+from pipeline.orchestration.evidence import page_and_capture
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 
@@ -88,6 +89,7 @@ def _offers_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> d
         tags={SOURCE_TAG: config.name},
         code_version=source_version(config.name),
         description=f"{config.title}: the archived answers of the day, read, normalized and judged.",
+        metadata={"homepage": dg.MetadataValue.url(config.homepage)},
         freshness_policy=dg.FreshnessPolicy.time_window(
             fail_window=timedelta(days=config.stale_after_days), warn_window=timedelta(hours=30)
         ),
@@ -115,7 +117,7 @@ def _offers_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> d
             _skip(context, f"the archive has no complete capture of {config.title} on {day}")
             return
         outcome = record_day(config, day, captures, home.folders())
-        yield _expectations(config, outcome)
+        yield _expectations(config, outcome, page_and_capture(config, captures, home.folders()))
         if not outcome.accepted:
             raise dg.Failure(outcome.error or outcome.reason, allow_retries=False)
         yield dg.MaterializeResult(metadata=_metadata(outcome))
@@ -165,7 +167,7 @@ def _about(capture: Capture, home: GpufareHome) -> dict[str, str | int | dg.Meta
     }
 
 
-def _expectations(config: SourceConfig, outcome: Outcome) -> dg.AssetCheckResult:
+def _expectations(config: SourceConfig, outcome: Outcome, metadata: Mapping[str, Any]) -> dg.AssetCheckResult:
     severity = dg.AssetCheckSeverity.WARN if outcome.accepted else dg.AssetCheckSeverity.ERROR
     reasons = [] if outcome.accepted else [outcome.error or outcome.reason or "not accepted"]
     return dg.AssetCheckResult(
@@ -174,6 +176,7 @@ def _expectations(config: SourceConfig, outcome: Outcome) -> dg.AssetCheckResult
         passed=outcome.accepted and not outcome.warnings,
         severity=severity,
         description="; ".join([*reasons, *outcome.warnings]) or "as the source's yaml expects",
+        metadata=metadata,
     )
 
 

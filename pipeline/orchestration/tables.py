@@ -93,11 +93,11 @@ checked_tables = _checked_tables()
 
 
 def _check_spec(check: Check) -> dg.AssetCheckSpec:
-    consequence = "stops the publishing" if check.level == "fail" else "is a warning"
+    consequence = "Such rows stop the publishing." if check.level == "fail" else "Such rows are a warning."
     return dg.AssetCheckSpec(
         check.name,
         asset=checked_tables[check.name],
-        description=f"Finds where {check.sentence}, which {consequence}.",
+        description=f"Looks for: {check.sentence}. {consequence}",
         metadata={"file": f"sql/checks/{check.name}.sql", "query": dg.MetadataValue.md(_code(check.query))},
     )
 

@@ -1,0 +1,23 @@
+"""The page and the folder of a capture, for a person who wants to see what was answered."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from pipeline.capture.archive import Archive
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.paths import Home
+
+
+def page_and_capture(
+    config: SourceConfig, captures: Sequence[Capture], home: Home
+) -> dict[str, str | dg.UrlMetadataValue | dg.PathMetadataValue]:
+    """Of the newest capture: the first address without a usable answer, else the first one."""
+    entries = captures[-1].entries if captures else ()
+    failed = [entry.url for entry in entries if not entry.usable]
+    page = [*failed, *(entry.url for entry in entries), config.homepage][0]
+    if not captures or captures[-1].capture_id is None:
+        return {"page": dg.MetadataValue.url(page), "capture": "nothing was archived"}
+    folder = str(Archive(home.archive).folder(captures[-1]))
+    return {"page": dg.MetadataValue.url(page), "capture": dg.MetadataValue.path(folder)}
