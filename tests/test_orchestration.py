@@ -361,7 +361,8 @@ def test_a_failed_publishing_is_an_incident(home: Home, instance: dg.DagsterInst
     (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
     context = status_context(result.dagster_run, event, instance).for_run_failure()
     failed_runs(context, home=GpufareHome(root=str(home.root)))
-    (incident,) = [row for row in incidents(home) if row["kind"] == "run_failed"]
+    (incident,) = incidents(home)  # kept by publish_day, or by the sensor: once
+    assert incident["kind"] in ("not_published", "run_failed")
     assert incident["source"] is None
     assert "published" in incident["reason"]
 

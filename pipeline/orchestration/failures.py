@@ -23,12 +23,12 @@ _PARTITION_TAG = "dagster/partition"
 @dg.run_failure_sensor(default_status=dg.DefaultSensorStatus.RUNNING)
 def failed_runs(context: dg.RunFailureSensorContext, home: GpufareHome) -> None:
     """Every run that failed, of whichever job, by schedule or by hand."""
-    errors = [
-        str((data.error.cause or data.error).message).strip()
-        for event in context.get_step_failure_events()
-        if (data := event.step_failure_data).error is not None
-    ]
-    _leave_a_trace(context, home.folders(), "; ".join(errors) or context.failure_event.message or "it failed")
+    failed = [event.step_failure_data for event in context.get_step_failure_events()]
+    errors = [str((data.error.cause or data.error).message).strip() for data in failed if data.error]
+    reason = "; ".join(errors) or context.failure_event.message or "it failed"
+    # Our own Failure: publish_day has kept the reason.
+    told = bool(failed) and all(data.user_failure_data for data in failed)
+    _leave_a_trace(context, home.folders(), reason, told)
 
 
 @dg.run_status_sensor(run_status=dg.DagsterRunStatus.CANCELED, default_status=dg.DefaultSensorStatus.RUNNING)
@@ -37,14 +37,19 @@ def canceled_runs(context: dg.RunStatusSensorContext, home: GpufareHome) -> None
     _leave_a_trace(context, home.folders(), context.dagster_event.message or "it was canceled")
 
 
-def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str) -> None:
+def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str, told: bool = False) -> None:
+    """``told``: a run that is of no source has kept its own incident."""
     run = context.dagster_run
     began = _began(context)
     day = date.fromisoformat(run.tags[_PARTITION_TAG]) if _PARTITION_TAG in run.tags else None
     sources = _sources(run)
     context.log.error(f"{', '.join(sources) or run.job_name} failed: {reason}")
-    untold = [source for source in sources if day is None or not _has_outcome(home, source, day, began)]
-    for source in untold if sources else [None]:
+    untold: list[str | None] = [
+        source for source in sources if day is None or not _has_outcome(home, source, day, began)
+    ]
+    if not sources and not told:
+        untold = [None]
+    for source in untold:
         if source is not None and day == began.date():
             _record_failure(context, home, source, day, reason)
         incident = Incident(

@@ -144,6 +144,8 @@ def published_tables(
         raise dg.Failure(str(error), allow_retries=False) from error
     except BuildError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
+    for incident in report.incidents:
+        context.log.warning(incident.line())
     for table in lineage:
         rows = {"dagster/row_count": report.rows[table.name]}
         yield dg.MaterializeResult(asset_key=table_key(table.name), metadata=rows)
