@@ -25,7 +25,8 @@ def failed_runs(context: dg.RunFailureSensorContext, home: GpufareHome) -> None:
     """Every run that failed, of whichever job, by schedule or by hand."""
     failed = [event.step_failure_data for event in context.get_step_failure_events()]
     errors = [str((data.error.cause or data.error).message).strip() for data in failed if data.error]
-    reason = "; ".join(errors) or context.failure_event.message or "it failed"
+    ended = f"it was ended from outside, killed, out of memory or too slow ({context.failure_event.message})"
+    reason = "; ".join(errors) or ended
     # Our own Failure: publish_day has kept the reason.
     told = bool(failed) and all(data.user_failure_data for data in failed)
     _leave_a_trace(context, home.folders(), reason, told)
