@@ -14,6 +14,7 @@ from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
+from pipeline.daily.source_states import source_states
 from pipeline.definitions import defs
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
@@ -25,7 +26,7 @@ from pipeline.orchestration.source_assets import EXPECTATIONS, source_assets
 from pipeline.orchestration.tables import model_does_not_get_worse, published_tables
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES
+from tests.conftest import PAGES, gpufare
 
 TODAY = datetime.now(UTC).date()
 PAST = date(2026, 8, 22)
@@ -301,6 +302,9 @@ def test_a_source_that_cannot_even_be_archived_shows_in_every_face(
     with reader(home.published) as connection:
         health = "SELECT last_error FROM main.source_health WHERE source = 'runpod'"
         assert reason in ask(connection, health).rows[0][0]
+    shown = gpufare("sources", "--format", "json", home=home)
+    (row,) = [row for line in shown.stdout.splitlines() if (row := json.loads(line))["source"] == "runpod"]
+    assert reason in row["why"]
 
 
 def status_context(
@@ -323,8 +327,9 @@ def test_a_killed_run_leaves_an_outcome_and_an_incident(home: Home, instance: dg
     event = instance.report_run_failed(run, "Exceeded maximum runtime of 3600 seconds.")
     context = status_context(run, event, instance).for_run_failure()
     failed_runs(context, home=GpufareHome(root=str(home.root)))
-    (outcome,) = (home.outcomes / "runpod" / f"{TODAY}").iterdir()
-    assert "maximum runtime" in outcome.read_text()
+    (row,) = [row for row in source_states(home, TODAY).dicts() if row["source"] == "runpod"]
+    assert row["state"] == "never_accepted"
+    assert "maximum runtime" in row["why"]
     (incident,) = incidents(home)
     assert (incident["kind"], incident["source"], incident["day"]) == ("run_failed", "runpod", str(TODAY))
     assert "maximum runtime" in incident["reason"]

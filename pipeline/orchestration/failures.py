@@ -10,6 +10,7 @@ import dagster as dg
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.daily.ingest import record_day
@@ -101,5 +102,5 @@ def _record_failure(
     )
     try:
         record_day(source_config(source), day, [failed], home)
-    except OSError as error:
+    except (OSError, GpufareError) as error:
         context.log.error(f"the outcome of {source} could not be kept: {error}")

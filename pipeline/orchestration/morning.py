@@ -19,8 +19,9 @@ from pipeline.orchestration.resources import GpufareHome
 
 HEALTHY = "healthy"
 
-_WARN_ONLY = frozenset({"aging", "failing", "not_asked"})
-"""States in which rankings still have the source's last good prices, or never had any."""
+_WARN_ONLY = frozenset({"current", "aging", "failing", "not_asked"})
+"""States that are a warning at most: the rankings have the source's last good prices, or never had any. A
+current source is one while its newest capture is incomplete."""
 
 
 @dg.asset(
@@ -73,7 +74,7 @@ def _health(row: dict[str, Any], home: Home) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=HEALTHY,
         asset_key=offers_key(row["source"]),
-        passed=row["state"] in FINE,
+        passed=row["state"] in FINE and not (row["state"] == "current" and row["why"]),
         severity=severity,
         description=": ".join(filter(None, (row["state"].replace("_", " "), row["why"]))),
         metadata={
