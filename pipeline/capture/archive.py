@@ -31,6 +31,9 @@ JOURNAL_NAME = "journal.jsonl"
 CAPTURES_COMPARED = 3
 """Bodies equal to one of so many captures before are stored as a second name of the same file."""
 
+CAPTURES_SEARCHED = 30
+"""So many are looked at to find those, for a source that answers with nothing for a long time."""
+
 ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 """A capture id: the UTC time at which it began."""
 
@@ -122,6 +125,10 @@ class Archive:
 
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
         """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
+        try:
+            earlier = self._stored_lately(source)
+        except OSError:
+            earlier = {}  # a folder that cannot be listed costs space, not the capture
         moment = datetime.now(UTC)
         while True:
             capture_id = moment.strftime(ID_FORMAT)
@@ -138,10 +145,6 @@ class Archive:
             "capture_id": capture_id,
             "replayed_from": replayed_from,
         }
-        try:
-            earlier = self._stored_lately(source)
-        except OSError:
-            earlier = {}  # a folder that cannot be listed costs space, not the capture
         return CaptureWriter(folder, header, earlier)
 
     def _stored_lately(self, source: str) -> dict[str, tuple[Path, Entry]]:
@@ -152,7 +155,7 @@ class Archive:
             for folder in sorted((self.root / source / day.isoformat()).iterdir(), reverse=True)
             if folder.is_dir() and _began(folder.name)
         )
-        captures = ((folder, _read_capture(folder)) for folder in folders)
+        captures = ((folder, _read_capture(folder)) for folder in islice(folders, CAPTURES_SEARCHED))
         with_bodies = (pair for pair in captures if any(entry.sha256 for entry in pair[1].entries))
         return {
             entry.sha256: (folder, entry)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.archive import CAPTURES_COMPARED, Archive, ArchiveError
+from pipeline.capture.archive import CAPTURES_COMPARED, CAPTURES_SEARCHED, Archive, ArchiveError
 from pipeline.contracts.capture import Capture
 
 from .conftest import Capturing, source
@@ -137,3 +137,16 @@ def test_a_month_of_an_unchanged_page_uses_the_space_of_one_body(archive: Archiv
     for at in range(30):
         written(archive, page, day=date(2026, 9, 1) + timedelta(days=at))
     assert used_bytes(archive.root) < 51_000
+
+
+def test_a_source_that_has_long_failed_is_not_searched_from_its_beginning(archive: Archive) -> None:
+    first = written(archive, BODY, day=date(2026, 1, 1))
+    for at in range(CAPTURES_SEARCHED - 1):
+        written(archive, status="failed", day=date(2026, 2, 1) + timedelta(days=at))
+    found = written(archive, BODY, day=date(2026, 6, 1))
+    assert stored(archive, found).stat().st_nlink == 2
+    for at in range(CAPTURES_SEARCHED):
+        written(archive, status="failed", day=date(2026, 7, 1) + timedelta(days=at))
+    later = written(archive, BODY, day=date(2026, 9, 1))
+    assert stored(archive, later).stat().st_nlink == 1
+    assert stored(archive, first).stat().st_nlink == 2
