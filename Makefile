@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_HOME := data/demo
 
-.PHONY: demo test lint lock mutants audit wheel clean
+.PHONY: demo test lint lock mutants stress audit wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
@@ -29,6 +29,10 @@ lock: $(READY)
 mutants: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mutmut run $(ONLY)
 	$(BIN)/mutmut results
+
+# At most an hour; docs/stress.md says what is done. Interrupted, it goes on where it was.
+stress: $(READY)
+	$(BIN)/python -m tests.stress --seed "$(or $(SEED),1)" --only "$(ONLY)"
 
 # Needs the Python Package Index, so no part of `make test`. Fails also when a package cannot be looked up.
 audit:

@@ -1,0 +1,120 @@
+"""Each part of `make stress` for a few seconds, so that the harness itself stays alive."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline.contracts import paths
+from tests.stress import damage, disk, kills, readers, report, runner, two_at_once, year
+from tests.stress.__main__ import PARTS
+from tests.stress.homes import Lab
+from tests.stress.market import FIRST_DAY, SOURCES, Market
+
+SEED = "smoke"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.setattr(paths, "CATALOG_DIR", paths.CATALOG_DIR)  # a part may set it in this process
+    shared = tmp_path_factory.getbasetemp() / "stress"
+    shared.mkdir(exist_ok=True)
+    return Lab(tmp_path, shared, Market(SEED))
+
+
+def test_two_kills(lab: Lab) -> None:
+    found = kills.run(lab, "0-1", SEED, kills=2)
+    assert found["problems"] == []
+    assert found["running"] > 0
+
+
+def test_two_readers_over_two_publishes(lab: Lab) -> None:
+    found = readers.run(lab, "publishes 1-2", SEED, publishes=2, readers=2)
+    assert found["problems"] == []
+    assert found["looks"] > 4
+
+
+def test_a_full_disk(lab: Lab) -> None:
+    assert disk.run(lab, "40 KiB left", SEED)["problems"] == []
+
+
+def test_two_refreshes_at_once(lab: Lab) -> None:
+    assert two_at_once.run(lab, "pair 1", SEED)["problems"] == []
+
+
+@pytest.mark.parametrize("unit", ["offers: truncated", "rankings: garbage", "offers: stray copy"])
+def test_a_damaged_file(unit: str, lab: Lab) -> None:
+    assert damage.run(lab, unit, SEED)["problems"] == []
+
+
+def test_a_week_that_is_interrupted(lab: Lab) -> None:
+    seed = "a week 40"  # the clock ahead, a killed run, litter and a source that limits the rate
+    year.run(lab, "3 days", seed)
+    days = (lab.folder / "days.jsonl").read_text()
+    found = year.run(lab, "7 days", seed)
+    assert found["problems"] == []
+    assert (lab.folder / "days.jsonl").read_text().startswith(days)
+    assert (found["days"], len(found["faults"])) == (7, 4)
+
+
+# ------------------------------------------------------------------ the harness can fail
+
+
+def _run(lab: Lab, unit: str, seed: str) -> runner.Figures:
+    if unit == "raises":
+        raise ValueError("of the harness")
+    return {"problems": [] if unit == "good" else ["<b>bad</b> in /somewhere/else"]}
+
+
+def _units(seed: str) -> list[str]:
+    return ["good", "bad", "raises"]
+
+
+def _figures(found: object) -> str:
+    return "all of it"
+
+
+PART = runner.Part("made_up", "a test", _units, _run, _figures, 1)
+
+
+def test_results_are_kept_and_not_made_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    for _ in range(2):
+        assert runner.run([PART], SEED, tmp_path / "results", minutes=1, workers=1, say=said.append)
+    assert [line for line in said if "units to run" in line][1].startswith("0 units")
+    kept = runner.Results(tmp_path / "results").read("made_up")
+    results = {found["unit"]: found["problems"] for found in kept}
+    assert results["good"] == []
+    assert "of the harness" in results["raises"][0]
+    with (tmp_path / "results" / "made_up.jsonl").open("a") as file:
+        file.write('{"unit": "cut')
+    assert runner.Results(tmp_path / "results").units("made_up") == {"good", "bad", "raises"}
+
+    document = tmp_path / "stress.md"
+    document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    report.write(document, report.table([PART], SEED, tmp_path / "results"))
+    text = document.read_text()
+    assert "| `made_up` | a test: all of it | 3 of 3 | 2 |" in text
+    assert "- `made_up` bad: ‹b>bad‹/b> in" in text
+    assert "/somewhere" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "\nold\n" not in text
+
+
+def test_a_run_ends_in_time(tmp_path: Path) -> None:
+    assert not runner.run([PART], SEED, tmp_path, minutes=0, workers=1, say=lambda line: None)
+
+
+def test_the_made_up_prices_move_and_stay_in_their_range() -> None:
+    market = Market(SEED)
+    shares = [market.share("crusoe", FIRST_DAY + timedelta(days=day)) for day in range(365)]
+    assert len(set(shares)) > 50
+    assert 0.84 < min(shares) < max(shares) < 1.16
+    assert market.truth(FIRST_DAY).keys() == set(SOURCES) - {"ecb"}
+
+
+def test_every_part_has_units_and_a_name_of_its_own() -> None:
+    assert len({part.name for part in PARTS}) == len(PARTS)
+    for part in PARTS:
+        assert len(set(part.units(SEED))) == len(part.units(SEED)) > 0
