@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -210,8 +211,11 @@ class Records:
             temporary.write_text(json.dumps(content, default=str, indent=1) + "\n", encoding="utf-8")
 
     def _write_parquet(self, path: Path, contract: type[BaseModel], rows: Sequence[dict[str, Any]]) -> None:
+        # Through memory: of a full disk polars says no more than that the file is out of specification.
+        buffer = BytesIO()
+        pl.DataFrame(rows, schema=parquet_schema(contract), orient="row").write_parquet(buffer)
         with replacing(path) as temporary:
-            pl.DataFrame(rows, schema=parquet_schema(contract), orient="row").write_parquet(temporary)
+            temporary.write_bytes(buffer.getbuffer())
 
 
 @contextmanager

@@ -1,0 +1,353 @@
+"""One bad file of the record stops nothing: it is moved aside, named, and made again where it can be.
+
+Two days of three small sources are recorded and published; each test damages files of a copy and publishes.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.replay import capture_pages
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.disk import UnwritableError
+from pipeline.contracts.incidents import Incident
+from pipeline.contracts.paths import Home
+from pipeline.daily.ingest import read_again, record_day
+from pipeline.daily.publishing import publish_day
+from pipeline.daily.refresh import refresh
+from pipeline.daily.repair import mend, report_strays
+from pipeline.offers.incidents import kept_files, kept_incidents
+from pipeline.offers.record_files import record_files, stray_files
+from pipeline.offers.records import Records, replacing
+from pipeline.warehouse.build import Report
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import create
+from pipeline.warehouse.load import load_record
+from pipeline.warehouse.query import ask, reader
+from pipeline.warehouse.scripts import BuildError
+from tests.conftest import PAGES
+from tests.offers.builders import offer
+
+FIRST, SECOND = date(2026, 8, 21), date(2026, 8, 22)
+NOW = datetime(2026, 8, 22, 7, tzinfo=UTC)
+SOURCES = ("ecb", "scaleway", "crusoe")
+
+Spoil = Callable[[Path], None]
+
+
+def read_day(home: Home, source: str, day: date, pages: Path = PAGES) -> Any:
+    config = source_config(source)
+    return record_day(
+        config, day, [capture_pages(pages, config, day=day, archive=Archive(home.archive))], home
+    )
+
+
+@pytest.fixture(scope="module")
+def two_days(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Two days of three sources, the first one published."""
+    home = Home(tmp_path_factory.mktemp("two-days") / "home")
+    shutil.copytree(sample_home.cache, home.cache)
+    for source in SOURCES:
+        assert read_day(home, source, FIRST).accepted
+    publish_day(home, FIRST, NOW)
+    for source in SOURCES:
+        assert read_day(home, source, SECOND).accepted
+    return home
+
+
+@pytest.fixture
+def home(two_days: Home, tmp_path: Path) -> Home:
+    shutil.copytree(two_days.root, tmp_path / "home")
+    return Home(tmp_path / "home")
+
+
+def incidents(home: Home) -> list[Incident]:
+    return kept_incidents(kept_files(home))
+
+
+def loaded(home: Home) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of the record, as it is published."""
+    with connect() as connection:
+        tables = ("offers", "rejects", "capture_outcomes", "exchange_rates")
+        create(connection, *tables)
+        assert load_record(connection, home, SECOND) == []
+        return {table: connection.execute(f"FROM main.{table} ORDER BY ALL").fetchall() for table in tables}
+
+
+# ------------------------------------------------------------------ every kind of damage, every kind of file
+
+
+def cut_in_half(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def of_another_shape(path: Path) -> None:
+    """A whole file of its format, with other content."""
+    if path.suffix == ".parquet":
+        pl.DataFrame({"source": ["crusoe"], "price": [1.0]}).write_parquet(path)
+    else:
+        path.write_text("[]")
+
+
+def of_other_types(path: Path) -> None:
+    if path.suffix == ".parquet":
+        frame = pl.read_parquet(path)
+        frame.with_columns(observed_at=pl.lit("yesterday")).write_parquet(path)
+    else:
+        rows = json.loads(path.read_text())
+        for row in rows if isinstance(rows, list) else [rows]:
+            row |= {"usd_per_unit": "dear", "requests": "many"}
+        path.write_text(json.dumps(rows))
+
+
+def made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def out_of_place(path: Path) -> None:
+    """A whole file of another source or day."""
+    if path.suffix == ".parquet":
+        frame = pl.read_parquet(path)
+        changes = {"source": pl.lit("vast")} if "offers" in str(path) else {"source": pl.lit("oci")}
+        frame.with_columns(**changes).write_parquet(path)
+    else:
+        path.write_text(path.read_text().replace("2026-08-2", "2026-07-2"))
+
+
+SPOILS: list[Spoil] = [cut_in_half, emptied, of_another_shape, of_other_types, made_a_folder, out_of_place]
+FOLDERS = ("offers", "rejects", "outcomes", "exchange_rates")
+
+
+def file_of(home: Home, folder: str, day: date = FIRST) -> Path:
+    source = None if folder == "exchange_rates" else "scaleway"
+    (file,) = (each for each in record_files(home, folder, source) if each.day == day)
+    return file.path
+
+
+@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
+def test_damaged_files_are_left_out_and_everything_else_is_loaded(spoil: Spoil, home: Home) -> None:
+    """Without moving anything, as a question does it."""
+    spoilt = {folder: file_of(home, folder) for folder in FOLDERS}
+    for path in spoilt.values():
+        spoil(path)
+    with connect() as connection:
+        create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
+        damages = load_record(connection, home, SECOND)
+        days = connection.execute("SELECT DISTINCT day FROM main.offers WHERE source = 'scaleway'").fetchall()
+        others = connection.execute("SELECT DISTINCT source, day FROM main.offers").fetchall()
+    assert {damage.file.path for damage in damages} == set(spoilt.values())
+    assert all(damage.reason for damage in damages)
+    assert days == [(SECOND,)]
+    assert {("crusoe", FIRST), ("crusoe", SECOND)} <= set(others)
+    assert all(path.exists() for path in spoilt.values())
+
+
+@pytest.fixture(scope="module")
+def repaired(two_days: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A home with one damaged file of every kind, published again; and what it was before."""
+    home = Home(tmp_path_factory.mktemp("repaired") / "home")
+    shutil.copytree(two_days.root, home.root)
+    before = loaded(home)
+    spoilt = [file_of(home, folder) for folder in FOLDERS]
+    spoilt += [home.rankings / f"{FIRST}.parquet", *sorted(home.cache.glob("*.parquet"))]
+    for path in spoilt:
+        cut_in_half(path)
+    report = publish_day(home, SECOND, NOW)
+    return {"home": home, "report": report, "before": before, "spoilt": spoilt}
+
+
+def test_every_damaged_file_is_moved_aside_and_publishing_goes_on(repaired: dict[str, Any]) -> None:
+    home, report = repaired["home"], repaired["report"]
+    assert isinstance(report, Report)
+    relative = {str(path.relative_to(home.root)) for path in repaired["spoilt"]}
+    assert {incident.path for incident in report.incidents} == relative
+    for path in relative:
+        assert (home.damaged / path).is_file()
+    with reader(home.published) as connection:
+        told = ask(connection, "SELECT path, kind, reason <> '' FROM main.incidents").rows
+        ranked = ask(connection, "SELECT DISTINCT day FROM main.cheapest_gpu_per_workload").rows
+    assert set(told) == {(path, "damaged_file", True) for path in relative}
+    assert ranked == [(SECOND,)]
+
+
+def test_a_sources_day_is_read_again_and_is_what_it_was(repaired: dict[str, Any]) -> None:
+    assert loaded(repaired["home"]) == repaired["before"]
+    remedies = {i.path.split("/")[0]: i.remedy for i in repaired["report"].incidents}
+    for folder in FOLDERS:
+        assert remedies[folder].endswith("made again from the archive"), folder
+    assert "lost" in remedies["rankings"]
+    assert "computed again" in remedies["cache"]
+
+
+def test_a_cache_is_computed_again(repaired: dict[str, Any], two_days: Home) -> None:
+    for path in sorted(two_days.cache.glob("*.parquet")):
+        again = pl.read_parquet(repaired["home"].cache / path.name)
+        assert again.height == pl.read_parquet(path).height > 0
+
+
+def test_a_damaged_file_is_never_moved_over_an_earlier_one(home: Home) -> None:
+    for content in (b"first", b"second", b"third"):
+        path = file_of(home, "offers")
+        path.write_bytes(content)
+        read_day(home, "scaleway", FIRST)
+    kept = home.damaged / "offers" / "scaleway"
+    assert sorted(path.read_bytes() for path in kept.iterdir()) == [b"first", b"second", b"third"]
+
+
+def test_what_the_archive_does_not_have_is_lost_and_said_so(home: Home) -> None:
+    shutil.rmtree(home.archive / "crusoe" / str(FIRST))
+    cut_in_half(home.offers / "crusoe" / f"{FIRST}.parquet")
+    damages = Records(home).damages("offers")
+    (incident,) = mend(home, damages, lambda source, day: read_again(source, day, home))
+    assert (incident.source, incident.day) == ("crusoe", FIRST)
+    assert incident.remedy.endswith("lost: the archive has no complete capture for it")
+
+
+def test_damaged_days_before_are_mended_before_the_new_day_is_compared_with_them(home: Home) -> None:
+    """A rate and all earlier offers of the source are damaged; the next day's reading mends them all."""
+    expected = loaded(home)
+    for path in [*home.exchange_rates.iterdir(), *(home.offers / "scaleway").iterdir()]:
+        cut_in_half(path)
+    outcome = read_day(home, "scaleway", SECOND + timedelta(days=1))
+    assert (outcome.accepted, outcome.reason) == (True, None)
+    after = loaded(home)
+    assert (after["exchange_rates"], after["offers"]) == (expected["exchange_rates"], expected["offers"])
+    assert len(incidents(home)) == 4
+
+
+# ------------------------------------------------------------------ what does not belong there
+
+
+def test_stray_files_are_ignored_and_reported_once(home: Home) -> None:
+    expected = loaded(home)
+    strays = [
+        "offers/crusoe/2026-08-22 (copy).parquet",
+        "offers/.DS_Store",
+        "offers/crusoe/2026-08-22.parquet.bak",
+        "offers/crusoe/20260822.parquet",
+        "outcomes/crusoe/2026-08-22/20260822T060000.000000Z (copy).json",
+        "outcomes/crusoe/notes.txt",
+        "exchange_rates/old",
+        "rankings/2026-08-22 (copy).parquet",
+    ]
+    for stray in strays:
+        path = home.root / stray
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"whatever")
+    assert loaded(home) == expected
+    records = Records(home)
+    assert records.accepted_days("crusoe") == [FIRST, SECOND]
+    assert records.rate_days() == [FIRST, SECOND]
+    assert [len(report_strays(home)) for _ in range(2)] == [len(strays), 0]
+    assert sorted(i.path or "" for i in incidents(home)) == sorted(strays)
+    assert {incident.kind.value for incident in incidents(home)} == {"stray_file"}
+    assert all((home.root / stray).exists() for stray in strays)
+
+
+def test_a_file_that_is_being_written_is_no_stray(home: Home) -> None:
+    with replacing(home.offers / "crusoe" / "2026-08-23.parquet") as temporary:
+        temporary.write_bytes(b"half")
+        assert stray_files(home) == []
+        assert Records(home).accepted_days("crusoe") == [FIRST, SECOND]
+
+
+# ------------------------------------------------------------------ what cannot be written
+
+
+def made_a_file(folder: Path) -> None:
+    """Nothing can be written in it, not even by root."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("in the way")
+
+
+def test_a_folder_that_cannot_be_written_costs_its_source_and_is_named(home: Home, tmp_path: Path) -> None:
+    blocked = {"crusoe": "offers", "scaleway": "rejects", "lambda": "outcomes"}
+    for source, folder in blocked.items():
+        made_a_file(home.root / folder / source)
+        shutil.copytree(PAGES / source, tmp_path / "pages" / source)
+    shutil.copytree(PAGES / "verda", tmp_path / "pages" / "verda")
+    day, later = SECOND + timedelta(days=1), NOW + timedelta(days=1)
+    report = refresh(home, day=day, pages=str(tmp_path / "pages"), environment={}, now=later)
+    accepted = {outcome.source: outcome.accepted for outcome in report.outcomes}
+    assert accepted == {"crusoe": False, "scaleway": False, "lambda": True, "verda": True}
+    assert report.published
+    for source, folder in blocked.items():
+        (line,) = (line for line in report.lines() if line.startswith(f"{source} "))
+        assert str(home.root / folder / source) in line
+    assert {i.source for i in report.incidents if i.kind == "unwritable"} == set(blocked)
+    with reader(home.published) as connection:
+        published = ask(connection, "SELECT source FROM main.offers WHERE day = ?", [day]).rows
+    assert set(published) == {("verda",), ("lambda",)}
+
+
+def test_publishing_goes_on_without_what_it_only_keeps(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    (home.offers / "stray.txt").write_text("x")
+    for folder in (home.rankings, home.cache, home.incidents):
+        made_a_file(folder)
+    report = publish_day(home, SECOND, NOW)
+    assert report.rows["cheapest_gpu_per_workload"] > 0
+    places = [(i.kind.value, (i.path or "").split("/")[0]) for i in report.incidents]
+    assert set(places) == {("stray_file", "offers"), ("unwritable", "rankings"), ("unwritable", "cache")}
+    for incident in report.incidents:
+        assert incident.line() in caplog.text
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A disk that can be filled. Mounting one needs rights that not everyone who runs the tests has."""
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def write_until_full(records: Records) -> None:
+    for day in range(31):
+        records.write_accepted(FIRST + timedelta(days=day), "acme", [offer("2.00")])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="tmpfs is Linux's")
+def test_a_full_disk_is_named_with_its_free_space_and_a_remedy(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        records = Records(Home(disk))
+        with pytest.raises(UnwritableError) as full:
+            write_until_full(records)
+    assert str(disk / "offers" / "acme") in str(full.value)
+    assert "No space left on device" in str(full.value)
+    assert "are free on the disk" in str(full.value)
+    assert "GPUFARE_HOME" in str(full.value)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="tmpfs is Linux's")
+def test_a_full_disk_is_not_taken_for_damaged_files(two_days: Home, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "24m") as disk:
+        home = Home(disk / "home")
+        shutil.copytree(two_days.root, home.root, ignore=shutil.ignore_patterns("published", "cache"))
+        with pytest.raises(BuildError, match=r"No space left on device.*free some space"):
+            publish_day(home, SECOND, NOW)
+        assert not home.damaged.exists()
+        assert not home.published.exists()
+        assert list(home.published.parent.iterdir()) == []
