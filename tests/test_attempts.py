@@ -1,0 +1,208 @@
+"""Several attempts at a source on one day: each keeps its outcome, the best accepted one gives the offers, and
+the archive read again gives the same record."""
+
+import json
+import shutil
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.replay import capture_pages
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.capture import Outcome
+from pipeline.contracts.paths import Home
+from pipeline.daily.ingest import record_day
+from pipeline.offers.incidents import kept_files, kept_incidents
+from pipeline.offers.records import Records
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import create
+from pipeline.warehouse.load import load_record
+from tests.conftest import PAGES
+
+DAY = date(2026, 8, 22)
+VAST = source_config("vast")
+"""It asks several pages, so that an attempt can be partial."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def pages(folder: Path, answered: int | None = None) -> Path:
+    """The sample pages of the source, of which only the first requests were answered."""
+    shutil.copytree(PAGES / "vast", folder / "vast")
+    index = folder / "vast" / "index.json"
+    entries = json.loads(index.read_text(encoding="utf-8"))
+    for entry in entries[answered:] if answered is not None else []:
+        entry |= {"status": 503, "file": None, "outcome": "http_5xx"}
+    index.write_text(json.dumps(entries))
+    return folder
+
+
+ALL, SOME, FEWER, NONE = None, 28, 20, 0
+"""How many of the 42 requests are answered."""
+
+
+def attempt(home: Home, folder: Path, answered: int | None, day: date = DAY) -> Outcome:
+    """One attempt, archived and read into the record as the daily job does it."""
+    number = len(list(folder.glob("pages-*")))
+    directory = pages(folder / f"pages-{number}", answered)
+    return record_day(
+        VAST, day, [capture_pages(directory, VAST, day=day, archive=Archive(home.archive))], home
+    )
+
+
+def record(home: Home, day: date = DAY) -> dict[str, Any]:
+    records = Records(home)
+    kept = day in records.accepted_days("vast")
+    return {
+        "outcomes": records.outcomes("vast", day),
+        "offers": records.offers("vast", day) if kept else None,
+        "rejects": records.rejects("vast", day),
+    }
+
+
+def standing(home: Home) -> list[tuple[Any, ...]]:
+    """The attempts whose offers are the day's, as they are published."""
+    with connect() as connection:
+        create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
+        assert load_record(connection, home, DAY) == []
+        return connection.execute(
+            "SELECT attempt, rows FROM main.capture_outcomes WHERE stands ORDER BY day"
+        ).fetchall()
+
+
+def read_from_the_archive(home: Home, folder: Path) -> Home:
+    """A home with nothing but the archive of another, read in one go."""
+    shutil.copytree(home.archive, folder / "archive")
+    again = Home(folder)
+    record_day(VAST, DAY, Archive(again.archive).captures("vast", DAY), again)
+    return again
+
+
+@pytest.mark.parametrize(
+    ("attempts", "best"),
+    [
+        ([ALL, FEWER], 0),
+        ([ALL, NONE], 0),
+        ([NONE, ALL], 1),
+        ([SOME, FEWER], 0),
+        ([FEWER, SOME], 1),
+        ([SOME, SOME], 1),
+        ([ALL, ALL, NONE], 1),
+        ([FEWER, ALL, SOME, NONE], 1),
+    ],
+)
+def test_the_best_accepted_attempt_of_a_day_stands_and_the_archive_gives_the_same(
+    attempts: list[int | None], best: int, home: Home, tmp_path: Path
+) -> None:
+    outcomes = [attempt(home, tmp_path, answered) for answered in attempts]
+    live = record(home)
+    assert [row["attempt"] for row in live["outcomes"]] == [outcome.attempt for outcome in outcomes]
+    assert [row["accepted"] for row in live["outcomes"]] == [answered != NONE for answered in attempts]
+    assert standing(home) == [(outcomes[best].attempt, len(live["offers"]))]
+    assert record(read_from_the_archive(home, tmp_path / "again")) == live
+
+
+def test_an_accepted_attempt_that_does_not_stand_says_which_does(home: Home, tmp_path: Path) -> None:
+    morning, noon = attempt(home, tmp_path, ALL), attempt(home, tmp_path, FEWER)
+    assert (morning.warnings, noon.accepted) == ((), True)
+    assert noon.warnings == (f"the day keeps what its attempt {morning.attempt} gave",)
+    assert noon.rows < morning.rows == len(record(home)["offers"])
+
+
+def test_an_attempt_of_an_earlier_version_competes_until_it_is_read_again(home: Home, tmp_path: Path) -> None:
+    """Earlier versions kept one outcome per day, and no attempt."""
+    morning = attempt(home, tmp_path, ALL)
+    folder = home.outcomes / "vast"
+    (file,) = (folder / str(DAY)).iterdir()
+    row = json.loads(file.read_text(encoding="utf-8"))
+    del row["attempt"]
+    shutil.rmtree(folder / str(DAY))
+    (folder / f"{DAY}.json").write_text(json.dumps(row))
+    assert standing(home) == [("", morning.rows)]
+    noon = attempt(home, tmp_path, FEWER)
+    assert [row["attempt"] for row in record(home)["outcomes"]] == [morning.attempt, noon.attempt]
+    assert standing(home) == [(morning.attempt, morning.rows)]
+    assert not (folder / f"{DAY}.json").exists()
+
+
+def test_without_its_capture_an_attempt_of_an_earlier_version_still_stands(
+    home: Home, tmp_path: Path
+) -> None:
+    morning = attempt(home, tmp_path, ALL)
+    folder = home.outcomes / "vast"
+    (folder / str(DAY) / f"{morning.attempt}.json").rename(folder / f"{DAY}.json")
+    file = folder / f"{DAY}.json"
+    row = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(row | {"attempt": ""}))
+    shutil.rmtree(home.archive / "vast" / str(DAY))
+    attempt(home, tmp_path, FEWER)
+    assert standing(home) == [("", morning.rows)]
+    assert len(record(home)["offers"]) == morning.rows
+
+
+def test_a_capture_that_was_never_read_is_read_with_the_next(home: Home, tmp_path: Path) -> None:
+    """A run was killed between archiving and reading."""
+    directory = pages(tmp_path / "killed", ALL)
+    capture = capture_pages(directory, VAST, day=DAY, archive=Archive(home.archive))
+    later = attempt(home, tmp_path, FEWER)
+    assert [row["attempt"] for row in record(home)["outcomes"]] == [capture.capture_id, later.attempt]
+    assert standing(home)[0][0] == capture.capture_id
+
+
+def test_earlier_captures_of_the_day_are_not_read_again(home: Home, tmp_path: Path) -> None:
+    """Hourly captures: each is read once. The bodies of the first are gone, and nobody notices."""
+    first = attempt(home, tmp_path, ALL)
+    for body in (home.archive / "vast" / str(DAY) / first.attempt).glob("*.gz"):
+        body.unlink()
+    attempt(home, tmp_path, FEWER)
+    assert kept_incidents(kept_files(home)) == []
+    assert standing(home) == [(first.attempt, first.rows)]
+
+
+@pytest.mark.parametrize("damage", ["body", "index", "status", "wrong shape"])
+def test_a_damaged_newest_capture_falls_back_to_the_one_before(
+    damage: str, home: Home, tmp_path: Path
+) -> None:
+    morning, noon = attempt(home, tmp_path, SOME), attempt(home, tmp_path, ALL)
+    folder = home.archive / "vast" / str(DAY) / noon.attempt
+    file = folder / ("0001.json.gz" if damage == "body" else "index.json")
+    content = file.read_bytes()
+    file.chmod(0o644)
+    file.unlink()  # bodies may be shared with other captures
+    if damage in ("body", "index"):
+        file.write_bytes(content[: len(content) // 2])
+    elif damage == "status":
+        file.write_text(json.dumps(json.loads(content) | {"status": "splendid"}))
+    else:
+        file.write_text(json.dumps(json.loads(content) | {"finished_at": 17}))
+    kept = {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
+    again = record_day(VAST, DAY, Archive(home.archive).captures("vast", DAY), home)
+    assert (again.attempt, again.accepted, again.status) == (noon.attempt, False, "failed")
+    assert standing(home) == [(morning.attempt, morning.rows)]
+    assert len(record(home)["offers"]) == morning.rows
+    (incident,) = kept_incidents(kept_files(home))
+    assert incident.kind == "damaged_capture"
+    assert incident.path == str(folder.relative_to(home.root))
+    assert kept == {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
+
+
+def test_lost_offers_of_an_earlier_attempt_are_read_again_with_the_next(home: Home, tmp_path: Path) -> None:
+    morning = attempt(home, tmp_path, ALL)
+    (home.offers / "vast" / f"{DAY}.parquet").write_bytes(b"PAR1")
+    attempt(home, tmp_path, FEWER)
+    assert standing(home) == [(morning.attempt, morning.rows)]
+    assert len(record(home)["offers"]) == morning.rows
+
+
+def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
+    base = {"day": DAY, "source": "vast", "accepted": True, "reason": None}
+    partial = Outcome(**base, attempt="20260822T060000.000000Z", status="partial", rows=9)
+    newer = Outcome(**base, attempt="20260822T070000.000000Z", status="partial", rows=8)
+    whole = Outcome(**base, attempt="20260822T050000.000000Z", status="captured", rows=7)
+    assert sorted([partial, newer, whole], key=lambda each: each.merit) == [newer, partial, whole]
