@@ -1,5 +1,4 @@
-"""Several attempts at a source on one day: each keeps its outcome, the best accepted one gives the offers, and
-the archive read again gives the same record."""
+"""Several attempts at a source on one day: each keeps its outcome, and the best gives the day's offers."""
 
 import json
 import shutil
