@@ -4,9 +4,11 @@ import json
 import logging
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
+import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from werkzeug import Request, Response
 from pipeline.capture.replay import PagesServer
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.daily import webhook
 from pipeline.daily.digest import send_digest
 from pipeline.daily.morning import MAX_QUOTED_CHARACTERS, Morning, Price, harmless, morning
 from pipeline.daily.refresh import refresh
@@ -216,6 +219,29 @@ def test_an_address_that_cannot_be_used_is_not_shown(address: str, reason: str) 
         post("text", {WEBHOOK_VARIABLE: address})
     assert "SECRET" not in str(raised.value)
     assert raised.value.__cause__ is None
+
+
+def test_a_webhook_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "TIMEOUT_SECONDS", 0.4)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                    with connection:
+                        for letter in b"HTTP/1.1 200 OK\r\nx-long: " + b"x" * 1000:
+                            connection.send(bytes([letter]))
+                            time.sleep(0.1)
+                except OSError:
+                    if server.fileno() < 0:
+                        return
+
+        threading.Thread(target=drip, daemon=True).start()
+        began = time.monotonic()
+        with pytest.raises(WebhookError, match="ReadTimeout"):
+            post("text", {WEBHOOK_VARIABLE: f"http://127.0.0.1:{server.getsockname()[1]}/hooks/SECRET"})
+    assert time.monotonic() - began < 8  # three attempts and the waits between them
 
 
 def test_the_command_prints_the_digest_and_posts_it(httpserver: HTTPServer, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
+from pipeline.contracts.capture import Entry, OutcomeCode
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.daily.source_states import source_states
@@ -443,3 +444,15 @@ def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     assert second.success
     captures = Archive(tmp_path / "home" / "archive").captures("runpod", TODAY)
     assert [capture.replayed_from for capture in captures] == [server.base_url] * 2
+
+
+def test_sample_pages_are_not_filed_among_live_prices(
+    home: Home, server: PagesServer, instance: dg.DagsterInstance
+) -> None:
+    writer = Archive(home.archive).start("runpod", TODAY)
+    writer.add(Entry(url="https://api.runpod.io/graphql", outcome=OutcomeCode.OK), b"{}")
+    live = writer.finish("captured")
+    result = materialize("runpod", home, server.base_url, instance)
+    assert not result.success
+    assert "has live prices" in failures(result)[0]
+    assert Archive(home.archive).captures("runpod", TODAY) == [live]

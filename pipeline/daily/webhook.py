@@ -1,17 +1,20 @@
 """Posts a text to a chat's incoming webhook. Its address is a secret: no error and no log shows it."""
 
 import logging
+import time
 from collections.abc import Mapping
 from ipaddress import ip_address
 
 import httpx
 import stamina
 
+from pipeline.capture.http.network import GuardedTransport, reading_until
 from pipeline.contracts.errors import GpufareError
 
 WEBHOOK_VARIABLE = "GPUFARE_WEBHOOK_URL"
 
 TIMEOUT_SECONDS = 10.0
+"""Of one attempt as a whole."""
 ATTEMPTS = 3
 MAX_CHARACTERS = 4_000
 """Chats cut longer texts, or refuse them."""
@@ -53,9 +56,11 @@ def post(text: str, environment: Mapping[str, str]) -> bool:
 
 def _post(url: httpx.URL, text: str) -> None:
     """Raises without a chain of causes: httpx's own errors name the address."""
+    only = (url.host, url.port or (443 if url.scheme == "https" else 80))
     try:
         with (
-            httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client,
+            reading_until(time.monotonic() + TIMEOUT_SECONDS),
+            httpx.Client(transport=GuardedTransport(only), timeout=TIMEOUT_SECONDS) as client,
             client.stream("POST", url, json={"text": text}) as answer,
         ):
             status = answer.status_code

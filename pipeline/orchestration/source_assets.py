@@ -18,15 +18,19 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import Home
+from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import capture_live
 from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import page_and_capture
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
-from pipeline.orchestration.resources import GpufareHome
+from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 
 EXPECTATIONS = "expectations"
+
+
+class MixedHomeError(GpufareError):
+    """Sample pages would be filed among live prices: says which home, and what to set."""
 
 
 def source_assets(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefinition]:
@@ -68,6 +72,11 @@ def _capture(config: SourceConfig, day: date, home: GpufareHome) -> Capture:
     archive = Archive(home.folders().archive)
     try:
         replay = home.replay_server()
+        if replay and _has_live_prices(config, archive):
+            raise MixedHomeError(
+                f"{home.folders().root} has live prices of {config.title}, and {replay} replays pages: set "
+                f"{HOME_VARIABLE} to a folder for sample pages, or unset {REPLAY_VARIABLE}"
+            )
         capture = capture_live([config], day, archive, os.environ, replay_url=replay)[config.name]
     except Exception as problem:
         reason = str(problem) if isinstance(problem, GpufareError) else f"{type(problem).__name__}: {problem}"
@@ -76,6 +85,15 @@ def _capture(config: SourceConfig, day: date, home: GpufareHome) -> Capture:
         outcome = record_day(config, day, [capture], home.folders())
         raise dg.Failure(outcome.error, allow_retries=False)
     return capture
+
+
+def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:
+    """Whether the newest captured day has an answer of the source itself."""
+    return any(
+        capture.replayed_from is None and any(entry.usable for entry in capture.entries)
+        for day in archive.days(config.name)[-1:]
+        for capture in archive.captures(config.name, day)
+    )
 
 
 def _offers_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
