@@ -14,6 +14,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import PagesServer
+from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import SQL_DIR, Home
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
@@ -152,6 +153,33 @@ def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: 
     asked = gpufare("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", home=home)
     assert asked.returncode == 1
     assert f"as of {late} no price is ranked, the newest are of {DAY}: `gpufare sources`" in asked.stderr
+
+
+def test_the_report_names_what_is_held_what_went_wrong_and_what_is_ignored() -> None:
+    problems = [
+        Incident(
+            at=datetime(2026, 8, 22, 7, tzinfo=UTC),
+            kind=IncidentKind.DAMAGED_FILE,
+            path=f"offers/acme/{day}.parquet",
+            reason="it is cut",
+            remedy="read again from the archive",
+        )
+        for day in range(22)
+    ]
+    report = RefreshReport(
+        DAY,
+        held={"lambda": ["from 1.55 to 3.55"]},
+        incidents=problems,
+        future_days={date(2062, 8, 22): ["archive", "offers"]},
+    )
+    assert report.lines()[:5] == [
+        "lambda: 1 prices are held until they are confirmed",
+        "  from 1.55 to 3.55",
+        "ignored: files of 2062-08-22, a day to come, in archive, offers",
+        "22 incidents (the table incidents keeps them)",
+        "  offers/acme/0.parquet: it is cut; read again from the archive",
+    ]
+    assert report.lines()[-1] == "  and 2 more"
 
 
 def test_a_live_refresh_refuses_a_past_day(home: Home) -> None:

@@ -141,6 +141,17 @@ def test_a_home_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     assert answer.stdout == ""
 
 
+def test_a_person_sees_a_table_and_then_why(home: Home) -> None:
+    answer = gpufare("sources", home=home)
+    table, _, reasons = answer.stdout.strip().partition("\n\n")
+    headings = ["source", "title", "state", "asked", "accepted", "days", "old", "evidence"]
+    assert table.splitlines()[0].split() == headings
+    assert "tensordock: needs a key in TENSORDOCK_API_KEY" in reasons.splitlines()
+    assert reasons.splitlines()[0].startswith(
+        f"aws: not asked since {DAY}; its prices of {DAY} are older than 7"
+    )
+
+
 def test_sources_answers_before_anything_is_published(home: Home) -> None:
     answer = gpufare("sources", "--format", "csv", home=home)
     assert answer.returncode == 0

@@ -12,6 +12,7 @@ from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.questions import cheapest
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.offers.printable import printable
 
 if TYPE_CHECKING:
     from pipeline.daily.doctor.finding import Finding
@@ -102,11 +103,19 @@ def sources(form: Any) -> None:
 
     The state is of now, from the record, and follows the newest attempt; the table source_health explains it.
     """
-    from pipeline.cli.printing import show
+    from pipeline.cli.printing import COLUMNS_OF_SOURCES, WRAPPED_OF_SOURCES, show
     from pipeline.daily.source_states import source_states
     from pipeline.warehouse.query import age_note, reader
 
-    show(source_states(paths.home(), today()), form)
+    states = source_states(paths.home(), today())
+    if form == "table":
+        show(states.only(COLUMNS_OF_SOURCES), form, WRAPPED_OF_SOURCES)
+        click.echo()
+        for row in states.dicts():
+            if row["why"]:
+                click.echo(f"{row['source']}: {printable(row['why'])}")
+    else:
+        show(states, form)
     try:
         with reader(paths.home().published) as connection:
             note = age_note(connection, today())

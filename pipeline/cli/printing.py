@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import sys
+from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -40,9 +41,28 @@ COLUMNS_OF_CHEAPEST = (
 )
 """What a person is shown of ``cheapest_for``; csv and json give every column."""
 
+COLUMNS_OF_SOURCES = (
+    ("source", "source"),
+    ("title", "title"),
+    ("state", "state"),
+    ("last_attempt_day", "asked"),
+    ("last_accepted_day", "accepted"),
+    ("age_days", "days old"),
+    ("evidence", "evidence"),
+)
+"""What a person is shown of the sources, before a line per source that says why."""
 
-def show(result: Result, form: Literal["table", "csv", "json"]) -> None:
-    """Print a query's result as a table for people, as CSV, or as JSON lines."""
+
+WRAPPED_OF_SOURCES = frozenset({"title", "evidence"})
+
+
+def show(
+    result: Result, form: Literal["table", "csv", "json"], wrapped: Collection[str] | None = None
+) -> None:
+    """Print a query's result as a table for people, as CSV, or as JSON lines.
+
+    In a narrow terminal the columns ``wrapped`` of a table are broken into lines; by default, all.
+    """
     if form == "json":
         for row in result.dicts():
             finite = {name: _finite(value) for name, value in row.items()}
@@ -50,7 +70,7 @@ def show(result: Result, form: Literal["table", "csv", "json"]) -> None:
     elif form == "csv":
         _show_csv(result)
     else:
-        _show_table(result)
+        _show_table(result, result.columns if wrapped is None else wrapped)
 
 
 def _finite(value: Any) -> Any:
@@ -68,10 +88,11 @@ def _show_csv(result: Result) -> None:
     writer.writerows([safe_text(value) for value in row] for row in result.rows)
 
 
-def _show_table(result: Result) -> None:
+def _show_table(result: Result, wrapped: Collection[str]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name, kind in zip(result.columns, result.types, strict=True):
-        table.add_column(name, justify="right" if kind.startswith(NUMERIC) else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if kind.startswith(NUMERIC) else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name not in wrapped)
     for row in result.rows:
         # Text objects: a label from a price page must not be read as markup.
         table.add_row(*(Text(_cell(value)) for value in row))
