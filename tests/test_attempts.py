@@ -197,6 +197,8 @@ def test_lost_offers_of_an_earlier_attempt_are_read_again_with_the_next(home: Ho
     attempt(home, tmp_path, FEWER)
     assert standing(home) == [(morning.attempt, morning.rows)]
     assert len(record(home)["offers"]) == morning.rows
+    (incident,) = kept_incidents(kept_files(home))
+    assert incident.remedy.endswith("made again from the archive")
 
 
 def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:

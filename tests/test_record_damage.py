@@ -13,12 +13,14 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
+from pipeline.contracts import paths
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.paths import Home
@@ -33,6 +35,7 @@ from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.load import load_record
+from pipeline.warehouse.marts import state_of_model
 from pipeline.warehouse.query import ask, reader
 from pipeline.warehouse.scripts import BuildError
 from tests.conftest import PAGES
@@ -351,3 +354,23 @@ def test_a_full_disk_is_not_taken_for_damaged_files(two_days: Home, tmp_path: Pa
         assert not home.damaged.exists()
         assert not home.published.exists()
         assert list(home.published.parent.iterdir()) == []
+
+
+# ------------------------------------------------------------------ what the cache depends on
+
+
+def test_the_cache_is_of_its_schema_and_of_its_duckdb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = tmp_path / "sql"
+    shutil.copytree(paths.SQL_DIR, sql)
+    monkeypatch.setattr(paths, "SQL_DIR", sql)
+    states = [state_of_model()]
+    with (sql / "schema" / "plans.sql").open("a") as schema:
+        schema.write("-- a column more\n")
+    states.append(state_of_model())
+    monkeypatch.setattr(duckdb, "__version__", "3.0.0")
+    states.append(state_of_model())
+    (sql / "examples" / "plans.sql").write_text("-- what does not matter\n")
+    assert len(set(states)) == 3
+    assert state_of_model() == states[-1]

@@ -28,7 +28,7 @@ from pipeline.offers.acceptance import Acceptance, judge, quarantine_jumps
 from pipeline.offers.build import Built, build_offers
 from pipeline.offers.incidents import report_incident
 from pipeline.offers.printable import printable
-from pipeline.offers.record_files import RecordFile
+from pipeline.offers.record_files import Damage, RecordFile
 from pipeline.offers.records import RecordError, Records
 from pipeline.sources import source_module
 
@@ -71,7 +71,7 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
     (see Outcome.merit) gives the day's offers and rejects. Never raises for the content of an answer, for a
     damaged file, or for one that cannot be written.
     """
-    _move_damaged_aside(config, day, home)
+    damaged = _move_damaged_aside(config, day, home)
     kept = _attempts_kept(config, day, captures, home)
     known = {*kept, *(capture.capture_id or "" for capture in captures)}
     # A run that failed before it could archive anything is only recorded.
@@ -86,6 +86,8 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
     _store(reading, config, day, home)
     if superseded:
         Records(home).remove_outcome_of_earlier_version(config.name, day)
+    for damage, place in damaged:
+        report(home, damage, place, reading.outcomes)
     return reading.outcomes[-1]
 
 
@@ -109,14 +111,13 @@ class _Reading:
     attempt: str = ""
 
 
-def _move_damaged_aside(config: SourceConfig, day: date, home: Home) -> None:
-    """The day's own files; the captures that they are of are then read again."""
+def _move_damaged_aside(config: SourceConfig, day: date, home: Home) -> list[tuple[Damage, str]]:
+    """Move the day's own damaged files aside; the captures that they are of are then read again."""
     records = Records(home)
     folders = ["exchange_rates"] if config.kind == "exchange_rates" else ["offers", "rejects"]
     damages = [each for folder in folders for each in records.damages(folder, config.name, day)]
-    for damage in [*damages, *records.damages("outcomes", config.name, day)]:
-        if (place := move_aside(home, damage)) is not None:
-            report(home, damage, f"{place}; the day's captures are read again")
+    damages += records.damages("outcomes", config.name, day)
+    return [(damage, place) for damage in damages if (place := move_aside(home, damage)) is not None]
 
 
 def _attempts_kept(

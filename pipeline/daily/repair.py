@@ -23,7 +23,10 @@ def mend(home: Home, damages: Sequence[Damage], read_again: ReadAgain) -> list[I
     # All are moved before the first is read again: a reading compares with the days before it.
     days = sorted({each for damage, _ in moved for each in _days_to_read(damage)})
     outcomes = {(source, day): read_again(source, day) for _, day, source in days}
-    return [report(home, damage, f"{place}; {_result(damage, outcomes)}") for damage, place in moved]
+    return [
+        report(home, damage, place, [outcomes[source, day] for _, day, source in _days_to_read(damage)])
+        for damage, place in moved
+    ]
 
 
 def move_aside(home: Home, damage: Damage) -> str | None:
@@ -36,8 +39,8 @@ def move_aside(home: Home, damage: Damage) -> str | None:
         return None
 
 
-def report(home: Home, damage: Damage, remedy: str) -> Incident:
-    """Keep the incident of a damaged file."""
+def report(home: Home, damage: Damage, place: str, outcomes: Sequence[Outcome | None]) -> Incident:
+    """Keep the incident of a damaged file that was moved aside, and whose days were then read again."""
     incident = Incident(
         at=datetime.now(UTC),
         kind=IncidentKind.DAMAGED_FILE,
@@ -45,7 +48,7 @@ def report(home: Home, damage: Damage, remedy: str) -> Incident:
         source=damage.file.source,
         path=str(damage.file.path.relative_to(home.root)),
         reason=damage.reason,
-        remedy=remedy,
+        remedy=f"{place}; {_result(damage, outcomes)}",
     )
     report_incident(home, incident)
     return incident
@@ -82,16 +85,14 @@ def _rate_sources() -> list[str]:
     return [config.name for config in configs().values() if config.kind == "exchange_rates"]
 
 
-def _result(damage: Damage, outcomes: dict[tuple[str, date], Outcome | None]) -> str:
+def _result(damage: Damage, outcomes: Sequence[Outcome | None]) -> str:
     file = damage.file
     if file.folder == "rankings":
         return "lost: the ranking of a past day is not computed again"
-    if file.path.exists():
+    read = [outcome for outcome in outcomes if outcome is not None]
+    of_earlier_version = file.folder == "outcomes" and not file.attempt
+    if file.path.exists() or (of_earlier_version and read):
         return "made again from the archive"
-    results = [outcomes[source, day] for _, day, source in _days_to_read(damage)]
-    read = [outcome for outcome in results if outcome is not None]
-    if file.folder == "outcomes" and read and not file.attempt:
-        return "made again from the archive"
-    if file.folder in ("offers", "exchange_rates") and read:
+    if file.folder in ("offers", "exchange_rates") and read and not read[-1].accepted:
         return f"lost: read again from the archive, it is not accepted ({read[-1].reason})"
     return "lost: the archive has no complete capture for it"

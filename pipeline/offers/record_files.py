@@ -39,10 +39,16 @@ class Damage:
     reason: str
 
 
-def record_files(home: Home, folder: str, source: str | None = None) -> list[RecordFile]:
-    """The files of a folder of the record (of one source), by source and day; nothing that is not one."""
-    found = (each for each in _listed(home, folder, source) if isinstance(each, RecordFile))
-    return sorted(found, key=lambda file: (file.source or "", file.day, file.attempt))
+def record_files(
+    home: Home, folder: str, source: str | None = None, day: date | None = None
+) -> list[RecordFile]:
+    """The files of a folder of the record (of one source, of one day), by source and day; nothing that is not
+    one."""
+    found = [each for each in _listed(home, folder, source, day) if isinstance(each, RecordFile)]
+    return sorted(
+        (file for file in found if day in (None, file.day)),
+        key=lambda file: (file.source or "", file.day, file.attempt),
+    )
 
 
 def stray_files(home: Home) -> list[Path]:
@@ -51,7 +57,7 @@ def stray_files(home: Home) -> list[Path]:
     return sorted(
         each
         for folder in (*SOURCE_FOLDERS, *DAY_FOLDERS)
-        for each in _listed(home, folder, None)
+        for each in _listed(home, folder)
         if isinstance(each, Path)
     )
 
@@ -70,8 +76,10 @@ def set_aside(home: Home, path: Path) -> Path:
     return path.rename(place)
 
 
-def _listed(home: Home, folder: str, source: str | None) -> Iterator[RecordFile | Path]:
-    """The files of a folder, and as paths what does not belong in it."""
+def _listed(
+    home: Home, folder: str, source: str | None = None, day: date | None = None
+) -> Iterator[RecordFile | Path]:
+    """The files of a folder, and as paths what does not belong in it. With a day, not all of other days."""
     top = home.root / folder
     if folder in DAY_FOLDERS:
         yield from _days(top, folder, DAY_FOLDERS[folder], None)
@@ -81,7 +89,7 @@ def _listed(home: Home, folder: str, source: str | None) -> Iterator[RecordFile 
             if entry.exists():
                 yield entry
         elif folder == "outcomes":
-            yield from _outcomes(entry)
+            yield from _outcomes(entry, day)
         else:
             yield from _days(entry, folder, SOURCE_FOLDERS[folder], entry.name)
 
@@ -92,7 +100,7 @@ def _days(parent: Path, folder: str, ending: str, source: str | None) -> Iterato
         yield path if day is None else RecordFile(path, folder, day, source)
 
 
-def _outcomes(parent: Path) -> Iterator[RecordFile | Path]:
+def _outcomes(parent: Path, only: date | None) -> Iterator[RecordFile | Path]:
     """Earlier versions kept one file per day in place of a folder."""
     for path in _entries(parent):
         day = _day(path.name.removesuffix(".json"))
@@ -100,6 +108,8 @@ def _outcomes(parent: Path) -> Iterator[RecordFile | Path]:
             yield path
         elif path.name.endswith(".json"):
             yield RecordFile(path, "outcomes", day, parent.name)
+        elif only not in (None, day):
+            continue
         elif path.is_dir():
             for file in _entries(path):
                 known = file.suffix == ".json" and _ATTEMPT.fullmatch(file.stem)

@@ -93,8 +93,7 @@ class Records:
 
     def outcomes(self, source: str, day: date) -> list[dict[str, Any]]:
         """The outcome rows of a day's attempts at a source, oldest first."""
-        files = record_files(self._home, "outcomes", source)
-        return [self._outcome(file) for file in files if file.day == day]
+        return [self._outcome(file) for file in record_files(self._home, "outcomes", source, day)]
 
     def outcome(self, source: str, day: date) -> dict[str, Any] | None:
         """The outcome row of the day's newest attempt, None when the source was not asked that day."""
@@ -148,9 +147,7 @@ class Records:
             "exchange_rates": self._rates,
         }[folder]
         found = []
-        for file in self._files(folder, source):
-            if day is not None and file.day != day:
-                continue
+        for file in record_files(self._home, folder, source, day):
             try:
                 read(file)
             except FileNotFoundError:

@@ -49,7 +49,7 @@ def _query(table: str) -> str:
 def _fill_from_cache(
     connection: duckdb.DuckDBPyConnection, table: str, query: str, home: Home
 ) -> list[Incident]:
-    file = home.cache / f"{table}-{_state_of_model()}.parquet"
+    file = home.cache / f"{table}-{state_of_model()}.parquet"
     kept = f"FROM read_parquet('{quoted(file)}')"
     incidents = []
     if file.exists():
@@ -88,7 +88,7 @@ def _incident(home: Home, file: Path, kind: IncidentKind, reason: str, remedy: s
     return Incident(at=datetime.now(UTC), kind=kind, path=path, reason=reason, remedy=remedy)
 
 
-def _state_of_model() -> str:
+def state_of_model() -> str:
     """A hash over everything that a timeless table depends on."""
     digest = hashlib.sha256(duckdb.__version__.encode())
     folders = [paths.SQL_DIR / name for name in ("schema", "model", "marts")]
