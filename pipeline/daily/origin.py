@@ -13,7 +13,9 @@ from pipeline.capture.replay import capture_pages, page_entries
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
 
 ARCHIVE = "archive"
@@ -88,11 +90,20 @@ def captures_of(
         found = {config.name: archive.captures(config.name, day) for config in chosen}
         return {name: captures for name, captures in found.items() if captures or named}
     if (folder := _folder(pages)) is not None:
-        return {c.name: [capture_pages(folder, c, day=day, archive=archive)] for c in chosen}
+        return {config.name: [_capture_pages(folder, config, day, archive)] for config in chosen}
     captures = capture_live(
         chosen, day, archive, environment, replay_url=pages, progress=progress, limits=limits
     )
     return {name: [capture] for name, capture in captures.items()}
+
+
+def _capture_pages(folder: Path, config: SourceConfig, day: date, archive: Archive) -> Capture:
+    """A capture that cannot be archived has failed: the other sources go on."""
+    try:
+        return capture_pages(folder, config, day=day, archive=archive)
+    except OSError as error:
+        reason = f"the archive cannot be written: {disk_error_text(error, Home(archive.root.parent))}"
+        return Capture(source=config.name, day=day, capture_id=None, status="failed", error=reason)
 
 
 def capture_live(
