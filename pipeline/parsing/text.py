@@ -34,11 +34,12 @@ AMOUNT = r"[0-9][0-9,]*(?:\s?\.[0-9]+)?"
 _BREAK = r"\s/|()\[\]{};!?\"<>·•"
 _GLUED = rf"(?:[^{_BREAK}.,:'’-]|[.,:'’-]+(?=[^{_BREAK}.,:'’-]))"
 _CONTINUED = r"(?:\s?\.\s?[0-9]|/[0-9]|\s,[0-9]|\s?-\s?(?:[$€£₹][0-9]|[0-9]+\.[0-9]))"
-MONEY_IN_TEXT = rf"(?>[$€£₹](?:\s?(?=\d)(?:{AMOUNT})?|(?={_GLUED}))(?:{_CONTINUED}|{_GLUED})*)"
+_SIGN = r"(?<![^\W\d_])(?:[^\W\d_]{1,3})?[$€£₹]"
+MONEY_IN_TEXT = rf"(?>{_SIGN}(?:\s?(?=\d)(?:{AMOUNT})?|(?={_GLUED}))(?:{_CONTINUED}|{_GLUED})*)"
 """Money in running text, up to where it surely ends.
 
-Whatever is glued to the amount is part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``), so that
-``money`` refuses the whole instead of reading the beginning as a smaller price.
+Whatever is glued to the amount is part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``, ``A$1.39``), so
+that ``money`` refuses the whole instead of reading the beginning as a smaller price, or another dollar.
 """
 
 _MAX_EXPONENT = 18

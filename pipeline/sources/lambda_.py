@@ -23,7 +23,7 @@ from pipeline.parsing.html import page, text_of
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import RowError, cell_price, optional_number
 from pipeline.parsing.terms import price_kind, term_days
-from pipeline.parsing.text import clean_text, number
+from pipeline.parsing.text import UnreadableError, clean_text, number
 from pipeline.parsing.units import gb_from_gib
 
 _PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
@@ -222,7 +222,10 @@ def _term_days(text: str) -> int | None:
 def _size(text: str | None) -> Decimal | None:
     """The size in bytes that a cell begins with ("22 TiB SSD"); None where it begins otherwise."""
     found = _SIZE.match(text or "")
-    return number(found[1]) * _BYTES[found[2].lower()] if found else None
+    try:
+        return number(found[1]) * _BYTES[found[2].lower()] if found else None
+    except UnreadableError:
+        return None
 
 
 def _vram_gb(size: Decimal) -> float:

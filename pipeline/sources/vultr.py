@@ -104,4 +104,5 @@ def _regions(plan: JsonObject) -> list[tuple[str | None, bool | None]]:
     locations = plan.get("locations")
     if not isinstance(locations, list):
         return [(None, None)]
-    return [(str(region), True) for region in dict.fromkeys(locations) if region] or [(None, False)]
+    regions = dict.fromkeys(region for region in locations if isinstance(region, str) and region)
+    return [(region, True) for region in regions] or [(None, False)]

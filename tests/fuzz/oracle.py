@@ -256,6 +256,7 @@ def _count_is_known(offer: Offer, evidence: Evidence, config: SourceConfig) -> b
         or _catalogued(offer, count)
         or (config.name in SLICED and _is_share(count, evidence.counts | _numbers_of(config)))
         or any(other and count / other in evidence.counts for other in _numbers_of(config))
+        or (config.name in SLICED and any(count * n in evidence.counts for n in _numbers_of(config)))
     )
 
 

@@ -209,3 +209,13 @@ def test_one_unreadable_instance_type_leaves_the_others():
         listings, rejects = read("lambda", answer(body))
         assert [(row.raw_label, str(row.native_price)) for row in listings] == [("gpu_1x_gh200", "2.29")]
         assert [reject.reason for reject in rejects] == ["unreadable_row"]
+
+
+def test_a_size_that_is_no_number_is_left_out() -> None:
+    text = page("lambda", "pricing.html")
+    before, _ = read("lambda", answer(text))
+    changed = text.replace(">22 TiB", ">,22 TiB")
+    assert changed != text
+    listings, _ = read("lambda", answer(changed))
+    assert len(listings) == len(before)
+    assert sum(row.local_disk_gb is None for row in listings) > sum(r.local_disk_gb is None for r in before)

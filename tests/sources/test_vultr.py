@@ -157,3 +157,10 @@ def test_plans_that_name_their_gpus_in_the_id_only() -> None:
         ("vcg-a40-24c-120g-48vram", "instance_type", None, "blr")
     ]
     assert rejects == []
+
+
+def test_locations_that_are_no_names_are_left_out() -> None:
+    plan = {"id": "vcg-l40s-16c-180g-48vram", "type": "vcg", "gpu_type": "NVIDIA_L40S", "gpu_vram_gb": 48}
+    priced = plan | {"hourly_cost": 1.671, "locations": [{"a": 1}, "blr", 7]}
+    listings, rejects = read("vultr", answer({"plans": [priced]}))
+    assert ([row.region for row in listings], rejects) == (["blr"], [])
