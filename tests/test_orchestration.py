@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import polars as pl
 import pytest
 
 from pipeline.capture.archive import Archive
@@ -306,6 +307,25 @@ def test_a_source_that_cannot_even_be_archived_shows_in_every_face(
     shown = gpufare("sources", "--format", "json", home=home)
     (row,) = [row for line in shown.stdout.splitlines() if (row := json.loads(line))["source"] == "runpod"]
     assert reason in row["why"]
+
+
+def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
+    home: Home, server: PagesServer, instance: dg.DagsterInstance
+) -> None:
+    assert materialize("runpod", home, server.base_url, instance).success
+    (file,) = home.offers.glob("runpod/*.parquet")
+    pl.read_parquet(file).with_columns(pl.col("usd_per_hour") * 2).write_parquet(file)
+    result = publish(home, instance)
+    assert not result.success
+    assert not home.published.exists()
+    evaluated = {check.check_name: check for check in result.get_asset_check_evaluations()}
+    assert evaluated.keys() == {check.name for check in checks()}
+    failed = evaluated["price_per_gpu_is_the_whole_price_shared"]
+    assert (failed.passed, failed.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert failed.asset_key == table_key("offers")
+    first = failed.metadata["first rows"].value[0]
+    assert first["source"] == "runpod"
+    assert evaluated["ranks_count_up"].passed
 
 
 def status_context(
