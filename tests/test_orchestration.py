@@ -18,6 +18,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.daily.source_states import source_states
 from pipeline.definitions import defs
+from pipeline.orchestration.evidence import markdown_of
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
 from pipeline.orchestration.morning import HEALTHY, morning_digest, sources_are_healthy
@@ -391,6 +392,14 @@ def test_a_failed_publishing_is_an_incident(home: Home, instance: dg.DagsterInst
     assert incident["kind"] in ("not_published", "run_failed")
     assert incident["source"] is None
     assert "published" in incident["reason"]
+
+
+def test_what_a_page_says_is_no_markup_in_a_check() -> None:
+    told = markdown_of("price '![x](http://evil.example/x.png) <b>1</b>' is no price")
+    assert "](" not in told
+    assert "://" not in told
+    assert "<" not in told
+    assert "is no price" in told
 
 
 # Days other than today.

@@ -82,10 +82,10 @@ class Morning:
             yield f"| {price.gpu_id} | {usd} | {price.sparkline} | {price.change} |"
 
 
-def harmless(text: object) -> str:
+def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
     """Text of a page or an error, cut, without line breaks, markup, HTML, links or mentions."""
     shown = printable(str(text))
-    cut = shown if len(shown) <= MAX_QUOTED_CHARACTERS else shown[: MAX_QUOTED_CHARACTERS - 1] + "…"
+    cut = shown if len(shown) <= characters else shown[: characters - 1] + "…"
     return html.escape(cut.replace("://", ":∕∕").translate(_UNMARKED), quote=False)
 
 

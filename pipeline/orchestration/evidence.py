@@ -1,4 +1,4 @@
-"""The page and the folder of a capture, for a person who wants to see what was answered."""
+"""What a check shows of a source: its reason, and the page and the folder of what was answered."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,14 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.paths import Home
+from pipeline.daily.morning import harmless
+
+MAX_DESCRIPTION_CHARACTERS = 1_000
+
+
+def markdown_of(reason: str) -> str:
+    """A reason, which may quote a page, without links or markup: Dagster shows descriptions as Markdown."""
+    return harmless(reason, MAX_DESCRIPTION_CHARACTERS)
 
 
 def page_and_capture(

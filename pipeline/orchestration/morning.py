@@ -13,7 +13,7 @@ from pipeline.contracts.paths import Home
 from pipeline.daily.digest import send_digest
 from pipeline.daily.morning import FINE, morning
 from pipeline.daily.source_states import source_states
-from pipeline.orchestration.evidence import page_and_capture
+from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import MORNING, PRICES_TEAM, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome
 
@@ -76,7 +76,7 @@ def _health(row: dict[str, Any], home: Home) -> dg.AssetCheckResult:
         asset_key=offers_key(row["source"]),
         passed=row["state"] in FINE and not (row["state"] == "current" and row["why"]),
         severity=severity,
-        description=": ".join(filter(None, (row["state"].replace("_", " "), row["why"]))),
+        description=markdown_of(": ".join(filter(None, (row["state"].replace("_", " "), row["why"])))),
         metadata={
             "last good day": str(row["last_accepted_day"] or "never"),
             "reason": row["why"] or "",

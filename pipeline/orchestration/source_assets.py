@@ -22,7 +22,7 @@ from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import capture_live
 from pipeline.orchestration.code_versions import source_version
-from pipeline.orchestration.evidence import page_and_capture
+from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 
@@ -193,7 +193,7 @@ def _expectations(config: SourceConfig, outcome: Outcome, metadata: Mapping[str,
         asset_key=offers_key(config.name),
         passed=outcome.accepted and not outcome.warnings,
         severity=severity,
-        description="; ".join([*reasons, *outcome.warnings]) or "as the source's yaml expects",
+        description=markdown_of("; ".join([*reasons, *outcome.warnings]) or "as the source's yaml expects"),
         metadata=metadata,
     )
 
