@@ -173,10 +173,10 @@ def test_the_report_names_what_is_held_what_went_wrong_and_what_is_ignored() -> 
         future_days={date(2062, 8, 22): ["archive", "offers"]},
     )
     assert report.lines()[:5] == [
-        "lambda: 1 prices are held until they are confirmed",
+        "lambda: prices held until they are confirmed: 1",
         "  from 1.55 to 3.55",
         "ignored: files of 2062-08-22, a day to come, in archive, offers",
-        "22 incidents (the table incidents keeps them)",
+        "incidents, kept in the table of that name: 22",
         "  offers/acme/0.parquet: it is cut; read again from the archive",
     ]
     assert report.lines()[-1] == "  and 2 more"

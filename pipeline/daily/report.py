@@ -49,16 +49,16 @@ class RefreshReport:
                 f"{source}: {len(changed)} changes against what was published of {self.day}", changed
             )
         for source, details in self.held.items():
-            lines += _shown(f"{source}: {len(details)} prices are held until they are confirmed", details)
+            lines += _shown(f"{source}: prices held until they are confirmed: {len(details)}", details)
         for day, folders in self.future_days.items():
             lines.append(f"ignored: files of {day}, a day to come, in {', '.join(folders)}")
         if self.incidents:
             problems = [incident.line() for incident in self.incidents]
-            lines += _shown(f"{len(problems)} incidents (the table incidents keeps them)", problems)
+            lines += _shown(f"incidents, kept in the table of that name: {len(problems)}", problems)
         if self.published:
             lines += [f"warning: {warning}" for warning in self.published.warnings]
             offers = self.published.rows.get("offers_latest", 0)
-            lines.append(f"published as of {self.published_day}: {offers} current offers")
+            lines.append(f"published as of {self.published_day}: {offers} offers")
             if not self.published.rows.get("rentals"):
                 lines.append("no price is recent enough to be ranked: the rankings are empty")
             if not any(outcome.accepted for outcome in self.asked):
