@@ -1,0 +1,122 @@
+"""The sample day of all sources, in which one source is misread: judged and published as on any morning."""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from pipeline.capture.archive import Archive
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import Answer, Row
+from pipeline.contracts.paths import Home
+from pipeline.daily.ingest import _judged
+from pipeline.offers.build import build_offers
+from pipeline.offers.records import Records
+from pipeline.sources import source_module
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.marts import fill
+from tests.misreads.misreads import Misread
+
+FIRST_DAY = date(2026, 8, 22)
+
+TOLERANCE = 0.05
+"""A ranked price is wrong when no offer of the clean day with the same GPU, count, kind, term, region and tier
+is within this share of it."""
+
+LOAD = "INSERT INTO main.offers BY NAME SELECT *, ?::DATE AS day FROM read_parquet(?)"
+
+IDENTITY = "gpu_id, gpu_count, price_kind, term_days, region, tier"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What rankings use of one source, and how many of the offers differ from the truth."""
+
+    ranked: int
+    wrong: Sequence[tuple[Any, ...]]
+
+
+class World:
+    """The sample answers of every source, and a database with their clean offers."""
+
+    def __init__(self, sample: Home, folder: Path) -> None:
+        self._folder = folder
+        self._sample = sample
+        self._database = in_memory("offers_latest")
+        self._database.execute("SET VARIABLE as_of_day = ?", [FIRST_DAY])
+        for path in sorted(sample.offers.glob(f"*/{FIRST_DAY}.parquet")):
+            self._database.execute(LOAD, [FIRST_DAY, str(path)])
+        self._truth = self._prices()
+        self._read: dict[str, tuple[list[Answer], list[Row]]] = {}
+
+    def clean(self, source: str) -> tuple[list[Answer], list[Row]]:
+        """The answers of a source, and what its reader yields for them."""
+        if source not in self._read:
+            capture = Archive(self._sample.archive).captures(source, FIRST_DAY)[-1]
+            answers = Archive(self._sample.archive).answers(capture)
+            self._read[source] = (
+                answers,
+                list(source_module(source).read(answers, source_config(source))),
+            )
+        return self._read[source]
+
+    def with_misread(self, misread: Misread, days: Sequence[bool]) -> Published:
+        """The newest of consecutive days, on each of which the source is misread (True) or read well."""
+        home = Home(self._folder / "home")
+        shutil.rmtree(home.root, ignore_errors=True)
+        for folder in ("offers", "exchange_rates"):
+            shutil.copytree(getattr(self._sample, folder), getattr(home, folder))
+        shutil.rmtree(home.offers / misread.source)
+        last = FIRST_DAY
+        for number, misreads in enumerate(days):
+            last = FIRST_DAY + timedelta(days=number)
+            self._record(misread, last, misreads, home)
+        return self._published(misread.source, last, home)
+
+    def _record(self, misread: Misread, day: date, misreads: bool, home: Home) -> None:
+        """As the daily job does with the rows of a reader."""
+        config, records = source_config(misread.source), Records(home)
+        answers, rows = self.clean(misread.source)
+        if misreads:
+            answers = [replace(answer, body=misread.page(answer.body)) for answer in answers]
+            rows = misread.listings(rows)
+        built = build_offers(rows, config, records.usd_rates(day))
+        built, acceptance = _judged(built, config, day, records)
+        if acceptance.accepted:
+            records.write_accepted(day, config.name, built.offers)
+        records.write_rejects(day, config.name, built.rejects)
+
+    def _published(self, source: str, day: date, home: Home) -> Published:
+        database = self._database.cursor()
+        database.execute("SET VARIABLE as_of_day = ?", [day])
+        database.begin()
+        try:
+            database.execute("DELETE FROM main.offers WHERE source = ?", [source])
+            for path in sorted((home.offers / source).glob("*.parquet")):
+                database.execute(LOAD, [date.fromisoformat(path.stem), str(path)])
+            fill(database, "offers_latest")
+            ranked = database.execute(
+                f"SELECT {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers_latest "  # noqa: S608
+                "WHERE ranked AND source = ?",
+                [source],
+            ).fetchall()
+        finally:
+            database.rollback()
+        return Published(len(ranked), [row for row in ranked if not self._is_true(source, row)])
+
+    def _is_true(self, source: str, row: tuple[Any, ...]) -> bool:
+        *identity, price = row
+        truth = self._truth[source, *identity]
+        return any(abs(price - true) <= TOLERANCE * true for true in truth)
+
+    def _prices(self) -> Mapping[tuple[Any, ...], list[float]]:
+        """USD per GPU-hour of the clean offers, by source and identity."""
+        prices: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+        query = f"SELECT source, {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers"  # noqa: S608
+        for *identity, price in self._database.execute(query).fetchall():
+            if price is not None:
+                prices[tuple(identity)].append(price)
+        return prices
