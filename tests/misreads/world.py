@@ -99,7 +99,7 @@ class World:
                 database.execute(LOAD, [date.fromisoformat(path.stem), str(path)])
             fill(database, "offers_latest")
             ranked = database.execute(
-                f"SELECT {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers_latest "  # noqa: S608
+                f"SELECT {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers_latest "
                 "WHERE ranked AND source = ?",
                 [source],
             ).fetchall()
@@ -115,7 +115,7 @@ class World:
     def _prices(self) -> Mapping[tuple[Any, ...], list[float]]:
         """USD per GPU-hour of the clean offers, by source and identity."""
         prices: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-        query = f"SELECT source, {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers"  # noqa: S608
+        query = f"SELECT source, {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers"
         for *identity, price in self._database.execute(query).fetchall():
             if price is not None:
                 prices[tuple(identity)].append(price)

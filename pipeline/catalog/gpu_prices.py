@@ -1,0 +1,83 @@
+"""Prices that were seen before: dated facts that a source's first reading is compared with.
+
+catalog/gpu_price_bounds.csv has, for each card and price kind, the lowest and the highest price that public
+files stated: of one source (``source``), and over all sources with list prices (``source`` empty).
+"""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cache
+
+from pipeline.catalog.source_config import CatalogError
+from pipeline.contracts import paths
+
+BOUNDS_COLUMNS = (
+    "source",
+    "gpu_id",
+    "price_kind",
+    "low_usd_per_gpu_hour",
+    "high_usd_per_gpu_hour",
+    "prices",
+    "sources",
+    "first_day",
+    "last_day",
+    "evidence",
+)
+
+MIN_SOURCES = 3
+"""The prices of fewer sources say too little of what others may ask."""
+
+OWN_MARGIN = {"on_demand": Decimal("1.9"), "reserved": Decimal("1.9"), "spot": Decimal(3)}
+MARKET_MARGIN = {"on_demand": Decimal("2.5"), "reserved": Decimal("2.5"), "spot": Decimal(3)}
+"""A price may lie outside of what was seen by this factor. docs/price-gates.md has the false alarms from
+which the factors were chosen: of prices of one day against those of all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBounds:
+    """The range in which a price is plausible, in USD per GPU-hour, and what it rests on, in words."""
+
+    low: Decimal
+    high: Decimal
+    basis: str
+
+    def contains(self, usd_per_gpu_hour: Decimal) -> bool:
+        """Whether a price is within; both ends are."""
+        return self.low <= usd_per_gpu_hour <= self.high
+
+
+def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
+    """What a card may cost at a source, by what was seen there, else by what several others ask; None where
+    too little was seen. Raises CatalogError."""
+    if price_kind not in OWN_MARGIN:
+        return None
+    own = _seen().get((source, gpu_id, price_kind))
+    if own:
+        return _widened(own, OWN_MARGIN[price_kind], f"{source} asked")
+    market = _seen().get(("", gpu_id, price_kind))
+    if market and int(market["sources"]) >= MIN_SOURCES:
+        return _widened(market, MARKET_MARGIN[price_kind], f"{market['sources']} sources asked")
+    return None
+
+
+def _widened(seen: Mapping[str, str], margin: Decimal, who: str) -> PriceBounds:
+    low, high = Decimal(seen["low_usd_per_gpu_hour"]), Decimal(seen["high_usd_per_gpu_hour"])
+    dates = f"from {seen['first_day']} to {seen['last_day']}"
+    return PriceBounds(low / margin, high * margin, f"{who} {low:f} to {high:f} USD per GPU-hour {dates}")
+
+
+@cache
+def _seen() -> Mapping[tuple[str, str, str], Mapping[str, str]]:
+    path = paths.CATALOG_DIR / "gpu_price_bounds.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for number, row in enumerate(rows, start=2):
+        try:
+            fits = 0 < Decimal(row["low_usd_per_gpu_hour"]) <= Decimal(row["high_usd_per_gpu_hour"])
+        except (InvalidOperation, KeyError, TypeError):
+            fits = False
+        if not fits:
+            raise CatalogError(f"catalog/gpu_price_bounds.csv, line {number}: low and high are not a range")
+    return {(row["source"], row["gpu_id"], row["price_kind"]): row for row in rows}

@@ -1,0 +1,178 @@
+"""Dated prices of many providers, collected from public repositories, as offers' keys; and the bounds of
+catalog/gpu_price_bounds.csv, which are computed from them.
+
+    python -m tests.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv
+
+The file of facts is not part of the project: tests that need it are skipped without it.
+"""
+
+import csv
+import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+from pipeline.catalog.gpu_prices import BOUNDS_COLUMNS
+from pipeline.catalog.source_config import configs
+from pipeline.offers.gpu_matching import identify
+
+ROOT = Path(__file__).parents[2]
+
+KINDS = {
+    "on_demand": "on_demand",
+    "on_demand_community": "on_demand",
+    "on_demand_secure": "on_demand",
+    "on_demand_prototyping": "on_demand",
+    "on_demand_production": "on_demand",
+    "on_demand_vm": "on_demand",
+    "on_demand_bare_metal": "on_demand",
+    "marketplace_offer_on_demand": "on_demand",
+    "spot": "spot",
+    "preemptible": "spot",
+    "spot_community": "spot",
+    "spot_secure": "spot",
+    "reserved_6mo": "reserved",
+    "reserved_12mo": "reserved",
+    "reserved_1yr": "reserved",
+    "reserved_3yr": "reserved",
+    "committed_1yr": "reserved",
+    "committed_3yr": "reserved",
+}
+"""Price kinds of the facts that are one of ours. Minima, medians and averages over a market, and prices of a
+GPU without its machine, are none."""
+
+TERM_DAYS = {"6mo": 180, "12mo": 365, "1yr": 365, "3yr": 1095}
+
+TIERS = ("community", "secure", "prototyping", "production", "vm", "bare_metal")
+
+SOURCES = {
+    "vast.ai": "vast",
+    "oracle oci": "oci",
+    "thunder compute": "thundercompute",
+    "linode/akamai": "linode",
+}
+"""Providers that the facts name otherwise than our catalogue."""
+
+MARKETPLACES = frozenset({"vast", "salad", "tensordock", "akash", "primeintellect"})
+"""Each host sets its own price there, so no price is the source's."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One price as one public file had it. ``source`` is ours where we read the provider, else its name."""
+
+    source: str
+    label: str
+    gpu_id: str
+    gpu_count: float
+    price_kind: str
+    term_days: int | None
+    tier: str | None
+    usd_per_gpu_hour: Decimal
+    day: str
+    origin: str
+
+
+def facts_file() -> Path | None:
+    """The file of facts where there is one: $PRICE_FACTS, or shared/ beside a folder that has the project."""
+    named = os.environ.get("PRICE_FACTS")
+    places = [Path(named)] if named else [p / "shared" / "price_facts.csv" for p in ROOT.parents]
+    return next((path for path in places if path.exists()), None)
+
+
+@cache
+def read_facts(path: Path) -> Sequence[Fact]:
+    """The facts of a kind of ours whose label names a card for sure."""
+    with path.open(newline="", encoding="utf-8") as file:
+        facts = [_fact(row) for row in csv.DictReader(file)]
+    return [fact for fact in facts if fact is not None]
+
+
+def _fact(row: dict[str, str]) -> Fact | None:
+    kind = KINDS.get(row["price_kind"])
+    provider = row["provider"].lower()
+    if kind is None or "(" in provider or "part only" in row["gpu_label"]:
+        return None
+    source = _our_names().get(provider, provider)
+    count = float(row["gpu_count"] or 1)
+    gpu_id = _gpu_id(row["gpu_label"], source, count)
+    if gpu_id is None:
+        return None
+    price = Decimal(row["price_usd_hr"])
+    return Fact(
+        source=source,
+        label=row["gpu_label"],
+        gpu_id=gpu_id,
+        gpu_count=count,
+        price_kind=kind,
+        term_days=next((d for t, d in TERM_DAYS.items() if row["price_kind"].endswith(t)), None),
+        tier=next((tier for tier in TIERS if row["price_kind"].endswith(tier)), None),
+        usd_per_gpu_hour=price / Decimal(str(count)) if row["unit"].startswith("per_instance") else price,
+        day=row["as_of"],
+        origin=re.split(r"[@ ]", row["source"])[0],
+    )
+
+
+@cache
+def _our_names() -> dict[str, str]:
+    return {config.provider.lower(): name for name, config in configs().items()} | SOURCES | {
+        name: name for name in configs()
+    }
+
+
+@cache
+def _gpu_id(label: str, source: str, count: float) -> str | None:
+    outside, inside = re.sub(r"\s*\(.*\)", "", label), re.sub(r".*\((.*)\).*", r"\1", label)
+    for text, kind in (
+        (label, "gpu_name"),
+        (outside, "gpu_name"),
+        (label, "instance_type"),
+        (inside, "instance_type"),
+        (outside, "instance_type"),
+    ):
+        found = identify(text, provider=source, kind=kind, context={}, gpu_count=count)
+        if found.status == "matched":
+            return found.gpu_id
+    return None
+
+
+def bounds(facts: Iterable[Fact]) -> list[dict[str, str]]:
+    """The range of the prices of each card and kind: at each source of ours, and over all list prices."""
+    groups: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if fact.source not in MARKETPLACES:
+            groups["", fact.gpu_id, fact.price_kind].append(fact)
+            if fact.source in configs():
+                groups[fact.source, fact.gpu_id, fact.price_kind].append(fact)
+    return [_row(key, group) for key, group in sorted(groups.items())]
+
+
+def _row(key: tuple[str, str, str], facts: Sequence[Fact]) -> dict[str, str]:
+    prices = [fact.usd_per_gpu_hour for fact in facts]
+    days = sorted(fact.day for fact in facts)
+    values = (
+        *key,
+        f"{round(min(prices), 4).normalize():f}",
+        f"{round(max(prices), 4).normalize():f}",
+        str(len(prices)),
+        str(len({fact.source for fact in facts})),
+        days[0],
+        days[-1],
+        " ".join(sorted({fact.origin for fact in facts})),
+    )
+    return dict(zip(BOUNDS_COLUMNS, values, strict=True))
+
+
+def main(path: Path) -> None:
+    writer = csv.DictWriter(sys.stdout, BOUNDS_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(bounds(read_facts(path)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
