@@ -62,6 +62,16 @@ def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds |
     return None
 
 
+SEEN_MARGIN = Decimal("1.1")
+"""Within this factor of what was seen at a source, a price is the one that was seen there."""
+
+
+def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
+    """What a source was seen to ask for a card; None where it never was. Raises CatalogError."""
+    own = _seen().get((source, gpu_id, price_kind))
+    return _widened(own, SEEN_MARGIN, f"{source} asked") if own else None
+
+
 def _widened(seen: Mapping[str, str], margin: Decimal, who: str) -> PriceBounds:
     low, high = Decimal(seen["low_usd_per_gpu_hour"]), Decimal(seen["high_usd_per_gpu_hour"])
     dates = f"from {seen['first_day']} to {seen['last_day']}"

@@ -109,14 +109,20 @@ class Attributes(_Facts):
     local_nvme: bool | None = None
 
 
+MAX_GPU_COUNT = 72
+"""GPUs of the largest single machine that is sold: one NVL72 rack. Sources that sell clusters say more."""
+
+
 class Expectations(_Facts):
     """Bounds that a day's offers must keep. A breach of ``rows_min`` or ``must_have`` fails the source;
-    ``rows_max`` warns; offers outside ``usd_per_gpu_hour`` are rejected."""
+    more than ``rows_max`` warns, a multiple of it fails the source; offers outside ``usd_per_gpu_hour`` or of
+    more than ``max_gpu_count`` GPUs are rejected."""
 
     rows_min: int = Field(default=1, ge=1)
     rows_max: int | None = None
     must_have: tuple[str, ...] = ()
     usd_per_gpu_hour: tuple[Decimal, Decimal] = (Decimal("0.01"), Decimal("40"))
+    max_gpu_count: int = Field(default=MAX_GPU_COUNT, gt=0)
     max_day_change: Decimal = Decimal("0.6")
     fill_min: Mapping[str, float] = Field(default_factory=dict)
 
@@ -128,13 +134,42 @@ class LabelLookup(_Facts):
     why: str
 
 
+class ReviewedPrice(_Facts):
+    """A price that a person found on the page, so that no gate holds it: ``offer`` has the columns that tell
+    the offer from others (``raw_label`` and, where needed, more of ``REVIEWABLE``)."""
+
+    offer: Mapping[str, str | int | float]
+    price: Decimal = Field(gt=0)
+    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
+    by: str = Field(min_length=1)
+    on: date
+    why: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _names_an_offer(self) -> "ReviewedPrice":
+        unknown = sorted(self.offer.keys() - REVIEWABLE)
+        if unknown or "raw_label" not in self.offer:
+            raise ValueError(
+                f"offer needs raw_label and may have {', '.join(sorted(REVIEWABLE - {'raw_label'}))}"
+                + (f"; it has {', '.join(unknown)}" if unknown else "")
+            )
+        return self
+
+
+REVIEWABLE = frozenset(
+    {"raw_label", "instance_type", "gpu_count", "price_kind", "term_days", "region", "tier"}
+)
+"""Columns of an offer that a reviewed price may name."""
+
+
 class SourceConfig(_Facts):
     """Everything that gpufare knows of a source besides how to read its answers.
 
     ``hosts`` are further hosts that may be asked or redirected to. ``api_hosts`` offer a documented interface
     for programs: their robots.txt, written for crawlers of pages, is not asked; that of every other host is.
     ``ignored_fields`` are fields of JSON answers that the reader leaves unread on purpose, and
-    ``optional_fields`` those that it reads though not every answer has them: neither gives a warning.
+    ``optional_fields`` those that it reads though not every answer has them: neither gives a warning. Where
+    prices come in several currencies, ``currencies`` names the host whose answers have each.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -147,6 +182,7 @@ class SourceConfig(_Facts):
     hosts: tuple[str, ...] = ()
     api_hosts: tuple[str, ...] = ()
     currency: str = "USD"
+    currencies: Mapping[str, str] = Field(default_factory=dict)
     kind: Literal["prices", "exchange_rates"] = "prices"
     key_variables: tuple[str, ...] = ()
     disabled: str | None = None
@@ -160,6 +196,7 @@ class SourceConfig(_Facts):
     lookups: Mapping[str, LabelLookup] = Field(default_factory=dict)
     settings: Mapping[str, Any] = Field(default_factory=dict)
     expect: Expectations = Expectations()
+    reviewed_prices: tuple[ReviewedPrice, ...] = ()
     stale_after_days: int = Field(default=7, gt=0)
     notes: str = ""
 
@@ -168,6 +205,21 @@ class SourceConfig(_Facts):
         if not self.allowed_hosts and self.disabled is None:
             raise ValueError("name at least one request or host, or say why the source is disabled")
         return self
+
+    @model_validator(mode="after")
+    def _currencies_are_of_known_hosts(self) -> "SourceConfig":
+        unknown = sorted(set(self.currencies.values()) - self.allowed_hosts)
+        if unknown:
+            raise ValueError(f"currencies names hosts that are not asked: {', '.join(unknown)}")
+        if self.currencies and self.currency not in self.currencies:
+            raise ValueError(f"currencies must name the host of {self.currency}, too")
+        return self
+
+    def currencies_of(self, url: str) -> frozenset[str]:
+        """The currencies that an answer from an address may have prices in; of an unknown host, all."""
+        host = urlsplit(url).hostname or ""
+        of_host = {currency for currency, at in self.currencies.items() if at == host}
+        return frozenset(of_host or self.currencies or {self.currency})
 
     @property
     def needs_key(self) -> bool:

@@ -31,7 +31,20 @@ class RejectReason(CodeWithSentence):
         "The price looks like a placeholder that the source shows where it has none.",
     )
     PRICE_OUT_OF_BOUNDS = "price_out_of_bounds", "The price is outside of the source's plausible range."
-    PRICE_JUMP = "price_jump", "The price moved too far at once; a second reading must confirm it."
+    PRICE_JUMP = "price_jump", "The price moved too far at once."
+    PRICE_OUT_OF_LINE = (
+        "price_out_of_line",
+        "The source did not have this card or price kind before, and the price is far from what was seen.",
+    )
+    PRICE_OF_ANOTHER_OFFER = (
+        "price_of_another_offer",
+        "The price is now what another offer of the source cost before: two were probably mixed up.",
+    )
+    MOST_PRICES_MOVED = (
+        "most_prices_moved",
+        "Most prices of the source moved at once: a unit, a currency or an old page was probably read.",
+    )
+    CURRENCY_CHANGED = "currency_changed", "The price is in another currency than it was before."
     INCOMPLETE_PRICE = (
         "incomplete_price",
         "The price of the whole machine is unknown, because not every part of it has exactly one price.",
@@ -44,6 +57,10 @@ class RejectReason(CodeWithSentence):
         "Whether the price is on-demand, spot, reserved or serverless is not stated, or stated in two ways.",
     )
     UNKNOWN_UNIT = "unknown_unit", "What the price is per (hour, second, GPU, machine) is not known."
+    UNEXPECTED_CURRENCY = (
+        "unexpected_currency",
+        "The price is in a currency that the source is not known to ask.",
+    )
     UNKNOWN_CURRENCY = "unknown_currency", "The currency of the price is not known for sure."
     UNKNOWN_TERMS = "unknown_terms", "The price depends on conditions that the reader does not know."
     UNKNOWN_TERM_LENGTH = "unknown_term_length", "The length of the commitment is not a known duration."
@@ -51,6 +68,7 @@ class RejectReason(CodeWithSentence):
         "unknown_gpu_count",
         "The number of GPUs is not stated, not a possible number, or stated in two ways.",
     )
+    IMPOSSIBLE_GPU_COUNT = "impossible_gpu_count", "The offer has more GPUs than the source could have."
     UNKNOWN_GPU_SHARE = "unknown_gpu_share", "The offer is a slice of a GPU whose size is not stated."
 
     # The price is for something that is no offer of a GPU machine.
@@ -70,11 +88,20 @@ class RejectReason(CodeWithSentence):
 
     @property
     def held(self) -> bool:
-        """Whether the price was readable and is only held: later readings or a person may release it."""
+        """Whether the price was readable and is only held: later readings, the market or a person's review
+        may release it."""
         return self in _HELD
 
 
-_HELD = frozenset({RejectReason.PRICE_JUMP})
+_HELD = frozenset(
+    {
+        RejectReason.PRICE_JUMP,
+        RejectReason.PRICE_OUT_OF_LINE,
+        RejectReason.PRICE_OF_ANOTHER_OFFER,
+        RejectReason.MOST_PRICES_MOVED,
+        RejectReason.CURRENCY_CHANGED,
+    }
+)
 
 
 class FlagReason(StrEnum):
@@ -86,12 +113,17 @@ class FlagReason(StrEnum):
     DISK_NOT_PRICED = "disk_not_priced"
     HOST_DEVERIFIED = "host_deverified"
     LOCAL_SSD_NOT_PRICED = "local_ssd_not_priced"
+    LONGER_TERM_DEARER = "longer_term_dearer"
+    OLDER_GPU_DEARER = "older_gpu_dearer"
+    ONE_PRICE_FOR_ALL = "one_price_for_all"
     PARTS_PRICED_APART = "parts_priced_apart"
     PREPAID_TIME = "prepaid_time"
+    RESERVED_NOT_BELOW_ON_DEMAND = "reserved_not_below_on_demand"
     RESTRICTED_REGION = "restricted_region"
     SEVERAL_EFFECTIVE_DATES = "several_effective_dates"
     SPOT_NOT_BELOW_ON_DEMAND = "spot_not_below_on_demand"
     SPOT_PRICE_FLOOR = "spot_price_floor"
     STARTING_PRICE_OF_AN_UNSTATED_TERM = "starting_price_of_an_unstated_term"
     SUPERSEDED = "superseded"
+    UNEVEN_PRICES = "uneven_prices"
     UNSTATED_TERM = "unstated_term"

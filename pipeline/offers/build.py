@@ -5,8 +5,7 @@ certain is an offer without ``gpu_id``; it is counted and kept out of every rank
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any
@@ -14,17 +13,28 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Listing, ReaderWarning, Reject, Row
+from pipeline.contracts.listing import Listing, ReaderWarning, Reject, Row, SourceChangedError
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.offers.gpu_matching import Identity, identify
 from pipeline.offers.money import usd_per_hour
+from pipeline.offers.order import flag_conflicting_prices, flag_contradictions
 from pipeline.offers.printable import MAX_CHARACTERS, printable, printable_json
-from pipeline.parsing.prices import RowError, spot_flag
+from pipeline.parsing.prices import RowError
 
 MAX_RAW_CHARACTERS = 2_000
 """A reject keeps at most this much of its row; one that is exactly as long is kept whole."""
+
+FLOOD_FACTOR = 2
+"""A reading with more than so many times the yaml's ``rows_max`` offers is refused, and is not read on."""
+
+DEFAULT_ROWS_MAX = 5_000
+"""For a source whose yaml names no ``rows_max``: more than the largest list that any has."""
+
+MAX_REJECTS = 10_000
+"""Rejects of a reading that are kept; more are counted in a warning. The longest list that is read, Azure's,
+has fewer rows."""
 
 _TEXTS = ("raw_label", "instance_type", "region", "tier", "interconnect", "upstream_provider")
 """Columns of a listing in the page's own words."""
@@ -48,13 +58,15 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
     """Normalize what a reader yielded.
 
     ``rates`` gives dollars per unit of a foreign currency; without one, ``usd_*`` of a foreign price is
-    None and ``native_price`` is kept. Errors that the reader raises pass through.
+    None and ``native_price`` is kept. Errors that the reader raises pass through. Raises SourceChangedError,
+    without reading on, when there are more than ``most_offers``.
     """
     built = Built()
     seen: set[tuple[Any, ...]] = set()
+    limit, unkept = most_offers(config), 0
     for row in rows:
         if isinstance(row, Reject):
-            built.rejects.append(_rejected(row, config))
+            unkept += _keep(row, built, config)
             continue
         if isinstance(row, ReaderWarning):
             built.warnings.append(printable(row.text))
@@ -65,9 +77,23 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
             built.offers.append(offer)
         except RowError as problem:
             reject = Reject(reason=problem.reason, detail=str(problem), raw=_as_raw(row), answer=row.answer)
-            built.rejects.append(_rejected(reject, config))
-    built.offers = list(_flag_spot_not_below_on_demand(_flag_conflicting_prices(built.offers)))
+            unkept += _keep(reject, built, config)
+        if len(built.offers) > limit:
+            raise SourceChangedError(
+                f"more than {limit} offers, where {config.name} is expected to have at most "
+                f"{limit // FLOOD_FACTOR}: reading stopped there. If the source has grown, raise rows_max "
+                f"in catalog/sources/{config.name}.yaml"
+            )
+    if unkept:
+        built.warnings.append(f"{unkept} rejects more than the {MAX_REJECTS} that are kept")
+    offers = flag_conflicting_prices(built.offers, _PROVENANCE | _PRICES)
+    built.offers = flag_contradictions(offers)
     return built
+
+
+def most_offers(config: SourceConfig) -> int:
+    """The most offers that a reading of the source may have."""
+    return FLOOD_FACTOR * (config.expect.rows_max or DEFAULT_ROWS_MAX)
 
 
 def _with_printable_text(row: Listing) -> Listing:
@@ -93,6 +119,13 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"nothing says how many GPUs {row.raw_label!r} has")
     if not 0 < gpu_count < math.inf:
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{row.raw_label!r} has {gpu_count:g} GPUs")
+    if gpu_count > config.expect.max_gpu_count:
+        raise RowError(
+            RejectReason.IMPOSSIBLE_GPU_COUNT,
+            f"{row.raw_label!r} has {gpu_count:g} GPUs; {config.name} is expected to have at most "
+            f"{config.expect.max_gpu_count}",
+        )
+    _check_currency(row, config)
     try:
         usd, rate = _usd_per_hour(row, gpu_count, rates)
         per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
@@ -163,6 +196,16 @@ def _usd_per_hour(
     return usd_per_hour(row.native_price, row.native_unit, gpu_count, row.term_days, rate.usd), rate
 
 
+def _check_currency(row: Listing, config: SourceConfig) -> None:
+    expected = config.currencies_of(row.answer.url)
+    if row.native_currency not in expected:
+        raise RowError(
+            RejectReason.UNEXPECTED_CURRENCY,
+            f"{row.raw_label!r} is in {row.native_currency}; {config.name} is expected to ask "
+            f"{' or '.join(sorted(expected))}",
+        )
+
+
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
     """Both bounds are inclusive."""
     low, high = config.expect.usd_per_gpu_hour
@@ -186,42 +229,18 @@ def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
     seen.add(key)
 
 
-def _flag_conflicting_prices(offers: Sequence[Offer]) -> list[Offer]:
-    """Of two prices for offers that are equal otherwise, one is wrong, and nothing says which."""
-    keys = [tuple(offer.model_dump(exclude=_PROVENANCE | _PRICES).values()) for offer in offers]
-    counts = Counter(keys)
-    return [
-        offer.model_copy(update={"flag_reason": FlagReason.CONFLICTING_PRICES})
-        if counts[key] > 1 and not offer.flag_reason and not offer.is_marketplace
-        else offer
-        for offer, key in zip(offers, keys, strict=True)
-    ]
-
-
-def _flag_spot_not_below_on_demand(offers: list[Offer]) -> Iterator[Offer]:
-    """A spot price must be below the on-demand price of the same machine: an equal one is flagged, too.
-
-    Marketplace prices are not compared: offers that look alike are of different hosts.
-    """
-
-    def machine(offer: Offer) -> tuple[Any, ...]:
-        return (offer.raw_label, offer.instance_type, offer.gpu_count, offer.region, offer.tier)
-
-    on_demand = {
-        machine(offer): offer.native_price
-        for offer in offers
-        if offer.price_kind == "on_demand" and not offer.is_marketplace
-    }
-    for offer in offers:
-        is_spot = offer.price_kind == "spot"
-        flag = spot_flag(offer.native_price, on_demand.get(machine(offer))) if is_spot else None
-        yield offer.model_copy(update={"flag_reason": flag}) if flag else offer
-
-
 def _as_raw(row: Listing) -> dict[str, Any]:
     shown = ("raw_label", "instance_type", "gpu_count", "price_kind", "region", "tier", "native_unit")
     raw: dict[str, Any] = {name: getattr(row, name) for name in shown}
     return raw | {"native_price": str(row.native_price), "native_currency": row.native_currency}
+
+
+def _keep(reject: Reject, built: Built, config: SourceConfig) -> bool:
+    """Add a reject, unless there are too many already; returns whether it was left out."""
+    if len(built.rejects) >= MAX_REJECTS:
+        return True
+    built.rejects.append(_rejected(reject, config))
+    return False
 
 
 def _rejected(reject: Reject, config: SourceConfig) -> RejectedRow:

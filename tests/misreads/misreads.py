@@ -97,15 +97,6 @@ def at_the_price_of(kind: str, of: Callable[[Listing], bool], *, drop: bool, sam
     return edit
 
 
-def swapped_labels(one: str, other: str) -> Edit:
-    def change(row: Listing) -> dict[str, Any]:
-        if one in row.raw_label:
-            return {"raw_label": row.raw_label.replace(one, other)}
-        return {"raw_label": row.raw_label.replace(other, one)}
-
-    return each(change)
-
-
 def exchanged_labels(one: str, other: str) -> Edit:
     """The whole labels, where each is all that names the card, with the columns that identify it."""
 
@@ -243,7 +234,9 @@ MISREADS: dict[str, Misread] = {
     "price of a month as of an hour": Misread("digitalocean", times(str(HOURS_PER_MONTH), kind="on_demand")),
     "price of 8 GPUs as of one": Misread("coreweave", each(one_gpu, kind="on_demand")),
     "price of one GPU as of the machine": Misread("lambda", each(price_of_the_machine, kind="on_demand")),
-    "H100 PCIe as SXM": Misread("lambda", swapped_labels("H100 PCIe", "H100 SXM")),
+    "H100 PCIe as SXM": Misread(
+        "lambda", each(lambda _: {"raw_label": "NVIDIA H100 SXM"}, label="H100 PCIe")
+    ),
     "A100 40 GB as 80 GB": Misread(
         "runpod",
         each(lambda row: {"raw_label": row.raw_label.replace("40GB", "80GB"), "context": {}}, label="A100"),

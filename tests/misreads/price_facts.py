@@ -120,9 +120,11 @@ def _fact(row: dict[str, str]) -> Fact | None:
 
 @cache
 def _our_names() -> dict[str, str]:
-    return {config.provider.lower(): name for name, config in configs().items()} | SOURCES | {
-        name: name for name in configs()
-    }
+    return (
+        {config.provider.lower(): name for name, config in configs().items()}
+        | SOURCES
+        | {name: name for name in configs()}
+    )
 
 
 @cache

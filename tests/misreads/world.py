@@ -23,8 +23,8 @@ from tests.misreads.misreads import Misread
 FIRST_DAY = date(2026, 8, 22)
 
 TOLERANCE = 0.05
-"""A ranked price is wrong when no offer of the clean day with the same GPU, count, kind, term, region and tier
-is within this share of it."""
+"""A ranked price is wrong when no offer of the clean day with the same GPU, count, kind, term, region and
+tier is within this share of it."""
 
 LOAD = "INSERT INTO main.offers BY NAME SELECT *, ?::DATE AS day FROM read_parquet(?)"
 

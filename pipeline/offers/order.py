@@ -1,0 +1,192 @@
+"""Prices of one source that contradict each other: spot is below on-demand, a longer term is cheaper, an older
+card is not dearer than its successor, and one card costs about the same in every machine.
+
+Which of two prices is wrong is seldom known: then both are flagged, published with the reason and not ranked.
+Marketplace prices are not compared: offers that look alike are of different hosts.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import cache
+from itertools import combinations, permutations, product
+from statistics import median
+from typing import Any
+
+from pipeline.catalog.gpu_prices import prices_seen_at
+from pipeline.contracts.offer import Offer
+from pipeline.contracts.reject_reasons import FlagReason
+from pipeline.offers.gpu_matching.catalogue import Card, cards, rows
+from pipeline.parsing.prices import spot_flag
+
+MAX_SPREAD = Decimal(4)
+"""One card at one source, in one region and tier and of one price kind, differs by less than this factor from
+its median, or from the only other price. The largest that was seen is 2.9: Linode's RTX 4000 Ada in plans
+with more or less of CPU, memory and disk."""
+
+MIN_GPUS_AT_ONE_PRICE = 3
+"""So many card models at the very same price, and more than half of the source's models: the reader took one
+price, such as a "from" price, for all. Oracle asks the same for two (H100 and H200)."""
+
+Flags = dict[int, FlagReason]
+"""By an offer's place in the list."""
+
+
+def flag_contradictions(offers: Sequence[Offer]) -> list[Offer]:
+    """The offers of one source, with a reason on each that contradicts another; earlier reasons stay."""
+    compared = {
+        place: offer
+        for place, offer in enumerate(offers)
+        if not offer.is_marketplace and not offer.flag_reason
+    }
+    flags: Flags = {}
+    for check in (_spot, _terms, _one_price_for_all, _successors, _spread):
+        sound = {place: offer for place, offer in compared.items() if place not in flags}
+        flags |= dict(check(sound))
+    return [
+        offer.model_copy(update={"flag_reason": flags[place]}) if place in flags else offer
+        for place, offer in enumerate(offers)
+    ]
+
+
+Found = Iterator[tuple[int, FlagReason]]
+
+
+def _machine(offer: Offer) -> tuple[Any, ...]:
+    return (offer.raw_label, offer.instance_type, offer.gpu_count, offer.region)
+
+
+def _grouped(offers: Mapping[int, Offer], key: Any) -> Iterable[dict[int, Offer]]:
+    groups: dict[Any, dict[int, Offer]] = defaultdict(dict)
+    for place, offer in offers.items():
+        groups[key(offer)][place] = offer
+    return groups.values()
+
+
+def _spot(offers: Mapping[int, Offer]) -> Found:
+    """An equal spot price is flagged, too: the source repeats the on-demand price where it has no spot."""
+    on_demand = {
+        (*_machine(offer), offer.tier): offer.native_price
+        for offer in offers.values()
+        if offer.price_kind == "on_demand"
+    }
+    for place, offer in offers.items():
+        flag = spot_flag(offer.native_price, on_demand.get((*_machine(offer), offer.tier)))
+        if offer.price_kind == "spot" and flag:
+            yield place, flag
+
+
+def _terms(offers: Mapping[int, Offer]) -> Found:
+    """Of the same machine, a commitment costs less than none, and a longer one no more than a shorter one."""
+    priced = {place: offer for place, offer in offers.items() if offer.usd_per_gpu_hour is not None}
+    for machine in _grouped(priced, _machine):
+        on_demand = {p: o for p, o in machine.items() if o.price_kind == "on_demand"}
+        reserved = {p: o for p, o in machine.items() if o.price_kind == "reserved"}
+        for (one, now), (other, later) in product(on_demand.items(), reserved.items()):
+            if now.tier in (None, later.tier) and _usd(later) >= _usd(now):
+                yield one, FlagReason.RESERVED_NOT_BELOW_ON_DEMAND
+                yield other, FlagReason.RESERVED_NOT_BELOW_ON_DEMAND
+        for (one, first), (other, second) in combinations(reserved.items(), 2):
+            short, long = sorted((first, second), key=lambda offer: offer.term_days or 0)
+            in_order = 0 < (short.term_days or 0) < (long.term_days or 0)
+            if first.tier == second.tier and in_order and _usd(long) > _usd(short):
+                yield one, FlagReason.LONGER_TERM_DEARER
+                yield other, FlagReason.LONGER_TERM_DEARER
+
+
+def _like(offer: Offer) -> tuple[Any, ...]:
+    return (offer.price_kind, offer.term_days, offer.tier, offer.region)
+
+
+def _known(offers: Mapping[int, Offer]) -> dict[int, Offer]:
+    """Whole cards whose model and price in dollars are known."""
+    return {
+        place: offer
+        for place, offer in offers.items()
+        if offer.gpu_id and offer.usd_per_gpu_hour and offer.gpu_count >= 1
+    }
+
+
+def _one_price_for_all(offers: Mapping[int, Offer]) -> Found:
+    for group in _grouped(_known(offers), _like):
+        models = {_model(offer) for offer in group.values()}
+        for same in _grouped(group, _usd):
+            alike = {_model(offer) for offer in same.values()}
+            if len(alike) >= MIN_GPUS_AT_ONE_PRICE and 2 * len(alike) > len(models):
+                yield from ((place, FlagReason.ONE_PRICE_FOR_ALL) for place in same)
+
+
+def _successors(offers: Mapping[int, Offer]) -> Found:
+    """By each card's median. Spot prices follow demand and are not compared. Of the two cards, one that the
+    source was seen to ask about this price for is not the wrong one; if both were, neither is."""
+    listed = {place: offer for place, offer in _known(offers).items() if offer.price_kind != "spot"}
+    for group in _grouped(listed, _like):
+        by_card = {next(iter(same.values())).gpu_id or "": same for same in _grouped(group, _gpu_id)}
+        middle = {gpu_id: median(map(_usd, same.values())) for gpu_id, same in by_card.items()}
+        for older, successor in permutations(by_card, 2):
+            if _succeeds(successor, older) and middle[older] > middle[successor]:
+                for place, offer in (by_card[older] | by_card[successor]).items():
+                    if not _was_seen(offer):
+                        yield place, FlagReason.OLDER_GPU_DEARER
+
+
+def _gpu_id(offer: Offer) -> str | None:
+    return offer.gpu_id
+
+
+def _succeeds(successor: str, older: str) -> bool:
+    """Cards on boards of eight (SXM) cost more than single ones, so an older SXM card is compared with its
+    successor on boards only."""
+    one, other = _cards().get(older), _cards().get(successor)
+    if one is None or other is None or (one.model, other.model) not in _order():
+        return False
+    return one.form_factor != "SXM" or other.form_factor in ("SXM", "")
+
+
+def _was_seen(offer: Offer) -> bool:
+    seen = prices_seen_at(offer.source, offer.gpu_id or "", offer.price_kind)
+    return seen is not None and seen.contains(_usd(offer))
+
+
+def _spread(offers: Mapping[int, Offer]) -> Found:
+    for group in _grouped(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))):
+        prices = sorted(map(_usd, group.values()))
+        middle = median(prices)
+        if len(prices) == 2 and prices[1] >= MAX_SPREAD * prices[0]:
+            yield from ((place, FlagReason.UNEVEN_PRICES) for place in group)
+        elif len(prices) > 2:
+            for place, offer in group.items():
+                if max(_usd(offer) / middle, middle / _usd(offer)) >= MAX_SPREAD:
+                    yield place, FlagReason.UNEVEN_PRICES
+
+
+def _usd(offer: Offer) -> Decimal:
+    return offer.usd_per_gpu_hour or Decimal(0)
+
+
+def _model(offer: Offer) -> str:
+    card = _cards().get(offer.gpu_id or "")
+    return card.model if card else ""
+
+
+@cache
+def _cards() -> Mapping[str, Card]:
+    return {card.gpu_id: card for card in cards()}
+
+
+@cache
+def _order() -> frozenset[tuple[str, str]]:
+    return frozenset((row["older"], row["successor"]) for row in rows("gpu_order.csv"))
+
+
+def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:
+    """Of two prices for offers that are equal otherwise (but for ``columns``), one is wrong, and nothing says
+    which."""
+    keys = [tuple(offer.model_dump(exclude=columns).values()) for offer in offers]
+    counts = Counter(keys)
+    return [
+        offer.model_copy(update={"flag_reason": FlagReason.CONFLICTING_PRICES})
+        if counts[key] > 1 and not offer.flag_reason and not offer.is_marketplace
+        else offer
+        for offer, key in zip(offers, keys, strict=True)
+    ]
