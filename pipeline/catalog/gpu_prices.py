@@ -29,7 +29,12 @@ BOUNDS_COLUMNS = (
 MIN_SOURCES = 3
 """The prices of fewer sources say too little of what others may ask."""
 
-OWN_MARGIN = {"on_demand": Decimal("1.9"), "reserved": Decimal("1.9"), "spot": Decimal(3)}
+OWN_MARGIN = {
+    "on_demand": Decimal("1.9"),
+    "reserved": Decimal("1.9"),
+    "serverless": Decimal("1.9"),
+    "spot": Decimal(3),
+}
 MARKET_MARGIN = {"on_demand": Decimal("2.5"), "reserved": Decimal("2.5"), "spot": Decimal(3)}
 """A price may lie outside of what was seen by this factor. docs/price-gates.md has the false alarms from
 which the factors were chosen: of prices of one day against those of all others."""
@@ -48,17 +53,25 @@ class PriceBounds:
         return self.low <= usd_per_gpu_hour <= self.high
 
 
+DISCOUNT = Decimal(5)
+"""Where only on-demand prices of a card were seen, spot and reserved prices may be lower by this factor, and
+are not above the dearest. The largest discount in the facts is Azure's MI300X, 6.5; the margin covers the
+rest."""
+
+
 def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
     """What a card may cost at a source, by what was seen there, else by what several others ask; None where
     too little was seen. Raises CatalogError."""
-    if price_kind not in OWN_MARGIN:
-        return None
-    own = _seen().get((source, gpu_id, price_kind))
-    if own:
-        return _widened(own, OWN_MARGIN[price_kind], f"{source} asked")
-    market = _seen().get(("", gpu_id, price_kind))
-    if market and int(market["sources"]) >= MIN_SOURCES:
-        return _widened(market, MARKET_MARGIN[price_kind], f"{market['sources']} sources asked")
+    kinds = (price_kind,) if price_kind == "serverless" else (price_kind, "on_demand")
+    for kind in dict.fromkeys(kinds):
+        discount = DISCOUNT if kind != price_kind else Decimal(1)
+        own = _seen().get((source, gpu_id, kind))
+        if own:
+            return _widened(own, OWN_MARGIN[kind], f"{source} asked", kind, discount)
+        market = _seen().get(("", gpu_id, kind))
+        if market and kind in MARKET_MARGIN and int(market["sources"]) >= MIN_SOURCES:
+            who = f"{market['sources']} sources asked"
+            return _widened(market, MARKET_MARGIN[kind], who, kind, discount)
     return None
 
 
@@ -69,13 +82,25 @@ SEEN_MARGIN = Decimal("1.1")
 def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
     """What a source was seen to ask for a card; None where it never was. Raises CatalogError."""
     own = _seen().get((source, gpu_id, price_kind))
-    return _widened(own, SEEN_MARGIN, f"{source} asked") if own else None
+    return _widened(own, SEEN_MARGIN, f"{source} asked", price_kind) if own else None
 
 
-def _widened(seen: Mapping[str, str], margin: Decimal, who: str) -> PriceBounds:
+def figures_seen_at(source: str) -> Mapping[tuple[str, str], frozenset[Decimal]]:
+    """The lowest and the highest price that was seen of each card and price kind at a source."""
+    return {
+        (gpu_id, kind): frozenset(Decimal(row[name]) for name in BOUNDS_COLUMNS[3:5])
+        for (at, gpu_id, kind), row in _seen().items()
+        if at == source
+    }
+
+
+def _widened(
+    seen: Mapping[str, str], margin: Decimal, who: str, kind: str, discount: Decimal = Decimal(1)
+) -> PriceBounds:
     low, high = Decimal(seen["low_usd_per_gpu_hour"]), Decimal(seen["high_usd_per_gpu_hour"])
     dates = f"from {seen['first_day']} to {seen['last_day']}"
-    return PriceBounds(low / margin, high * margin, f"{who} {low:f} to {high:f} USD per GPU-hour {dates}")
+    basis = f"{who} {low:f} to {high:f} USD per GPU-hour ({kind}) {dates}"
+    return PriceBounds(low / margin / discount, high * margin, basis)
 
 
 @cache

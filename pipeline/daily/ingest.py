@@ -7,7 +7,6 @@ place. The command, Dagster and a day read again all call record_day, on capture
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,12 @@ from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
-from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.daily.exchange_rates import read_rates
 from pipeline.daily.repair import mend, move_aside, report
-from pipeline.offers.acceptance import Acceptance, judge, quarantine_jumps
+from pipeline.offers.acceptance import Acceptance
 from pipeline.offers.build import Built, build_offers
 from pipeline.offers.incidents import report_incident
+from pipeline.offers.judgement import judged
 from pipeline.offers.printable import printable
 from pipeline.offers.record_files import Damage, RecordFile
 from pipeline.offers.records import RecordError, Records
@@ -333,7 +332,7 @@ def _offers_of(
 ) -> tuple[Acceptance, dict[str, int], _Content]:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
     built = read_answers(answers, config, records.usd_rates(day))
-    built, acceptance = _judged(built, config, day, records)
+    built, acceptance = judged(built, answers, config, day, records)
     statuses = [offer.match_status for offer in built.offers]
     counts = {
         "rows": len(built.offers),
@@ -343,32 +342,3 @@ def _offers_of(
         "unknown": statuses.count("unknown"),
     }
     return acceptance, counts, _Content(built.offers if acceptance.accepted else None, built.rejects)
-
-
-def _judged(built: Built, config: SourceConfig, day: date, records: Records) -> tuple[Built, Acceptance]:
-    last = records.last_accepted(config.name, before=day)
-    acceptance = judge(built.offers, config, len(last[1]) if last else None, built.rejects)
-    acceptance = replace(acceptance, warnings=(*acceptance.warnings, *built.warnings))
-    if not acceptance.accepted or last is None:
-        return built, acceptance
-    last_day, last_offers = last
-    held_back = _held_back_since(records, config.name, last_day, day)
-    quarantine = quarantine_jumps(built.offers, last_offers, held_back, config)
-    built = Built(quarantine.offers, built.rejects + quarantine.rejects)
-    return built, Acceptance(
-        False, quarantine.failure, acceptance.warnings
-    ) if quarantine.failure else acceptance
-
-
-def _held_back_since(
-    records: Records, source: str, since: date, before: date
-) -> dict[tuple[Any, ...], Decimal]:
-    """Prices that the last reading of an earlier day held back, by ``price_key``."""
-    days = [day for day in records.rejected_days(source) if since <= day < before]
-    if not days:
-        return {}
-    return {
-        tuple(row["raw"]["price_key"]): Decimal(row["raw"]["native_price"])
-        for row in records.rejects(source, days[-1])
-        if row["reason"] == RejectReason.PRICE_JUMP
-    }

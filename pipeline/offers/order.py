@@ -1,5 +1,5 @@
-"""Prices of one source that contradict each other: spot is below on-demand, a longer term is cheaper, an older
-card is not dearer than its successor, and one card costs about the same in every machine.
+"""Prices of one source that contradict each other: spot is below on-demand, a longer term is cheaper, an
+older card is not dearer than its successor, and one card costs about the same in every machine.
 
 Which of two prices is wrong is seldom known: then both are flagged, published with the reason and not ranked.
 Marketplace prices are not compared: offers that look alike are of different hosts.
@@ -17,6 +17,7 @@ from pipeline.catalog.gpu_prices import prices_seen_at
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.offers.gpu_matching.catalogue import Card, cards, rows
+from pipeline.offers.price_moves import price_key
 from pipeline.parsing.prices import spot_flag
 
 MAX_SPREAD = Decimal(4)
@@ -40,7 +41,7 @@ def flag_contradictions(offers: Sequence[Offer]) -> list[Offer]:
         if not offer.is_marketplace and not offer.flag_reason
     }
     flags: Flags = {}
-    for check in (_spot, _terms, _one_price_for_all, _successors, _spread):
+    for check in (_spot, _terms, _one_price_for_all, _spread, _successors):
         sound = {place: offer for place, offer in compared.items() if place not in flags}
         flags |= dict(check(sound))
     return [
@@ -149,15 +150,17 @@ def _was_seen(offer: Offer) -> bool:
 
 
 def _spread(offers: Mapping[int, Offer]) -> Found:
+    """A price that the source was seen to ask for the card is not the wrong one."""
     for group in _grouped(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))):
         prices = sorted(map(_usd, group.values()))
-        middle = median(prices)
-        if len(prices) == 2 and prices[1] >= MAX_SPREAD * prices[0]:
-            yield from ((place, FlagReason.UNEVEN_PRICES) for place in group)
-        elif len(prices) > 2:
-            for place, offer in group.items():
-                if max(_usd(offer) / middle, middle / _usd(offer)) >= MAX_SPREAD:
-                    yield place, FlagReason.UNEVEN_PRICES
+        # Of two prices, each is compared with the other.
+        middle = {place: median(prices) for place in group}
+        if len(group) == 2:
+            middle = {place: sum(prices) - _usd(offer) for place, offer in group.items()}
+        for place, offer in group.items():
+            ratio = _usd(offer) / middle[place]
+            if max(ratio, 1 / ratio) >= MAX_SPREAD and not _was_seen(offer):
+                yield place, FlagReason.UNEVEN_PRICES
 
 
 def _usd(offer: Offer) -> Decimal:
@@ -181,8 +184,15 @@ def _order() -> frozenset[tuple[str, str]]:
 
 def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:
     """Of two prices for offers that are equal otherwise (but for ``columns``), one is wrong, and nothing says
-    which."""
-    keys = [tuple(offer.model_dump(exclude=columns).values()) for offer in offers]
+    which. Where cards are listed without a machine or a region, CPU and memory beside the card explain no
+    second price."""
+
+    def key(offer: Offer) -> tuple[Any, ...]:
+        if offer.instance_type is None and offer.region is None:
+            return (*price_key(offer), offer.provider, offer.gpu_id, offer.native_currency)
+        return tuple(offer.model_dump(exclude=columns).values())
+
+    keys = [key(offer) for offer in offers]
     counts = Counter(keys)
     return [
         offer.model_copy(update={"flag_reason": FlagReason.CONFLICTING_PRICES})

@@ -16,6 +16,7 @@ _aged AS (
                 AND o.gpu_count % g.max_gpus_per_node <> 0,
             FALSE
         ) AS impossible_machine,
+        coalesce(o.tier LIKE 'marketplace%', FALSE) AS marketplace,
         getvariable('as_of_day')::DATE - o.day > s.stale_after_days AS stale
     FROM main.offers AS o
     SEMI JOIN _last USING (source, day)
@@ -51,31 +52,79 @@ _alone AS (
 -- The price of a GPU at each source: its median, so that a source with many offers counts no more than one
 -- with few.
 _asked AS (
-    SELECT source, gpu_id, price_kind, median(usd_per_gpu_hour::DOUBLE) AS usd_per_gpu_hour
+    SELECT
+        source, gpu_id, price_kind,
+        median(usd_per_gpu_hour::DOUBLE) AS usd_per_gpu_hour,
+        bool_and(marketplace) AS marketplace
     FROM _alone
     WHERE coalesce(own_reason, 'not_available') = 'not_available'
     GROUP BY ALL
 ),
 
+-- On a marketplace each host sets its own price: it is compared with the market and is no part of it.
 _elsewhere AS (
-    SELECT a.source, a.gpu_id, a.price_kind, count(*) AS sources,
-        median(b.usd_per_gpu_hour) AS usd_per_gpu_hour
+    SELECT
+        a.source, a.gpu_id, a.price_kind,
+        count(*) AS sources,
+        median(b.usd_per_gpu_hour) AS usd_per_gpu_hour,
+        min(b.usd_per_gpu_hour) AS lowest,
+        max(b.usd_per_gpu_hour) AS highest,
+        any_value(a.usd_per_gpu_hour) / median(b.usd_per_gpu_hour) AS level
     FROM _asked AS a
-    JOIN _asked AS b ON b.gpu_id = a.gpu_id AND b.price_kind = a.price_kind AND b.source <> a.source
+    JOIN _asked AS b
+        ON b.gpu_id = a.gpu_id AND b.price_kind = a.price_kind AND b.source <> a.source AND NOT b.marketplace
+    JOIN cost_parameters_by_source() AS p ON p.source = a.source AND p.price_kind = a.price_kind
+    GROUP BY ALL
+    HAVING count(*) >= any_value(p.parameters['market_least_sources'])
+),
+
+-- How dear a source is as a whole: the median over its other GPUs of its price by the others' median.
+_levels AS (
+    SELECT a.source, a.gpu_id, a.price_kind, count(*) AS gpus, median(b.level) AS level
+    FROM _elsewhere AS a
+    JOIN _elsewhere AS b
+        ON b.source = a.source AND b.price_kind = a.price_kind AND b.gpu_id <> a.gpu_id
     GROUP BY ALL
 ),
 
 _compared AS (
     SELECT
         a.*,
-        CASE WHEN e.sources >= p['market_least_sources'] THEN
+        CASE WHEN e.sources IS NOT NULL THEN
             a.usd_per_gpu_hour > p['market_above_factor'] * e.usd_per_gpu_hour
             OR a.usd_per_gpu_hour * p['market_below_factor'] < e.usd_per_gpu_hour
-        END AS far
+            OR coalesce(
+                NOT a.marketplace AND (
+                    a.usd_per_gpu_hour > p['market_range_factor'] * e.highest
+                    OR a.usd_per_gpu_hour * p['market_range_factor'] < e.lowest
+                ),
+                FALSE
+            )
+        END AS far,
+        coalesce(
+            NOT a.marketplace AND l.gpus >= p['market_least_gpus']
+            AND abs(ln(a.usd_per_gpu_hour / e.usd_per_gpu_hour / l.level)) > ln(p['market_own_level_factor']),
+            FALSE
+        ) AS odd
     FROM _alone AS a
     LEFT JOIN _elsewhere AS e
         ON e.source = a.source AND e.gpu_id = a.gpu_id AND e.price_kind = a.price_kind
             AND a.own_reason IS NULL
+    LEFT JOIN _levels AS l
+        ON l.source = a.source AND l.gpu_id = a.gpu_id AND l.price_kind = a.price_kind
+            AND a.own_reason IS NULL
+),
+
+-- The bias of a source: with a price kind whose middle is far from all others, a unit or a column was misread.
+_biased AS (
+    SELECT e.source, e.price_kind
+    FROM _elsewhere AS e
+    JOIN _asked AS a USING (source, gpu_id, price_kind)
+    JOIN cost_parameters_by_source() AS p ON p.source = e.source AND p.price_kind = e.price_kind
+    WHERE NOT a.marketplace
+    GROUP BY ALL
+    HAVING count(*) >= any_value(p.parameters['market_least_gpus'])
+        AND abs(ln(median(e.level))) > ln(any_value(p.parameters['market_bias_factor']))
 ),
 
 -- A source with many prices far off was misread: its prices that cannot be compared are not trusted either.
@@ -92,11 +141,12 @@ _judged AS (
         CASE
             WHEN own_reason IS NOT NULL THEN own_reason
             WHEN far THEN 'price_outlier'
-            WHEN source IN (FROM _misread) THEN 'source_far_from_market'
+            WHEN source IN (FROM _misread) OR (source, price_kind) IN (FROM _biased) THEN 'source_far_from_market'
+            WHEN odd THEN 'price_odd_for_its_source'
         END AS not_ranked_reason
     FROM _compared
 )
 
-SELECT * EXCLUDE (source_provider, p, impossible_machine, own_reason, far),
+SELECT * EXCLUDE (source_provider, p, impossible_machine, marketplace, own_reason, far, odd),
     not_ranked_reason IS NULL AS ranked
 FROM _judged

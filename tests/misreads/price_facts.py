@@ -58,6 +58,9 @@ SOURCES = {
 }
 """Providers that the facts name otherwise than our catalogue."""
 
+SERVERLESS = frozenset({"modal", "replicate", "baseten"})
+"""Sources whose prices the facts call on-demand, and we serverless."""
+
 MARKETPLACES = frozenset({"vast", "salad", "tensordock", "akash", "primeintellect"})
 """Each host sets its own price there, so no price is the source's."""
 
@@ -99,6 +102,8 @@ def _fact(row: dict[str, str]) -> Fact | None:
     if kind is None or "(" in provider or "part only" in row["gpu_label"]:
         return None
     source = _our_names().get(provider, provider)
+    if source in SERVERLESS and kind == "on_demand":
+        kind = "serverless"
     count = float(row["gpu_count"] or 1)
     gpu_id = _gpu_id(row["gpu_label"], source, count)
     if gpu_id is None:

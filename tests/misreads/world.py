@@ -12,8 +12,8 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Row
 from pipeline.contracts.paths import Home
-from pipeline.daily.ingest import _judged
 from pipeline.offers.build import build_offers
+from pipeline.offers.judgement import judged
 from pipeline.offers.records import Records
 from pipeline.sources import source_module
 from pipeline.warehouse.database import in_memory
@@ -84,7 +84,7 @@ class World:
             answers = [replace(answer, body=misread.page(answer.body)) for answer in answers]
             rows = misread.listings(rows)
         built = build_offers(rows, config, records.usd_rates(day))
-        built, acceptance = _judged(built, config, day, records)
+        built, acceptance = judged(built, answers, config, day, records)
         if acceptance.accepted:
             records.write_accepted(day, config.name, built.offers)
         records.write_rejects(day, config.name, built.rejects)

@@ -78,7 +78,9 @@ def test_an_offer_has_more_than_no_gpus(gpu_count: float, reason: RejectReason |
 )
 def test_prices_fit_their_column(price: str, reason: RejectReason | None) -> None:
     """DECIMAL(18, 8), above zero. Yen are not converted here: the dollar bounds do not apply."""
-    built = build_offers([listing(price, native_currency="JPY")], config())
+    built = build_offers(
+        [listing(price, native_currency="JPY")], config().model_copy(update={"currency": "JPY"})
+    )
     assert [reject.reason for reject in built.rejects] == ([reason] if reason else [])
 
 

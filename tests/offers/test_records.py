@@ -11,7 +11,6 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import RejectedRow
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.offers.acceptance import price_key, quarantine_jumps
 from pipeline.offers.build import build_offers
 from pipeline.offers.records import RecordError, Records
 from tests.offers.builders import CAPTURED, config, listing, offer
@@ -114,18 +113,6 @@ def test_a_damaged_file_names_itself_and_the_way_out(records: Records, tmp_path:
     )
     with pytest.raises(RecordError, match=rf"{file.name} is damaged or of an older version; {remedy}"):
         records.offers("acme", DAY)
-
-
-def test_an_offer_without_an_earlier_price_does_not_end_the_comparison() -> None:
-    """The jump after it is still held back, and says from which price to which it went."""
-    new = offer("9.00", gpu_id="b200-sxm-180gb", raw_label="B200")
-    quarantine = quarantine_jumps([new, offer("8.00")], [offer("2.00")], {}, config(max_day_change="0.6"))
-    assert quarantine.offers == [new]
-    (held_back,) = quarantine.rejects
-    assert held_back.detail == (
-        "'H100 SXM' went from 2.00 to 8.00 USD; held back until a second reading confirms it"
-    )
-    assert held_back.raw == {"price_key": list(price_key(offer())), "native_price": "8.00"}
 
 
 def test_a_listing_that_becomes_no_offer_is_kept_with_its_price() -> None:

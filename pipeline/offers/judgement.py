@@ -1,0 +1,46 @@
+"""A day's reading of a source, judged: refused as a whole, or accepted without the prices that are held."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer
+from pipeline.offers.acceptance import Acceptance, judge, why_grown, why_in_another_currency
+from pipeline.offers.build import Built
+from pipeline.offers.price_history import OtherSources, read_history
+from pipeline.offers.price_moves import sift
+from pipeline.offers.records import Records
+
+GROWTH_DAYS = 7
+"""Accepted days whose numbers of offers a reading's is compared with."""
+
+
+def judged(
+    built: Built, answers: Sequence[Answer], config: SourceConfig, day: date, records: Records
+) -> tuple[Built, Acceptance]:
+    """The reading without held prices, which are added to its rejects, and whether it is accepted."""
+    history = read_history(records, config.name, day)
+    acceptance = judge(built.offers, config, len(history.last) if history.last_day else None, built.rejects)
+    warnings = (*acceptance.warnings, *built.warnings)
+    reason = (
+        acceptance.reason
+        or why_in_another_currency(answers, config)
+        or why_grown(len(built.offers), _earlier_counts(config.name, day, records), history.last_day, day)
+    )
+    if reason:
+        return built, Acceptance(False, reason, warnings)
+    elsewhere = OtherSources(records, config.name, day)
+    sifted = sift(built.offers, history, config, day, elsewhere.moves)
+    built = replace(built, offers=sifted.offers, rejects=built.rejects + sifted.rejects)
+    return built, Acceptance(sifted.failure is None, sifted.failure, warnings)
+
+
+def _earlier_counts(source: str, day: date, records: Records) -> list[int]:
+    """How many offers the best accepted attempt of each of the last days had."""
+    days = [each for each in records.accepted_days(source) if each < day][-GROWTH_DAYS:]
+    counts = (
+        [row["rows"] for row in records.outcomes(source, each) if row["accepted"] and row["rows"]]
+        for each in days
+    )
+    return [max(rows) for rows in counts if rows]
