@@ -1,7 +1,7 @@
 """The sample day of all sources, in which one source is misread: judged and published as on any morning."""
 
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -12,6 +12,7 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Row
 from pipeline.contracts.paths import Home
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.offers.build import build_offers
 from pipeline.offers.judgement import judged
 from pipeline.offers.records import Records
@@ -37,6 +38,36 @@ class Published:
 
     ranked: int
     wrong: Sequence[tuple[Any, ...]]
+
+
+GATES = (
+    "older_gpu_dearer",
+    "longer_term_dearer",
+    "reserved_not_below_on_demand",
+    "one_price_for_all",
+    "uneven_prices",
+    "conflicting_prices",
+    "price_outlier",
+    "source_far_from_market",
+    "price_odd_for_its_source",
+)
+"""Flags and reasons that a gate gives; the others are what a source says of its own offer."""
+
+
+@dataclass(frozen=True)
+class FalseAlarms:
+    """Good offers that a gate held, flagged or kept out of the rankings, by its reason."""
+
+    offers: int
+    reasons: Mapping[str, int]
+
+    @property
+    def share(self) -> float:
+        return sum(self.reasons.values()) / self.offers
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(self.reasons.items())) or "none"
+        return f"{sum(self.reasons.values())} of {self.offers} good offers ({self.share:.2%}): {reasons}"
 
 
 class World:
@@ -75,6 +106,26 @@ class World:
             last = FIRST_DAY + timedelta(days=number)
             self._record(misread, last, misreads, home)
         return self._published(misread.source, last, home)
+
+    def false_alarms(self) -> FalseAlarms:
+        """Of the clean sample day, which is every source's first."""
+        counts: Counter[str] = Counter()
+        total = 0
+        for path in sorted(self._sample.offers.glob(f"*/{FIRST_DAY}.parquet")):
+            rejects = Records(self._sample).rejects(path.parent.name, FIRST_DAY)
+            counts.update(row["reason"] for row in rejects if RejectReason[row["reason"].upper()].held)
+        total = counts.total() + self._database.execute("SELECT count(*) FROM main.offers").fetchall()[0][0]
+        fill(self._database, "offers_latest")
+        counts.update(
+            found
+            for flag, reason in self._database.execute(
+                "SELECT flag_reason, not_ranked_reason FROM main.offers_latest"
+            ).fetchall()
+            for found in (flag, reason)
+            if found in GATES
+        )
+        self._database.execute("DELETE FROM main.offers_latest")
+        return FalseAlarms(total, counts)
 
     def _record(self, misread: Misread, day: date, misreads: bool, home: Home) -> None:
         """As the daily job does with the rows of a reader."""
