@@ -115,7 +115,8 @@ _compared AS (
             AND a.own_reason IS NULL
 ),
 
--- The bias of a source: with a price kind whose middle is far from all others, a unit or a column was misread.
+-- The bias of a source: with a price kind whose middle is far from all others, a unit or a column was
+-- misread.
 _biased AS (
     SELECT e.source, e.price_kind
     FROM _elsewhere AS e
@@ -141,7 +142,8 @@ _judged AS (
         CASE
             WHEN own_reason IS NOT NULL THEN own_reason
             WHEN far THEN 'price_outlier'
-            WHEN source IN (FROM _misread) OR (source, price_kind) IN (FROM _biased) THEN 'source_far_from_market'
+            WHEN source IN (FROM _misread) OR (source, price_kind) IN (FROM _biased)
+                THEN 'source_far_from_market'
             WHEN odd THEN 'price_odd_for_its_source'
         END AS not_ranked_reason
     FROM _compared
