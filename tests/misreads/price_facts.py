@@ -61,6 +61,10 @@ SOURCES = {
 SERVERLESS = frozenset({"modal", "replicate", "baseten"})
 """Sources whose prices the facts call on-demand, and we serverless."""
 
+MISLABELLED = frozenset({("runpod", "reserved_3yr")})
+"""RunPod sells plans of up to six months. One file has its three-month price, which is above the six-month
+one, as that of three years."""
+
 MARKETPLACES = frozenset({"vast", "salad", "tensordock", "akash", "primeintellect"})
 """Each host sets its own price there, so no price is the source's."""
 
@@ -76,6 +80,7 @@ class Fact:
     price_kind: str
     term_days: int | None
     tier: str | None
+    region: str | None
     usd_per_gpu_hour: Decimal
     day: str
     origin: str
@@ -102,6 +107,8 @@ def _fact(row: dict[str, str]) -> Fact | None:
     if kind is None or "(" in provider or "part only" in row["gpu_label"]:
         return None
     source = _our_names().get(provider, provider)
+    if (source, row["price_kind"]) in MISLABELLED:
+        return None
     if source in SERVERLESS and kind == "on_demand":
         kind = "serverless"
     count = float(row["gpu_count"] or 1)
@@ -117,10 +124,16 @@ def _fact(row: dict[str, str]) -> Fact | None:
         price_kind=kind,
         term_days=next((d for t, d in TERM_DAYS.items() if row["price_kind"].endswith(t)), None),
         tier=next((tier for tier in TIERS if row["price_kind"].endswith(tier)), None),
+        region=_region(row["source"]),
         usd_per_gpu_hour=price / Decimal(str(count)) if row["unit"].startswith("per_instance") else price,
         day=row["as_of"],
         origin=re.split(r"[@ ]", row["source"])[0],
     )
+
+
+def _region(origin: str) -> str | None:
+    found = re.search(r"region ([^;)]+)", origin)
+    return found[1] if found else None
 
 
 @cache

@@ -1,0 +1,142 @@
+"""The gates against dated prices of many providers: how many good ones they would hold or flag.
+
+Skipped where the file of facts is not at hand.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from pipeline.catalog import gpu_prices
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.offer import Offer
+from pipeline.offers.order import flag_contradictions
+from pipeline.offers.price_moves import History, sift
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.marts import fill
+from tests.misreads.price_facts import MARKETPLACES, Fact, bounds, facts_file, read_facts
+from tests.misreads.world import GATES, FalseAlarms
+from tests.offers.builders import offer
+
+FACTS = facts_file()
+
+pytestmark = pytest.mark.skipif(FACTS is None, reason="the file of dated prices is not at hand")
+
+MAX_FALSE_ALARMS = 0.01
+"""Of good offers, each compared with all facts."""
+
+MAX_FALSE_ALARMS_UNSEEN = 0.03
+"""Of good offers, where nothing within four days of each is known: facts of months before or after."""
+
+NEAR_DAYS = 4
+
+
+@pytest.fixture(scope="module")
+def facts() -> Sequence[Fact]:
+    """Those of sources that we read, without copies of one price in several files."""
+    assert FACTS is not None
+    found = [fact for fact in read_facts(FACTS) if fact.source in configs()]
+    return list({replace(fact, origin=""): fact for fact in found}.values())
+
+
+def as_offer(fact: Fact) -> Offer:
+    usd = round(fact.usd_per_gpu_hour, 8)
+    whole = usd * Decimal(str(fact.gpu_count))
+    tier = "marketplace" if fact.source in MARKETPLACES else fact.tier
+    return offer(
+        source=fact.source,
+        provider=configs()[fact.source].provider,
+        raw_label=fact.label,
+        gpu_id=fact.gpu_id,
+        gpu_count=fact.gpu_count,
+        price_kind=fact.price_kind,
+        term_days=fact.term_days,
+        tier=tier,
+        region=fact.region,
+        native_price=usd,
+        usd_per_gpu_hour=usd,
+        usd_per_hour=whole,
+        observed_at=datetime.combine(date.fromisoformat(fact.day), datetime.min.time(), UTC),
+    )
+
+
+def by_day(facts: Sequence[Fact]) -> Mapping[str, Mapping[str, list[Offer]]]:
+    days: dict[str, dict[str, list[Offer]]] = defaultdict(lambda: defaultdict(list))
+    for fact in facts:
+        days[fact.day][fact.source].append(as_offer(fact))
+    return days
+
+
+def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[Offer], Counter[str]]:
+    """What a first reading holds and flags of these offers of one source."""
+    flagged = flag_contradictions(offers)
+    counts = Counter(str(each.flag_reason) for each in flagged if each.flag_reason in GATES)
+    sifted = sift(flagged, History(), configs()[source], date.fromisoformat(day))
+    counts.update(reject.reason.value for reject in sifted.rejects)
+    return sifted.offers, counts
+
+
+def test_the_bounds_are_those_of_the_facts() -> None:
+    """Otherwise: python -m tests.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv"""
+    assert FACTS is not None
+    seen = gpu_prices._seen()
+    assert {key: dict(row) for key, row in seen.items()} == {
+        (row["source"], row["gpu_id"], row["price_kind"]): row for row in bounds(read_facts(FACTS))
+    }
+
+
+def test_good_offers_of_real_days_pass(facts: Sequence[Fact], capsys: pytest.CaptureFixture[str]) -> None:
+    counts: Counter[str] = Counter()
+    for day, sources in by_day(facts).items():
+        published = []
+        for source, offers in sources.items():
+            kept, found = first_reading(offers, source, day)
+            counts += found
+            published += kept
+        counts += not_ranked(published, day)
+    alarms = FalseAlarms(len(facts), counts)
+    with capsys.disabled():
+        print(f"\nreal days: {alarms}")
+    assert alarms.share <= MAX_FALSE_ALARMS, alarms
+
+
+def test_good_offers_pass_when_only_other_days_are_known(
+    facts: Sequence[Fact], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts: Counter[str] = Counter()
+    assert FACTS is not None
+    for day, sources in by_day(facts).items():
+        others = [fact for fact in read_facts(FACTS) if _apart(fact.day, day)]
+        seen = {(row["source"], row["gpu_id"], row["price_kind"]): row for row in bounds(others)}
+        monkeypatch.setattr(gpu_prices, "_seen", lambda seen=seen: seen)
+        for source, offers in sources.items():
+            counts += first_reading(offers, source, day)[1]
+    alarms = FalseAlarms(len(facts), counts)
+    with capsys.disabled():
+        print(f"\nreal days, by other days only: {alarms}")
+    assert alarms.share <= MAX_FALSE_ALARMS_UNSEEN, alarms
+
+
+def _apart(one: str, other: str) -> bool:
+    return abs((date.fromisoformat(one) - date.fromisoformat(other)).days) > NEAR_DAYS
+
+
+def not_ranked(offers: Sequence[Offer], day: str) -> Counter[str]:
+    """By the comparison of all sources of the day."""
+    with in_memory("offers_latest") as database:
+        database.execute("SET VARIABLE as_of_day = ?", [date.fromisoformat(day)])
+        names = list(Offer.model_fields)
+        marks = ", ".join("?" for _ in names)
+        database.executemany(
+            f"INSERT INTO main.offers ({', '.join(names)}, day) VALUES ({marks}, ?)",
+            [[*each.model_dump().values(), date.fromisoformat(day)] for each in offers],
+        )
+        fill(database, "offers_latest")
+        reasons = database.execute(
+            "SELECT not_ranked_reason FROM main.offers_latest WHERE not_ranked_reason IS NOT NULL"
+        ).fetchall()
+    return Counter(reason for (reason,) in reasons if reason in GATES)
