@@ -33,8 +33,8 @@ from pipeline.offers.record_files import record_files, stray_files
 from pipeline.offers.records import Records, replacing
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.database import create
-from pipeline.warehouse.load import load_record
+from pipeline.warehouse.database import create, prepare
+from pipeline.warehouse.load import load_record, missing_files
 from pipeline.warehouse.marts import state_of_model
 from pipeline.warehouse.query import ask, reader
 from pipeline.warehouse.scripts import BuildError
@@ -211,6 +211,31 @@ def test_a_damaged_file_is_never_moved_over_an_earlier_one(home: Home) -> None:
         read_day(home, "scaleway", FIRST)
     kept = home.damaged / "offers" / "scaleway"
     assert sorted(path.read_bytes() for path in kept.iterdir()) == [b"first", b"second", b"third"]
+
+
+def test_files_that_are_gone_are_made_again(home: Home) -> None:
+    expected = loaded(home)
+    gone = [home.offers / "crusoe" / f"{FIRST}.parquet", home.exchange_rates / f"{FIRST}.json"]
+    lost = home.offers / "scaleway" / f"{FIRST}.parquet"
+    shutil.rmtree(home.archive / "scaleway" / str(FIRST))
+    for path in (*gone, lost):
+        path.unlink()
+    for _ in range(2):
+        with connect() as connection:
+            prepare(connection, "offers", "rejects", "capture_outcomes", "exchange_rates", "sources")
+            assert load_record(connection, home, SECOND) == []
+            missing = missing_files(connection, home)
+        mend(home, missing, lambda source, day: read_again(source, day, home))
+    assert [damage.file.path for damage in missing] == [lost]
+    assert loaded(home)["exchange_rates"] == expected["exchange_rates"]
+    assert [row for row in expected["offers"] if row[1] == "crusoe"] == [
+        row for row in loaded(home)["offers"] if row[1] == "crusoe"
+    ]
+    kept = {incident.path: incident for incident in incidents(home)}
+    assert set(kept) == {str(path.relative_to(home.root)) for path in (*gone, lost)}
+    assert {incident.kind.value for incident in kept.values()} == {"missing_file"}
+    assert len(incidents(home)) == len(kept)
+    assert "lost" in kept[str(lost.relative_to(home.root))].remedy
 
 
 def test_what_the_archive_does_not_have_is_lost_and_said_so(home: Home) -> None:

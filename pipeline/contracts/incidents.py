@@ -13,6 +13,7 @@ class IncidentKind(CodeWithSentence):
     """What kind of thing went wrong."""
 
     DAMAGED_FILE = "damaged_file", "A file of the record cannot be read and was moved aside."
+    MISSING_FILE = "missing_file", "A file of the record is gone, though its outcome was accepted."
     DAMAGED_CAPTURE = "damaged_capture", "An archived capture cannot be read; the archive is never changed."
     STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
     UNWRITABLE = "unwritable", "A file could not be written."
@@ -24,7 +25,12 @@ class IncidentKind(CodeWithSentence):
     @property
     def lasting(self) -> bool:
         """Whether the cause stays in place until a person removes it: it is reported once, not every day."""
-        return self in (IncidentKind.DAMAGED_CAPTURE, IncidentKind.STRAY_FILE, IncidentKind.FUTURE_DAY)
+        return self in (
+            IncidentKind.MISSING_FILE,
+            IncidentKind.DAMAGED_CAPTURE,
+            IncidentKind.STRAY_FILE,
+            IncidentKind.FUTURE_DAY,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

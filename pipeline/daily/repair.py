@@ -23,10 +23,11 @@ def mend(home: Home, damages: Sequence[Damage], read_again: ReadAgain) -> list[I
     # All are moved before the first is read again: a reading compares with the days before it.
     days = sorted({each for damage, _ in moved for each in _days_to_read(damage)})
     outcomes = {(source, day): read_again(source, day) for _, day, source in days}
-    return [
+    reported = [
         report(home, damage, place, [outcomes[source, day] for _, day, source in _days_to_read(damage)])
         for damage, place in moved
     ]
+    return [incident for incident in reported if incident is not None]
 
 
 def move_aside(home: Home, damage: Damage) -> str | None:
@@ -34,24 +35,24 @@ def move_aside(home: Home, damage: Damage) -> str | None:
     try:
         return f"moved to {set_aside(home, damage.file.path).relative_to(home.root)}"
     except FileNotFoundError:
-        return "moved away by another run"
+        return "there was nothing to move"
     except OSError:
         return None
 
 
-def report(home: Home, damage: Damage, place: str, outcomes: Sequence[Outcome | None]) -> Incident:
-    """Keep the incident of a damaged file that was moved aside, and whose days were then read again."""
+def report(home: Home, damage: Damage, place: str, outcomes: Sequence[Outcome | None]) -> Incident | None:
+    """Keep the incident of a damaged file that was moved aside, and whose days were then read again. None for
+    a missing file that was reported before."""
     incident = Incident(
         at=datetime.now(UTC),
-        kind=IncidentKind.DAMAGED_FILE,
+        kind=IncidentKind.MISSING_FILE if damage.missing else IncidentKind.DAMAGED_FILE,
         day=damage.file.day,
         source=damage.file.source,
         path=str(damage.file.path.relative_to(home.root)),
         reason=damage.reason,
         remedy=f"{place}; {_result(damage, outcomes)}",
     )
-    report_incident(home, incident)
-    return incident
+    return incident if report_incident(home, incident) else None
 
 
 def report_strays(home: Home) -> list[Incident]:

@@ -33,10 +33,11 @@ class RecordFile:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file of the record that cannot be read, and why."""
+    """A file of the record that cannot be read, or is gone, and why."""
 
     file: RecordFile
     reason: str
+    missing: bool = False
 
 
 def record_files(

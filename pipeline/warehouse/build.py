@@ -20,7 +20,7 @@ from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect, quoted
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_incidents, load_record
+from pipeline.warehouse.load import load_incidents, load_record, missing_files
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.rankings import load_earlier_rankings, save_ranking
 from pipeline.warehouse.scripts import BuildError
@@ -83,9 +83,11 @@ def build(
 def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Mend | None) -> list[Incident]:
     damages = _load_files(connection, home, day)
     mended = []
-    if damages and mend is not None:
-        mended = mend(damages)
-        damages = _load_files(connection, home, day)
+    if mend is not None:
+        missing = missing_files(connection, home)
+        mended = mend([*damages, *missing])
+        if damages or any(damage.file.path.exists() for damage in missing):
+            damages = _load_files(connection, home, day)
     return [*mended, *_reported(home, [_left_out(home, damage) for damage in damages])]
 
 

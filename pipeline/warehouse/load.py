@@ -248,6 +248,32 @@ WHERE o.source = best.source AND o.day = best.day AND o.attempt = best.attempt
 """The attempts that gave their day's offers. Outcome.merit orders them alike."""
 
 
+def missing_files(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
+    """Offers and exchange rates that are not loaded, though their day has an attempt that stands."""
+    rows = connection.execute(_MISSING).fetchall()
+    files = [
+        RecordFile(home.exchange_rates / f"{day}.json", "exchange_rates", day)
+        if kind == "exchange_rates"
+        else RecordFile(home.offers / source / f"{day}.parquet", "offers", day, source)
+        for kind, source, day in rows
+    ]
+    reason = "it is missing, though its outcome was accepted"
+    return [Damage(file, reason, missing=True) for file in files if not file.path.exists()]
+
+
+_MISSING = """
+SELECT s.kind, o.source, o.day
+FROM main.capture_outcomes AS o
+INNER JOIN main.sources AS s USING (source)
+ANTI JOIN (SELECT DISTINCT 'prices' AS kind, source, day FROM main.offers) AS f
+    ON f.kind = s.kind AND f.source = o.source AND f.day = o.day
+ANTI JOIN (SELECT DISTINCT 'exchange_rates' AS kind, day FROM main.exchange_rates) AS r
+    ON r.kind = s.kind AND r.day = o.day
+WHERE o.stands AND o.rows > 0
+ORDER BY ALL
+"""
+
+
 def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> None:
     """Load the incidents, again if need be; one whose file cannot be loaded is left out."""
     connection.execute("DELETE FROM main.incidents")
