@@ -91,11 +91,11 @@ def test_the_command_gives_one_age_in_all_formats(sample_home: Home) -> None:
     assert table.stderr.splitlines() == lines.stderr.splitlines() == [note]
 
 
-@pytest.mark.parametrize(("days", "told"), [(0, False), (1, False), (2, True), (91, True)])
-def test_whoever_asks_an_old_file_is_told(days: int, told: bool, sample_home: Home) -> None:
+@pytest.mark.parametrize(("days", "noted"), [(0, False), (1, False), (2, True), (91, True)])
+def test_an_old_file_is_called_old(days: int, noted: bool, sample_home: Home) -> None:
     with reader(sample_home.published) as connection:
         note = age_note(connection, DAY + timedelta(days=days))
-    assert (note is not None and f"{days} days ago" in note) == told
+    assert (note is not None and f"{days} days ago" in note) == noted
 
 
 def test_sql_answers_on_stdout_and_notes_on_stderr(sample_home: Home) -> None:

@@ -105,7 +105,7 @@ def test_nothing_accepted_publishes_nothing_and_says_why(home: Home, tmp_path: P
     assert not home.published.exists()
 
 
-def test_after_a_day_on_which_nobody_answered_everybody_is_told(home: Home, tmp_path: Path) -> None:
+def test_a_refresh_that_nobody_answered_fails_and_says_so(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, TWO) as pages:
         run(home, pages, sources=TWO)
     with refusing() as url:
@@ -123,9 +123,7 @@ def test_after_a_day_on_which_nobody_answered_everybody_is_told(home: Home, tmp_
         assert ask(connection, query).rows == [("failing", DAY + timedelta(days=1))]
 
 
-def test_a_single_source_that_does_not_answer_is_told_but_an_unreadable_answer_is_published_around(
-    home: Home, tmp_path: Path
-) -> None:
+def test_an_unreadable_answer_is_named_and_does_not_fail_the_refresh(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, TWO) as pages:
         run(home, pages, sources=TWO)
         (pages / "lambda" / "pricing.html").write_text("<html></html>")

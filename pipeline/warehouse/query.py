@@ -13,7 +13,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.connection import connect, quoted
 
 OLD_PUBLICATION_DAYS = 2
-"""Whoever asks a file published so many days ago is told."""
+"""Commands print a note when the published day is at least so many days ago."""
 
 
 class NotPublishedError(GpufareError):
