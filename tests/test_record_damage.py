@@ -259,6 +259,18 @@ def test_damaged_days_before_are_mended_before_the_new_day_is_compared_with_them
     assert len(incidents(home)) == 4
 
 
+def test_a_damaged_incident_is_moved_aside_and_is_one_itself(home: Home) -> None:
+    home.incidents.mkdir(exist_ok=True)
+    for name, content in (("1.json", "{"), ("2.json", "[]"), ("3.json", "")):
+        (home.incidents / name).write_text(content)
+    (incident, *others) = publish_day(home, SECOND, NOW).incidents
+    assert len(others) == 2
+    assert (incident.path, incident.remedy) == ("incidents/1.json", "moved to damaged/: what it said is lost")
+    assert len(list((home.damaged / "incidents").iterdir())) == 3
+    with reader(home.published) as connection:
+        assert ask(connection, "SELECT count(*) FROM main.incidents").rows == [(3,)]
+
+
 # ------------------------------------------------------------------ what does not belong there
 
 

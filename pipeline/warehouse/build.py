@@ -15,7 +15,7 @@ from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.offers.incidents import report_incident
-from pipeline.offers.record_files import Damage
+from pipeline.offers.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect, quoted
 from pipeline.warehouse.database import prepare
@@ -63,7 +63,7 @@ def build(
             connection.execute(f"SET temp_directory = '{quoted(file.with_suffix('.tmp'))}'")
             prepare(connection)
             report.incidents += _load(connection, home, day, mend)
-            load_incidents(connection, home)
+            report.incidents += _reported(home, _load_incidents(connection, home))
             connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
@@ -91,6 +91,19 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Me
     return [*mended, *_reported(home, [_left_out(home, damage) for damage in damages])]
 
 
+def _load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:
+    """Load the incidents; damaged ones are moved aside, which is an incident again."""
+    return [_left_out(home, damage) for damage in load_incidents(connection, home) if _moved(home, damage)]
+
+
+def _moved(home: Home, damage: Damage) -> bool:
+    try:
+        set_aside(home, damage.file.path)
+    except OSError:
+        return False
+    return True
+
+
 def _load_files(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     return [*load_record(connection, home, day), *load_earlier_rankings(connection, home, day)]
 
@@ -103,7 +116,9 @@ def _left_out(home: Home, damage: Damage) -> Incident:
         source=damage.file.source,
         path=str(damage.file.path.relative_to(home.root)),
         reason=damage.reason,
-        remedy="left out of what is published: move it out of the record",
+        remedy="left out of what is published: move it out of the record"
+        if damage.file.path.exists()
+        else f"moved to {home.damaged.name}/: what it said is lost",
     )
 
 

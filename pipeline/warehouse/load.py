@@ -274,12 +274,12 @@ ORDER BY ALL
 """
 
 
-def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> None:
-    """Load the incidents, again if need be; one whose file cannot be loaded is left out."""
+def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
+    """Load the incidents, again if need be. What cannot be loaded is left out and returned."""
     connection.execute("DELETE FROM main.incidents")
     today = datetime.now(UTC).date()
     files = [RecordFile(path, "incidents", today) for path in sorted(home.incidents.glob("[!.]*.json"))]
-    load_files(connection, files, _insert_incidents)
+    return load_files(connection, files, _insert_incidents)
 
 
 def _insert_incidents(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
