@@ -1,12 +1,20 @@
 """No misread of one source reaches a ranking on the second day; on the first, only those named here."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.capture import Outcome
 from pipeline.contracts.paths import Home
+from pipeline.offers.build import build_offers
+from pipeline.offers.judgement import judged
+from pipeline.offers.records import Records
 from tests.misreads.misreads import MISREADS
-from tests.misreads.world import World
+from tests.misreads.world import FIRST_DAY, World
 
 NAMED = {
     "stale page of three months ago": (
@@ -56,6 +64,29 @@ def test_after_a_good_day_none_reaches_a_ranking_however_often_it_is_repeated(
     days: Sequence[bool], world: World
 ) -> None:
     assert reaching(world, days) == set()
+
+
+def test_a_source_that_trebles_its_offers_is_refused(world: World, tmp_path: Path) -> None:
+    """By the numbers of earlier attempts in the record."""
+    home, days = Home(tmp_path), [FIRST_DAY + timedelta(days=number) for number in (0, 1)]
+    answers, rows = world.clean("linode")
+    config, records = source_config("linode"), Records(home)
+    few = build_offers(rows, config)
+    records.write_accepted(days[0], "linode", few.offers)
+    outcome = Outcome(
+        day=days[0],
+        source="linode",
+        attempt="",
+        status="captured",
+        accepted=True,
+        reason=None,
+        rows=len(few.offers),
+    )
+    records.write_outcome(outcome)
+    many = replace(few, offers=[each for each in few.offers for _ in range(6)])
+    assert judged(few, answers, config, days[1], records)[1].accepted
+    reason = judged(many, answers, config, days[1], records)[1].reason
+    assert reason == f"{6 * len(few.offers)} offers where the last 1 accepted readings had {len(few.offers)}"
 
 
 def test_every_source_read_well_is_ranked_as_before(world: World) -> None:
