@@ -7,11 +7,13 @@ defect of a reader repeats every day, so that being read again proves nothing.
 """
 
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from pipeline.catalog.gpu_prices import figures_seen_at, plausible_prices, prices_seen_at
@@ -194,10 +196,10 @@ def _moved_doubt(offer: Offer, before: Before, earlier: "_Earlier", config: Sour
         return Doubt(RejectReason.CURRENCY_CHANGED, detail, before)
     if doubt := _jump(offer, before, config):
         return doubt
+    if is_same_price(before.native_price, offer.native_price):
+        return None
     other = earlier.same_figure(offer)
-    if other and not is_same_price(before.native_price, offer.native_price):
-        return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, _mixed_up(offer, other), before)
-    return None
+    return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, _mixed_up(offer, other), before) if other else None
 
 
 def _jump(offer: Offer, before: Before, config: SourceConfig) -> Doubt | None:
@@ -305,6 +307,7 @@ class _Earlier:
             if offer.gpu_id is not None and usd is not None and not offer.is_marketplace:
                 self._of_card[_card(offer)].append(usd)
                 self._figures.append((usd, key, offer))
+        self._figures.sort(key=_figure)
 
     def price(self, key: PriceKey, offer: Offer) -> Before | None:
         """The accepted price of the same offer, where several share its key the nearest. In another currency
@@ -343,20 +346,30 @@ class _Earlier:
 
     def same_figure(self, offer: Offer) -> Offer | None:
         """An offer of another card, kind or term that cost then what this one costs now."""
-        usd = offer.usd_per_gpu_hour
-        for figure, _, other in self._figures:
-            if usd and _card(other) != _card(offer) and _change(figure, usd) < SAME_TO_THE_CENT:
-                return other
-        return None
+        return next((other for _, other in self._at_the_figure_of(offer)), None)
 
     def mixed_up(self, offer: Offer, now: set[PriceKey]) -> Doubt | None:
         """A new offer at the figure of one that is gone: the same, read as another card, kind or term."""
+        if offer.gpu_id is None:
+            return None
+        gone = (other for key, other in self._at_the_figure_of(offer) if key not in now)
+        other = next(gone, None)
+        return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, _mixed_up(offer, other)) if other else None
+
+    def _at_the_figure_of(self, offer: Offer) -> Iterator[tuple[PriceKey, Offer]]:
         usd = offer.usd_per_gpu_hour
-        for figure, key, other in self._figures:
-            is_gone = key not in now and _card(other) != _card(offer)
-            if usd and offer.gpu_id and is_gone and _change(figure, usd) < SAME_TO_THE_CENT:
-                return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, _mixed_up(offer, other))
-        return None
+        if usd is None:
+            return
+        first = bisect_left(self._figures, usd / (1 + SAME_TO_THE_CENT), key=_figure)
+        for figure, key, other in islice(self._figures, first, None):
+            if figure > usd * (1 + SAME_TO_THE_CENT):
+                return
+            if _card(other) != _card(offer):
+                yield key, other
+
+
+def _figure(entry: tuple[Decimal, PriceKey, Offer]) -> Decimal:
+    return entry[0]
 
 
 def _card(offer: Offer) -> PriceKey:
