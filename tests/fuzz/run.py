@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from random import Random
 
 from pipeline.capture.index import read_answer
@@ -17,10 +18,12 @@ from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Offer
+from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
 from pipeline.daily.ingest import read_answers
-from pipeline.offers.acceptance import judge
 from pipeline.offers.build import Built
+from pipeline.offers.judgement import judged
+from pipeline.offers.records import Records
 from pipeline.sources import source_module
 from tests.fuzz.mutations import mutated
 from tests.fuzz.oracle import Finding, findings
@@ -79,9 +82,11 @@ def sample_currencies(source: str) -> frozenset[str]:
     return frozenset(offer.native_currency for offer in built.offers)
 
 
-def accepted_offers(config: SourceConfig, built: Built) -> list[Offer] | None:
+def accepted_offers(config: SourceConfig, built: Built, answers: Sequence[Answer]) -> list[Offer] | None:
     """What a first day's reading would write to the record; None when it is refused."""
-    return built.offers if judge(built.offers, config, None, built.rejects).accepted else None
+    nothing_before = Records(Home(Path("a home that does not exist")))
+    built, acceptance = judged(built, answers, config, OBSERVED_AT.date(), nothing_before)
+    return built.offers if acceptance.accepted else None
 
 
 def page_of(source: str, number: int, seed: str) -> list[Answer]:
@@ -130,7 +135,7 @@ def _read_offers(answers: list[Answer], config: SourceConfig, tally: Tally, name
     tally.rejects += len(built.rejects)
     if not all(reject.detail for reject in built.rejects):
         raise AssertionError("a reject without a reason")
-    offers = accepted_offers(config, built)
+    offers = accepted_offers(config, built, answers)
     if offers is None:
         tally.not_accepted += 1
         return

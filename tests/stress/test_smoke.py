@@ -42,7 +42,9 @@ def test_two_refreshes_at_once(lab: Lab) -> None:
     assert two_at_once.run(lab, "pair 1", SEED)["problems"] == []
 
 
-@pytest.mark.parametrize("unit", ["offers: truncated", "rankings: garbage", "offers: stray copy"])
+@pytest.mark.parametrize(
+    "unit", ["offers: truncated", "rankings: garbage", "incidents: empty", "offers: stray copy"]
+)
 def test_a_damaged_file(unit: str, lab: Lab) -> None:
     assert damage.run(lab, unit, SEED)["problems"] == []
 
