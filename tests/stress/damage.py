@@ -124,7 +124,7 @@ def run(lab: Lab, unit: str, seed: str) -> Figures:
     if not named and (name, harm) not in UNNAMED:
         problems.append(f"no incident names {file.relative_to(home.root)}")
     again = price_problems(home, lab.market, old)
-    if place.rebuilt and harm != "missing":
+    if place.rebuilt:
         problems += again
     else:
         # What can not be made again may be missing, but must not be wrong.

@@ -288,14 +288,21 @@ def rows(home: Home, query: str) -> list[dict[str, Any]]:
 
 
 def price_problems(home: Home, market: Market, day: date, sources: Sequence[str] = PRICES) -> list[str]:
-    """Where the offers of a day are not the true prices of that day."""
+    """Where the offers of a day are not its true prices. Those that a gate holds may be missing."""
     truth, problems = market.truth(day), []
     found = rows(home, f"FROM main.offers WHERE day = DATE '{day}'")
+    held = Counter(
+        row["source"]
+        for row in rows(
+            home,
+            f"FROM main.rejects JOIN main.reject_reasons USING (reason) WHERE held AND day = DATE '{day}'",
+        )
+    )
     for source in sources:
         offers = {key_of(source, row): row["native_price"] for row in found if row["source"] == source}
         wrong = {key for key, price in offers.items() if truth[source].get(key) != price}
         missing = truth[source].keys() - offers.keys()
-        if wrong or missing:
+        if wrong or len(missing) > held[source]:
             example = f", such as {sorted(wrong or missing)[0]}"
             problems.append(f"{source} on {day}: {len(wrong)} wrong, {len(missing)} missing{example}")
     return problems
