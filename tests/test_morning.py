@@ -70,7 +70,7 @@ def test_the_lines_say_what_moved_what_broke_and_what_is_held(two_days: Home) ->
     assert lines["Cheapest"]
     assert "lambda" in lines["Broke"]
     assert "no pricing row" in lines["Broke"]
-    assert lines["Held"].startswith("1 at runpod by ")
+    assert "1 at runpod by price_jump: " in lines["Held"]
     assert lines["SAMPLE PAGES"].startswith("today's pages of lambda, runpod were replayed")
     assert len(found.lines) <= 10
 

@@ -21,6 +21,7 @@ from pipeline.contracts.capture import Entry, Outcome
 from pipeline.contracts.listing import Answer, Listing, SourceChangedError
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.daily.ingest import record_day
 from pipeline.offers.build import Built, build_offers
 from pipeline.offers.records import Records
@@ -42,8 +43,8 @@ def listing(**changes: Any) -> Listing:
     return Listing(**facts | changes)
 
 
-def built(*listings: Listing, rates: dict[str, Rate] | None = None) -> Built:
-    return build_offers(listings, source_config("crusoe"), rates)
+def built(*listings: Listing, rates: dict[str, Rate] | None = None, source: str = "crusoe") -> Built:
+    return build_offers(listings, source_config(source), rates)
 
 
 def reading(source: str, name: str, *edits: tuple[str, str], count: int = 0) -> Built:
@@ -267,11 +268,12 @@ def test_no_old_price_is_stamped_as_fresh(tmp_path: Path) -> None:
 
 def test_euros_are_no_dollars() -> None:
     found = reading("crusoe", "pricing.html", (r"\$(\d)", r"€\1"))
-    assert all(offer.native_currency == "EUR" and offer.usd_per_hour is None for offer in found.offers)
+    assert not found.offers
+    assert RejectReason.UNEXPECTED_CURRENCY in {reject.reason for reject in found.rejects}
     euro = listing(native_currency="EUR")
-    (without,) = built(euro).offers
+    (without,) = built(euro, source="scaleway").offers
     assert (without.usd_per_hour, without.native_price) == (None, Decimal("2.50"))
-    (converted,) = built(euro, rates={"EUR": Rate(Decimal("1.20"), DAY)}).offers
+    (converted,) = built(euro, rates={"EUR": Rate(Decimal("1.20"), DAY)}, source="scaleway").offers
     assert (converted.usd_per_hour, converted.fx_rate) == (Decimal("3.00000000"), Decimal("1.20"))
 
 
