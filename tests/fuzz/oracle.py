@@ -38,12 +38,14 @@ EPSILON = Decimal("1e-8")
 
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})++|\d++)(?:\s?\.\s?\d++)?+(?:[eE][+-]?\d{1,3})?+"
 _GLUED = r"[\w%]|[.,']\w|\s?\.\s?\d|-[\d$€£]"
+_DIGIT = re.compile(r"\d")
 _PRICE = re.compile(
-    rf"(?:(?<![\w.,$-])|(?<![^\W\d_]\$)(?<=\$)|(?<=US\$)|(?<=USD)|(?<=EUR)|(?<=GBP))(?<!\d\s\.\s)(?<!\d\s\.)"
+    r"(?=\d)(?:(?<![\w.,$-])|(?<![^\W\d_]\$)(?<=\$)|(?<=US\$)|(?<=USD)|(?<=EUR)|(?<=GBP))"
+    r"(?<!\d\s\.\s)(?<!\d\s\.)"
     rf"(?P<n>{_NUMBER})(?:(?=\s?(?:USD|EUR|GBP)\b)|(?!{_GLUED}))"
 )
-_COUNT = re.compile(r"(?<![\w.,])(?P<n>\d{1,9}+)(?:(?=\s?[x×](?!\w))|(?!\w|[.,]\d))", re.IGNORECASE)
-_SHARE = re.compile(r"(?<![\w.,/])(?P<over>\d{1,3}+)\s?/\s?(?P<under>\d{1,3}+)(?![\w/]|[.,]\d)")
+_COUNT = re.compile(r"(?=\d)(?<![\w.,])(?P<n>\d{1,9}+)(?:(?=\s?[x×](?!\w))|(?!\w|[.,]\d))", re.IGNORECASE)
+_SHARE = re.compile(r"(?=\d)(?<![\w.,/])(?P<over>\d{1,3}+)\s?/\s?(?P<under>\d{1,3}+)(?![\w/]|[.,]\d)")
 _FOOTNOTES = re.compile(r"[⁰¹²³⁴-⁹†‡*]|<sup\b.*?</sup>", re.DOTALL)
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _DASHES = re.compile(r"[‐-―−]")
@@ -71,6 +73,8 @@ class Evidence:
 
     def add_text(self, text: str) -> None:
         """Take the numbers of a text."""
+        if _DIGIT.search(text) is None:
+            return
         found = (_decimal(match["n"]) for match in _PRICE.finditer(text))
         self.prices.update(price for price in found if price is not None)
         self.counts.update(Decimal(match["n"]) for match in _COUNT.finditer(text))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from random import Random
 
 from pipeline.contracts.paths import SQL_DIR
 from pipeline.warehouse.query import ask, reader
@@ -16,8 +17,8 @@ from tests.stress.runner import Figures, Part
 READERS = 20
 PUBLISHES_PER_UNIT = 10
 PUBLISHES = 50
-PAUSE_SECONDS = 0.3
-"""Between two looks of one reader: people and dashboards, not a benchmark of the disk."""
+PAUSE_SECONDS = 2.0
+"""Between two looks of one reader at most: people and dashboards, not a benchmark of two cores."""
 
 RANKED = "(SELECT count(*) FROM main.cheapest_gpu_per_workload WHERE day = as_of_day)"
 WHOLE = f"SELECT as_of_day, {RANKED} FROM main.publication"
@@ -27,6 +28,7 @@ def read_until(published: Path, stop: Path, answer: Path, at: int) -> None:
     """Look at the published file until told to stop; write down the days seen and every error."""
     examples = itertools.cycle(path.read_text() for path in sorted((SQL_DIR / "examples").glob("*.sql")))
     examples = itertools.islice(examples, at, None)
+    dice = Random(at)
     seen: list[str] = []
     errors: list[str] = []
     with reader(published) as open_one:
@@ -44,7 +46,7 @@ def read_until(published: Path, stop: Path, answer: Path, at: int) -> None:
                     errors.append(f"half a file of {day}")
             except Exception as error:
                 errors.append(repr(error)[:200])
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(dice.uniform(0, PAUSE_SECONDS))
     if len(kept) != 1:
         errors.append(f"an open reader saw {len(kept)} days")
     answer.write_text("\n".join([f"{len(seen)} {len(set(seen))} {seen == sorted(seen)}", *errors]))
