@@ -187,7 +187,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
 
 def _mend_all_of(file: RecordFile, home: Home) -> None:
     """Mend a damaged file and all others of its source: each day is read again after those before it."""
-    folders = ("offers", "rejects") if file.source is not None else (file.folder,)
+    folders = ("offers", "rejects", "outcomes") if file.source is not None else (file.folder,)
     damages = [each for folder in folders for each in Records(home).damages(folder, file.source)]
     mend(home, damages, lambda source, day: read_again(source, day, home))
 

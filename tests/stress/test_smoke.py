@@ -43,7 +43,8 @@ def test_two_refreshes_at_once(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["offers: truncated", "rankings: garbage", "incidents: empty", "offers: stray copy"]
+    "unit",
+    ["offers: truncated", "outcomes: empty", "rankings: garbage", "incidents: empty", "offers: stray copy"],
 )
 def test_a_damaged_file(unit: str, lab: Lab) -> None:
     assert damage.run(lab, unit, SEED)["problems"] == []
