@@ -12,6 +12,7 @@ import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
@@ -73,6 +74,40 @@ def test_the_lines_say_what_moved_what_broke_and_what_is_held(two_days: Home) ->
     assert "1 at runpod by price_jump: " in lines["Held"]
     assert lines["SAMPLE PAGES"].startswith("today's pages of lambda, runpod were replayed")
     assert len(found.lines) <= 10
+
+
+@pytest.mark.parametrize(
+    ("reason", "flag", "told"),
+    [
+        ("flagged", "older_gpu_dearer", "1 at oci by older_gpu_dearer"),
+        ("price_odd_for_its_source", None, "1 at oci by price_odd_for_its_source"),
+        ("flagged", "coming_soon", None),
+    ],
+)
+def test_what_a_gate_keeps_out_of_the_rankings_is_named(
+    reason: str, flag: str | None, told: str | None, two_days: Home, tmp_path: Path
+) -> None:
+    home = Home(shutil.copytree(two_days.root, tmp_path / "home"))
+    with duckdb.connect(home.published) as connection:
+        connection.execute(
+            "UPDATE offers_latest SET ranked = false, not_ranked_reason = ?, flag_reason = ? "
+            "WHERE rowid = (SELECT min(rowid) FROM offers_latest WHERE source = 'oci' AND ranked)",
+            [reason, flag],
+        )
+    line = lines_of(morning(home, SEVEN))["Kept out of the rankings"]
+    assert ("at oci" not in line) if told is None else (told in line)
+
+
+def test_of_many_broken_sources_all_are_named(two_days: Home) -> None:
+    broke = lines_of(morning(two_days, SEVEN + timedelta(days=30)))["Broke"]
+    assert "more: " in broke
+    assert "voltagepark" in broke
+
+
+def test_a_file_in_the_place_of_the_incidents_is_told(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.incidents.write_text("")
+    assert lines_of(morning(home, SEVEN))["Incidents"].startswith("none can be kept")
 
 
 def test_the_usual_gpus_have_a_sparkline_of_both_days(two_days: Home) -> None:

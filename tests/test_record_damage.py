@@ -259,6 +259,15 @@ def test_damaged_days_before_are_mended_before_the_new_day_is_compared_with_them
     assert len(incidents(home)) == 4
 
 
+def test_a_damaged_outcome_of_a_day_before_does_not_refuse_the_new_day(home: Home) -> None:
+    (path,) = (home.outcomes / "scaleway" / f"{SECOND}").iterdir()
+    cut_in_half(path)
+    outcome = read_day(home, "scaleway", SECOND + timedelta(days=1))
+    assert (outcome.accepted, outcome.reason) == (True, None)
+    assert [incident.path for incident in incidents(home)] == [str(path.relative_to(home.root))]
+    assert Records(home).outcome("scaleway", SECOND) is not None
+
+
 def test_a_damaged_incident_is_moved_aside_and_is_one_itself(home: Home) -> None:
     home.incidents.mkdir(exist_ok=True)
     for name, content in (("1.json", "{"), ("2.json", "[]"), ("3.json", "")):

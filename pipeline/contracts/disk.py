@@ -99,7 +99,7 @@ def _remedy(code: int | None, path: Path, home: Home) -> str | None:
     if code in _NOT_ALLOWED:
         return f"make it writable for this user or {elsewhere} that is"
     if code in _IN_THE_WAY:
-        return "a file is where a folder belongs, or a folder where a file does: move it away"
+        return f"a file is where a folder belongs, or a folder where a file does: move {existing(path)} away"
     if code == errno.EFBIG:
         return "raise the limit on the size of files (ulimit -f), then run the command again"
     if code == errno.EMFILE:

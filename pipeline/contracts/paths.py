@@ -26,7 +26,8 @@ CATALOG_DIR = _resource_root() / "catalog"
 class Home:
     """The folders under one GPUFARE_HOME.
 
-    ``archive``, ``offers``, ``rankings`` and ``incidents`` are the record; the rest can be rebuilt from them.
+    ``archive``, ``offers``, ``rejects``, ``outcomes``, ``exchange_rates``, ``rankings`` and ``incidents`` are
+    the record; ``cache`` and ``published`` can be built again from it.
     """
 
     root: Path

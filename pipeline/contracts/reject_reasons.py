@@ -127,3 +127,17 @@ class FlagReason(StrEnum):
     SUPERSEDED = "superseded"
     UNEVEN_PRICES = "uneven_prices"
     UNSTATED_TERM = "unstated_term"
+
+
+CONTRADICTIONS = frozenset(
+    {
+        FlagReason.CONFLICTING_PRICES,
+        FlagReason.LONGER_TERM_DEARER,
+        FlagReason.OLDER_GPU_DEARER,
+        FlagReason.ONE_PRICE_FOR_ALL,
+        FlagReason.RESERVED_NOT_BELOW_ON_DEMAND,
+        FlagReason.UNEVEN_PRICES,
+    }
+)
+"""Flags of prices that contradict others of their source, which a person should look at. A spot price at the
+on-demand price is none: some sources repeat that where they have no spot price."""

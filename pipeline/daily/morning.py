@@ -17,6 +17,7 @@ from sparklines import sparklines
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.paths import Home
+from pipeline.contracts.reject_reasons import CONTRADICTIONS
 from pipeline.daily.source_states import source_states
 from pipeline.offers.money import price_text
 from pipeline.offers.printable import printable
@@ -215,9 +216,11 @@ ORDER BY rows DESC, r.reason
 """
 
 _NOT_RANKED = """
-SELECT not_ranked_reason AS reason, count(*) AS rows, list(DISTINCT source ORDER BY source) AS sources
+SELECT if(not_ranked_reason = 'flagged', flag_reason, not_ranked_reason) AS reason, count(*) AS rows,
+    list(DISTINCT source ORDER BY source) AS sources
 FROM main.offers_latest
-WHERE not_ranked_reason IN ('price_outlier', 'source_far_from_market')
+WHERE not_ranked_reason IN ('price_outlier', 'price_odd_for_its_source', 'source_far_from_market')
+    OR not_ranked_reason = 'flagged' AND list_contains(?::VARCHAR[], flag_reason)
 GROUP BY ALL
 ORDER BY rows DESC, reason
 """
@@ -230,7 +233,7 @@ def _held(connection: duckdb.DuckDBPyConnection) -> list[str]:
     ]
     far = [
         f"{row['rows']} at {_names(row['sources'])} by {row['reason']}"
-        for row in ask(connection, _NOT_RANKED).dicts()
+        for row in ask(connection, _NOT_RANKED, [sorted(CONTRADICTIONS)]).dicts()
     ]
     lines = [f"Held: {'; '.join(held) or 'nothing'}"]
     return [*lines, f"Kept out of the rankings: {'; '.join(far)}"] if far else lines
@@ -269,7 +272,8 @@ def _broke(home: Home, today: date) -> Iterator[str]:
     never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
     broken = [row for row in rows if row["source"] not in never]
     told = [f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken]
-    more = f"; and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+    others = [row["source"] for row in broken[SHOWN:]]
+    more = f"; and {len(others)} more: {', '.join(others)}" if others else ""
     yield f"Broke: {'; '.join(told[:SHOWN]) or 'no source'}{more}"
     if never:
         yield f"Never asked: {_names(never)}"
@@ -277,6 +281,9 @@ def _broke(home: Home, today: date) -> Iterator[str]:
 
 def _incidents(home: Home, now: datetime) -> Iterator[str]:
     """Those of the last 24 hours."""
+    if home.incidents.exists() and not home.incidents.is_dir():
+        yield f"Incidents: none can be kept, because {harmless(home.incidents)} is a file: move it away"
+        return
     since = f"{now.astimezone(UTC) - timedelta(days=1):%Y%m%dT%H%M%S}"
     found = [path for path in sorted(home.incidents.glob("[!.]*.json"), reverse=True) if path.name >= since]
     if not found:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from statistics import median
 from typing import Any
@@ -19,8 +19,9 @@ from pipeline.offers.price_moves import (
 )
 from pipeline.offers.records import RecordError, Records
 
-HISTORY_DAYS = 30
-"""How far back held prices are looked for."""
+HISTORY_READINGS = 30
+"""In how many of the last readings held prices are looked for: of days, a source that is read twice a month
+would never have enough to release one."""
 
 _HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
@@ -35,14 +36,13 @@ def read_history(records: Records, source: str, day: date) -> History:
     last_day, offers = last or (None, [])
     accepted = {price_key(offer) for offer in offers}
     held: dict[PriceKey, HeldPrice] = {}
-    for at in records.rejected_days(source):
-        if day - timedelta(days=HISTORY_DAYS) <= at < day:
-            for row in records.rejects(source, at):
-                if row["reason"] in _HELD_REASONS:
-                    key = _key(row["raw"])
-                    # One that was accepted on the same day, too, shares its key with a held one.
-                    if key not in accepted or (last_day and at >= last_day):
-                        held[key] = _held_again(row, at, held.get(key))
+    for at in [each for each in records.rejected_days(source) if each < day][-HISTORY_READINGS:]:
+        for row in records.rejects(source, at):
+            if row["reason"] in _HELD_REASONS:
+                key = _key(row["raw"])
+                # One that was accepted on the same day, too, shares its key with a held one.
+                if key not in accepted or (last_day and at >= last_day):
+                    held[key] = _held_again(row, at, held.get(key))
     return History(offers, last_day, held)
 
 

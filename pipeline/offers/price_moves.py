@@ -435,11 +435,13 @@ def _market_moved(offer: Offer, before: Before | None, moves_elsewhere: Moves) -
 
 def _held(offer: Offer, doubt: Doubt, day: date) -> RejectedRow:
     before = doubt.before
+    is_jump = doubt.reason == RejectReason.PRICE_JUMP and before is not None
+    until_the_market = "until the market moves with it, " if is_jump else ""
     return RejectedRow(
         source=offer.source,
         reason=doubt.reason,
-        detail=f"{doubt.detail}; held until the market moves with it, for {HELD_DAYS} days, or until a "
-        f"person confirms it under reviewed_prices in catalog/sources/{offer.source}.yaml",
+        detail=f"{doubt.detail}; held {until_the_market}until it has been read for {HELD_DAYS} days, or "
+        f"until a person confirms it under reviewed_prices in catalog/sources/{offer.source}.yaml",
         raw={
             "price_key": list(price_key(offer)),
             "native_price": str(offer.native_price),

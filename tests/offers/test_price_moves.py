@@ -66,9 +66,15 @@ def test_a_price_may_move_by_exactly_max_day_change(before: str, now: str, held:
 def test_a_held_price_says_from_what_to_what_it_went_and_what_releases_it() -> None:
     (reject,) = sifted([offer("8.00")], [offer("2.00")]).rejects
     assert reject.detail == (
-        "'H100 SXM' went from 2.00 to 8.00 USD; held until the market moves with it, for 5 days, or until a "
-        "person confirms it under reviewed_prices in catalog/sources/acme.yaml"
+        "'H100 SXM' went from 2.00 to 8.00 USD; held until the market moves with it, until it has been read "
+        "for 5 days, or until a person confirms it under reviewed_prices in catalog/sources/acme.yaml"
     )
+
+
+def test_only_of_a_jump_it_says_that_the_market_may_release_it() -> None:
+    (reject,) = sifted([offer("2.00", native_currency="EUR")], [offer("2.00")]).rejects
+    assert reject.reason == RejectReason.CURRENCY_CHANGED
+    assert "; held until it has been read for 5 days, or until a person confirms it" in reject.detail
 
 
 @pytest.mark.parametrize(
@@ -369,6 +375,14 @@ def test_a_jump_stays_held_over_the_days_of_the_record(tmp_path: Path) -> None:
     for number in range(1, HELD_DAYS + 1):
         assert after(records, DAY + timedelta(days=number), "8.00") == [RejectReason.PRICE_JUMP]
     assert after(records, DAY + timedelta(days=HELD_DAYS + 1), "8.00") == []
+
+
+def test_a_jump_of_a_source_that_is_seldom_read_is_released_as_well(tmp_path: Path) -> None:
+    records = Records(Home(tmp_path))
+    assert after(records, DAY, "2.00") == []
+    for number in range(1, MIN_HELD_READINGS + 1):
+        assert after(records, DAY + timedelta(days=40 * number), "8.00") == [RejectReason.PRICE_JUMP]
+    assert after(records, DAY + timedelta(days=40 * (MIN_HELD_READINGS + 1)), "8.00") == []
 
 
 def test_rejects_of_earlier_versions_with_the_currency_in_their_key_are_known_again(tmp_path: Path) -> None:

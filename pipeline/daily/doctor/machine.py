@@ -77,7 +77,8 @@ def disk(x: Examination) -> Iterator[Row]:
     parts = ", ".join(
         f"{name} {size_text(size)}" for name, size in sorted(sizes.items(), key=lambda s: -s[1]) if size
     )
-    growth = f"{size_text(per_day)} a day over the last {days} days" if days else "no day is recorded yet"
+    over = f"the last {days} days" if days > 1 else "one day"
+    growth = f"{size_text(per_day)} a day over {over}" if days else "no day is recorded yet"
     used = f"the home uses {size_text(sum(sizes.values()))} ({parts})"
     what = f"{size_text(usage.free)} are free; {used}; {growth}"
     remedy = f"free some space or move the home ({HOME_VARIABLE}); docs/retention.md says what may go"

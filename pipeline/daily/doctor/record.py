@@ -28,6 +28,8 @@ def files(x: Examination) -> Iterator[Row]:
         for damage in records.damages(folder):
             problems = True
             remedy = "the next `gpufare refresh` moves it aside and reads that day again from the archive"
+            if damage.file.day > x.today:
+                remedy = "it is of a day after today and is not read: move it away"
             yield "fail", damage.reason, x.short(damage.file.path), remedy
     for path in [file.path for file in record_files(x.home, "rankings")] + incident_files(x.home):
         count += 1
