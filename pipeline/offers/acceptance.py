@@ -34,7 +34,7 @@ MIN_FOREIGN_MARKS = 3
 
 _MARKS = {
     "USD": re.compile(rb"\$\s?\d|\bUSD\b"),
-    "EUR": re.compile("€\\s?\\d|\\d\\s?€|\\bEUR\\b|&euro;".encode()),
+    "EUR": re.compile("€\\s?\\d|\\d\\s?€|\\bEUR\\b(?!-[A-Z])|&euro;".encode()),
     "GBP": re.compile("£\\s?\\d|\\bGBP\\b|&pound;".encode()),
     "INR": re.compile("₹|\\bINR\\b".encode()),
     "JPY": re.compile("¥\\s?\\d|\\bJPY\\b".encode()),
