@@ -327,6 +327,15 @@ def test_outdated_and_damaged_caches_are_deleted(home: Home) -> None:
     assert list(home.cache.iterdir()) == [new]
 
 
+def test_a_folder_named_like_a_cache_makes_no_good_cache_outdated(home: Home) -> None:
+    home.cache.mkdir()
+    good = home.cache / "plans-1.parquet"
+    pl.DataFrame({"a": [1]}).write_parquet(good)
+    (home.cache / "plans-2.parquet").mkdir()
+    assert levels(look(home, fix=True))["cache"] == {"ok"}
+    assert good.is_file()
+
+
 # --- what lies about -------------------------------------------------------------------------------------
 
 

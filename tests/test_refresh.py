@@ -233,6 +233,13 @@ def test_pages_from_a_folder_belong_to_the_day_on_which_they_were_observed(
     assert len(Archive(home.archive).captures("crusoe", DAY)) == 1
 
 
+def test_a_file_in_place_of_a_sources_folder_of_pages_is_not_passed_over(home: Home, tmp_path: Path) -> None:
+    with edited_pages(tmp_path, ("crusoe",)) as pages:
+        (pages / "azure").write_text("not a folder")
+        with pytest.raises(RefreshError, match="azure must be a folder of pages"):
+            refresh(home, pages=str(pages), environment={})
+
+
 def test_a_refresh_of_the_same_day_again_gives_the_same_answers(home: Home, tmp_path: Path) -> None:
     def ranking() -> list[tuple[object, ...]]:
         with reader(home.published) as connection:

@@ -33,6 +33,8 @@ def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig
         return chosen
     if not folder.is_dir():
         raise RefreshError(f"--pages {folder}: there is no such folder")
+    if files := [config.name for config in chosen if (folder / config.name).is_file()]:
+        raise RefreshError(f"--pages {folder}: {', '.join(files)} must be a folder of pages, not a file")
     found = [config for config in chosen if (folder / config.name).is_dir()]
     missing = [config.name for config in chosen if config not in found]
     if names and missing:

@@ -32,14 +32,18 @@ may grow as it likes."""
 MIN_FOREIGN_MARKS = 3
 """With fewer amounts in another currency, a page may quote somebody."""
 
-_MARKS = {
-    "USD": re.compile(rb"\$\s?\d|\bUSD\b"),
-    "EUR": re.compile("€\\s?\\d|\\d\\s?€|\\bEUR\\b(?!-[A-Z])|&euro;".encode()),
-    "GBP": re.compile("£\\s?\\d|\\bGBP\\b|&pound;".encode()),
-    "INR": re.compile("₹|\\bINR\\b".encode()),
-    "JPY": re.compile("¥\\s?\\d|\\bJPY\\b".encode()),
+_SIGNS = {
+    "USD": r"(?<!\")\$\s?\d|\$\s?\d+[.,]\d",
+    "EUR": r"€\s?\d|\d\s?€|&euro;",
+    "GBP": r"£\s?\d|&pound;",
+    "INR": "₹",
+    "JPY": r"¥\s?\d",
 }
-"""How pages mark amounts of money."""
+_MARKS = {
+    code: re.compile(rf'{sign}|"{code}"|\({code}\)|\b{code}\s?\d|\d\s?{code}\b'.encode())
+    for code, sign in _SIGNS.items()
+}
+"""How pages mark amounts of money. A quoted ``"$1"`` is a reference in the data of Next.js pages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from statistics import median
 from typing import Any
 
 from pipeline.catalog.gpu_prices import prices_seen_at
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.offers.gpu_matching.catalogue import Card, cards, rows
-from pipeline.offers.price_moves import price_key
+from pipeline.offers.price_moves import is_reviewed, price_key
 from pipeline.parsing.prices import spot_flag
 
 MAX_SPREAD = Decimal(4)
@@ -33,12 +34,15 @@ Flags = dict[int, FlagReason]
 """By an offer's place in the list."""
 
 
-def flag_contradictions(offers: Sequence[Offer]) -> list[Offer]:
-    """The offers of one source, with a reason on each that contradicts another; earlier reasons stay."""
+def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[Offer]:
+    """The offers of one source, with a reason on each that contradicts another; earlier reasons stay.
+
+    A price that a person has confirmed (``reviewed_prices``) is neither flagged nor held against another.
+    """
     compared = {
         place: offer
         for place, offer in enumerate(offers)
-        if not offer.is_marketplace and not offer.flag_reason
+        if not offer.is_marketplace and not offer.flag_reason and not is_reviewed(offer, config)
     }
     flags: Flags = {}
     for check in (_spot, _terms, _one_price_for_all, _spread, _successors):

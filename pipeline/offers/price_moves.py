@@ -405,7 +405,7 @@ def _is_released(
     day: date,
     moves_elsewhere: Moves,
 ) -> bool:
-    if any(_is_of(reviewed, offer) for reviewed in config.reviewed_prices):
+    if is_reviewed(offer, config):
         return True
     earlier = held.get(price_key(offer))
     if earlier and is_same_price(earlier.native_price, offer.native_price):
@@ -413,6 +413,11 @@ def _is_released(
         if held_long:
             return True
     return doubt.reason == RejectReason.PRICE_JUMP and _market_moved(offer, doubt.before, moves_elsewhere)
+
+
+def is_reviewed(offer: Offer, config: SourceConfig) -> bool:
+    """Whether a person has confirmed this price of this offer in the source's yaml."""
+    return any(_is_of(reviewed, offer) for reviewed in config.reviewed_prices)
 
 
 def _is_of(reviewed: ReviewedPrice, offer: Offer) -> bool:

@@ -73,7 +73,7 @@ def by_day(facts: Sequence[Fact]) -> Mapping[str, Mapping[str, list[Offer]]]:
 
 def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[Offer], Counter[str]]:
     """What a first reading holds and flags of these offers of one source."""
-    flagged = flag_contradictions(offers)
+    flagged = flag_contradictions(offers, configs()[source])
     counts = Counter(str(each.flag_reason) for each in flagged if each.flag_reason in GATES)
     sifted = sift(flagged, History(), configs()[source], date.fromisoformat(day))
     counts.update(reject.reason.value for reject in sifted.rejects)

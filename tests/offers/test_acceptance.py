@@ -67,6 +67,8 @@ def test_a_source_with_many_prices_out_of_bounds_was_misread(outside: int, accep
         ("$1 $2 $3 and €1 €2 €3", None),  # as many of the expected
         ("2.00 3.00 4.00", None),
         ("EUR-IS-1 EUR-IS-2 EUR-NO-1 2.49", None),  # names of data centres
+        ('{"currencies": "EUR, GBP and EUR or EUR", "price": 2.49}', None),  # what can be paid with
+        ('"$1" "$2" €2,00 €3,00 €4,00', "3 amounts in EUR and 0 in USD"),  # references in a page's data
     ],
 )
 def test_a_page_in_another_currency_than_the_yamls_is_refused(page: str, foreign: str | None) -> None:

@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 
+from pipeline.catalog.source_config import ReviewedPrice, source_config
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.offers.order import flag_contradictions
 from tests.offers.builders import offer
 
 
-def flags(*offers: Offer) -> list[str | None]:
-    return [each.flag_reason for each in flag_contradictions(offers)]
+def flags(*offers: Offer, reviewed: tuple[ReviewedPrice, ...] = ()) -> list[str | None]:
+    config = source_config("runpod").model_copy(update={"reviewed_prices": reviewed})
+    return [each.flag_reason for each in flag_contradictions(offers, config)]
 
 
 def reserved(price: str, term_days: int, **changes: Any) -> Offer:
@@ -37,6 +39,21 @@ def test_a_reserved_price_is_below_on_demand() -> None:
     assert flags(offer("2.00"), reserved("2.01", 365, tier="resource_cud")) == [RESERVED, RESERVED]
     assert flags(offer("2.00", tier="community"), reserved("2.01", 365, tier="secure")) == [None, None]
     assert flags(offer("2.00"), reserved("2.01", 365, gpu_count=8)) == [None, None]
+
+
+def test_a_price_that_a_person_confirmed_is_in_no_contradiction() -> None:
+    confirmed = ReviewedPrice.model_validate(
+        {
+            "offer": {"raw_label": "H100 SXM", "price_kind": "reserved"},
+            "price": "2.01",
+            "by": "A. Person",
+            "on": "2026-08-22",
+            "why": "the page explains it",
+        }
+    )
+    pair = offer("2.00"), reserved("2.01", 365)
+    assert flags(*pair) == [RESERVED, RESERVED]
+    assert flags(*pair, reviewed=(confirmed,)) == [None, None]
 
 
 def test_a_longer_term_is_not_dearer() -> None:

@@ -42,7 +42,7 @@ def files(x: Examination) -> Iterator[Row]:
 
 def cache(x: Examination) -> Iterator[Row]:
     """Results that are computed again when they are missing: useless files are deleted."""
-    kept = sorted(x.home.cache.glob("*.parquet"))
+    kept = sorted(path for path in x.home.cache.glob("*.parquet") if path.is_file())
     newest = {path.name.rpartition("-")[0]: path for path in sorted(kept, key=lambda p: p.stat().st_mtime)}
     useless = {path: "outdated" for path in kept if path not in newest.values()}
     useless |= {path: problem for path in newest.values() if (problem := _unreadable(path))}
