@@ -30,7 +30,7 @@ def table(parts: Sequence[Part], seed: str, folder: Path) -> str:
     for part in parts:
         found = results.read(part.name)
         bad = [result for result in found if result["problems"]]
-        units = f"{len(found)} of {len(part.units(seed))}"
+        units = f"{len(results.units(part.name) & set(part.units(seed)))} of {len(part.units(seed))}"
         done = part.figures(found) if found else "not run"
         lines.append(f"| `{part.name}` | {part.title}: {done} | {units} | {len(bad)} |")
         for result in bad[:MAX_SHOWN]:

@@ -366,7 +366,7 @@ def _growth(done: Sequence[Figures]) -> tuple[float, float]:
 
 def figures(results: Sequence[Figures]) -> str:
     """The sentence of the table."""
-    (result,) = results
+    result = results[-1]
     if "faults" not in result:
         return "not finished"
     faults = ", ".join(f"{kind} {count}" for kind, count in sorted(result["faults"].items()))
