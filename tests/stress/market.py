@@ -95,7 +95,7 @@ class Market:
 
     def _page(self, text: str, source: str, day: date, wrong: Misread | None) -> str:
         pattern = _TOKENS[source]
-        dearest = max(map(Decimal, re.findall(pattern, text)), default=Decimal())
+        dearest = max(_expected(source).values(), default=Decimal())
 
         def new(found: re.Match[str]) -> str:
             base = Decimal(found[0])

@@ -329,14 +329,21 @@ def _unseen(home: Home, troubles: Sequence[Trouble], done: Sequence[Figures]) ->
     history = {(row["source"], row["day"]): row for row in rows(home, "FROM main.source_health_history")}
     incidents = rows(home, "FROM main.incidents")
     paths = {str(row["path"]) for row in incidents}
-    usual = Counter({row["source"]: row["rejects"] for row in history.values() if row["day"] == FIRST_DAY})
+    refused = {
+        (row["source"], row["day"])
+        for row in rows(
+            home,
+            "FROM main.rejects JOIN main.reject_reasons USING (reason)"
+            " WHERE held OR reason = 'price_out_of_bounds'",
+        )
+    }
     touched = {found["day"]: found["touched"] for found in done}
     for trouble in troubles:
         row = history.get((trouble.source, trouble.day), {})
         if trouble.kind in (*HARD_TO_REACH, "robots unreachable", "all prices misread"):
             seen = bool(row.get("why"))
         elif trouble.kind == "one price misread":
-            seen = bool(row.get("held")) or row.get("rejects", 0) > usual[trouble.source]
+            seen = (trouble.source, trouble.day) in refused and bool(row.get("rejects"))
         elif trouble.kind == "second run without answers":
             seen = row.get("attempts") == 2 and row.get("accepted_attempts", 0) >= 1
         elif trouble.kind == "clock ahead":
