@@ -42,11 +42,12 @@ MIN_MOVED_PRICES = 3
 MIN_MOVED_SHARE = 0.5
 """At least so many prices, and at least this share of those compared, are most of the source's prices."""
 
-MOVED_TOGETHER = Decimal("0.03")
+MOVED_TOGETHER = Decimal("0.05")
 MOVED_APART = Decimal("0.1")
 """Most prices moving by one factor at once, by at least the first share, are a unit or a currency misread
-(the euro is 17% from the dollar). By different factors, at least the second, they are another page, such as
-an old one. A source that really changes all its prices is late by HELD_DAYS or until a person has looked."""
+(the euro is 17% from the dollar); a smaller one hardly changes a ranking. By different factors, at least the
+second, they are another page, such as an old one. A source that really changes all its prices is late by
+HELD_DAYS or until a person has looked."""
 
 SAME_FACTOR = 0.01
 """Factors whose logarithms differ by at most this are one factor: it leaves room for rounded cents."""

@@ -215,7 +215,7 @@ def moved(*factors: str, kind: str = "on_demand") -> Sifted:
         (["0.855", "0.855", "0.855", "1", "1", "1"], 3),  # exactly half
         (["0.855", "0.855", "0.855", "1", "1", "1", "1"], 0),
         (["0.855", "0.855"], 0),  # too few
-        (["0.98"] * 4, 0),  # too little
+        (["0.96"] * 4, 0),  # too little: an ordinary cut of all prices
         (["0.80", "0.75", "1.3", "0.7"], 4),  # another page
         (["0.95", "0.94", "1.05", "1.04"], 0),  # by different factors, each too little
     ],
