@@ -13,8 +13,11 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipeline.contracts.disk import UnwritableError, disk_error
+from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.offers.incidents import report_incident
+from pipeline.offers.record_files import set_aside
 from pipeline.warehouse.build import Mend, Report, build
 from pipeline.warehouse.scripts import BuildError
 
@@ -36,6 +39,8 @@ def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Men
     home.published.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(home.lock):
         _sweep(home.published.parent)
+        if home.published.is_dir():  # no file can take its place
+            _move_folder_aside(home, now)
         file = home.published.parent / f".building-{os.getpid()}.duckdb"
         try:
             report = build(file, home, day, now, progress, mend)
@@ -45,6 +50,21 @@ def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Men
         finally:
             _sweep(home.published.parent)
     return report
+
+
+def _move_folder_aside(home: Home, now: datetime) -> None:
+    """Raises OSError."""
+    place = set_aside(home, home.published)
+    report_incident(
+        home,
+        Incident(
+            at=now,
+            kind=IncidentKind.DAMAGED_FILE,
+            path=str(home.published.relative_to(home.root)),
+            reason="a folder is where a file belongs",
+            remedy=f"moved to {place.relative_to(home.root)}; published again",
+        ),
+    )
 
 
 def _sweep(folder: Path) -> None:
