@@ -14,7 +14,7 @@ from pipeline.capture.archive import ID_FORMAT, Archive
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Capture, Outcome, merit
 from pipeline.contracts.disk import UnwritableError
-from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Offer, RejectedRow
@@ -207,7 +207,7 @@ def _read_once(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outc
         acceptance, error = Acceptance(False, "the answer could not be read"), str(changed)
         content = _Content(rejects=[])
     except Exception as problem:
-        error = _sentence(problem)
+        error = sentence_of(problem)
         acceptance = Acceptance(False, error)
     return _outcome(capture, acceptance, error, counts), content
 
@@ -244,7 +244,7 @@ def _store(reading: _Reading, config: SourceConfig, day: date, home: Home) -> No
         _write_content(reading.content, config, day, Records(home))
     except Exception as problem:
         _report_unwritable(home, config, day, problem)
-        error = _printable(_sentence(problem))
+        error = _printable(sentence_of(problem))
         reading.outcomes = [
             replace(outcome, accepted=False, reason=error, error=error)
             if outcome.attempt == reading.attempt
@@ -282,14 +282,10 @@ def _report_unwritable(home: Home, config: SourceConfig, day: date, problem: Exc
             day=day,
             source=config.name,
             path=str(path.relative_to(home.root)) if path else None,
-            reason=_sentence(problem),
+            reason=sentence_of(problem),
             remedy="the last accepted offers stay, and the day can be read again from the archive",
         ),
     )
-
-
-def _sentence(problem: Exception) -> str:
-    return str(problem) if isinstance(problem, GpufareError) else f"{type(problem).__name__}: {problem}"
 
 
 def _outcome(

@@ -17,7 +17,7 @@ import dagster as dg
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, Outcome
-from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import capture_live
@@ -79,8 +79,8 @@ def _capture(config: SourceConfig, day: date, home: GpufareHome) -> Capture:
             )
         capture = capture_live([config], day, archive, os.environ, replay_url=replay)[config.name]
     except Exception as problem:
-        reason = str(problem) if isinstance(problem, GpufareError) else f"{type(problem).__name__}: {problem}"
-        capture = Capture(source=config.name, day=day, capture_id=None, status="failed", error=reason)
+        error = sentence_of(problem)
+        capture = Capture(source=config.name, day=day, capture_id=None, status="failed", error=error)
     if capture.capture_id is None:
         outcome = record_day(config, day, [capture], home.folders())
         raise dg.Failure(outcome.error, allow_retries=False)

@@ -12,7 +12,7 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Row
 from pipeline.contracts.paths import Home
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import CONTRADICTIONS, RejectReason
 from pipeline.offers.build import build_offers
 from pipeline.offers.judgement import judged
 from pipeline.offers.records import Records
@@ -40,17 +40,7 @@ class Published:
     wrong: Sequence[tuple[Any, ...]]
 
 
-GATES = (
-    "older_gpu_dearer",
-    "longer_term_dearer",
-    "reserved_not_below_on_demand",
-    "one_price_for_all",
-    "uneven_prices",
-    "conflicting_prices",
-    "price_outlier",
-    "source_far_from_market",
-    "price_odd_for_its_source",
-)
+GATES = (*CONTRADICTIONS, "price_outlier", "source_far_from_market", "price_odd_for_its_source")
 """Flags and reasons that a gate gives; the others are what a source says of its own offer."""
 
 
