@@ -155,11 +155,13 @@ class Listing:
     """One price as the source states it, in its own terms.
 
     ``native_price`` is per ``native_unit``; ``gpu_count`` is the GPUs of the whole offer (a fraction for a
-    slice). ``context`` has the other columns that help to identify the GPU, under keys that the normalizer
-    reads: ``vram_gb`` / ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer),
-    ``form_factor``, ``gpu_name``. What the source does not state is None; what its yaml
-    states for all of its offers is filled in later and is not repeated here. An aggregator names the owner of
-    the machine in ``upstream_provider``, so that the machine is not counted twice.
+    slice). Where the answer says in which numbers of GPUs a price for one of them is rented as one machine,
+    ``gpu_counts`` has these numbers, ascending; the price of a whole machine has none. ``context`` has the
+    other columns that help to identify the GPU, under keys that the normalizer reads: ``vram_gb`` /
+    ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer), ``form_factor``,
+    ``gpu_name``. What the source does not state is None; what its yaml states for all of its offers is filled
+    in later and is not repeated here. An aggregator names the owner of the machine in ``upstream_provider``,
+    so that the machine is not counted twice.
     """
 
     raw_label: str
@@ -172,6 +174,7 @@ class Listing:
     source_url: str | None = None
     label_kind: LabelKind = "gpu_name"
     context: Mapping[str, str | float | Decimal] = field(default_factory=dict)
+    gpu_counts: tuple[int, ...] | None = None
     instance_type: str | None = None
     term_days: int | None = None
     region: str | None = None

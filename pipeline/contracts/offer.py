@@ -18,6 +18,7 @@ from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 
 MatchStatus = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
 MatchConfidence = Literal["certain", "usual", "none"]
+SizeEvidence = Literal["offered", "catalogued", "assumed"]
 
 MIN_PRICE = Decimal("1e-8")
 MAX_MONEY = Decimal(10) ** 10
@@ -59,6 +60,16 @@ class Offer(BaseModel):
     candidates: str | None = Field(default=None, description="What an ambiguous label could be.")
     gpu_count: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         description="GPUs of the whole offer; a fraction for a slice."
+    )
+    size_evidence: SizeEvidence = Field(
+        default="assumed",
+        description="How it is known that a machine of so many GPUs is sold: offered (the answer lists it), "
+        "catalogued (machine_sizes has it) or assumed.",
+    )
+    gpu_counts: tuple[Count, ...] | None = Field(
+        default=None,
+        description="Numbers of GPUs in which the answer says that a price for one GPU is rented as one "
+        "machine; null where it does not say.",
     )
     price_kind: PriceKind = Field(
         description="on_demand, spot (may be interrupted), reserved (for a term) or serverless (per second, "
@@ -122,7 +133,12 @@ class Offer(BaseModel):
     @property
     def is_marketplace(self) -> bool:
         """Whether each host asks its own price, so that offers alike in every column are not the same."""
-        return (self.tier or "").startswith("marketplace")
+        return is_marketplace(self.tier)
+
+
+def is_marketplace(tier: str | None) -> bool:
+    """Whether a tier is one in which hosts ask their own prices."""
+    return (tier or "").startswith("marketplace")
 
 
 class RejectedRow(BaseModel):
@@ -142,13 +158,16 @@ class RejectedRow(BaseModel):
 
 
 def column_types(contract: type[BaseModel]) -> dict[str, type]:
-    """The Python type of each column, without its constraints: text for literals, enums and JSON."""
+    """The Python type of each column, without its constraints: text for literals, enums and JSON, tuple for
+    whole numbers in a list."""
     return {name: _value_type(field.annotation) for name, field in contract.model_fields.items()}
 
 
 def _value_type(annotation: Any) -> type:
     if get_origin(annotation) is Annotated:
         return _value_type(get_args(annotation)[0])
+    if get_origin(annotation) is tuple:
+        return tuple
     if get_origin(annotation) in (Union, UnionType):
         (value,) = (each for each in get_args(annotation) if each is not NoneType)
         return _value_type(value)

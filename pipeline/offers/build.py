@@ -12,9 +12,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pipeline.catalog.machine_sizes import machine_size
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Listing, ReaderWarning, Reject, Row, SourceChangedError
-from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.offer import Offer, RejectedRow, SizeEvidence, is_marketplace
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.offers.gpu_matching import Identity, identify
@@ -134,15 +135,18 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         raise RowError(RejectReason.UNREADABLE_PRICE, detail) from error
     _check_bounds(per_gpu, row, config)
     foreign = rate if row.native_currency != "USD" else None
-    columns = _stated_columns(row, config) | {
+    columns = _stated_columns(row, config)
+    gpu_id = identity.gpu_id if identity.status == "matched" else None
+    columns |= {
         "source": config.name,
         "provider": row.upstream_provider or config.provider,
-        "gpu_id": identity.gpu_id if identity.status == "matched" else None,
+        "gpu_id": gpu_id,
         "match_status": identity.status,
         "match_rule": identity.rule,
         "match_confidence": identity.confidence,
         "candidates": " ".join(identity.candidates) or None,
         "gpu_count": gpu_count,
+        "size_evidence": _size_evidence(row, gpu_count, config.name, gpu_id, columns["tier"]),
         "usd_per_hour": None if usd is None else usd.quantize(USD_DIGITS),
         "usd_per_gpu_hour": per_gpu,
         "fx_rate": foreign.usd if foreign else None,
@@ -172,6 +176,18 @@ def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
         if value is not None or name not in columns:
             columns[name] = value
     return columns
+
+
+def _size_evidence(
+    row: Listing, gpu_count: float, source: str, gpu_id: str | None, tier: str | None
+) -> SizeEvidence:
+    """A machine is offered where the answer names it, or prices all of its GPUs together; a price per GPU
+    says nothing of machines. On a marketplace each offer is a host. The loader judges records of earlier
+    versions by the same rule."""
+    names_a_machine = row.instance_type is not None or row.gpu_counts is not None or gpu_count != 1
+    if names_a_machine or not row.native_unit.startswith("gpu_") or is_marketplace(tier):
+        return "offered"
+    return "assumed" if machine_size(source, gpu_id, tier) is None else "catalogued"
 
 
 def _identify(row: Listing, config: SourceConfig) -> Identity:

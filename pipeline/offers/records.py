@@ -38,6 +38,7 @@ _PARQUET_TYPES: dict[type, Any] = {
     Decimal: pl.Decimal(18, 8),
     date: pl.Date,
     datetime: pl.Datetime("us", "UTC"),
+    tuple: pl.List(pl.Int32),
 }
 
 

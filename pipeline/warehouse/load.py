@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.catalog.machine_sizes import machine_size_rows
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts import paths
@@ -27,7 +28,7 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
     """
     tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     for path in sorted(paths.CATALOG_DIR.glob("*.csv")):
-        if path.stem in tables:
+        if path.stem in tables - _ROWS.keys():
             _load_csv(connection, path)
     for table in _ROWS.keys() & tables:
         _insert(connection, table, _ROWS[table]())
@@ -96,7 +97,12 @@ def _reject_reasons() -> Rows:
     ]
 
 
-_ROWS = {"sources": _source_rows, "workloads": workloads, "reject_reasons": _reject_reasons}
+_ROWS = {
+    "sources": _source_rows,
+    "workloads": workloads,
+    "reject_reasons": _reject_reasons,
+    "machine_sizes": machine_size_rows,
+}
 
 
 def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
@@ -167,10 +173,12 @@ def load_files(
 def insert_parquet(
     connection: duckdb.DuckDBPyConnection, table: str, files: Sequence[RecordFile], select: str
 ) -> None:
-    """Insert what ``select`` takes of Parquet files, whose paths are its column ``filename``."""
+    """Insert what ``select`` takes of Parquet files, whose paths are its column ``filename``. Columns that
+    files of earlier versions do not have are null."""
     connection.execute(
         f"INSERT INTO main.{table} BY NAME SELECT {select}"  # noqa: S608 - our own table
-        " FROM read_parquet(?, filename = true, union_by_name = true) ORDER BY day, source",
+        f" FROM ((SELECT * EXCLUDE (day) FROM main.{table} LIMIT 0) UNION ALL BY NAME"
+        " FROM read_parquet(?, filename = true, union_by_name = true)) ORDER BY day, source",
         [[str(file.path) for file in files]],
     )
 
@@ -178,16 +186,26 @@ def insert_parquet(
 _OF_ITS_SOURCE = """
 * EXCLUDE (filename) REPLACE (
     if(source = parse_path(filename)[-2], source, error('it is of ' || source || ', which is not its place'))
-        AS source
+        AS source{more}
 ), parse_filename(filename, true)::DATE AS day"""
+
+_WHOLE_OFFERS = _OF_ITS_SOURCE.format(
+    more=""",
+    coalesce(size_evidence, CASE
+        WHEN instance_type IS NOT NULL OR gpu_count <> 1 OR native_unit NOT LIKE 'gpu_%'
+            OR tier LIKE 'marketplace%' THEN 'offered'
+        ELSE 'assumed'
+    END) AS size_evidence"""
+)
+"""Earlier versions kept no evidence of sizes. The same rule as in pipeline/offers/build.py."""
 
 
 def _insert_offers(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
-    insert_parquet(connection, "offers", files, _OF_ITS_SOURCE)
+    insert_parquet(connection, "offers", files, _WHOLE_OFFERS)
 
 
 def _insert_rejects(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
-    insert_parquet(connection, "rejects", files, _OF_ITS_SOURCE)
+    insert_parquet(connection, "rejects", files, _OF_ITS_SOURCE.format(more=""))
 
 
 def _insert_outcomes(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:

@@ -5,9 +5,24 @@ WITH _last AS (
     GROUP BY source
 ),
 
+_newest AS (
+    SELECT * FROM main.offers SEMI JOIN _last USING (source, day)
+),
+
+_sizes AS (
+    SELECT * FROM catalogued_sizes('_newest')
+),
+
 _aged AS (
     SELECT
-        o.*,
+        o.* REPLACE (
+            CASE
+                WHEN o.size_evidence = 'offered' THEN 'offered'
+                WHEN z.size IS NOT NULL THEN 'catalogued'
+                ELSE 'assumed'
+            END AS size_evidence
+        ),
+        coalesce(z.size.network_attached, FALSE) AS network_attached,
         s.provider AS source_provider,
         p.parameters AS p,
         -- SXM and OAM cards come on whole boards: a larger offer is a multiple of them.
@@ -18,11 +33,13 @@ _aged AS (
         ) AS impossible_machine,
         coalesce(o.tier LIKE 'marketplace%', FALSE) AS marketplace,
         getvariable('as_of_day')::DATE - o.day > s.stale_after_days AS stale
-    FROM main.offers AS o
-    SEMI JOIN _last USING (source, day)
+    FROM _newest AS o
     JOIN main.sources AS s USING (source)
     JOIN cost_parameters_by_source() AS p USING (source, price_kind)
     LEFT JOIN main.gpus AS g USING (gpu_id)
+    LEFT JOIN _sizes AS z
+        ON z.source = o.source AND z.gpu_id IS NOT DISTINCT FROM o.gpu_id
+        AND z.tier IS NOT DISTINCT FROM o.tier
 ),
 
 _read_directly AS (
@@ -38,6 +55,7 @@ _alone AS (
             WHEN gpu_id IS NULL OR match_status <> 'matched' THEN 'gpu_not_settled'
             WHEN gpu_count <> floor(gpu_count) THEN 'gpu_slice'
             WHEN impossible_machine THEN 'impossible_machine'
+            WHEN network_attached THEN 'network_attached'
             WHEN usd_per_hour IS NULL THEN 'no_exchange_rate'
             WHEN flag_reason IS NOT NULL THEN 'flagged'
             WHEN NOT coalesce(available, TRUE) THEN 'not_available'
@@ -149,6 +167,9 @@ _judged AS (
     FROM _compared
 )
 
-SELECT * EXCLUDE (source_provider, p, impossible_machine, marketplace, own_reason, far, odd),
+SELECT
+    * EXCLUDE (
+        source_provider, p, impossible_machine, network_attached, marketplace, own_reason, far, odd
+    ),
     not_ranked_reason IS NULL AS ranked
 FROM _judged

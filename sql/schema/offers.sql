@@ -10,6 +10,8 @@ CREATE TABLE main.offers (
     match_confidence VARCHAR,
     candidates VARCHAR,
     gpu_count DOUBLE NOT NULL CHECK (gpu_count > 0),
+    size_evidence VARCHAR NOT NULL,
+    gpu_counts INTEGER[],
     price_kind VARCHAR NOT NULL CHECK (price_kind IN ('on_demand', 'spot', 'reserved', 'serverless')),
     term_days INTEGER CHECK (term_days > 0),
     region VARCHAR,
@@ -53,6 +55,8 @@ COMMENT ON COLUMN main.offers.match_rule IS 'The rule that identified the GPU.';
 COMMENT ON COLUMN main.offers.match_confidence IS 'How sure the match is: certain, or usual where sellers mean the usual card of the name; none without a match.';
 COMMENT ON COLUMN main.offers.candidates IS 'What an ambiguous label could be.';
 COMMENT ON COLUMN main.offers.gpu_count IS 'GPUs of the whole offer; a fraction for a slice.';
+COMMENT ON COLUMN main.offers.size_evidence IS 'How it is known that a machine of so many GPUs is sold: offered (the answer lists it), catalogued (machine_sizes has it) or assumed.';
+COMMENT ON COLUMN main.offers.gpu_counts IS 'Numbers of GPUs in which the answer says that a price for one GPU is rented as one machine; null where it does not say.';
 COMMENT ON COLUMN main.offers.price_kind IS 'on_demand, spot (may be interrupted), reserved (for a term) or serverless (per second, host charged separately).';
 COMMENT ON COLUMN main.offers.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.offers.region IS 'Where the machine is, in the source''s words.';

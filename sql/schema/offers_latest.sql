@@ -10,6 +10,8 @@ CREATE TABLE main.offers_latest (
     match_confidence VARCHAR,
     candidates VARCHAR,
     gpu_count DOUBLE NOT NULL,
+    size_evidence VARCHAR NOT NULL,
+    gpu_counts INTEGER[],
     price_kind VARCHAR NOT NULL,
     term_days INTEGER,
     region VARCHAR,
@@ -59,6 +61,8 @@ COMMENT ON COLUMN main.offers_latest.match_rule IS 'The rule that identified the
 COMMENT ON COLUMN main.offers_latest.match_confidence IS 'How sure the match is: certain, or usual where sellers mean the usual card of the name; none without a match.';
 COMMENT ON COLUMN main.offers_latest.candidates IS 'What an ambiguous label could be.';
 COMMENT ON COLUMN main.offers_latest.gpu_count IS 'GPUs of the whole offer; a fraction for a slice.';
+COMMENT ON COLUMN main.offers_latest.size_evidence IS 'How it is known that a machine of so many GPUs is sold: offered (the answer lists it), catalogued (machine_sizes has it) or assumed.';
+COMMENT ON COLUMN main.offers_latest.gpu_counts IS 'Numbers of GPUs in which the answer says that a price for one GPU is rented as one machine; null where it does not say.';
 COMMENT ON COLUMN main.offers_latest.price_kind IS 'on_demand, spot (may be interrupted), reserved (for a term) or serverless (per second, host charged separately).';
 COMMENT ON COLUMN main.offers_latest.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.offers_latest.region IS 'Where the machine is, in the source''s words.';
@@ -91,4 +95,4 @@ COMMENT ON COLUMN main.offers_latest.capture_sha256 IS 'Hash of the archived ans
 COMMENT ON COLUMN main.offers_latest.age_days IS 'Days from the capture to today (UTC), whenever the question is asked.';
 COMMENT ON COLUMN main.offers_latest.stale IS 'Older than the source''s limit on the published day.';
 COMMENT ON COLUMN main.offers_latest.ranked IS 'Whether rankings use the offer.';
-COMMENT ON COLUMN main.offers_latest.not_ranked_reason IS 'Why rankings do not use it: gpu_not_settled, gpu_slice, impossible_machine (more SXM or OAM cards than one machine holds, and no whole number of machines), no_exchange_rate, flagged, not_available, not_yet_in_effect, stale, listed_by_its_provider (an aggregator''s listing of a provider that is also read directly), price_outlier (more than market_above_factor times the median, or less than one market_below_factor-th of it, over at least market_least_sources other sources, each by its own median, for the same GPU and price kind, or outside of the range of these by more than market_range_factor; marketplaces are compared by their own factors and do not count among the others), source_far_from_market (more than one and more than market_misread_share of the source''s comparable prices are price outliers, or its median card of that price kind is more than market_bias_factor times the others'' median or less than one such part of it) or price_odd_for_its_source (by the others'' medians, the card is dearer or cheaper than the source''s other cards by more than market_own_level_factor). cost_parameters has the numbers.';
+COMMENT ON COLUMN main.offers_latest.not_ranked_reason IS 'Why rankings do not use it: gpu_not_settled, gpu_slice, impossible_machine (more SXM or OAM cards than one machine holds, and no whole number of machines), network_attached (machine_sizes says that the GPU is reached over a network, which slows training), no_exchange_rate, flagged, not_available, not_yet_in_effect, stale, listed_by_its_provider (an aggregator''s listing of a provider that is also read directly), price_outlier (more than market_above_factor times the median, or less than one market_below_factor-th of it, over at least market_least_sources other sources, each by its own median, for the same GPU and price kind, or outside of the range of these by more than market_range_factor; marketplaces are compared by their own factors and do not count among the others), source_far_from_market (more than one and more than market_misread_share of the source''s comparable prices are price outliers, or its median card of that price kind is more than market_bias_factor times the others'' median or less than one such part of it) or price_odd_for_its_source (by the others'' medians, the card is dearer or cheaper than the source''s other cards by more than market_own_level_factor). cost_parameters has the numbers.';

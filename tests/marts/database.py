@@ -70,6 +70,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "needs_key": False,
     },
     "cost_parameters": {"unit": "-", "source": "a case"},
+    "machine_sizes": {"evidence": "captured", "read_on": AS_OF_DAY},
     "workloads": {"max_gpus": 8},
     "gpus": {},
     "models": {},
@@ -122,6 +123,9 @@ def _completed(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
         full.setdefault("raw_label", full.get("gpu_id", "?"))
         full.setdefault("observed_at", f"{full['day']} 06:00:00+00")
         full.setdefault("native_price", full.get("usd_per_hour"))
+        by_the_gpu = full["native_unit"].startswith("gpu_") and full["gpu_count"] == "1"
+        named = "instance_type" in full or "gpu_counts" in full
+        full.setdefault("size_evidence", "assumed" if by_the_gpu and not named else "offered")
         if full.get("usd_per_hour"):
             full.setdefault("usd_per_gpu_hour", Decimal(full["usd_per_hour"]) / Decimal(full["gpu_count"]))
     if table == "plans" and "tokens_per_second" in full:
@@ -166,7 +170,7 @@ def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb
     named = {row["source"] for row in _rows(folder, "sources")}
     _insert(connection, "sources", _rows(folder, "sources"))
     _insert(connection, "sources", [{"source": s} for s in sorted({o["source"] for o in offers} - named)])
-    own = ("gpus", "models", "workloads", "plans", "cost_parameters")
+    own = ("gpus", "models", "workloads", "plans", "cost_parameters", "machine_sizes")
     recorded = ("capture_outcomes", "rejects", "reject_reasons", "incidents", "exchange_rates")
     for table in own + recorded:
         _insert(connection, table, _rows(folder, table))

@@ -19,6 +19,9 @@ BREAKAGES = {
     "cost_parameters_name_known_sources": "UPDATE main.cost_parameters SET applies_to = 'source:nobody'",
     "every_workload_has_an_answer": "DELETE FROM main.cheapest_gpu_per_workload",
     "labels_are_understood": "UPDATE main.source_health SET label_coverage = 0.5",
+    "machine_sizes_name_known_sources_and_gpus": "INSERT INTO main.machine_sizes BY NAME "
+    "SELECT 'a' AS source, 'h100-nobody' AS gpu_id, [1] AS gpu_counts, 'inferred' AS evidence, "
+    "DATE '2026-08-22' AS read_on",
     "machines_hold_their_gpus": "UPDATE main.offers_latest SET gpu_count = 12",
     "matched_offers_name_a_known_gpu": "UPDATE main.offers SET gpu_id = 'h100-nobody'",
     "offers_have_a_source": "UPDATE main.offers SET source = 'nobody'",

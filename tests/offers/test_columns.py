@@ -26,6 +26,7 @@ SQL_TYPES: dict[type, str] = {
     Decimal: "DECIMAL(18,8)",
     date: "DATE",
     datetime: "TIMESTAMP WITH TIME ZONE",
+    tuple: "INTEGER[]",
 }
 
 DAY = ("day", "DATE", False, "Day of the capture (UTC).")

@@ -1,0 +1,112 @@
+"""How many GPUs the machines of a source have, where its prices do not say: catalog/machine_sizes.csv.
+
+One row per source, card and tier. A row without a card is for every card of the source that has none, a row
+without a tier for every tier. Checked on loading.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from pipeline.catalog.source_config import CatalogError
+from pipeline.contracts import paths
+
+
+def _counts(text: Any) -> Any:
+    """The parts of a list such as "1;2;4;8"."""
+    return text.split(";") if isinstance(text, str) else text
+
+
+def _blank_is_null(text: Any) -> Any:
+    return None if text == "" else text
+
+
+Optional = BeforeValidator(_blank_is_null)
+
+
+class MachineSize(BaseModel):
+    """One row: the numbers of GPUs that are sold as one machine, and the network between such machines.
+
+    Without ``max_nodes`` nothing says that several machines can be rented as a cluster.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str = Field(min_length=1)
+    gpu_id: Annotated[str | None, Optional]
+    tier: Annotated[str | None, Optional]
+    gpu_counts: Annotated[
+        tuple[Annotated[int, Field(gt=0)], ...], BeforeValidator(_counts), Field(min_length=1)
+    ]
+    node_network_gbps: Annotated[Annotated[float, Field(gt=0)] | None, Optional]
+    max_nodes: Annotated[Annotated[int, Field(gt=1)] | None, Optional]
+    network_attached: Annotated[bool | None, Optional]
+    evidence: Literal["captured", "code", "documented", "inferred"]
+    evidence_url: Annotated[str | None, Optional]
+    read_on: date
+    note: Annotated[str | None, Optional]
+
+    @model_validator(mode="after")
+    def _counts_ascend(self) -> "MachineSize":
+        if list(self.gpu_counts) != sorted(set(self.gpu_counts)):
+            raise ValueError(f"gpu_counts {self.gpu_counts} are not ascending, each once")
+        return self
+
+    @model_validator(mode="after")
+    def _clusters_have_a_network(self) -> "MachineSize":
+        if self.max_nodes is not None and self.node_network_gbps is None:
+            raise ValueError("max_nodes needs node_network_gbps: a cluster with an unknown network is none")
+        return self
+
+
+_ROWS = TypeAdapter(list[MachineSize])
+
+
+@cache
+def machine_sizes(path: Path | None = None) -> Sequence[MachineSize]:
+    """Every row of the file. Raises CatalogError naming the file, the row and what is wrong."""
+    path = path or paths.CATALOG_DIR / "machine_sizes.csv"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = _ROWS.validate_python(list(csv.DictReader(file)))
+    except FileNotFoundError as error:
+        raise CatalogError(f"{path} is missing") from error
+    except ValidationError as error:
+        problem = error.errors()[0]
+        row, *where = problem["loc"]
+        place = ".".join(map(str, where))
+        raise CatalogError(f"{path}, line {int(row) + 2}: {place} {problem['msg']}".strip()) from error
+    twice = [key for key, times in Counter((r.source, r.gpu_id, r.tier) for r in rows).items() if times > 1]
+    if twice:
+        raise CatalogError(f"{path} has two rows for {' '.join(part or 'any' for part in twice[0])}")
+    return rows
+
+
+def machine_size(source: str, gpu_id: str | None, tier: str | None) -> MachineSize | None:
+    """The row for a card of a source: that of its card before that of every card, then that of its tier
+    before that of every tier. None where there is none. Raises CatalogError."""
+    fitting = [
+        row
+        for row in machine_sizes()
+        if row.source == source and row.gpu_id in (gpu_id, None) and row.tier in (tier, None)
+    ]
+    return max(fitting, key=lambda row: (row.gpu_id is not None, row.tier is not None), default=None)
+
+
+def machine_size_rows() -> list[dict[str, Any]]:
+    """The rows of the table ``machine_sizes``. Raises CatalogError."""
+    return [row.model_dump() | {"gpu_counts": list(row.gpu_counts)} for row in machine_sizes()]

@@ -1,0 +1,18 @@
+-- Which machines a source sells, where its prices do not say.
+
+CREATE OR REPLACE MACRO catalogued_sizes(offers) AS TABLE
+WITH _size_keys AS (
+    SELECT DISTINCT source, gpu_id, tier
+    FROM query_table(offers)
+)
+
+SELECT
+    o.source, o.gpu_id, o.tier,
+    arg_max(m, 2 * (m.gpu_id IS NOT NULL)::INTEGER + (m.tier IS NOT NULL)::INTEGER) AS size
+FROM _size_keys AS o
+JOIN main.machine_sizes AS m
+    ON m.source = o.source AND (m.gpu_id IS NULL OR m.gpu_id = o.gpu_id)
+    AND (m.tier IS NULL OR m.tier = o.tier)
+GROUP BY ALL;
+COMMENT ON MACRO TABLE catalogued_sizes IS
+    'The row of machine_sizes (size) that applies to each source, card and tier of a relation of offers: that of the card before that of every card, then that of the tier before that of every tier.';
