@@ -103,6 +103,13 @@ def test_two_prices_for_the_same_are_both_in_doubt() -> None:
     assert [offer.flag_reason for offer in offers] == ["conflicting_prices", "conflicting_prices", None]
 
 
+def test_a_card_that_is_listed_twice_at_one_price_is_in_no_doubt() -> None:
+    twice = (listing(available=None), listing(available=True))
+    assert [offer.flag_reason for offer in built(*twice).offers] == [None, None]
+    spot = listing(price_kind="spot", available=None)
+    assert [offer.flag_reason for offer in built(*twice, spot).offers][-1] == "spot_not_below_on_demand"
+
+
 @pytest.mark.parametrize(
     "memory",
     [

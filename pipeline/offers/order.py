@@ -5,7 +5,7 @@ Which of two prices is wrong is seldom known: then both are flagged, published w
 Marketplace prices are not compared: offers that look alike are of different hosts.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
@@ -44,8 +44,13 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
         for place, offer in enumerate(offers)
         if not offer.is_marketplace and not offer.flag_reason and not is_reviewed(offer, config)
     }
-    flags: Flags = {}
-    for check in (_spot, _terms, _one_price_for_all, _spread, _successors):
+    limits = _on_demand_prices(
+        offer
+        for place, offer in enumerate(offers)
+        if place in compared or offer.flag_reason == FlagReason.CONFLICTING_PRICES
+    )
+    flags: Flags = dict(_spot(compared, limits))
+    for check in (_terms, _one_price_for_all, _spread, _successors):
         sound = {place: offer for place, offer in compared.items() if place not in flags}
         flags |= dict(check(sound))
     return [
@@ -68,13 +73,18 @@ def _grouped(offers: Mapping[int, Offer], key: Any) -> Iterable[dict[int, Offer]
     return groups.values()
 
 
-def _spot(offers: Mapping[int, Offer]) -> Found:
+def _on_demand_prices(offers: Iterable[Offer]) -> dict[tuple[Any, ...], Decimal]:
+    """The dearest on-demand price of each machine in each tier."""
+    dearest: dict[tuple[Any, ...], Decimal] = {}
+    for offer in offers:
+        if offer.price_kind == "on_demand":
+            key = (*_machine(offer), offer.tier)
+            dearest[key] = max(offer.native_price, dearest.get(key, offer.native_price))
+    return dearest
+
+
+def _spot(offers: Mapping[int, Offer], on_demand: Mapping[tuple[Any, ...], Decimal]) -> Found:
     """An equal spot price is flagged, too: the source repeats the on-demand price where it has no spot."""
-    on_demand = {
-        (*_machine(offer), offer.tier): offer.native_price
-        for offer in offers.values()
-        if offer.price_kind == "on_demand"
-    }
     for place, offer in offers.items():
         flag = spot_flag(offer.native_price, on_demand.get((*_machine(offer), offer.tier)))
         if offer.price_kind == "spot" and flag:
@@ -197,10 +207,12 @@ def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[
         return tuple(offer.model_dump(exclude=columns).values())
 
     keys = [key(offer) for offer in offers]
-    counts = Counter(keys)
+    prices: dict[tuple[Any, ...], set[Decimal]] = defaultdict(set)
+    for place, offer in enumerate(offers):
+        prices[keys[place]].add(offer.native_price)
     return [
         offer.model_copy(update={"flag_reason": FlagReason.CONFLICTING_PRICES})
-        if counts[key] > 1 and not offer.flag_reason and not offer.is_marketplace
+        if len(prices[key]) > 1 and not offer.flag_reason and not offer.is_marketplace
         else offer
         for offer, key in zip(offers, keys, strict=True)
     ]

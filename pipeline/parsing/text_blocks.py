@@ -42,7 +42,8 @@ TIME_UNITS: Mapping[str, TimeUnit] = {
 
 _NEVER_SHOWN = ("script", "style", "noscript", "template")
 _NOT_ROWS = (*_NEVER_SHOWN, "title", "head", "svg", "sup")
-_BEFORE_PRICE = re.compile(r"(?=[$€£])")
+# Letters that are glued to the sign stay with it ("A$2.00", "GB$2.00"): it is refused, or it is US$.
+_BEFORE_PRICE = re.compile(r"(?=[^\W\d_]{3}[$€£])|(?<![^\W\d_])(?=[^\W\d_]{0,2}[$€£])")
 _MEMORY_UNIT = re.compile("GB", re.IGNORECASE)
 _LEADING_UNIT = re.compile(r"^(?:/ ?|per )(?:gpu ?[-/]? ?)?(?:hr|hour|h)\b[.,;|]? ?", re.IGNORECASE)
 _LEADING_PRICE = re.compile(

@@ -26,9 +26,11 @@ MAX_TEXTS_PER_ROW = 12
 _VRAM = re.compile(r"(?P<label>.{0,40}?) ?(?P<vram>\d{1,4} ?Gi?B VRAM\b[ ,|·]*.{0,200})", re.IGNORECASE)
 _SPECS = re.compile(
     r"(?P<vram>\d{1,4}) ?Gi?B VRAM\b[ ,|·]*"
-    r"(?:(?P<vcpus>\d{1,4}) ?vCPUs?)?[ ,|·]*(?:(?P<ram>\d{1,5}) ?Gi?B RAM)?[ ,|·]*(?P<price>.*)",
+    r"(?:(?P<vcpus>\d{1,4}) ?vCPUs?)?[ ,|·]*(?:(?P<ram>\d{1,5}) ?Gi?B RAM)?[ ,|·]*"
+    r"(?P<price>$|(?<![^\W\d_]).*)",
     re.IGNORECASE,
 )
+"""No letter may be glued to the price: "RAM$2.50" is no price of the row."""
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:

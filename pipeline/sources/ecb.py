@@ -1,5 +1,6 @@
 """The European Central Bank's daily reference rates: a source of exchange rates, not of offers."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
@@ -10,7 +11,9 @@ from lxml import etree  # type: ignore[import-untyped]
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.contracts.rates import ExchangeRates
-from pipeline.parsing.text import UnreadableError, number
+
+_RATE = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*")
+"""An attribute of this file is a number or nothing: no sign, exponent, separator or footnote is read."""
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -37,11 +40,11 @@ def _rates(answer: Answer, config: SourceConfig) -> ExchangeRates:
     try:
         day = date.fromisoformat(latest.get("time", ""))
         found = [
-            (cube.get("currency", ""), number(cube.get("rate")))
+            (cube.get("currency", ""), _rate(cube.get("rate", "")))
             for cube in latest.iter("{*}Cube")
             if cube is not latest
         ]
-    except (ValueError, UnreadableError) as error:
+    except ValueError as error:
         raise SourceChangedError(f"{answer.url}: a day or rate cannot be read ({error})") from error
     rates = dict(found)
     if len(rates) != len(found) or not all(len(c) == 3 and c.isupper() and r > 0 for c, r in found):
@@ -54,6 +57,13 @@ def _rates(answer: Answer, config: SourceConfig) -> ExchangeRates:
             f"{answer.url}: {rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
         )
     return ExchangeRates(date=day, rates=rates)
+
+
+def _rate(text: str) -> Decimal:
+    found = _RATE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:40]!r} is not a rate")
+    return Decimal(found[1])
 
 
 def _tree(answer: Answer) -> Any:

@@ -46,7 +46,9 @@ _PRICE = re.compile(
 )
 _COUNT = re.compile(r"(?=\d)(?<![\w.,])(?P<n>\d{1,9}+)(?:(?=\s?[x×](?!\w))|(?!\w|[.,]\d))", re.IGNORECASE)
 _SHARE = re.compile(r"(?=\d)(?<![\w.,/])(?P<over>\d{1,3}+)\s?/\s?(?P<under>\d{1,3}+)(?![\w/]|[.,]\d)")
-_FOOTNOTES = re.compile(r"[⁰¹²³⁴-⁹†‡*]|<sup\b.*?</sup>", re.DOTALL)
+_FOOTNOTES = re.compile(r"[⁰¹²³⁴-⁹†‡*]|<sup\b[^<>]*>(?:[^<]|</?(?:a|b|em|i|span)\b[^<>]*>){0,80}?</sup>")
+"""A superscript with a mark in it. One that is not closed ends with the element around it, as in a browser:
+what a page says after it is no footnote."""
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _DASHES = re.compile(r"[‐-―−]")
 _INLINE_TAG = re.compile(r"</?(?:a|abbr|b|em|font|i|mark|s|small|span|strong|u)\b[^>]*>", re.IGNORECASE)

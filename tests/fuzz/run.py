@@ -145,7 +145,7 @@ def _read_offers(answers: list[Answer], config: SourceConfig, tally: Tally, name
 
 
 def _read_rates(answers: list[Answer], config: SourceConfig, tally: Tally, name: str) -> None:
-    """Exchange rates: every rate is in the page as a number."""
+    """Exchange rates: each is a plain number in an attribute. Space around it is no part of it."""
     try:
         rates = source_module(config.name).read_rates(answers, config)
     except SourceChangedError:
@@ -153,7 +153,8 @@ def _read_rates(answers: list[Answer], config: SourceConfig, tally: Tally, name:
         return
     tally.accepted += 1
     text = " ".join(answer.body.replace(b"\0", b"").decode("utf-8", errors="replace") for answer in answers)
-    stated = {Decimal(found) for found in re.findall(r"""["'](\d{1,12}(?:\.\d{1,12})?)["']""", text)}
+    found = re.findall(r"""["']\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*["']""", text)
+    stated = set(map(Decimal, found))
     wrong = [
         Finding("rate", config.name, f"{rate} {currency} per euro")
         for currency, rate in rates.rates.items()

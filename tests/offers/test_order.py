@@ -33,6 +33,15 @@ def test_spot_is_below_on_demand() -> None:
     assert flags(offer("2.00"), offer("2.00", price_kind="spot")) == [None, SPOT]
 
 
+def test_spot_is_below_every_on_demand_price_that_the_source_gives() -> None:
+    conflict = FlagReason.CONFLICTING_PRICES
+    unsure = [offer(price, flag_reason=conflict) for price in ("2.00", "2.10")]
+    assert flags(*unsure, offer("2.10", price_kind="spot")) == [conflict, conflict, SPOT]
+    assert flags(*unsure, offer("2.09", price_kind="spot")) == [conflict, conflict, None]
+    two = [offer(price, vcpus=vcpus) for price, vcpus in (("2.10", 8), ("2.00", 4))]
+    assert flags(*two, offer("2.05", price_kind="spot")) == [None, None, None]
+
+
 def test_a_reserved_price_is_below_on_demand() -> None:
     assert flags(offer("2.00"), reserved("1.99", 365)) == [None, None]
     assert flags(offer("2.00"), reserved("2.01", 365)) == [RESERVED, RESERVED]

@@ -69,6 +69,12 @@ def test_row_without_one_clear_price_never_takes_the_next_rows(cell: str, reason
     assert [reject.reason for reject in rejects] == ["unknown_gpu_share", reason, "not_offered"]
 
 
+def test_a_price_that_a_unit_is_glued_to_is_a_reject() -> None:
+    listings, rejects = read("baseten", answer(PAGE.replace(f"RAM</span>{PRICE}", "RAM$2 .50/hr</span>")))
+    assert [row.raw_label for row in listings] == ["L4"]
+    assert [reject.reason for reject in rejects] == ["unknown_gpu_share", "unreadable_price", "not_offered"]
+
+
 @pytest.mark.parametrize("body", ["<html></html>", "{}", PAGE.replace("VRAM", "memory")])
 def test_page_of_another_shape_fails_the_source(body: str) -> None:
     with pytest.raises(SourceChangedError):

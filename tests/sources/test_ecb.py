@@ -31,6 +31,10 @@ def test_the_day_and_its_rates(xml, config):
     }
 
 
+def test_space_around_a_rate_is_no_part_of_it(xml, config):
+    assert read_rates([answer(xml.replace("0.86410", " 0.8641\n"))], config).rates["GBP"] == Decimal("0.8641")
+
+
 def test_of_several_days_the_latest(xml, config):
     older = xml.replace("2026-08-21", "2026-08-20").replace("1.1699", "1.1600")
     assert read_rates([answer(xml), answer(older)], config).usd_per("EUR") == Decimal("1.1699")
@@ -46,6 +50,12 @@ def test_of_several_days_the_latest(xml, config):
         ("1.1699", "0"),
         ("1.1699", "-1.1699"),
         ("1.1699", "1,1699"),
+        ("1.1699", "1.1699²"),
+        ("1.1699", "1.1699*"),
+        ("102.4480", "102.4480e3"),
+        ("102.4480", "１０２.4480"),
+        ("102.4480", ""),
+        ("rate='102.4480'", ""),
         ("1.1699", "11699"),
         ("1.1699", "N/A"),
         ("currency='USD'", "currency='JPY'"),

@@ -387,6 +387,21 @@ def test_visible_texts_break_before_prices_and_leave_out_what_is_not_shown():
 
 
 @pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("H100 A$2.00", ["H100", "A$2.00"]),
+        ("H100 CA$2.00 US$1.50", ["H100", "CA$2.00", "US$1.50"]),
+        ("80 GB$2.00", ["80", "GB$2.00"]),
+        ("H100reserved$2.00", ["H100reser", "ved$2.00"]),
+        ("H100$2.00€3", ["H100", "$2.00", "€3"]),
+        ("Café$2", ["C", "afé$2"]),
+    ],
+)
+def test_letters_that_are_glued_to_a_price_stay_with_it(text, parts):
+    assert visible_texts(BeautifulSoup(f"<p>{text}</p>", "lxml")) == parts
+
+
+@pytest.mark.parametrize(
     ("text", "amount", "unit", "rest"),
     [
         ("$0.001 / sec more", "$0.001", "second", "more"),

@@ -72,12 +72,22 @@ def test_spellings_of_a_price_and_its_unit(cell: str, expected: tuple[str, str])
         ("$29 / month", "unknown_unit"),
         ("$0.000000 / sec", "zero_price"),
         ("0.001 / sec", "unreadable_price"),
+        ("A$0.001 / sec", "unreadable_price"),
     ],
 )
 def test_other_currencies_and_units_are_rejects(cell: str, reason: str) -> None:
     listings, rejects = read("modal", answer(PAGE.replace(H100, f"<p>Nvidia H100</p><p>{cell}</p>")))
     assert len(listings) == 9
     assert {reject.reason for reject in rejects} == {"not_offered", reason}
+
+
+@pytest.mark.parametrize(
+    "glued", ["Nvidia H100 A$0.001 / sec", "H100 80 GB$2 .50/hr", "Nvidia H100reserved$0.001 / sec"]
+)
+def test_a_price_that_letters_are_glued_to_is_a_reject(glued: str) -> None:
+    listings, rejects = read("modal", answer(PAGE.replace(H100, f"<p>{glued}</p>")))
+    assert len(listings) == 9
+    assert {reject.reason for reject in rejects} == {"not_offered", "unreadable_price"}
 
 
 def test_gpus_without_their_vendor_or_in_pieces_are_not_lost() -> None:
