@@ -31,11 +31,17 @@ MIN_SOURCES = 3
 
 OWN_MARGIN = {
     "on_demand": Decimal("1.9"),
+    "flex_start": Decimal("1.9"),
     "reserved": Decimal("1.9"),
     "serverless": Decimal("1.9"),
     "spot": Decimal(3),
 }
-MARKET_MARGIN = {"on_demand": Decimal("2.5"), "reserved": Decimal("2.5"), "spot": Decimal(3)}
+MARKET_MARGIN = {
+    "on_demand": Decimal("2.5"),
+    "flex_start": Decimal("2.5"),
+    "reserved": Decimal("2.5"),
+    "spot": Decimal(3),
+}
 """A price may lie outside of what was seen by this factor. docs/price-gates.md has the false alarms from
 which the factors were chosen: of prices of one day against those of all others."""
 
@@ -54,9 +60,9 @@ class PriceBounds:
 
 
 DISCOUNT = Decimal(5)
-"""Where only on-demand prices of a card were seen, spot and reserved prices may be lower by this factor, and
-are not above the dearest. The largest discount in the facts is Azure's MI300X, 6.5; the margin covers the
-rest."""
+"""Where only on-demand prices of a card were seen, flex-start, spot and reserved prices may be lower by this
+factor, and are not above the dearest. The largest discount in the facts is Azure's MI300X, 6.5; the margin
+covers the rest."""
 
 
 def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:

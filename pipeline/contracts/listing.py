@@ -33,7 +33,7 @@ from typing import Any, Literal, get_args
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 
-PriceKind = Literal["on_demand", "spot", "reserved", "serverless"]
+PriceKind = Literal["on_demand", "flex_start", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
 
 LabelKind = Literal["gpu_name", "instance_type"]
@@ -180,6 +180,7 @@ class Listing:
     region: str | None = None
     billing_increment_seconds: int | None = None
     minimum_seconds: int | None = None
+    max_run_hours: float | None = None
     min_gpu_count: int | None = None
     available: bool | None = None
     tier: str | None = None

@@ -72,8 +72,9 @@ class Offer(BaseModel):
         "machine; null where it does not say.",
     )
     price_kind: PriceKind = Field(
-        description="on_demand, spot (may be interrupted), reserved (for a term) or serverless (per second, "
-        "host charged separately)."
+        description="on_demand, flex_start (starts when there is capacity, is not interrupted, limited in "
+        "time), spot (may be interrupted), reserved (for a term) or serverless (per second, host charged "
+        "separately)."
     )
     term_days: Count | None = Field(default=None, description="Length of a reserved term in days.")
     region: str | None = Field(default=None, description="Where the machine is, in the source's words.")
@@ -96,6 +97,10 @@ class Offer(BaseModel):
     )
     minimum_seconds: Annotated[int, Field(ge=0, le=MAX_INTEGER)] | None = Field(
         default=None, description="Shortest running time that is charged, in seconds."
+    )
+    max_run_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="Longest time in hours that the machine runs at a stretch; null without a stated limit.",
     )
     min_gpu_count: Count | None = Field(default=None, description="Fewest GPUs that can be rented.")
     available: bool | None = Field(default=None, description="Whether it could be rented when it was read.")

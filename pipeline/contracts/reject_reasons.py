@@ -54,7 +54,7 @@ class RejectReason(CodeWithSentence):
     # What the price is for is not known.
     UNKNOWN_PRICE_KIND = (
         "unknown_price_kind",
-        "Whether the price is on-demand, spot, reserved or serverless is not stated, or stated in two ways.",
+        "What kind of price it is (on-demand, spot, reserved, ...) is not stated, or stated in two ways.",
     )
     UNKNOWN_UNIT = "unknown_unit", "What the price is per (hour, second, GPU, machine) is not known."
     UNEXPECTED_CURRENCY = (
@@ -79,7 +79,7 @@ class RejectReason(CodeWithSentence):
     )
     OTHER_PRICE_KIND = (
         "other_price_kind",
-        "The price is neither on-demand, spot, reserved nor serverless, for example for scheduled capacity.",
+        "The price is none of on-demand, flex-start, spot, reserved and serverless.",
     )
     VOLUME_PRICE = "volume_price", "The price applies only above a volume."
     DISCONTINUED = "discontinued", "The source no longer sells this."
@@ -111,6 +111,7 @@ class FlagReason(StrEnum):
     CONFLICTING_PRICES = "conflicting_prices"
     CPU_AND_MEMORY_CHARGED_EXTRA = "cpu_and_memory_charged_extra"
     DISK_NOT_PRICED = "disk_not_priced"
+    FLEX_START_ABOVE_ON_DEMAND = "flex_start_above_on_demand"
     HOST_DEVERIFIED = "host_deverified"
     LOCAL_SSD_NOT_PRICED = "local_ssd_not_priced"
     LONGER_TERM_DEARER = "longer_term_dearer"
@@ -132,6 +133,7 @@ class FlagReason(StrEnum):
 CONTRADICTIONS = frozenset(
     {
         FlagReason.CONFLICTING_PRICES,
+        FlagReason.FLEX_START_ABOVE_ON_DEMAND,
         FlagReason.LONGER_TERM_DEARER,
         FlagReason.OLDER_GPU_DEARER,
         FlagReason.ONE_PRICE_FOR_ALL,

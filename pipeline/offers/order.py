@@ -1,5 +1,6 @@
-"""Prices of one source that contradict each other: spot is below on-demand, a longer term is cheaper, an
-older card is not dearer than its successor, and one card costs about the same in every machine.
+"""Prices of one source that contradict each other: spot is below on-demand, flex-start not above it, a
+commitment is cheaper, a longer term too, an older card is not dearer than its successor, and one card costs
+about the same in every machine.
 
 Which of two prices is wrong is seldom known: then both are flagged, published with the reason and not ranked.
 Marketplace prices are not compared: offers that look alike are of different hosts.
@@ -50,7 +51,7 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
         if place in compared or offer.flag_reason == FlagReason.CONFLICTING_PRICES
     )
     flags: Flags = dict(_spot(compared, limits))
-    for check in (_terms, _one_price_for_all, _spread, _successors):
+    for check in (_flex_start, _terms, _one_price_for_all, _spread, _successors):
         sound = {place: offer for place, offer in compared.items() if place not in flags}
         flags |= dict(check(sound))
     return [
@@ -89,6 +90,18 @@ def _spot(offers: Mapping[int, Offer], on_demand: Mapping[tuple[Any, ...], Decim
         flag = spot_flag(offer.native_price, on_demand.get((*_machine(offer), offer.tier)))
         if offer.price_kind == "spot" and flag:
             yield place, flag
+
+
+def _flex_start(offers: Mapping[int, Offer]) -> Found:
+    """Who waits for capacity, or books it ahead, pays no more than who has it at once."""
+    priced = {place: offer for place, offer in offers.items() if offer.usd_per_gpu_hour is not None}
+    for machine in _grouped(priced, _machine):
+        on_demand = {p: o for p, o in machine.items() if o.price_kind == "on_demand"}
+        queued = {p: o for p, o in machine.items() if o.price_kind == "flex_start"}
+        for (one, now), (other, later) in product(on_demand.items(), queued.items()):
+            if now.tier in (None, later.tier) and _usd(later) > _usd(now):
+                yield one, FlagReason.FLEX_START_ABOVE_ON_DEMAND
+                yield other, FlagReason.FLEX_START_ABOVE_ON_DEMAND
 
 
 def _terms(offers: Mapping[int, Offer]) -> Found:

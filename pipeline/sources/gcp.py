@@ -22,11 +22,23 @@ from pipeline.parsing.units import HOURS_PER_MONTH, gb_from_gib
 
 PRICE_TABLE = (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
 DWS_COLUMN = r"\bDWS\b|flex-start|calendar mode"
-KIND_BY_USAGE: Mapping[str, PriceKind] = {"OnDemand": "on_demand", "Preemptible": "spot"}
+DWS_TIERS = {"flex_start": r"flex-start", "calendar_mode": r"calendar mode"}
+"""The two ways of the Dynamic Workload Scheduler, by the words of a column's header."""
 
-_COMPONENT_PREFIX = re.compile(r"^Spot Preemptible ")
+KIND_BY_USAGE: Mapping[str, PriceKind] = {
+    "OnDemand": "on_demand",
+    "Preemptible": "spot",
+    "flex_start": "flex_start",
+    "calendar_mode": "flex_start",
+}
+
+_DWS_USAGE = {
+    "flex_start": re.compile(r" attached to DWS Defined Duration VMs\b"),
+    "calendar_mode": re.compile(r"^DWS Calendar Mode "),
+}
+_COMPONENT_PREFIX = re.compile(r"^(?:Spot Preemptible|DWS Calendar Mode) ")
 _COMPONENT_SUFFIX = re.compile(
-    r"(?: attached to Spot Preemptible VMs)?(?: running)?(?: in [A-Z][^()]{0,60})?$"
+    r"(?: attached to (?:Spot Preemptible|DWS Defined Duration) VMs)?(?: running)?(?: in [A-Z][^()]{0,60})?$"
 )
 
 
@@ -41,19 +53,19 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 
     Raises SourceChangedError when there is no price table, or no GPU in a catalogue.
     """
-    on_page: set[tuple[str, PriceKind]] = set()
+    on_page: set[tuple[str, PriceKind, str | None]] = set()
     for answer in answers:
         if not answer.is_json:
-            for row in _read_page(answer):
+            for row in _read_page(answer, config):
                 if isinstance(row, Listing):
-                    on_page.add((row.raw_label, row.price_kind))
+                    on_page.add((row.raw_label, row.price_kind, row.tier))
                 yield row
     audit = FieldAudit(config)
     catalog = [answer for answer in answers if answer.is_json]
     if catalog:
         for row in _read_catalog(catalog, audit, config):
             here = isinstance(row, Listing) and row.region == config.attributes.region
-            if not (here and (row.raw_label, row.price_kind) in on_page):  # type: ignore[union-attr]
+            if not (here and (row.raw_label, row.price_kind, row.tier) in on_page):  # type: ignore[union-attr]
                 yield row
     yield from audit.warnings()
 
@@ -61,12 +73,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 # --- the page -----------------------------------------------------------------------------------------------
 
 
-def _read_page(answer: Answer) -> Iterator[Listing | Reject]:
+def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     grids = [table(tag) for tag in page(answer).find_all("table")]
     priced = [grid for grid in grids if all(columns(grid.headers, pattern) for pattern in PRICE_TABLE)]
     if not priced:
         raise SourceChangedError(f"{answer.url}: no table of machine types, GPUs and prices")
-    rows = [row for grid in priced for row in _read_table(grid, answer)]
+    rows = [row for grid in priced for row in _read_table(grid, answer, config)]
     if not rows:
         raise SourceChangedError(f"{answer.url}: the price tables have no machine")
     yield from reject_contradictions(
@@ -74,7 +86,7 @@ def _read_page(answer: Answer) -> Iterator[Listing | Reject]:
     )
 
 
-def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
+def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     machine_at, gpu_at, parts_at = (
         column(grid.headers, pattern, answer)
         for pattern in (r"^machine type\b", r"^gpus?\b", r"^components\b")
@@ -84,10 +96,11 @@ def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
     yield from machines.other_rows(answer)
     for cells in machines.full_rows():
         texts = texts_of(cells)
-        yield from _read_machine(texts, texts[machine_at], texts[gpu_at], texts[parts_at], prices, answer)
-        for at in columns(grid.headers, DWS_COLUMN):
+        identity = (texts[machine_at], texts[gpu_at], texts[parts_at])
+        yield from _read_machine(texts, identity, prices, answer, config)
+        for at in set(columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}:
             if not is_not_offered(texts[at]):
-                detail = f"{texts[machine_at]}: {grid.headers[at]} is neither on-demand nor a commitment"
+                detail = f"{texts[machine_at]}: {grid.headers[at]} is no kind of price that is known"
                 yield Reject(RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
 
 
@@ -110,18 +123,32 @@ def _price_columns(headers: list[str], answer: Answer) -> list[PriceColumn]:
             raise SourceChangedError(f"{answer.url}: {price.header!r} does not say how many years")
         tier = "flexible_cud" if re.search("flexible", price.header, re.IGNORECASE) else "resource_cud"
         found.append(replace(price, tier=tier) if price.kind == "reserved" else price)
-    return found
+    return found + [dws_price for at in dws if (dws_price := _dws_column(at, headers[at]))]
+
+
+def _dws_column(at: int, header: str) -> PriceColumn | None:
+    """The column of one of the scheduler's ways; None where its header names neither or both."""
+    tiers = [tier for tier, words in DWS_TIERS.items() if re.search(words, header, re.IGNORECASE)]
+    return PriceColumn(at, header, "flex_start", tier=tiers[0]) if len(tiers) == 1 else None
 
 
 def _read_machine(
-    texts: list[str], machine: str, gpu: str, components: str, prices: list[PriceColumn], answer: Answer
+    texts: list[str],
+    identity: tuple[str, str, str],
+    prices: list[PriceColumn],
+    answer: Answer,
+    config: SourceConfig,
 ) -> Iterator[Listing | Reject]:
+    """The prices of one row; ``identity`` is the text of its cells for machine, GPU and components."""
+    machine, gpu, components = identity
     try:
         parts = _components(components)
     except UnreadableError as error:
         yield Reject(RejectReason.UNREADABLE_ROW, f"{machine}: {error}", texts, answer)
         return
     for price in prices:
+        if price.kind == "flex_start" and is_not_offered(texts[price.at]):
+            continue  # few machines have these prices
         try:
             amount, currency = cell_price(texts[price.at], currencies=["USD"])
         except RowError as error:
@@ -143,7 +170,13 @@ def _read_machine(
             vcpus=parts.get("vcpus"),
             ram_gib=parts.get("memory"),
             local_disk_gb=gb_from_gib(parts["ssd"]) if "ssd" in parts else None,
+            **_dws_terms(price.tier, config),
         )
+
+
+def _dws_terms(tier: str | None, config: SourceConfig) -> dict[str, Any]:
+    """How long machines of one of the scheduler's ways run, and in what steps they are charged."""
+    return dict(config.settings["dws"][tier]) if tier in DWS_TIERS else {}
 
 
 def _components(text: str) -> dict[str, float]:
@@ -217,7 +250,7 @@ def _read_catalog(
             is_gpu = sku.peek("category", "resourceGroup") == "GPU"
             gpu_skus += is_gpu
             part = _component(str(sku.peek("description")))
-            usage = str(sku.peek("category", "usageType"))
+            usage = _usage(sku)
             part = gpu_parts.get(part, part)
             if usage in KIND_BY_USAGE and part in (gpu_parts if is_gpu else other_parts):
                 try:
@@ -240,9 +273,16 @@ def _read_catalog(
 def _unused_gpu(sku: JsonObject, usage: str) -> Reject:
     description = sku.name("description")
     error = RowError(RejectReason.INCOMPLETE_PRICE, "the price of the GPU alone is not a machine's price")
-    if usage not in KIND_BY_USAGE or re.search("DWS|Commitment|Reserved|Calendar|Sole Tenancy", description):
-        error = RowError(RejectReason.OTHER_PRICE_KIND, "neither on-demand nor spot")
+    if usage not in KIND_BY_USAGE or re.search("Commitment|Reserved|Sole Tenancy", description):
+        error = RowError(RejectReason.OTHER_PRICE_KIND, "none of on-demand, flex-start and spot")
     return sku.reject(error, description)
+
+
+def _usage(sku: JsonObject) -> str:
+    """What the part is rented as: the catalogue's usage type, or the scheduler's way in the description."""
+    description = clean_text(str(sku.peek("description")))
+    dws = next((tier for tier, words in _DWS_USAGE.items() if words.search(description)), None)
+    return dws or str(sku.peek("category", "usageType"))
 
 
 def _machines(
@@ -284,6 +324,8 @@ def _machines(
             ram_gib=ram_gib,
             local_disk_gb=gb_from_gib(local_ssd_gib) or None,
             flag_reason=flag,
+            tier=usage if usage in DWS_TIERS else None,
+            **_dws_terms(usage, config),
         )
 
 

@@ -3,6 +3,4 @@ SELECT name, applies_to
 FROM main.cost_parameters
 WHERE applies_to <> 'default'
     AND applies_to NOT IN (SELECT 'source:' || source FROM main.sources)
-    AND applies_to NOT IN (
-        'price_kind:on_demand', 'price_kind:spot', 'price_kind:reserved', 'price_kind:serverless'
-    )
+    AND NOT list_contains(list_transform(price_kinds(), lambda kind: 'price_kind:' || kind), applies_to)

@@ -1,5 +1,5 @@
 WITH _workload_jobs AS (
-    SELECT *, ['on_demand', 'spot', 'reserved', 'serverless'] AS price_kinds
+    SELECT *, price_kinds() AS price_kinds
     FROM workload_jobs()
 ),
 

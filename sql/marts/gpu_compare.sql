@@ -15,6 +15,7 @@ _prices AS (
     SELECT
         gpu_id,
         any_value(best) FILTER (price_kind = 'on_demand') AS on_demand,
+        any_value(best) FILTER (price_kind = 'flex_start') AS flex_start,
         any_value(best) FILTER (price_kind = 'spot') AS spot,
         any_value(best) FILTER (price_kind = 'reserved') AS reserved,
         any_value(best) FILTER (price_kind = 'serverless') AS serverless,
@@ -49,6 +50,8 @@ SELECT
     p.on_demand.usd AS on_demand_usd_per_gpu_hour,
     p.on_demand.provider AS on_demand_provider,
     coalesce(p.on_demand_providers, 0) AS on_demand_providers,
+    p.flex_start.usd AS flex_start_usd_per_gpu_hour,
+    p.flex_start.provider AS flex_start_provider,
     p.spot.usd AS spot_usd_per_gpu_hour,
     p.spot.provider AS spot_provider,
     coalesce(p.spot_providers, 0) AS spot_providers,

@@ -80,6 +80,7 @@ _terms AS (
         coalesce(billing_increment_seconds, p['billing_increment_seconds'])::INTEGER
             AS billing_increment_seconds,
         coalesce(minimum_seconds, p['minimum_seconds'])::INTEGER AS minimum_seconds,
+        max_run_hours,
         coalesce(storage_usd_per_gb_month, p['storage_usd_per_gb_month'])::DECIMAL(18, 8)
             AS storage_usd_per_gb_month,
         coalesce(egress_usd_per_gb, p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
@@ -101,6 +102,7 @@ _terms AS (
         CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END
             AS hours_between_interruptions,
         p['interruption_wait_seconds'] AS interruption_wait_seconds,
+        CASE WHEN price_kind = 'flex_start' THEN p['capacity_wait_hours'] END AS capacity_wait_hours,
         p['hours_per_month'] AS hours_per_month,
         list_filter([
             CASE WHEN billing_increment_seconds IS NULL THEN
@@ -111,6 +113,8 @@ _terms AS (
                 'egress at ' || p['egress_usd_per_gb'] || ' USD per GB' END,
             CASE WHEN price_kind = 'spot' THEN
                 'an interruption every ' || p['hours_between_interruptions'] || ' hours' END,
+            CASE WHEN price_kind = 'flex_start' THEN
+                'a wait of ' || p['capacity_wait_hours'] || ' hours for capacity' END,
             CASE WHEN price_kind = 'spot' AND NOT persistent_disk THEN
                 'checkpoints kept elsewhere, its disks are lost with the machine' END,
             CASE WHEN host_usd_per_hour > 0 THEN
@@ -134,7 +138,7 @@ FROM _terms
 QUALIFY row_number() OVER (
     PARTITION BY
         gpu_id, gpu_count, node_count, price_kind, term_days, source, tier,
-        billing_increment_seconds, minimum_seconds,
+        billing_increment_seconds, minimum_seconds, max_run_hours,
         storage_usd_per_gb_month, egress_usd_per_gb, local_disk_gb,
         node_network_gbps, ram_gib
     ORDER BY

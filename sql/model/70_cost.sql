@@ -1,11 +1,15 @@
 -- From seconds to dollars: how long a job rents its machines, what interruptions add, what the job costs.
 -- Money is rounded half away from zero to a hundredth of a cent, term by term.
 
+CREATE OR REPLACE MACRO price_kinds() AS ['on_demand', 'flex_start', 'spot', 'reserved', 'serverless'];
+COMMENT ON FUNCTION price_kinds IS
+    'Every price kind: on_demand, flex_start (starts when there is capacity, is not interrupted, limited in time), spot (may be interrupted), reserved (for a term), serverless (per second).';
+
 CREATE OR REPLACE MACRO cost_parameters_by_source() AS TABLE
 WITH _asked AS (
     SELECT s.source, k.price_kind
     FROM main.sources AS s
-    CROSS JOIN (SELECT unnest(['on_demand', 'spot', 'reserved', 'serverless']) AS price_kind) AS k
+    CROSS JOIN (SELECT unnest(price_kinds()) AS price_kind) AS k
 ),
 
 _applying AS (
@@ -68,7 +72,7 @@ WITH _cost_template AS (
         NULL::DOUBLE AS checkpoints_kept,
         NULL::DOUBLE AS checkpoint_pause_seconds, NULL::DOUBLE AS checkpoint_gb_per_second,
         NULL::DOUBLE AS hours_between_interruptions, NULL::DOUBLE AS interruption_wait_seconds,
-        NULL::DOUBLE AS hours_per_month
+        NULL::DOUBLE AS capacity_wait_hours, NULL::DOUBLE AS hours_per_month
     WHERE FALSE
 ),
 
@@ -117,6 +121,11 @@ _cost_cases AS (
             END AS hours_between_interruptions,
             coalesce(g.interruption_wait_seconds, d.p['interruption_wait_seconds'])
                 AS interruption_wait_seconds,
+            CASE
+                WHEN coalesce(g.price_kind, 'on_demand') = 'flex_start'
+                    THEN coalesce(g.capacity_wait_hours, d.p['capacity_wait_hours'])
+                ELSE 0e0
+            END AS capacity_wait_hours,
             coalesce(g.hours_per_month, d.p['hours_per_month']) AS hours_per_month
         )
     FROM _cost_given AS g
@@ -200,8 +209,9 @@ _cost_hours AS (
 _cost_waits AS (
     SELECT
         *,
-        interruptions * interruption_wait_seconds / 3600 AS wait_hours,
-        (_used_seconds + _interruption_seconds + interruptions * interruption_wait_seconds) / 3600 AS hours
+        interruptions * interruption_wait_seconds / 3600 + capacity_wait_hours AS wait_hours,
+        (_used_seconds + _interruption_seconds + interruptions * interruption_wait_seconds) / 3600
+            AS _machine_hours
     FROM _cost_hours
 ),
 
@@ -210,7 +220,9 @@ _cost_money AS (
         *,
         (billed_hours * (usd_per_hour + host_usd_per_hour))::DECIMAL(18, 4) AS compute_usd,
         (interruption_hours * (usd_per_hour + host_usd_per_hour))::DECIMAL(18, 4) AS interruption_usd,
-        (storage_gb * storage_usd_per_gb_month * hours / hours_per_month)::DECIMAL(18, 4) AS storage_usd,
+        _machine_hours + capacity_wait_hours AS hours,
+        (storage_gb * storage_usd_per_gb_month * _machine_hours / hours_per_month)::DECIMAL(18, 4)
+            AS storage_usd,
         (
             _result_gb * egress_usd_per_gb + _inbound_gb * (1 + interruptions) * download_usd_per_gb
         )::DECIMAL(18, 4) AS egress_usd,
@@ -225,7 +237,7 @@ SELECT
         _inbound_gb, _state_gb, _result_gb, _train_seconds, _setup_seconds, _evaluation_seconds,
         _work_seconds, _checkpoint_seconds, _restart_seconds, _seconds_between_interruptions, _disk_gb,
         _interval_seconds, _used_seconds,
-        _interruption_seconds, _billed_seconds
+        _interruption_seconds, _billed_seconds, _machine_hours
     ),
     (compute_usd + interruption_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;

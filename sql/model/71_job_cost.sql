@@ -15,11 +15,11 @@ WITH _priced_cases AS (
         p.micro_batch, p.checkpointing, p.sharding, p.offload, p.quantization, p.stack,
         p.training_state_gib, p.result_gib, p.model_download_gib,
         r.usd_per_hour, r.host_usd_per_hour, (r.usd_per_hour / r.gpus_billed) AS usd_per_gpu_hour,
-        r.billing_increment_seconds, r.minimum_seconds,
+        r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours,
         r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
         r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
         r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
-        r.hours_between_interruptions, r.interruption_wait_seconds, r.hours_per_month,
+        r.hours_between_interruptions, r.interruption_wait_seconds, r.capacity_wait_hours, r.hours_per_month,
         r.charged_while_stopped,
         r.native_price, r.native_currency, r.native_unit, r.fx_rate, r.fx_date,
         r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
@@ -49,6 +49,8 @@ WITH _priced_cases AS (
 
 SELECT *
 FROM cost_of('_priced_cases')
+-- A machine that stops before the job is done is no answer.
+WHERE hours - wait_hours <= coalesce(max_run_hours, 'infinity'::DOUBLE)
 QUALIFY row_number() OVER (
     PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
     ORDER BY total_usd, hours, region NULLS LAST, instance_type NULLS LAST, raw_label, provider, source_url,
@@ -74,7 +76,7 @@ _band_cases AS (
         b.storage_usd_per_gb_month, b.egress_usd_per_gb, b.download_usd_per_gb, b.local_disk_gb,
         b.setup_seconds, b.image_gb, b.download_gb_per_second, b.evaluation_share, b.dataset_bytes_per_token,
         b.checkpoints_kept, b.checkpoint_pause_seconds, b.checkpoint_gb_per_second,
-        b.hours_between_interruptions, b.interruption_wait_seconds, b.hours_per_month
+        b.hours_between_interruptions, b.interruption_wait_seconds, b.capacity_wait_hours, b.hours_per_month
     FROM _band_rows AS b
     CROSS JOIN (SELECT unnest(['fast', 'slow']) AS side) AS s
 ),
@@ -93,12 +95,12 @@ _bands AS (
 SELECT
     b.* EXCLUDE (
         _row, epochs, training_state_gib, result_gib, model_download_gib,
-        billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb,
-        download_usd_per_gb,
+        billing_increment_seconds, minimum_seconds, max_run_hours, storage_usd_per_gb_month,
+        egress_usd_per_gb, download_usd_per_gb,
         local_disk_gb, setup_seconds, image_gb, download_gb_per_second, evaluation_share,
         dataset_bytes_per_token,
         checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, hours_between_interruptions,
-        interruption_wait_seconds,
+        interruption_wait_seconds, capacity_wait_hours,
         hours_per_month, plan_assumptions, price_assumptions
     ),
     n.total_usd_low, n.total_usd_high, n.hours_low, n.hours_high,
@@ -180,15 +182,17 @@ SELECT
     coalesce(j.max_gpus, 8) AS max_gpus,
     coalesce(j.max_hours, 'infinity'::DOUBLE) AS max_hours,
     CASE
-        WHEN coalesce(j.price_kind, 'on_demand') = 'any' THEN ['on_demand', 'spot', 'serverless']
+        WHEN coalesce(j.price_kind, 'on_demand') = 'any'
+            THEN list_filter(price_kinds(), lambda kind: kind <> 'reserved')
         WHEN list_has_all(
-            ['on_demand', 'spot', 'reserved', 'serverless'],
+            price_kinds(),
             string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ',')
         )
             THEN string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ',')
         ELSE error(
             'Job ' || j.job || ': price_kind ' || j.price_kind
-            || ' is none of on_demand, spot, reserved, serverless, any, or several of them with commas.'
+            || ' is none of ' || array_to_string(price_kinds(), ', ')
+            || ', any, or several of them with commas.'
         )
     END AS price_kinds,
     CASE
@@ -211,7 +215,7 @@ SELECT
 FROM _job_named AS j
 LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours, price_kind (on_demand; any = on_demand, spot and serverless; reserved only by name), objective (cost). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
+    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours, price_kind (on_demand; any = every kind but reserved, which has to be named), objective (cost). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
 
 CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 SELECT

@@ -14,7 +14,7 @@ CREATE TABLE main.claims (
     unit VARCHAR NOT NULL,
     as_of DATE NOT NULL,
     provider VARCHAR,
-    price_kind VARCHAR CHECK (price_kind IN ('on_demand', 'spot', 'reserved', 'serverless')),
+    price_kind VARCHAR CHECK (price_kind IN ('on_demand', 'flex_start', 'spot', 'reserved', 'serverless')),
     model VARCHAR,
     method VARCHAR CHECK (method IN ('full', 'lora', 'qlora', 'pretrain')),
     quantization VARCHAR,
@@ -55,7 +55,7 @@ COMMENT ON COLUMN main.claims.or_more IS 'True where the claim allows any greate
 COMMENT ON COLUMN main.claims.unit IS 'Unit of value. GB of GPU memory are the nominal ones of the card and count as GiB.';
 COMMENT ON COLUMN main.claims.as_of IS 'Date of the document, or the middle of the month, half-year or year it names.';
 COMMENT ON COLUMN main.claims.provider IS 'Whose price it is; null for the market.';
-COMMENT ON COLUMN main.claims.price_kind IS 'on_demand, spot, reserved or serverless.';
+COMMENT ON COLUMN main.claims.price_kind IS 'on_demand, flex_start, spot, reserved or serverless.';
 COMMENT ON COLUMN main.claims.model IS 'Key into models; where the claim gives only a size, the Llama 2 (or Code Llama) of that size.';
 COMMENT ON COLUMN main.claims.method IS 'full, lora, qlora or pretrain.';
 COMMENT ON COLUMN main.claims.quantization IS 'Form of the frozen weights where it is not 4 bits.';

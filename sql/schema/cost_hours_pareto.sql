@@ -19,7 +19,7 @@ CREATE TABLE main.cost_hours_pareto (
 
 COMMENT ON TABLE main.cost_hours_pareto IS 'For each workload and price kind the ways to run it that no other way beats in both cost and hours, from the cheapest to the fastest: how much more it costs to finish sooner.';
 COMMENT ON COLUMN main.cost_hours_pareto.workload IS 'Key into workloads.';
-COMMENT ON COLUMN main.cost_hours_pareto.price_kind IS 'on_demand, spot, reserved or serverless, never mixed.';
+COMMENT ON COLUMN main.cost_hours_pareto.price_kind IS 'on_demand, flex_start, spot, reserved or serverless, never mixed.';
 COMMENT ON COLUMN main.cost_hours_pareto.position IS '1 is the cheapest; the last is the fastest.';
 COMMENT ON COLUMN main.cost_hours_pareto.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.cost_hours_pareto.gpu_count IS 'GPUs that the job uses.';

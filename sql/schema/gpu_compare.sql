@@ -21,6 +21,8 @@ CREATE TABLE main.gpu_compare (
     on_demand_usd_per_gpu_hour DECIMAL(18, 8),
     on_demand_provider VARCHAR,
     on_demand_providers INTEGER NOT NULL,
+    flex_start_usd_per_gpu_hour DECIMAL(18, 8),
+    flex_start_provider VARCHAR,
     spot_usd_per_gpu_hour DECIMAL(18, 8),
     spot_provider VARCHAR,
     spot_providers INTEGER NOT NULL,
@@ -62,6 +64,8 @@ COMMENT ON COLUMN main.gpu_compare.segment IS 'datacenter, workstation, consumer
 COMMENT ON COLUMN main.gpu_compare.on_demand_usd_per_gpu_hour IS 'Cheapest ranked on-demand price in USD per GPU and hour.';
 COMMENT ON COLUMN main.gpu_compare.on_demand_provider IS 'Provider with that price.';
 COMMENT ON COLUMN main.gpu_compare.on_demand_providers IS 'Providers with a ranked on-demand price.';
+COMMENT ON COLUMN main.gpu_compare.flex_start_usd_per_gpu_hour IS 'Cheapest ranked flex-start price in USD per GPU and hour.';
+COMMENT ON COLUMN main.gpu_compare.flex_start_provider IS 'Provider with that price.';
 COMMENT ON COLUMN main.gpu_compare.spot_usd_per_gpu_hour IS 'Cheapest ranked spot price in USD per GPU and hour.';
 COMMENT ON COLUMN main.gpu_compare.spot_provider IS 'Provider with that price.';
 COMMENT ON COLUMN main.gpu_compare.spot_providers IS 'Providers with a ranked spot price.';

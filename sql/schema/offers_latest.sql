@@ -22,6 +22,7 @@ CREATE TABLE main.offers_latest (
     native_unit VARCHAR NOT NULL,
     billing_increment_seconds INTEGER,
     minimum_seconds INTEGER,
+    max_run_hours DOUBLE,
     min_gpu_count INTEGER,
     available BOOLEAN,
     tier VARCHAR,
@@ -63,7 +64,7 @@ COMMENT ON COLUMN main.offers_latest.candidates IS 'What an ambiguous label coul
 COMMENT ON COLUMN main.offers_latest.gpu_count IS 'GPUs of the whole offer; a fraction for a slice.';
 COMMENT ON COLUMN main.offers_latest.size_evidence IS 'How it is known that a machine of so many GPUs is sold: offered (the answer lists it), catalogued (machine_sizes has it) or assumed.';
 COMMENT ON COLUMN main.offers_latest.gpu_counts IS 'Numbers of GPUs in which the answer says that a price for one GPU is rented as one machine; null where it does not say.';
-COMMENT ON COLUMN main.offers_latest.price_kind IS 'on_demand, spot (may be interrupted), reserved (for a term) or serverless (per second, host charged separately).';
+COMMENT ON COLUMN main.offers_latest.price_kind IS 'on_demand, flex_start (starts when there is capacity, is not interrupted, limited in time), spot (may be interrupted), reserved (for a term) or serverless (per second, host charged separately).';
 COMMENT ON COLUMN main.offers_latest.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.offers_latest.region IS 'Where the machine is, in the source''s words.';
 COMMENT ON COLUMN main.offers_latest.usd_per_hour IS 'USD per hour of the whole offer, without taxes; null without an exchange rate.';
@@ -73,6 +74,7 @@ COMMENT ON COLUMN main.offers_latest.native_currency IS 'Currency of native_pric
 COMMENT ON COLUMN main.offers_latest.native_unit IS 'What native_price is per: gpu_second, gpu_minute, gpu_hour, gpu_month, instance_second, instance_minute, instance_hour, instance_month, instance_term; an instance is the whole offer, a term all of term_days.';
 COMMENT ON COLUMN main.offers_latest.billing_increment_seconds IS 'Running time is charged in steps of this many seconds.';
 COMMENT ON COLUMN main.offers_latest.minimum_seconds IS 'Shortest running time that is charged, in seconds.';
+COMMENT ON COLUMN main.offers_latest.max_run_hours IS 'Longest time in hours that the machine runs at a stretch; null without a stated limit.';
 COMMENT ON COLUMN main.offers_latest.min_gpu_count IS 'Fewest GPUs that can be rented.';
 COMMENT ON COLUMN main.offers_latest.available IS 'Whether it could be rented when it was read.';
 COMMENT ON COLUMN main.offers_latest.tier IS 'secure, community, marketplace and the like.';
@@ -88,7 +90,7 @@ COMMENT ON COLUMN main.offers_latest.reliability IS 'Share of time that the host
 COMMENT ON COLUMN main.offers_latest.fx_rate IS 'USD for one unit of native_currency; null for USD.';
 COMMENT ON COLUMN main.offers_latest.fx_date IS 'Day of that rate.';
 COMMENT ON COLUMN main.offers_latest.effective_from IS 'First day of a price announced ahead.';
-COMMENT ON COLUMN main.offers_latest.flag_reason IS 'Why a readable price is in doubt, so it is not ranked: coming_soon, conflicting_prices, cpu_and_memory_charged_extra, disk_not_priced, host_deverified, local_ssd_not_priced, longer_term_dearer, older_gpu_dearer, one_price_for_all, parts_priced_apart, prepaid_time, reserved_not_below_on_demand, restricted_region, several_effective_dates, spot_not_below_on_demand, spot_price_floor, starting_price_of_an_unstated_term, superseded, uneven_prices, unstated_term.';
+COMMENT ON COLUMN main.offers_latest.flag_reason IS 'Why a readable price is in doubt, so it is not ranked: coming_soon, conflicting_prices, cpu_and_memory_charged_extra, disk_not_priced, flex_start_above_on_demand, host_deverified, local_ssd_not_priced, longer_term_dearer, older_gpu_dearer, one_price_for_all, parts_priced_apart, prepaid_time, reserved_not_below_on_demand, restricted_region, several_effective_dates, spot_not_below_on_demand, spot_price_floor, starting_price_of_an_unstated_term, superseded, uneven_prices, unstated_term.';
 COMMENT ON COLUMN main.offers_latest.observed_at IS 'When the answer was captured (UTC).';
 COMMENT ON COLUMN main.offers_latest.source_url IS 'Where it was read.';
 COMMENT ON COLUMN main.offers_latest.capture_sha256 IS 'Hash of the archived answer.';

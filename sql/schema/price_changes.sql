@@ -18,7 +18,7 @@ CREATE TABLE main.price_changes (
 COMMENT ON TABLE main.price_changes IS 'Price changes: each day on which the cheapest price of a source for a GPU differs from the price of its accepted day before.';
 COMMENT ON COLUMN main.price_changes.day IS 'First day of the new price.';
 COMMENT ON COLUMN main.price_changes.gpu_id IS 'Key into gpus.';
-COMMENT ON COLUMN main.price_changes.price_kind IS 'on_demand, spot, reserved or serverless.';
+COMMENT ON COLUMN main.price_changes.price_kind IS 'on_demand, flex_start, spot, reserved or serverless.';
 COMMENT ON COLUMN main.price_changes.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.price_changes.source IS 'Key into sources.';
 COMMENT ON COLUMN main.price_changes.provider IS 'Provider of the machine.';

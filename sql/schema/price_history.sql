@@ -14,7 +14,7 @@ CREATE TABLE main.price_history (
 COMMENT ON TABLE main.price_history IS 'Prices of each source per GPU and hour on each day: the cheapest and the median offer. Only offers whose GPU is identified and whose price is not in doubt.';
 COMMENT ON COLUMN main.price_history.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.price_history.gpu_id IS 'Key into gpus.';
-COMMENT ON COLUMN main.price_history.price_kind IS 'on_demand, spot, reserved or serverless.';
+COMMENT ON COLUMN main.price_history.price_kind IS 'on_demand, flex_start, spot, reserved or serverless.';
 COMMENT ON COLUMN main.price_history.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.price_history.source IS 'Key into sources.';
 COMMENT ON COLUMN main.price_history.provider IS 'Provider of the machine.';

@@ -15,6 +15,7 @@ CREATE TABLE main.rentals (
     host_usd_per_hour DECIMAL(18, 8) NOT NULL,
     billing_increment_seconds INTEGER NOT NULL,
     minimum_seconds INTEGER NOT NULL,
+    max_run_hours DOUBLE,
     storage_usd_per_gb_month DECIMAL(18, 8) NOT NULL,
     egress_usd_per_gb DECIMAL(18, 8) NOT NULL,
     download_usd_per_gb DECIMAL(18, 8) NOT NULL,
@@ -32,6 +33,7 @@ CREATE TABLE main.rentals (
     checkpoint_gb_per_second DOUBLE NOT NULL,
     hours_between_interruptions DOUBLE,
     interruption_wait_seconds DOUBLE NOT NULL,
+    capacity_wait_hours DOUBLE,
     hours_per_month DOUBLE NOT NULL,
     assumptions VARCHAR[] NOT NULL,
     charged_while_stopped VARCHAR,
@@ -54,7 +56,7 @@ COMMENT ON COLUMN main.rentals.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.rentals.gpu_count IS 'GPUs that the job uses.';
 COMMENT ON COLUMN main.rentals.node_count IS 'Machines that it runs on.';
 COMMENT ON COLUMN main.rentals.gpus_billed IS 'GPUs that are paid for: also idle ones of a machine and those up to a minimum.';
-COMMENT ON COLUMN main.rentals.price_kind IS 'on_demand, spot, reserved or serverless.';
+COMMENT ON COLUMN main.rentals.price_kind IS 'on_demand, flex_start, spot, reserved or serverless.';
 COMMENT ON COLUMN main.rentals.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.rentals.source IS 'Key into sources.';
 COMMENT ON COLUMN main.rentals.provider IS 'Provider of the machine.';
@@ -66,6 +68,7 @@ COMMENT ON COLUMN main.rentals.usd_per_hour IS 'USD per hour of everything rente
 COMMENT ON COLUMN main.rentals.host_usd_per_hour IS 'USD per hour for CPU and memory that the price does not include.';
 COMMENT ON COLUMN main.rentals.billing_increment_seconds IS 'Running time is charged in steps of this many seconds.';
 COMMENT ON COLUMN main.rentals.minimum_seconds IS 'Least running time that is charged, in seconds.';
+COMMENT ON COLUMN main.rentals.max_run_hours IS 'Longest time in hours that the machine runs at a stretch; null without a stated limit. A job that needs longer is not ranked on it.';
 COMMENT ON COLUMN main.rentals.storage_usd_per_gb_month IS 'Disk in USD per GB and month.';
 COMMENT ON COLUMN main.rentals.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
 COMMENT ON COLUMN main.rentals.download_usd_per_gb IS 'Data entering the cloud in USD per GB.';
@@ -83,6 +86,7 @@ COMMENT ON COLUMN main.rentals.checkpoint_pause_seconds IS 'Pause of training at
 COMMENT ON COLUMN main.rentals.checkpoint_gb_per_second IS 'Speed of writing and reading a checkpoint in 10^9 bytes per second.';
 COMMENT ON COLUMN main.rentals.hours_between_interruptions IS 'Mean hours between interruptions of one spot machine; null for other price kinds.';
 COMMENT ON COLUMN main.rentals.interruption_wait_seconds IS 'Unpaid wait for the next machine after an interruption, in seconds.';
+COMMENT ON COLUMN main.rentals.capacity_wait_hours IS 'Unpaid wait in hours until a flex_start machine starts; null for the other price kinds.';
 COMMENT ON COLUMN main.rentals.hours_per_month IS 'Hours that a month''s price is divided by.';
 COMMENT ON COLUMN main.rentals.assumptions IS 'Charges that the source does not state, taken from cost_parameters, and the rule by which GPUs are counted.';
 COMMENT ON COLUMN main.rentals.charged_while_stopped IS 'What a stopped machine still costs, in words; null where it is not stated.';

@@ -157,7 +157,7 @@ def test_limits_and_kinds_hold(published: duckdb.DuckDBPyConnection) -> None:
     assert [row["hours"] for row in small] == sorted(row["hours"] for row in small)
     assert {row["price_kind"] for row in small} == {"on_demand"}
     any_kind = rows_of(published, query.format("'any' AS price_kind"))
-    assert {row["price_kind"] for row in any_kind} == {"on_demand", "spot", "serverless"}
+    assert {row["price_kind"] for row in any_kind} == {"on_demand", "flex_start", "spot", "serverless"}
     two = rows_of(published, query.format("'reserved, spot' AS price_kind"))
     assert {row["price_kind"] for row in two} == {"reserved", "spot"}
 

@@ -163,6 +163,8 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
         math.ceil(round(setup + work, 3) / step) * step, inputs.stated_or_default(offer, "minimum_seconds")
     )
     hours = (setup + work + lost + interrupted * p("interruption_wait_seconds")) / 3600
+    if offer["max_run_hours"] and (setup + work + lost) / 3600 > offer["max_run_hours"]:
+        return None
 
     disk_gb = inbound_gb + p("checkpoints_kept") * state_gb + result_gb
     if (offer["local_disk_gb"] or 0) >= disk_gb:
@@ -180,7 +182,8 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
         )
         + cents(result_gb * egress + inbound_gb * (1 + interrupted) * ingress)
     )
-    return total, hours
+    queued = offer["price_kind"] == "flex_start"
+    return total, hours + (p("capacity_wait_hours") if queued else 0.0)
 
 
 def interruptions(p: Any, plan: Row, work: float, setup: float, state_gb: float) -> tuple[float, float]:
@@ -228,7 +231,7 @@ def test_random_rankings_agree_to_the_cent(inputs: Inputs, published: duckdb.Duc
     compared = 0
     for _ in range(PICKS):
         workload = picks.choice(inputs.workloads)
-        price_kind = picks.choice(["on_demand", "on_demand", "spot", "reserved", "serverless"])
+        price_kind = picks.choice(["on_demand", "on_demand", "flex_start", "spot", "reserved", "serverless"])
         expected = ranking(inputs, workload, price_kind)[:20]
         actual = published.execute(
             """SELECT total_usd, hours, gpu_count, gpu_id, source FROM main.cheapest_gpu_per_workload

@@ -21,6 +21,7 @@ def reserved(price: str, term_days: int, **changes: Any) -> Offer:
 
 
 SPOT = FlagReason.SPOT_NOT_BELOW_ON_DEMAND
+FLEX = FlagReason.FLEX_START_ABOVE_ON_DEMAND
 RESERVED = FlagReason.RESERVED_NOT_BELOW_ON_DEMAND
 LONGER = FlagReason.LONGER_TERM_DEARER
 OLDER = FlagReason.OLDER_GPU_DEARER
@@ -40,6 +41,14 @@ def test_spot_is_below_every_on_demand_price_that_the_source_gives() -> None:
     assert flags(*unsure, offer("2.09", price_kind="spot")) == [conflict, conflict, None]
     two = [offer(price, vcpus=vcpus) for price, vcpus in (("2.10", 8), ("2.00", 4))]
     assert flags(*two, offer("2.05", price_kind="spot")) == [None, None, None]
+
+
+def test_flex_start_is_not_above_on_demand() -> None:
+    queued = {"price_kind": "flex_start", "tier": "calendar_mode"}
+    assert flags(offer("2.00"), offer("2.00", **queued)) == [None, None]
+    assert flags(offer("2.00"), offer("2.01", **queued)) == [FLEX, FLEX]
+    assert flags(offer("2.00", tier="community"), offer("2.01", **queued)) == [None, None]
+    assert flags(offer("2.00"), offer("2.01", gpu_count=8, **queued)) == [None, None]
 
 
 def test_a_reserved_price_is_below_on_demand() -> None:

@@ -40,22 +40,39 @@ def catalog(*skus: dict[str, Any]) -> Any:
     return answer({"skus": list(skus), "nextPageToken": ""})
 
 
-def test_page_keeps_commitments_apart_from_on_demand_and_leaves_dws_out() -> None:
+def test_page_keeps_commitments_and_flex_start_apart_from_on_demand() -> None:
     listings, rejects = read("gcp", answer(PAGE))
-    assert len(listings) == 34
-    assert Counter(reject.reason for reject in rejects) == {
-        "other_price_kind": 5,
-        "not_offered": 1,
-        "unreadable_price": 1,
-    }
+    assert len(listings) == 39
+    assert Counter(reject.reason for reject in rejects) == {"not_offered": 1, "unreadable_price": 1}
     a4 = [row for row in listings if row.raw_label == "a4-highgpu-8g"]
-    assert {row.price_kind for row in a4} == {"spot", "reserved"}
+    assert {row.price_kind for row in a4} == {"flex_start", "spot", "reserved"}
     mega_spot = next(row for row in listings if row.raw_label == "a3-megagpu-8g" and row.price_kind == "spot")
     assert (mega_spot.native_price, mega_spot.gpu_count) == (Decimal("55.894489"), 8)
     assert (mega_spot.vcpus, mega_spot.ram_gib, mega_spot.context["gpu_name"]) == (208, 1872, "Nvidia H100")
     assert {row.label_kind for row in listings} == {"instance_type"}
     eighth = next(row for row in listings if row.raw_label == "g4-standard-6")
     assert eighth.gpu_count == 0.125
+
+
+def test_flex_start_runs_for_a_week_and_calendar_mode_is_booked_by_the_day() -> None:
+    listings, _ = read("gcp", answer(PAGE))
+    found = {
+        (row.raw_label, row.tier): (row.native_price, row.max_run_hours, row.billing_increment_seconds)
+        for row in listings
+        if row.price_kind == "flex_start"
+    }
+    assert found == {
+        ("a4-highgpu-8g", "flex_start"): (Decimal("64.44"), 168, None),
+        ("a4-highgpu-8g", "calendar_mode"): (Decimal("90.22"), 90 * 24, 86_400),
+        ("a3-ultragpu-8g", "flex_start"): (Decimal("42.4"), 168, None),
+        ("a2-highgpu-1g", "flex_start"): (Decimal("2"), 168, None),
+        ("g4-standard-6", "flex_start"): (Decimal("0.32344"), 168, None),
+    }
+
+
+def test_price_of_a_third_way_of_the_scheduler_is_a_reject() -> None:
+    _, rejects = read("gcp", answer(PAGE.replace("DWS Flex-start price", "DWS price")))
+    assert Counter(reject.reason for reject in rejects)["other_price_kind"] == 4
 
 
 def test_columns_may_move_and_the_short_header_spellings_are_read_too() -> None:
@@ -65,7 +82,11 @@ def test_columns_may_move_and_the_short_header_spellings_are_read_too() -> None:
       <td>$88.49 / 1 hour</td><td>GPUs: 8 vCPUs: 208</td><td>many</td></tr></table>"""
     listings, _ = read("gcp", answer(short))
     found = [(row.price_kind, row.term_days, row.native_price) for row in listings]
-    assert found == [("on_demand", None, Decimal("88.49")), ("reserved", 1095, Decimal("38.86"))]
+    assert found == [
+        ("on_demand", None, Decimal("88.49")),
+        ("reserved", 1095, Decimal("38.86")),
+        ("flex_start", None, Decimal("40")),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +116,7 @@ def test_a_machine_at_two_prices_is_rejected() -> None:
 @pytest.mark.parametrize("cell", ["€88.49 / 1 hour", "$88.49 / 1 month", "88.49", "$88.49 $99.00"])
 def test_cell_that_is_not_dollars_per_hour_is_a_reject(cell: str) -> None:
     listings, rejects = read("gcp", answer(PAGE.replace("$88.49 / 1 hour", cell)))
-    assert len(listings) == 33
+    assert len(listings) == 38
     assert Counter(reject.reason for reject in rejects)["unreadable_price"] == 2
 
 
@@ -154,10 +175,8 @@ def test_gpu_part_alone_is_never_a_machine_price() -> None:
 @pytest.mark.parametrize(
     ("description", "usage"),
     [
-        ("Nvidia H100 80GB GPU attached to DWS Defined Duration VMs running in Americas", "OnDemand"),
         ("Commitment v1: Nvidia H100 80GB GPU running in Americas for 1 Year", "Commit1Yr"),
         ("Reserved Nvidia H100 80GB GPU in Mumbai in Calendar Mode", "OnDemand"),
-        ("DWS Calendar Mode A4 Nvidia B200 (1 gpu slice) in Americas", "OnDemand"),
     ],
 )
 def test_other_charging_models_are_never_on_demand(description: str, usage: str) -> None:
@@ -247,3 +266,29 @@ def test_key_stays_out_of_addresses_and_pages_are_followed() -> None:
     assert following == replace(first, url=f"{first.url}&pageToken=a+b")
     assert next_page(first, answer({"skus": [], "nextPageToken": ""}), config.paging) is None
     assert next_page(first, answer(PAGE), config.paging) is None
+
+
+@pytest.mark.parametrize(
+    ("description", "tier"),
+    [
+        (
+            "A4 Nvidia B200 (1 gpu slice) attached to DWS Defined Duration VMs running in Americas",
+            "flex_start",
+        ),
+        ("DWS Calendar Mode A4 Nvidia B200 (1 gpu slice) in Americas", "calendar_mode"),
+    ],
+)
+def test_catalogue_prices_whole_machines_of_the_scheduler(description: str, tier: str) -> None:
+    """8.055 per slice was read on 2026-06-15; eight of them are the 64.44 of the page."""
+    listings, rejects = read("gcp", catalog(sku(description, "GPU", "8.055")))
+    assert rejects == []
+    assert [(row.price_kind, row.tier, row.native_price, row.region) for row in listings] == [
+        ("flex_start", tier, Decimal("64.44"), region) for region in US
+    ]
+
+
+def test_gpu_of_the_scheduler_without_its_other_parts_is_no_machine() -> None:
+    card = "Nvidia H100 80GB GPU attached to DWS Defined Duration VMs running in Americas"
+    listings, rejects = read("gcp", catalog(sku(card, "GPU", "4.2"), A3_CORE, A3_RAM))
+    assert listings == []
+    assert {reject.reason for reject in rejects} == {"incomplete_price"}
