@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.tiers import TierClass
 
 
 class CatalogError(GpufareError):
@@ -96,10 +97,13 @@ class Billing(_Facts):
 
 
 class Attributes(_Facts):
-    """What applies to every offer of the source that does not say otherwise."""
+    """What applies to every offer of the source that does not say otherwise. ``country`` is for a source that
+    states that all its machines are there; ``tier_class`` is for tiers that do not name theirs."""
 
     region: str | None = None
+    country: Annotated[str, Field(pattern="^[A-Z]{2}$")] | None = None
     tier: str | None = None
+    tier_class: TierClass = "dedicated"
     interconnect: str | None = None
     node_network_gbps: float | None = Field(default=None, gt=0)
     max_nodes: int | None = Field(default=None, gt=0)

@@ -15,10 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from pipeline.contracts.listing import NATIVE_UNITS, NativeUnit, PriceKind
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.contracts.tiers import TierClass
 
 MatchStatus = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
 MatchConfidence = Literal["certain", "usual", "none"]
 SizeEvidence = Literal["offered", "catalogued", "assumed"]
+
+Continent = Literal["africa", "antarctica", "asia", "europe", "north_america", "oceania", "south_america"]
+CONTINENTS: tuple[Continent, ...] = get_args(Continent)
 
 MIN_PRICE = Decimal("1e-8")
 MAX_MONEY = Decimal(10) ** 10
@@ -78,6 +82,15 @@ class Offer(BaseModel):
     )
     term_days: Count | None = Field(default=None, description="Length of a reserved term in days.")
     region: str | None = Field(default=None, description="Where the machine is, in the source's words.")
+    country: Annotated[str, Field(pattern="^[A-Z]{2}$")] | None = Field(
+        default=None,
+        description="Country of the machine (ISO 3166-1 alpha-2); null where the source does not say.",
+    )
+    continent: Continent | None = Field(
+        default=None,
+        description=f"Its continent: {', '.join(CONTINENTS[:-1])} or {CONTINENTS[-1]}; also where only the "
+        "continent is said.",
+    )
     usd_per_hour: Price | None = Field(
         description="USD per hour of the whole offer, without taxes; null without an exchange rate."
     )
@@ -105,6 +118,11 @@ class Offer(BaseModel):
     min_gpu_count: Count | None = Field(default=None, description="Fewest GPUs that can be rented.")
     available: bool | None = Field(default=None, description="Whether it could be rented when it was read.")
     tier: str | None = Field(default=None, description="secure, community, marketplace and the like.")
+    tier_class: TierClass = Field(
+        description="What kind of renting tier is: dedicated (the provider's own machines), community "
+        "(private owners' machines at the provider's price), marketplace (each owner sets a price) or "
+        "serverless."
+    )
     interconnect: str | None = Field(default=None, description="Fabric between machines.")
     node_network_gbps: Amount | None = Field(
         default=None, description="Network of one machine in 10^9 bits per second."
@@ -138,12 +156,7 @@ class Offer(BaseModel):
     @property
     def is_marketplace(self) -> bool:
         """Whether each host asks its own price, so that offers alike in every column are not the same."""
-        return is_marketplace(self.tier)
-
-
-def is_marketplace(tier: str | None) -> bool:
-    """Whether a tier is one in which hosts ask their own prices."""
-    return (tier or "").startswith("marketplace")
+        return self.tier_class == "marketplace"
 
 
 class RejectedRow(BaseModel):

@@ -15,9 +15,10 @@ from pydantic import ValidationError
 from pipeline.catalog.machine_sizes import machine_size
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Listing, ReaderWarning, Reject, Row, SourceChangedError
-from pipeline.contracts.offer import Offer, RejectedRow, SizeEvidence, is_marketplace
+from pipeline.contracts.offer import Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.tiers import tier_class
 from pipeline.offers.gpu_matching import Identity, identify
 from pipeline.offers.money import usd_per_hour
 from pipeline.offers.order import flag_conflicting_prices, flag_contradictions
@@ -146,7 +147,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         "match_confidence": identity.confidence,
         "candidates": " ".join(identity.candidates) or None,
         "gpu_count": gpu_count,
-        "size_evidence": _size_evidence(row, gpu_count, config.name, gpu_id, columns["tier"]),
+        "size_evidence": _size_evidence(row, gpu_count, config.name, gpu_id, columns),
         "usd_per_hour": None if usd is None else usd.quantize(USD_DIGITS),
         "usd_per_gpu_hour": per_gpu,
         "fx_rate": foreign.usd if foreign else None,
@@ -175,19 +176,20 @@ def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
         value = getattr(row, name)
         if value is not None or name not in columns:
             columns[name] = value
-    return columns
+    of_source = config.attributes.tier_class
+    return columns | {"tier_class": tier_class(columns["tier"], row.price_kind, of_source)}
 
 
 def _size_evidence(
-    row: Listing, gpu_count: float, source: str, gpu_id: str | None, tier: str | None
+    row: Listing, gpu_count: float, source: str, gpu_id: str | None, stated: Mapping[str, Any]
 ) -> SizeEvidence:
     """A machine is offered where the answer names it, or prices all of its GPUs together; a price per GPU
     says nothing of machines. On a marketplace each offer is a host. The loader judges records of earlier
     versions by the same rule."""
     names_a_machine = row.instance_type is not None or row.gpu_counts is not None or gpu_count != 1
-    if names_a_machine or not row.native_unit.startswith("gpu_") or is_marketplace(tier):
+    if names_a_machine or not row.native_unit.startswith("gpu_") or stated["tier_class"] == "marketplace":
         return "offered"
-    return "assumed" if machine_size(source, gpu_id, tier) is None else "catalogued"
+    return "assumed" if machine_size(source, gpu_id, stated["tier"]) is None else "catalogued"
 
 
 def _identify(row: Listing, config: SourceConfig) -> Identity:

@@ -17,12 +17,14 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel, TypeAdapter
 
+from pipeline.catalog.source_config import configs
 from pipeline.contracts.capture import Outcome
 from pipeline.contracts.disk import UnwritableError, disk_error, is_exhaustion
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
+from pipeline.contracts.tiers import tier_class
 from pipeline.offers.record_files import Damage, RecordFile, record_files
 
 MAX_RATE_AGE_DAYS = 7
@@ -164,7 +166,7 @@ class Records:
     def _offers(file: RecordFile) -> list[Offer]:
         with _readable(file):
             frame = pl.read_parquet(file.path, glob=False)
-            offers = [Offer.model_validate(row) for row in frame.iter_rows(named=True)]
+            offers = [Offer.model_validate(_completed(row)) for row in frame.iter_rows(named=True)]
             _check_place(file, {offer.source for offer in offers} - {file.source})
             return offers
 
@@ -227,6 +229,15 @@ def _readable(file: RecordFile) -> Iterator[None]:
         if is_exhaustion(error):
             raise
         raise RecordError(file, error) from error
+
+
+def _completed(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the columns that records of earlier versions lack and that no offer is without."""
+    if row.get("tier_class") is None:
+        source = configs().get(row["source"])
+        of_source = source.attributes.tier_class if source else "dedicated"
+        return row | {"tier_class": tier_class(row["tier"], row["price_kind"], of_source)}
+    return row
 
 
 def _check_place(file: RecordFile, foreign: Set[object]) -> None:

@@ -15,6 +15,7 @@ from pipeline.contracts import paths
 from pipeline.contracts.disk import is_exhaustion
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.tiers import NAMED_BY_TIER
 from pipeline.offers.record_files import Damage, RecordFile, record_files
 from pipeline.warehouse.connection import transaction
 
@@ -81,6 +82,8 @@ def _source_row(config: SourceConfig) -> dict[str, Any]:
         "interconnect": attributes.interconnect,
         "node_network_gbps": attributes.node_network_gbps,
         "max_nodes": attributes.max_nodes,
+        "tier_class": attributes.tier_class,
+        "country": attributes.country,
         "persistent_disk": attributes.persistent_disk,
         "local_nvme": attributes.local_nvme,
         "notes": config.notes or None,
@@ -183,25 +186,40 @@ def insert_parquet(
     )
 
 
+def tier_class_column() -> str:
+    """The rule of ``contracts.tiers`` in SQL, for records of versions that kept no class."""
+    of_sources = {name: config.attributes.tier_class for name, config in configs().items()}
+    return f"""
+coalesce(
+    tier_class,
+    if(price_kind = 'serverless', 'serverless', NULL),
+    nullif(regexp_extract(tier, '{NAMED_BY_TIER}'), ''),
+    (MAP {of_sources})[source],
+    'dedicated'
+) AS tier_class"""
+
+
 _OF_ITS_SOURCE = """
 * EXCLUDE (filename) REPLACE (
     if(source = parse_path(filename)[-2], source, error('it is of ' || source || ', which is not its place'))
         AS source{more}
 ), parse_filename(filename, true)::DATE AS day"""
 
-_WHOLE_OFFERS = _OF_ITS_SOURCE.format(
-    more=""",
-    coalesce(size_evidence, CASE
-        WHEN instance_type IS NOT NULL OR gpu_count <> 1 OR native_unit NOT LIKE 'gpu_%'
-            OR tier LIKE 'marketplace%' THEN 'offered'
-        ELSE 'assumed'
-    END) AS size_evidence"""
-)
+_SIZE_EVIDENCE = """
+coalesce(size_evidence, CASE
+    WHEN instance_type IS NOT NULL OR gpu_count <> 1 OR native_unit NOT LIKE 'gpu_%'
+        OR tier LIKE 'marketplace%' THEN 'offered'
+    ELSE 'assumed'
+END) AS size_evidence"""
 """Earlier versions kept no evidence of sizes. The same rule as in pipeline/offers/build.py."""
 
 
+def _whole_offers() -> str:
+    return _OF_ITS_SOURCE.format(more=f",{_SIZE_EVIDENCE},{tier_class_column()}")
+
+
 def _insert_offers(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
-    insert_parquet(connection, "offers", files, _WHOLE_OFFERS)
+    insert_parquet(connection, "offers", files, _whole_offers())
 
 
 def _insert_rejects(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:

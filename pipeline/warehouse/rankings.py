@@ -9,13 +9,13 @@ from pipeline.contracts.paths import Home
 from pipeline.offers.record_files import Damage, RecordFile, record_files
 from pipeline.offers.records import replacing
 from pipeline.warehouse.connection import quoted
-from pipeline.warehouse.load import insert_parquet, load_files
+from pipeline.warehouse.load import insert_parquet, load_files, tier_class_column
 
 RANKING = "cheapest_gpu_per_workload"
 
 # Files of earlier versions have the price's age, which is computed when it is asked.
 _OF_ITS_DAY = """
-COLUMNS(lambda name: name NOT IN ('price_age_days', 'filename', 'day')),
+COLUMNS(lambda name: name NOT IN ('price_age_days', 'filename', 'day', 'tier_class')),
 if(
     day = parse_filename(filename, true)::DATE, day, error('it is of ' || day || ', which is not its place')
 ) AS day"""
@@ -30,7 +30,7 @@ def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
-    insert_parquet(connection, RANKING, files, _OF_ITS_DAY)
+    insert_parquet(connection, RANKING, files, f"{_OF_ITS_DAY}, {tier_class_column()}")
 
 
 def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:

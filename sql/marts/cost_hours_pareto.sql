@@ -31,7 +31,7 @@ _front AS (
 
 SELECT
     job AS workload, price_kind, position, gpu_id, gpu_count, node_count, gpus_billed, provider, source, tier,
-    term_days,
+    tier_class, country, continent, term_days,
     total_usd, hours,
     (total_usd - total_usd_before) / (hours_before - hours) AS usd_per_hour_saved,
     verdict, evidence

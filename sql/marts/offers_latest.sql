@@ -31,7 +31,7 @@ _aged AS (
                 AND o.gpu_count % g.max_gpus_per_node <> 0,
             FALSE
         ) AS impossible_machine,
-        coalesce(o.tier LIKE 'marketplace%', FALSE) AS marketplace,
+        o.tier_class = 'marketplace' AS marketplace,
         getvariable('as_of_day')::DATE - o.day > s.stale_after_days AS stale
     FROM _newest AS o
     JOIN main.sources AS s USING (source)

@@ -1,5 +1,5 @@
 SELECT
-    day, gpu_id, price_kind, term_days, source, provider, tier,
+    day, gpu_id, price_kind, term_days, source, provider, tier, tier_class,
     count(*) AS offers,
     min(usd_per_gpu_hour) AS usd_per_gpu_hour,
     median(usd_per_gpu_hour::DOUBLE) AS median_usd_per_gpu_hour

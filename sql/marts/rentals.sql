@@ -8,13 +8,13 @@ _offers AS (
         -- A price per GPU can be taken several times on one machine. A named machine, or an offer on a
         -- marketplace, is rented whole.
         o.native_unit LIKE 'gpu_%' AND o.gpu_count = 1 AND o.instance_type IS NULL
-            AND coalesce(o.tier, '') NOT LIKE 'marketplace%' AS by_the_gpu,
+            AND o.tier_class <> 'marketplace' AS by_the_gpu,
         coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
         g.memory_gb,
         g.derived_from,
         -- NVLink joins the GPUs of a machine, not machines; and an offer on a marketplace is one machine.
         (o.node_network_gbps IS NOT NULL OR o.interconnect NOT ILIKE '%nvlink%')
-            AND coalesce(o.tier, '') NOT LIKE 'marketplace%' AS has_fabric,
+            AND o.tier_class <> 'marketplace' AS has_fabric,
         s.charged_while_stopped,
         s.persistent_disk,
         p.parameters AS p
@@ -75,7 +75,7 @@ _charged AS (
 _terms AS (
     SELECT
         gpu_id, gpu_count, node_count, gpus_billed, price_kind, term_days,
-        source, provider, tier, region, instance_type, raw_label,
+        source, provider, tier, tier_class, region, country, continent, instance_type, raw_label,
         usd_per_hour, host_usd_per_hour,
         coalesce(billing_increment_seconds, p['billing_increment_seconds'])::INTEGER
             AS billing_increment_seconds,

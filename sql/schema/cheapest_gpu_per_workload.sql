@@ -16,7 +16,10 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     provider VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
     tier VARCHAR,
+    tier_class VARCHAR NOT NULL,
     region VARCHAR,
+    country VARCHAR,
+    continent VARCHAR,
     instance_type VARCHAR,
     raw_label VARCHAR NOT NULL,
     term_days INTEGER,
@@ -97,7 +100,10 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpus_billed IS 'GPUs that are p
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.source IS 'Key into sources.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.tier_class IS 'What kind of renting tier is: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (each owner sets a price) or serverless.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.region IS 'Location of the machine, in the source''s words.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.country IS 'Country of the machine (ISO 3166-1 alpha-2); null where the source does not say.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.continent IS 'Its continent: africa, antarctica, asia, europe, north_america, oceania or south_america; also where only the continent is said.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.instance_type IS 'The source''s own name of the machine.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.raw_label IS 'The GPU or machine in the source''s own words.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.term_days IS 'Length of a reserved term in days.';

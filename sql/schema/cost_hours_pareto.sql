@@ -9,6 +9,9 @@ CREATE TABLE main.cost_hours_pareto (
     provider VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
     tier VARCHAR,
+    tier_class VARCHAR NOT NULL,
+    country VARCHAR,
+    continent VARCHAR,
     term_days INTEGER,
     total_usd DECIMAL(18, 4) NOT NULL,
     hours DOUBLE NOT NULL,
@@ -28,6 +31,9 @@ COMMENT ON COLUMN main.cost_hours_pareto.gpus_billed IS 'GPUs that are paid for.
 COMMENT ON COLUMN main.cost_hours_pareto.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.cost_hours_pareto.source IS 'Key into sources.';
 COMMENT ON COLUMN main.cost_hours_pareto.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.cost_hours_pareto.tier_class IS 'What kind of renting tier is: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (each owner sets a price) or serverless.';
+COMMENT ON COLUMN main.cost_hours_pareto.country IS 'Country of the machine (ISO 3166-1 alpha-2); null where the source does not say.';
+COMMENT ON COLUMN main.cost_hours_pareto.continent IS 'Its continent: africa, antarctica, asia, europe, north_america, oceania or south_america; also where only the continent is said.';
 COMMENT ON COLUMN main.cost_hours_pareto.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.cost_hours_pareto.total_usd IS 'What the finished job costs in USD, without taxes.';
 COMMENT ON COLUMN main.cost_hours_pareto.hours IS 'From renting to the finished job.';

@@ -16,6 +16,10 @@ CREATE TABLE main.offers (
         CHECK (price_kind IN ('on_demand', 'flex_start', 'spot', 'reserved', 'serverless')),
     term_days INTEGER CHECK (term_days > 0),
     region VARCHAR,
+    country VARCHAR,
+    continent VARCHAR CHECK (continent IN (
+        'africa', 'antarctica', 'asia', 'europe', 'north_america', 'oceania', 'south_america'
+    )),
     usd_per_hour DECIMAL(18, 8) CHECK (usd_per_hour > 0),
     usd_per_gpu_hour DECIMAL(18, 8) CHECK (usd_per_gpu_hour > 0),
     native_price DECIMAL(18, 8) NOT NULL CHECK (native_price > 0),
@@ -27,6 +31,7 @@ CREATE TABLE main.offers (
     min_gpu_count INTEGER,
     available BOOLEAN,
     tier VARCHAR,
+    tier_class VARCHAR NOT NULL CHECK (tier_class IN ('dedicated', 'community', 'marketplace', 'serverless')),
     interconnect VARCHAR,
     node_network_gbps DOUBLE,
     max_nodes INTEGER,
@@ -62,6 +67,8 @@ COMMENT ON COLUMN main.offers.gpu_counts IS 'Numbers of GPUs in which the answer
 COMMENT ON COLUMN main.offers.price_kind IS 'on_demand, flex_start (starts when there is capacity, is not interrupted, limited in time), spot (may be interrupted), reserved (for a term) or serverless (per second, host charged separately).';
 COMMENT ON COLUMN main.offers.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.offers.region IS 'Where the machine is, in the source''s words.';
+COMMENT ON COLUMN main.offers.country IS 'Country of the machine (ISO 3166-1 alpha-2); null where the source does not say.';
+COMMENT ON COLUMN main.offers.continent IS 'Its continent: africa, antarctica, asia, europe, north_america, oceania or south_america; also where only the continent is said.';
 COMMENT ON COLUMN main.offers.usd_per_hour IS 'USD per hour of the whole offer, without taxes; null without an exchange rate.';
 COMMENT ON COLUMN main.offers.usd_per_gpu_hour IS 'USD per GPU and hour, without taxes; null without an exchange rate.';
 COMMENT ON COLUMN main.offers.native_price IS 'The price as the source writes it.';
@@ -73,6 +80,7 @@ COMMENT ON COLUMN main.offers.max_run_hours IS 'Longest time in hours that the m
 COMMENT ON COLUMN main.offers.min_gpu_count IS 'Fewest GPUs that can be rented.';
 COMMENT ON COLUMN main.offers.available IS 'Whether it could be rented when it was read.';
 COMMENT ON COLUMN main.offers.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.offers.tier_class IS 'What kind of renting tier is: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (each owner sets a price) or serverless.';
 COMMENT ON COLUMN main.offers.interconnect IS 'Fabric between machines.';
 COMMENT ON COLUMN main.offers.node_network_gbps IS 'Network of one machine in 10^9 bits per second.';
 COMMENT ON COLUMN main.offers.max_nodes IS 'Most machines that can be rented as one cluster.';

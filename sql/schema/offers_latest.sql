@@ -15,6 +15,8 @@ CREATE TABLE main.offers_latest (
     price_kind VARCHAR NOT NULL,
     term_days INTEGER,
     region VARCHAR,
+    country VARCHAR,
+    continent VARCHAR,
     usd_per_hour DECIMAL(18, 8),
     usd_per_gpu_hour DECIMAL(18, 8),
     native_price DECIMAL(18, 8) NOT NULL,
@@ -26,6 +28,7 @@ CREATE TABLE main.offers_latest (
     min_gpu_count INTEGER,
     available BOOLEAN,
     tier VARCHAR,
+    tier_class VARCHAR NOT NULL,
     interconnect VARCHAR,
     node_network_gbps DOUBLE,
     max_nodes INTEGER,
@@ -67,6 +70,8 @@ COMMENT ON COLUMN main.offers_latest.gpu_counts IS 'Numbers of GPUs in which the
 COMMENT ON COLUMN main.offers_latest.price_kind IS 'on_demand, flex_start (starts when there is capacity, is not interrupted, limited in time), spot (may be interrupted), reserved (for a term) or serverless (per second, host charged separately).';
 COMMENT ON COLUMN main.offers_latest.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.offers_latest.region IS 'Where the machine is, in the source''s words.';
+COMMENT ON COLUMN main.offers_latest.country IS 'Country of the machine (ISO 3166-1 alpha-2); null where the source does not say.';
+COMMENT ON COLUMN main.offers_latest.continent IS 'Its continent: africa, antarctica, asia, europe, north_america, oceania or south_america; also where only the continent is said.';
 COMMENT ON COLUMN main.offers_latest.usd_per_hour IS 'USD per hour of the whole offer, without taxes; null without an exchange rate.';
 COMMENT ON COLUMN main.offers_latest.usd_per_gpu_hour IS 'USD per GPU and hour, without taxes; null without an exchange rate.';
 COMMENT ON COLUMN main.offers_latest.native_price IS 'The price as the source writes it.';
@@ -78,6 +83,7 @@ COMMENT ON COLUMN main.offers_latest.max_run_hours IS 'Longest time in hours tha
 COMMENT ON COLUMN main.offers_latest.min_gpu_count IS 'Fewest GPUs that can be rented.';
 COMMENT ON COLUMN main.offers_latest.available IS 'Whether it could be rented when it was read.';
 COMMENT ON COLUMN main.offers_latest.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.offers_latest.tier_class IS 'What kind of renting tier is: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (each owner sets a price) or serverless.';
 COMMENT ON COLUMN main.offers_latest.interconnect IS 'Fabric between machines.';
 COMMENT ON COLUMN main.offers_latest.node_network_gbps IS 'Network of one machine in 10^9 bits per second.';
 COMMENT ON COLUMN main.offers_latest.max_nodes IS 'Most machines that can be rented as one cluster.';

@@ -6,6 +6,7 @@ CREATE TABLE main.price_history (
     source VARCHAR NOT NULL,
     provider VARCHAR NOT NULL,
     tier VARCHAR,
+    tier_class VARCHAR NOT NULL,
     offers INTEGER NOT NULL,
     usd_per_gpu_hour DECIMAL(18, 8) NOT NULL,
     median_usd_per_gpu_hour DOUBLE NOT NULL
@@ -19,6 +20,7 @@ COMMENT ON COLUMN main.price_history.term_days IS 'Length of a reserved term in 
 COMMENT ON COLUMN main.price_history.source IS 'Key into sources.';
 COMMENT ON COLUMN main.price_history.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.price_history.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.price_history.tier_class IS 'What kind of renting tier is: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (each owner sets a price) or serverless.';
 COMMENT ON COLUMN main.price_history.offers IS 'Offers that day.';
 COMMENT ON COLUMN main.price_history.usd_per_gpu_hour IS 'Cheapest of them in USD per GPU and hour.';
 COMMENT ON COLUMN main.price_history.median_usd_per_gpu_hour IS 'Median of them in USD per GPU and hour.';

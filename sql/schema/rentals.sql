@@ -8,7 +8,10 @@ CREATE TABLE main.rentals (
     source VARCHAR NOT NULL,
     provider VARCHAR NOT NULL,
     tier VARCHAR,
+    tier_class VARCHAR NOT NULL,
     region VARCHAR,
+    country VARCHAR,
+    continent VARCHAR,
     instance_type VARCHAR,
     raw_label VARCHAR NOT NULL,
     usd_per_hour DECIMAL(18, 8) NOT NULL,
@@ -61,7 +64,10 @@ COMMENT ON COLUMN main.rentals.term_days IS 'Length of a reserved term in days.'
 COMMENT ON COLUMN main.rentals.source IS 'Key into sources.';
 COMMENT ON COLUMN main.rentals.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.rentals.tier IS 'secure, community, marketplace and the like.';
+COMMENT ON COLUMN main.rentals.tier_class IS 'What kind of renting tier is: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (each owner sets a price) or serverless.';
 COMMENT ON COLUMN main.rentals.region IS 'Location of the machine, in the source''s words.';
+COMMENT ON COLUMN main.rentals.country IS 'Country of the machine (ISO 3166-1 alpha-2); null where the source does not say.';
+COMMENT ON COLUMN main.rentals.continent IS 'Its continent: africa, antarctica, asia, europe, north_america, oceania or south_america; also where only the continent is said.';
 COMMENT ON COLUMN main.rentals.instance_type IS 'The source''s own name of the machine.';
 COMMENT ON COLUMN main.rentals.raw_label IS 'The GPU or machine in the source''s own words.';
 COMMENT ON COLUMN main.rentals.usd_per_hour IS 'USD per hour of everything rented, without taxes and host charges.';

@@ -21,6 +21,8 @@ CREATE TABLE main.sources (
     interconnect VARCHAR,
     node_network_gbps DOUBLE,
     max_nodes INTEGER,
+    tier_class VARCHAR NOT NULL,
+    country VARCHAR,
     persistent_disk BOOLEAN,
     local_nvme BOOLEAN,
     notes VARCHAR
@@ -49,6 +51,8 @@ COMMENT ON COLUMN main.sources.egress_usd_per_gb IS 'Price of data leaving the c
 COMMENT ON COLUMN main.sources.interconnect IS 'Fabric between machines; null where it is not stated.';
 COMMENT ON COLUMN main.sources.node_network_gbps IS 'Network of one machine in 10^9 bits per second; null where it is not stated.';
 COMMENT ON COLUMN main.sources.max_nodes IS 'Most machines that can be rented as one cluster; null where it is not stated.';
+COMMENT ON COLUMN main.sources.tier_class IS 'tier_class of offers whose price kind and tier name none: dedicated, community, marketplace or serverless.';
+COMMENT ON COLUMN main.sources.country IS 'Country of all its machines (ISO 3166-1 alpha-2), where the source states one.';
 COMMENT ON COLUMN main.sources.persistent_disk IS 'A disk can outlive its machine; null where it is not stated.';
 COMMENT ON COLUMN main.sources.local_nvme IS 'Machines have a fast local disk in their price; null where it is not stated.';
 COMMENT ON COLUMN main.sources.notes IS 'Remarks.';

@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.contracts.tiers import tier_class
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.lineage import Lineage
@@ -68,6 +69,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "currency": "USD",
         "stale_after_days": 7,
         "needs_key": False,
+        "tier_class": "dedicated",
     },
     "cost_parameters": {"unit": "-", "source": "a case"},
     "machine_sizes": {"evidence": "captured", "read_on": AS_OF_DAY},
@@ -126,6 +128,7 @@ def _completed(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
         by_the_gpu = full["native_unit"].startswith("gpu_") and full["gpu_count"] == "1"
         named = "instance_type" in full or "gpu_counts" in full
         full.setdefault("size_evidence", "assumed" if by_the_gpu and not named else "offered")
+        full.setdefault("tier_class", tier_class(full.get("tier"), full["price_kind"], "dedicated"))
         if full.get("usd_per_hour"):
             full.setdefault("usd_per_gpu_hour", Decimal(full["usd_per_hour"]) / Decimal(full["gpu_count"]))
     if table == "plans" and "tokens_per_second" in full:

@@ -7,6 +7,7 @@ from typing import Any
 from pipeline.catalog.source_config import Evidence, Expectations, SourceConfig
 from pipeline.contracts.listing import Answer, Listing
 from pipeline.contracts.offer import Offer
+from pipeline.contracts.tiers import tier_class
 
 CAPTURED = Answer("https://acme.example/prices", b"", datetime(2026, 8, 22, tzinfo=UTC), "0" * 64)
 
@@ -32,7 +33,9 @@ def offer(price: str = "2.00", **changes: Any) -> Offer:
         "source_url": CAPTURED.url,
         "capture_sha256": CAPTURED.sha256,
     }
-    return Offer(**(facts | changes))
+    facts |= changes
+    facts.setdefault("tier_class", tier_class(facts.get("tier"), facts["price_kind"], "dedicated"))
+    return Offer(**facts)
 
 
 def config(**expect: Any) -> SourceConfig:

@@ -138,7 +138,7 @@ def test_one_card_costs_about_the_same_in_every_machine() -> None:
     ],
 )
 def test_hosts_of_a_marketplace_are_not_compared(offers: tuple[Offer, Offer]) -> None:
-    asks = [each.model_copy(update={"tier": "marketplace_verified"}) for each in offers]
+    asks = [each.model_copy(update={"tier_class": "marketplace"}) for each in offers]
     assert flags(*asks) == [None, None]
 
 

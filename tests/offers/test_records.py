@@ -5,14 +5,21 @@ from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
+import polars as pl
 import pytest
 
 from pipeline.contracts.capture import Outcome
+from pipeline.contracts.listing import PriceKind
 from pipeline.contracts.offer import RejectedRow
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.tiers import TierClass
 from pipeline.offers.build import build_offers
+from pipeline.offers.record_files import record_files
 from pipeline.offers.records import RecordError, Records
+from pipeline.warehouse.database import create
+from pipeline.warehouse.load import load_newest
 from tests.offers.builders import CAPTURED, config, listing, offer
 
 DAY = date(2026, 8, 22)
@@ -32,6 +39,41 @@ def test_offers_come_back_as_they_were(records: Records) -> None:
     assert records.offers("acme", DAY) == kept
     records.write_accepted(DAY, "acme", kept[:1])
     assert records.offers("acme", DAY) == kept[:1]
+
+
+@pytest.mark.parametrize(
+    ("source", "tier", "kind", "expected"),
+    [
+        ("aws", None, "on_demand", "dedicated"),
+        ("runpod", "secure", "spot", "dedicated"),
+        ("runpod", "community", "spot", "community"),
+        ("vast", "marketplace_verified", "on_demand", "marketplace"),
+        ("vast", None, "on_demand", "marketplace"),
+        ("salad", "batch", "spot", "community"),
+        ("modal", "any_region", "serverless", "serverless"),
+        ("verda", "serverless", "spot", "serverless"),
+        ("replicate", "committed_spend", "reserved", "serverless"),
+    ],
+)
+def test_records_of_earlier_versions_have_a_tier_class_and_no_country(
+    tmp_path: Path, source: str, tier: str | None, kind: PriceKind, expected: TierClass
+) -> None:
+    """Read again in Python and loaded by SQL, which has the rule a second time."""
+    home = Home(tmp_path)
+    records = Records(home)
+    records.write_accepted(
+        DAY, source, [offer(source=source, tier=tier, price_kind=kind, tier_class=expected)]
+    )
+    (file,) = record_files(home, "offers")
+    pl.read_parquet(file.path).drop("tier_class", "country", "continent").write_parquet(file.path)
+
+    (again,) = records.offers(source, DAY)
+    with duckdb.connect() as connection:
+        create(connection, "offers", "capture_outcomes", "exchange_rates")
+        assert load_newest(connection, home, DAY) == []
+        loaded = connection.execute("SELECT tier_class, country, continent FROM main.offers").fetchall()
+
+    assert loaded == [(again.tier_class, again.country, again.continent)] == [(expected, None, None)]
 
 
 def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
