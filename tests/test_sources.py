@@ -38,7 +38,7 @@ RATES = {"EUR": Rate(Decimal("1.1699"), date(2026, 8, 21))}
 ALL_COLUMNS = set(Offer.model_fields)
 DERIVED = {
     *("usd_per_hour", "fx_rate", "fx_date"),  # checked below
-    *("country", "continent", "tier_class"),  # what region and tier mean has tests of its own
+    *("country", "continent", "tier_class", "size_evidence"),  # what they follow from has tests of its own
     "match_rule",  # the labels' own tests check which words and columns decide
 }
 """Columns that no expected.csv states, because no page does."""
