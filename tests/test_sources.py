@@ -40,6 +40,7 @@ DERIVED = {
     *("usd_per_hour", "fx_rate", "fx_date"),  # checked below
     *("country", "continent", "tier_class", "size_evidence"),  # what they follow from has tests of its own
     "match_rule",  # the labels' own tests check which words and columns decide
+    "size_evidence",  # follows from these columns and catalog/machine_sizes.csv
 }
 """Columns that no expected.csv states, because no page does."""
 
@@ -71,9 +72,10 @@ def shown(value: object) -> str:
 
 
 def typed(column: str, text: str) -> str:
-    """A cell of expected.csv, read as that column's type in the contract."""
+    """A cell of expected.csv, read as that column's type in the contract; several numbers stand as "1;2"."""
     annotation: Any = Offer.model_fields[column].annotation
-    return shown(TypeAdapter(annotation).validate_python(text or None))
+    value = text.split(";") if column == "gpu_counts" and text else text or None
+    return shown(TypeAdapter(annotation).validate_python(value))
 
 
 def expected_rows(name: str) -> list[Mapping[str, str]]:
@@ -130,6 +132,16 @@ def test_the_sample_page_gives_exactly_its_offers(name: str) -> None:
     expected, found = expected_rows(name), found_rows(read_sample(name))
     assert expected
     assert (difference(expected, found), difference(found, expected)) == ([], [])
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
+def test_every_card_of_the_sample_page_is_sold_in_a_number_that_is_known(name: str) -> None:
+    assumed = [
+        (offer.gpu_id, offer.tier)
+        for offer in read_sample(name).offers
+        if offer.gpu_id and offer.gpu_count >= 1 and offer.size_evidence == "assumed"
+    ]
+    assert assumed == []
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)

@@ -40,6 +40,7 @@ def _read_machine(machine: JsonObject) -> Iterator[Listing]:
         raw_label=machine.text("gpuModel"),
         instance_type=machine.optional_text("machineType"),
         gpu_count=1,
+        gpu_counts=_machine_sizes(vcpus, ram_gib, machine),
         price_kind="on_demand",
         native_price=gpu + vcpus * vcpu + ram_gib * memory_gib,
         native_currency="USD",
@@ -51,6 +52,17 @@ def _read_machine(machine: JsonObject) -> Iterator[Listing]:
         ram_gib=ram_gib,
         storage_usd_per_gb_month=_storage_usd_per_gb_month(machine),
     )
+
+
+def _machine_sizes(vcpus: int, ram_gib: int, machine: JsonObject) -> tuple[int, ...] | None:
+    """How many times one GPU with its vCPUs and memory fits on the host with most room; None where nothing
+    is free or the answer does not say. (``total...Free`` counts all hosts together, so it says nothing.)"""
+    room = {"maxGpuFree": 1, "maxVcpuFree": vcpus, "maxMemoryGibFree": ram_gib}
+    fitting = [
+        machine.whole_number(name) // part for name, part in room.items() if machine.get(name) is not None
+    ]
+    most = min(fitting) if machine.get("maxGpuFree") is not None else 0
+    return tuple(range(1, most + 1)) or None
 
 
 def _part_price(machine: JsonObject, part: str) -> Decimal:

@@ -57,6 +57,7 @@ def _read_gpu(gpu: JsonObject) -> Iterator[Listing | Reject]:
         "region": gpu.optional_text("region"),
         "vcpus": gpu.optional_number("cpus_per_gpu"),
         "ram_gib": gpu.optional_number("ram_per_gpu"),
+        "gpu_counts": tuple(range(1, gpu.gpu_count("num_gpus") + 1)) if gpu.get("num_gpus") else None,
     }
     prices: list[tuple[PriceKind, str, Any]] = [
         ("on_demand", "price_per_hour", gpu.get("effective_num_free_devices", "num_free_devices"))

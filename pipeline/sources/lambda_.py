@@ -190,6 +190,8 @@ def _listing(
     return Listing(
         raw_label=clean_text(str(row["data-plan"])),
         gpu_count=float(count),
+        # The tab of single GPUs lists machines as the others do.
+        gpu_counts=(1,) if count == 1 else None,
         price_kind="reserved" if days else "on_demand",
         native_price=price,
         native_currency=currency,

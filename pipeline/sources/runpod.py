@@ -1,7 +1,8 @@
 """RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier.
 
 A price field that is in the answer becomes an offer or a reject; a field that was not requested is ignored.
-There are two tiers: ``secure`` (RunPod's own data centres) and ``community`` (hosts).
+There are two tiers: ``secure`` (RunPod's own data centres) and ``community`` (hosts), each with the most GPUs
+that a pod may have.
 """
 
 import json
@@ -39,6 +40,7 @@ _PRICE_FIELDS = {
     "clusterPrice": _PriceField("secure", "on_demand", cluster=True),
 }
 _FLAGS = {"secure": "secureCloud", "community": "communityCloud"}
+_MOST_GPUS = {"secure": "maxGpuCountSecureCloud", "community": "maxGpuCountCommunityCloud"}
 _IN_STOCK = {"low", "medium", "high"}
 
 
@@ -108,6 +110,7 @@ def _listing(
     return Listing(
         raw_label=gpu.text("id"),
         gpu_count=float(smallest_cluster or slice_of_card),
+        gpu_counts=_pod_sizes(gpu, price_field.tier) if not smallest_cluster and slice_of_card == 1 else None,
         price_kind=price_field.kind,
         native_price=price,
         native_currency=config.currency,
@@ -133,6 +136,20 @@ def _price(gpu: JsonObject, name: str, price_field: _PriceField, config: SourceC
         detail = f"{name} is exactly {price}, which RunPod also shows for tiers not offered"
         raise RowError(RejectReason.PLACEHOLDER_SUSPECTED, detail)
     return price
+
+
+def _pod_sizes(gpu: JsonObject, tier: str) -> tuple[int, ...] | None:
+    """The numbers of GPUs that a pod may have in that tier; None where the answer does not say.
+
+    ``maxGpuCount`` is the larger of both tiers': it is a tier's own where only this tier offers the GPU.
+    """
+    only_here = all(gpu.get(flag) is False for other, flag in _FLAGS.items() if other != tier)
+    fields = [_MOST_GPUS[tier], "maxGpuCount"] if only_here else [_MOST_GPUS[tier]]
+    field = next((name for name in fields if gpu.get(name)), None)
+    if field is None:
+        return None
+    least = gpu.gpu_count("minPodGpuCount") if gpu.get("minPodGpuCount") else 1
+    return tuple(range(least, gpu.gpu_count(field) + 1)) or None
 
 
 def _smallest_cluster(gpu: JsonObject, config: SourceConfig) -> int:

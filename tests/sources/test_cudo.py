@@ -108,3 +108,23 @@ def test_a_machine_without_all_its_parts_is_rejected(change: dict[str, Any], rea
 def test_what_holds_no_gpu_is_a_change(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("cudo", answer(body))
+
+
+@pytest.mark.parametrize(
+    ("free", "gpu_counts"),
+    [
+        ({}, None),
+        ({"maxGpuFree": 0}, None),
+        ({"maxGpuFree": 5}, (1, 2, 3, 4, 5)),
+        ({"maxGpuFree": 5, "maxVcpuFree": 7, "maxMemoryGibFree": 100}, (1, 2, 3)),
+        ({"maxGpuFree": 5, "maxVcpuFree": 64, "maxMemoryGibFree": 5}, (1, 2)),
+        ({"maxVcpuFree": 64, "maxMemoryGibFree": 100}, None),
+    ],
+)
+def test_a_machine_is_as_large_as_the_host_with_most_room(
+    free: dict[str, int], gpu_counts: tuple[int, ...] | None
+) -> None:
+    """One GPU needs 2 vCPUs and 2 GiB; 24 free GPUs on all hosts together are no machine of 24."""
+    ((listing,), rejects) = read("cudo", answer({"machineTypes": [MACHINE | {"totalGpuFree": 24} | free]}))
+    assert not rejects
+    assert listing.gpu_counts == gpu_counts

@@ -186,3 +186,14 @@ def test_the_key_decides_what_is_asked() -> None:
     (asked,) = jarvislabs.requests(config, {"JL_API_KEY": "k"})
     assert asked.url.endswith("/misc/server_meta")
     assert asked.headers == {"Authorization": "Bearer ${JL_API_KEY}"}
+
+
+def test_server_meta_says_how_many_gpus_a_machine_has() -> None:
+    whole = json.loads(sample("jarvislabs_server_meta_2026-08.json"))
+    stated = {(gpu["gpu_type"], gpu["region"]): gpu.get("num_gpus") for gpu in whole["server_meta"]}
+    listings, _ = read("jarvislabs", answer(whole))
+    assert {row.raw_label for row in listings} == {label for label, _ in stated}
+    for row in listings:
+        most = stated[row.raw_label, str(row.region)]
+        assert row.gpu_counts == (tuple(range(1, int(most) + 1)) if most else None)
+    assert set(stated.values()) >= {"4", "8"}

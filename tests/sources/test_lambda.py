@@ -219,3 +219,13 @@ def test_a_size_that_is_no_number_is_left_out() -> None:
     listings, _ = read("lambda", answer(changed))
     assert len(listings) == len(before)
     assert sum(row.local_disk_gb is None for row in listings) > sum(r.local_disk_gb is None for r in before)
+
+
+def test_the_tab_of_single_gpus_lists_machines_too() -> None:
+    listings, _ = read("lambda", answer(page("lambda", "pricing.html")))
+    assert {(row.gpu_count, row.gpu_counts) for row in listings if row.tier is None} == {
+        (1, (1,)),
+        (2, None),
+        (4, None),
+        (8, None),
+    }

@@ -191,3 +191,45 @@ def test_a_gpu_type_without_id_does_not_take_the_others_along():
     listings, rejects = read("runpod", answer([{"securePrice": 1}, named]))
     assert [row.raw_label for row in listings] == ["NVIDIA L4"]
     assert [reject.reason for reject in rejects] == ["missing_field"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "secure", "community"),
+    [
+        ({"maxGpuCountSecureCloud": 8, "maxGpuCountCommunityCloud": 4}, range(1, 9), range(1, 5)),
+        ({"maxGpuCountSecureCloud": 8, "minPodGpuCount": 2}, range(2, 9), None),
+        ({"maxGpuCountSecureCloud": 0, "maxGpuCountCommunityCloud": None}, None, None),
+        ({"maxGpuCount": 8}, None, None),
+        ({"maxGpuCount": 8, "maxGpuCountSecureCloud": 4}, range(1, 5), None),
+    ],
+)
+def test_each_tier_has_pods_of_its_own_sizes(fields, secure, community):
+    flags = {"secureCloud": True, "communityCloud": True, "securePrice": 3.5, "communityPrice": 2.5}
+    listings, rejects = read("runpod", envelope(gpu(**flags, **fields)))
+    assert rejects == []
+    assert {row.tier: row.gpu_counts for row in listings} == {
+        "secure": tuple(secure) if secure else None,
+        "community": tuple(community) if community else None,
+    }
+
+
+def test_the_largest_pod_of_both_tiers_is_that_of_the_only_tier():
+    fields = {"secureCloud": False, "communityCloud": True, "communityPrice": 0.13, "maxGpuCount": 4}
+    ((listing,), _) = read("runpod", envelope(gpu(**fields)))
+    assert listing.gpu_counts == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("count", ["many", 2.5, -1])
+def test_an_unreadable_number_of_gpus_is_a_reject(count):
+    fields = {"secureCloud": True, "securePrice": 3.5, "maxGpuCountSecureCloud": count}
+    none, rejects = read("runpod", envelope(gpu(**fields)))
+    assert none == []
+    assert [reject.reason for reject in rejects] == ["unknown_gpu_count"]
+
+
+def test_a_cluster_and_a_slice_are_sold_as_they_are():
+    cluster = gpu(secureCloud=True, clusterPrice=3, maxGpuCount=8, maxGpuCountSecureCloud=8)
+    part = {**gpu(secureCloud=True, securePrice=1, maxGpuCountSecureCloud=8), "memoryInGb": 20}
+    part["id"] += " MIG 1g.20gb"
+    listings, _ = read("runpod", envelope(cluster, part))
+    assert [(row.gpu_count, row.gpu_counts) for row in listings] == [(16, None), (0.25, None)]
