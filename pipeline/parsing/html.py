@@ -80,14 +80,51 @@ def exactly_one(found: Iterable[Tag], what: str, answer: Answer) -> Tag:
     return tags[0]
 
 
+# Selectors of CSS take ten times as long as these loops, and a page is searched for every row and cell.
+
+
+def named(root: Tag, *names: str) -> list[Tag]:
+    """Every tag below another with one of these names, in the page's order."""
+    return [part for part in root.descendants if isinstance(part, Tag) and part.name in names]
+
+
+def with_class(root: Tag, name: str) -> list[Tag]:
+    """Every tag below another that has a class, in the page's order."""
+    return [tag for tag in root.descendants if isinstance(tag, Tag) and name in (tag.get("class") or ())]
+
+
+def with_role(root: Tag, role: str) -> list[Tag]:
+    """Every tag below another that has an ARIA role, in the page's order."""
+    return [tag for tag in root.descendants if isinstance(tag, Tag) and tag.get("role") == role]
+
+
+def around(tag: Tag, name: str) -> Tag | None:
+    """The nearest tag of that name around another; None where there is none."""
+    return next((part for part in tag.parents if part.name == name), None)
+
+
+def around_with_class(tag: Tag, name: str) -> Tag | None:
+    """The nearest tag around another that has a class; None where there is none."""
+    return next((part for part in tag.parents if name in (part.get("class") or ())), None)
+
+
+def around_with_role(tag: Tag, role: str) -> Tag | None:
+    """The nearest tag around another that has an ARIA role; None where there is none."""
+    return next((part for part in tag.parents if part.get("role") == role), None)
+
+
 def is_hidden(tag: Tag) -> bool:
     """Whether the page hides the tag or an element around it."""
-    for part in (tag, *tag.parents):
-        style = part.get("style")
-        if (
-            part.has_attr("hidden")
-            or HIDDEN_CLASSES & set(part.get_attribute_list("class"))
-            or (isinstance(style, str) and _DISPLAY_NONE.search(style))
-        ):
-            return True
-    return False
+    return any(hides(part) for part in (tag, *tag.parents))
+
+
+def hides(tag: Tag) -> bool:
+    """Whether the page hides what is in the tag by the tag's own attributes."""
+    if not tag.attrs:
+        return False
+    style = tag.get("style")
+    return (
+        tag.has_attr("hidden")
+        or not HIDDEN_CLASSES.isdisjoint(tag.get_attribute_list("class"))
+        or (isinstance(style, str) and _DISPLAY_NONE.search(style) is not None)
+    )

@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup, Tag
 
 from pipeline.contracts.listing import Answer, PriceKind, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.html import is_hidden, text_of, texts_of
+from pipeline.parsing.html import around, is_hidden, named, text_of, texts_of
 from pipeline.parsing.prices import has_price
 from pipeline.parsing.terms import price_kind, term_days
 
@@ -107,7 +107,7 @@ def table(tag: Tag) -> Table:
     Header rows are those in ``<thead>``, or else the leading rows made of ``<th>`` only. Works on the
     invalid tables that site builders write (``<div>`` between ``<tbody>`` and ``<tr>``).
     """
-    trs = [tr for tr in tag.find_all("tr") if tr.find_parent("table") is tag]
+    trs = [tr for tr in tag.find_all("tr") if around(tr, "table") is tag]
     grid = _grid(trs)
     count = _header_rows(trs)
     # Header rows of different widths are not aligned with the columns that they name: then nothing is named.
@@ -121,7 +121,7 @@ def table(tag: Tag) -> Table:
 
 def _header_rows(trs: list[Tag]) -> int:
     for at, tr in enumerate(trs):
-        if tr.find_parent("thead") is None and tr.find("td") is not None:
+        if around(tr, "thead") is None and named(tr, "td"):
             return at
     return len(trs)
 
@@ -131,7 +131,7 @@ def _grid(trs: list[Tag]) -> list[list[Tag]]:
     spanning: dict[int, tuple[int, Tag]] = {}
     for tr in trs:
         row: list[Tag] = []
-        for cell in (c for c in tr.find_all(["td", "th"]) if c.find_parent("tr") is tr):
+        for cell in (c for c in named(tr, "td", "th") if around(c, "tr") is tr):
             _fill_spanning(row, spanning)
             for _ in range(_span(cell, "colspan")):
                 if (height := _span(cell, "rowspan")) > 1:

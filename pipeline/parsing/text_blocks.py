@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Literal, cast
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import PreformattedString
+from bs4.element import NavigableString, PreformattedString
 
 from pipeline.contracts.listing import Answer, NativeUnit, Reject
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.html import glued, is_cents, is_hidden, text_of
+from pipeline.parsing.html import glued, hides, is_cents, is_hidden, text_of
 from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.text import AMOUNT, MONEY_IN_TEXT, clean_text
 from pipeline.parsing.units import TIMES_PER_HOUR, TimeUnit
@@ -179,14 +179,21 @@ class LeadingPrice:
 def visible_texts(page: BeautifulSoup) -> list[str]:
     """The texts that a visitor of the page sees, cleaned, in order; a price starts a new one."""
     found: list[str] = []
-    for text in page.find_all(string=True):
-        if isinstance(text, PreformattedString) or not isinstance(text.parent, Tag):
+    in_sup: set[int] = set()
+    left_out: set[int] = set()
+    for part in page.descendants:  # in one pass: a tag comes before what is in it
+        parent = id(part.parent)
+        if isinstance(part, Tag):
+            if parent in in_sup or part.name == "sup":
+                in_sup.add(id(part))
+            if parent in left_out or part.name in _NOT_ROWS or hides(part):
+                left_out.add(id(part))
+        elif isinstance(part, PreformattedString) or not isinstance(part, NavigableString):
             continue
-        if found and text.find_parent("sup") is not None and is_cents(found[-1], text):
-            found[-1] = glued(found[-1], text)
-        line = clean_text(text)
-        if line and text.find_parent(_NOT_ROWS) is None and not is_hidden(text.parent):
-            found.extend(part for text_part in _BEFORE_PRICE.split(line) if (part := text_part.strip()))
+        elif parent in in_sup and found and is_cents(found[-1], part):
+            found[-1] = glued(found[-1], part)
+        elif parent not in left_out and (line := clean_text(part)):
+            found.extend(piece for split in _BEFORE_PRICE.split(line) if (piece := split.strip()))
     return found
 
 

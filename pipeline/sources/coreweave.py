@@ -15,7 +15,15 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.parsing.gpu_counts import gpu_count
-from pipeline.parsing.html import page, text_of, texts_of
+from pipeline.parsing.html import (
+    around_with_class,
+    around_with_role,
+    page,
+    text_of,
+    texts_of,
+    with_class,
+    with_role,
+)
 from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
 from pipeline.parsing.tables import (
     PriceColumn,
@@ -33,10 +41,11 @@ GB_PER_TB = 1000
 _COUNT = r"^(?:gpu count|(?:number|#) of gpus|gpus$)"
 _NOT_PRICES = r"^(?:gpu|gpus|model|vram|vcpus|system|ram|local|inference|number|#)\b"
 _REGION = re.compile(r"region\s*:?\s*(.+)", re.IGNORECASE)
-_MOBILE_COPY: Mapping[PriceKind, str] = {
-    "on_demand": ".instance-price .item-value",
-    "spot": ".spot-price .item-value",
+_MOBILE_COPY: Mapping[PriceKind, tuple[str, str]] = {
+    "on_demand": ("instance-price", "item-value"),
+    "spot": ("spot-price", "item-value"),
 }
+"""The classes of a price that the row repeats for narrow screens, and of the element around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +62,11 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
     """Every on-demand and spot price of every region. Raises SourceChangedError without a GPU table."""
     for answer in answers:
         layout: _Layout | None = None
-        for tag in page(answer).select("div.table-v2"):
-            header_row = tag.select_one(".table-v2-header")
-            headers = texts_of(_cells(header_row)) if header_row else []
+        for tag in with_class(page(answer), "table-v2"):
+            if tag.name != "div":
+                continue
+            header_rows = with_class(tag, "table-v2-header")
+            headers = texts_of(_cells(header_rows[0])) if header_rows else []
             if columns(headers, r"\bGPUs?\b"):
                 layout = _layout(headers, answer)
             elif headers or "gpu-pricing" not in tag.get_attribute_list("class"):
@@ -69,14 +80,16 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 def _cells(row: Tag) -> list[Tag]:
     """The cells of a row's grid itself: the mobile copy repeats them one level deeper."""
-    grid = row.select_one(".table-grid")
-    return [] if grid is None else grid.find_all("div", class_="table-v2-cell", recursive=False)
+    grids = with_class(row, "table-grid")
+    return (
+        [cell for cell in with_class(grids[0], "table-v2-cell") if cell.parent is grids[0]] if grids else []
+    )
 
 
 def _usual_layout(tag: Tag, answer: Answer, config: SourceConfig) -> _Layout:
     """The columns of a table that came without its header, known by how many cells its first row has."""
-    first = tag.select_one("[role=listitem]")
-    width = len(_cells(first)) if first else 0
+    rows = with_role(tag, "listitem")
+    width = len(_cells(rows[0])) if rows else 0
     headers: list[str] = config.settings["usual_columns"][:width]
     if len(headers) != width or not columns(headers, r"^spot\b"):
         raise SourceChangedError(f"{answer.url}: the first GPU table has no header row and {width} columns")
@@ -95,7 +108,7 @@ def _layout(headers: list[str], answer: Answer) -> _Layout:
 
 def _read_table(tag: Tag, layout: _Layout, answer: Answer) -> Iterator[Listing | Reject]:
     region, headers = _region(tag), layout.headers
-    grid = Table(headers, [_cells(row) for row in tag.select("[role=listitem]")])
+    grid = Table(headers, [_cells(row) for row in with_role(tag, "listitem")])
     if not grid.full_rows():
         raise SourceChangedError(
             f"{answer.url}: no row of {region} has the {len(headers)} cells of its header"
@@ -151,7 +164,9 @@ def _price(cell: Tag, kind: PriceKind) -> tuple[Decimal, str]:
     """The price in a cell, which may have a link next to it; the row's mobile copy must state the same."""
     value = cell.find("div", recursive=False)
     priced = cell_price(text_of(value) if isinstance(value, Tag) and text_of(value) else text_of(cell))
-    row = cell.find_parent(attrs={"role": "listitem"})
-    copies = texts_of(row.select(_MOBILE_COPY[kind])) if row else []
-    agreed([priced, *(None if is_not_offered(copy) else cell_price(copy) for copy in copies)])
+    row = around_with_role(cell, "listitem")
+    outer, inner = _MOBILE_COPY[kind]
+    copies = [copy for copy in with_class(row, inner) if around_with_class(copy, outer)] if row else []
+    stated = texts_of(copies)
+    agreed([priced, *(None if is_not_offered(text) else cell_price(text) for text in stated)])
     return priced

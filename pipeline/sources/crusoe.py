@@ -12,7 +12,15 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason
-from pipeline.parsing.html import exactly_one, is_hidden, page, text_of, texts_of
+from pipeline.parsing.html import (
+    around_with_role,
+    exactly_one,
+    is_hidden,
+    page,
+    text_of,
+    texts_of,
+    with_class,
+)
 from pipeline.parsing.prices import gpu_hour_row
 from pipeline.parsing.tables import Table, column, price_columns, prices_in_unknown_columns
 from pipeline.parsing.terms import ON_DEMAND
@@ -29,11 +37,11 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
         headers = [text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")]
         rows = [
             [
-                exactly_one(tag.select(".pricing-item-heading"), "GPU name in a row", answer),
-                *tag.select(".pricing-rich"),
+                exactly_one(with_class(tag, "pricing-item-heading"), "GPU name in a row", answer),
+                *with_class(tag, "pricing-rich"),
             ]
             for tag in section
-            if tag.get("role") == "listitem" and tag.select(".pricing-item-heading")
+            if tag.get("role") == "listitem" and with_class(tag, "pricing-item-heading")
         ]
         # Without a heading that says what is priced, each price must say itself that it is per hour.
         units = HOURLY if headers else HOURLY - {""}
@@ -87,6 +95,6 @@ def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[
 
 def _label(name: Tag) -> str:
     """Name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) distinguish the two."""
-    row = name.find_parent(attrs={"role": "listitem"})
-    tags = texts_of(row.select(".pricing-tag")) if row else []
+    row = around_with_role(name, "listitem")
+    tags = texts_of(with_class(row, "pricing-tag")) if row else []
     return " ".join([text_of(name), *filter(None, tags)])

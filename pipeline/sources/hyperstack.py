@@ -13,7 +13,7 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.html import is_hidden, page, texts_of
+from pipeline.parsing.html import is_hidden, named, page, texts_of, with_class
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import gpu_hour_field, gpu_hour_row, optional_number
 from pipeline.parsing.tables import Table, column, columns
@@ -36,7 +36,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 
 
 def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    cards = [card for card in page(answer).select(".page-price_card") if not is_hidden(card)]
+    cards = [card for card in with_class(page(answer), "page-price_card") if not is_hidden(card)]
     grids = [(title, _grid(card, title, config)) for card in cards for title in [_title(card)]]
     gpu_grids = [(title, grid) for title, grid in grids if columns(grid.headers, _gpu_header(title))]
     if not any(price_kind(title) == "on_demand" for title, _ in gpu_grids):
@@ -46,17 +46,20 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
 
 
 def _title(card: Tag) -> str:
-    return " ".join(texts_of(card.select("h2, h3, h4")))
+    return " ".join(texts_of(named(card, "h2", "h3", "h4")))
 
 
 def _grid(card: Tag, title: str, config: SourceConfig) -> Table:
     """The card's headings and rows; a card of GPUs that came without headings has those of the yaml."""
     kind = None if re.search(r"\bCPU\b", title) else price_kind(title)
-    headers = texts_of(card.select(".page-price_card_head_item"))
-    rows = [row.select(".page-price_card_row_item_col") for row in card.select(".page-price_card_row_item")]
+    headers = texts_of(with_class(card, "page-price_card_head_item"))
+    rows = [
+        with_class(row, "page-price_card_row_item_col")
+        for row in with_class(card, "page-price_card_row_item")
+    ]
     # The page's last row is sometimes an empty frame.
     return Table(
-        headers or config.settings["usual_columns"].get(kind, []), [list(cells) for cells in rows if cells]
+        headers or config.settings["usual_columns"].get(kind, []), [cells for cells in rows if cells]
     )
 
 

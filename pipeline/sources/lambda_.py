@@ -19,7 +19,7 @@ from pipeline.contracts.listing import Answer, Listing, Reject, Request, Row, So
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.dates import date_of, effective_from
 from pipeline.parsing.gpu_counts import gpu_count
-from pipeline.parsing.html import page, text_of
+from pipeline.parsing.html import around, around_with_role, named, page, text_of, with_role
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import RowError, cell_price, optional_number
 from pipeline.parsing.terms import price_kind, term_days
@@ -111,7 +111,7 @@ def _api_listing(offered: JsonObject, config: SourceConfig) -> Listing:
 
 def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     tree = page(answer)
-    rows = tree.select("tr[data-plan]")
+    rows = [row for row in named(tree, "tr") if row.has_attr("data-plan")]
     if not rows:
         raise SourceChangedError(f"{answer.url}: no pricing row (tr with data-plan) on the page")
     announced = _effective_dates(text_of(tree), answer)
@@ -139,10 +139,10 @@ def _read_row(
 
 def _cells(row: Tag, answer: Answer) -> dict[str, str]:
     """The row's texts by column: its data-label, or the header above it where a cell has none."""
-    table = row.find_parent("table")
-    headers = [text_of(th) for th in table.select("thead th")] if table else []
+    table = around(row, "table")
+    headers = [text_of(th) for head in named(table, "thead") for th in named(head, "th")] if table else []
     cells: dict[str, str] = {}
-    for at, cell in enumerate(row.find_all(["th", "td"])):
+    for at, cell in enumerate(named(row, "th", "td")):
         label = clean_text(
             str(cell.get("data-label") or (headers[at] if at < len(headers) else f"column {at}"))
         )
@@ -160,14 +160,14 @@ def _named(cells: Mapping[str, str], pattern: str) -> str | None:
 def _tabs(tree: Tag) -> Mapping[str, set[str]]:
     """The names of the page's tabs, by the panel that each opens."""
     tabs: dict[str, set[str]] = defaultdict(set)
-    for tab in tree.select("[role=tab]"):
+    for tab in with_role(tree, "tab"):
         tabs[str(tab.get("aria-controls"))].add(text_of(tab))
     return tabs
 
 
 def _tab_count(row: Tag, tabs: Mapping[str, set[str]]) -> int | None:
     """The GPU count that the tab of this table names ("8x"), if it names one."""
-    panel = row.find_parent(attrs={"role": "tabpanel"})
+    panel = around_with_role(row, "tabpanel")
     named = tabs.get(str(panel["id"]), set()) if panel and panel.get("id") else set()
     found = _TAB.fullmatch(next(iter(named))) if len(named) == 1 else None
     return int(found[1]) if found else None

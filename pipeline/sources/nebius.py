@@ -18,7 +18,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError, read_json
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.parsing.dates import date_of, day_of
-from pipeline.parsing.html import exactly_one, page, text_of, texts_of
+from pipeline.parsing.html import exactly_one, named, page, text_of, texts_of, with_class
 from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
 from pipeline.parsing.tables import PriceColumn, column, columns, prices_in_unknown_columns
 from pipeline.parsing.terms import price_kind, term_days
@@ -243,12 +243,12 @@ def _unescaped(escape: str) -> str:
 
 def _visible_blocks(answer: Answer) -> list[_Block]:
     blocks = []
-    for root in page(answer).select(".pc-highlight-table-block__root"):
+    for root in with_class(page(answer), "pc-highlight-table-block__root"):
         rows = [
-            texts_of(row.select(".pc-highlight-table-block__cell"))
-            for row in root.select(".pc-highlight-table-block__row")
+            texts_of(with_class(row, "pc-highlight-table-block__cell"))
+            for row in with_class(root, "pc-highlight-table-block__row")
         ]
         if rows:
-            title = exactly_one(root.select("h1, h2, h3"), "title of a price table", answer)
+            title = exactly_one(named(root, "h1", "h2", "h3"), "title of a price table", answer)
             blocks.append(_Block(text_of(title), rows))
     return blocks

@@ -36,7 +36,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 def _cluster_tables(answer: Answer) -> list[Tag]:
     """Visible tables between the section's anchor and the next section's."""
     document = page(answer)
-    anchors = (tag for tag in document.select(f"#{SECTION}") if not is_hidden(tag))
+    anchors = (tag for tag in document.find_all(id=SECTION) if not is_hidden(tag))
     anchor = exactly_one(anchors, f"visible section {SECTION!r}", answer)
     following = anchor.find_next(lambda tag: tag.name == "div" and tag.get("class") == anchor.get("class"))
     end = set(map(id, following.find_all_next("table"))) if isinstance(following, Tag) else set()

@@ -77,9 +77,9 @@ class Evidence:
         """Take the numbers of a text."""
         if _DIGIT.search(text) is None:
             return
-        found = (_decimal(match["n"]) for match in _PRICE.finditer(text))
+        found = map(_decimal, {match["n"] for match in _PRICE.finditer(text)})
         self.prices.update(price for price in found if price is not None)
-        self.counts.update(Decimal(match["n"]) for match in _COUNT.finditer(text))
+        self.counts.update(map(Decimal, {match["n"] for match in _COUNT.finditer(text)}))
         for match in _SHARE.finditer(text):
             if int(match["under"]):
                 self.counts.add(Decimal(match["over"]) / Decimal(match["under"]))
