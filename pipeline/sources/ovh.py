@@ -24,7 +24,6 @@ MODES: dict[str, tuple[PriceKind, int | None, NativeUnit]] = {
     "consumption": ("on_demand", None, "instance_hour"),
     "monthly.postpaid": ("reserved", 30, "instance_month"),
 }
-SECONDS_PER_HOUR = 3600
 SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 
@@ -38,7 +37,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
         currency, addons = _catalogue(answer, audit)
         for addon in addons:
             try:
-                yield _listing(addon, currency)
+                yield _listing(addon, currency, config)
             except RowError as error:
                 raw = {name: addon.raw.get(name) for name in ("planCode", "pricings", "blobs")}
                 yield addon.reject(error, addon.name("planCode"), raw)
@@ -58,13 +57,14 @@ def _catalogue(answer: Answer, audit: FieldAudit) -> tuple[str | None, list[Json
     return currency, addons
 
 
-def _listing(addon: JsonObject, currency: str | None) -> Listing:
+def _listing(addon: JsonObject, currency: str | None, config: SourceConfig) -> Listing:
     blobs = addon.object("blobs")
     technical = blobs.object("technical")
     gpu = technical.object("gpu")
     flavor, mode, zone = _plan(addon.optional_text("planCode") or "", technical)
     kind, term_days, unit = MODES[mode]
     pricing = _pricing(addon)
+    native_currency = _currency(pricing, currency)
     vram_gb = gpu.object("memory").optional_number("size")
     is_coming = "coming_soon" in str(blobs.get("tags"))
     return Listing(
@@ -74,16 +74,16 @@ def _listing(addon: JsonObject, currency: str | None) -> Listing:
         price_kind=kind,
         term_days=term_days,
         native_price=_price(pricing),
-        native_currency=_currency(pricing, currency),
+        native_currency=native_currency,
         native_unit=unit,
         answer=addon.answer,
-        billing_increment_seconds=SECONDS_PER_HOUR if pricing.get("intervalUnit") == "hour" else None,
         context={"vram_gb": vram_gb} if vram_gb else {},
         region=zone,
         available=False if is_coming else None,
         vcpus=technical.object("cpu").optional_number("cores"),
         ram_gib=technical.object("memory").optional_number("size"),
         flag_reason=FlagReason.COMING_SOON if is_coming else None,
+        **(config.settings["billing"].get(native_currency, {}) if kind == "on_demand" else {}),
     )
 
 

@@ -82,6 +82,7 @@ def _listing(name: str, server: JsonObject, available: bool | None, config: Sour
         native_price=server.price("hourly_price"),
         native_currency=config.currency,
         native_unit="instance_hour",
+        billing_increment_seconds=config.settings["increment_seconds"].get(name),
         answer=server.answer,
         context={"vram_gb": memory_gib} if memory_gib else {},
         region=_zone(server.answer),

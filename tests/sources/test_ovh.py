@@ -64,13 +64,15 @@ def test_a_plan_of_one_zone_names_it_in_its_code():
     ]
 
 
-def test_the_hour_that_is_charged_is_what_the_catalogue_says():
-    (listing,), _ = read("ovh", answer(catalogue(addon())))
-    assert listing.billing_increment_seconds == 3600
-    silent = addon()
-    silent["pricings"][0]["intervalUnit"] = "none"
-    (listing,), _ = read("ovh", answer(catalogue(silent)))
-    assert listing.billing_increment_seconds is None
+def test_the_european_company_charges_by_the_second_and_the_us_one_by_the_hour():
+    (european,), _ = read("ovh", answer(catalogue(addon())))
+    assert (european.billing_increment_seconds, european.minimum_seconds) == (1, 60)
+    (american,), _ = read("ovh", answer(catalogue(addon(shown="$2.80"), currency="USD")))
+    assert (american.billing_increment_seconds, american.minimum_seconds) == (3600, None)
+    (monthly,), _ = read(
+        "ovh", answer(catalogue(addon("h100-380.monthly.postpaid", 194000000000, "1940.00 €")))
+    )
+    assert monthly.billing_increment_seconds is None
 
 
 def test_a_plan_that_is_coming_soon_is_flagged():
