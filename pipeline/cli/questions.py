@@ -40,6 +40,12 @@ from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS
     "--max-hours", type=click.FloatRange(min=0, min_open=True), help="Finished within this many hours."
 )
 @click.option("--objective", type=click.Choice(["cost", "time"]), default="cost", show_default=True)
+@click.option(
+    "--assumed-sizes",
+    is_flag=True,
+    default=None,
+    help="Also rank machines of which nothing says that they are sold: prices per GPU, times any number.",
+)
 @click.option("--day", type=DAY, help="Prices of that day instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)

@@ -42,6 +42,7 @@ class Job:
     max_hours: float | None = None
     price_kind: str = "on_demand"
     objective: Literal["cost", "time"] = "cost"
+    assumed_sizes: bool | None = None
 
 
 @contextmanager

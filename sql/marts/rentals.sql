@@ -2,36 +2,64 @@ WITH _counts AS (
     SELECT unnest([1, 2, 4, 8, 16, 32, 64])::INTEGER AS gpu_count
 ),
 
+_ranked AS (
+    SELECT * FROM main.offers_latest WHERE ranked
+),
+
+_sizes AS (
+    SELECT * FROM catalogued_sizes('_ranked')
+),
+
 _offers AS (
     SELECT
-        o.* RENAME (gpu_count AS offer_gpus, usd_per_hour AS offer_usd_per_hour),
-        -- A price per GPU can be taken several times on one machine. A named machine, or an offer on a
-        -- marketplace, is rented whole.
-        o.native_unit LIKE 'gpu_%' AND o.gpu_count = 1 AND o.instance_type IS NULL
-            AND o.tier_class <> 'marketplace' AS by_the_gpu,
+        o.* EXCLUDE (node_network_gbps, max_nodes)
+            RENAME (
+                gpu_count AS offer_gpus, usd_per_hour AS offer_usd_per_hour, size_evidence AS offer_evidence
+            ),
+        coalesce(o.node_network_gbps, z.size.node_network_gbps) AS node_network_gbps,
+        -- Where the offer states its network and no limit, it joins any number of machines.
+        coalesce(o.max_nodes, CASE WHEN o.node_network_gbps IS NULL THEN z.size.max_nodes ELSE 64 END)
+            AS max_nodes,
+        -- Only a price per GPU is taken several times on one machine; a named machine is rented whole.
+        o.gpu_count = 1 AND (o.gpu_counts IS NOT NULL OR o.size_evidence <> 'offered') AS by_the_gpu,
+        o.node_network_gbps IS NULL AND z.size.node_network_gbps IS NOT NULL AS network_catalogued,
+        z.size.gpu_counts AS catalogued_counts,
         coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
         g.memory_gb,
         g.derived_from,
-        -- NVLink joins the GPUs of a machine, not machines; and an offer on a marketplace is one machine.
-        (o.node_network_gbps IS NOT NULL OR o.interconnect NOT ILIKE '%nvlink%')
-            AND o.tier_class <> 'marketplace' AS has_fabric,
         s.charged_while_stopped,
         s.persistent_disk,
         p.parameters AS p
-    FROM main.offers_latest AS o
+    FROM _ranked AS o
     JOIN main.gpus AS g USING (gpu_id)
     JOIN main.sources AS s ON s.source = o.source
     JOIN cost_parameters_by_source() AS p ON p.source = o.source AND p.price_kind = o.price_kind
-    WHERE o.ranked
+    LEFT JOIN _sizes AS z
+        ON z.source = o.source AND z.gpu_id = o.gpu_id AND z.tier IS NOT DISTINCT FROM o.tier
+),
+
+_sold AS (
+    SELECT
+        *,
+        -- The numbers of GPUs in which the machine is sold.
+        CASE
+            WHEN NOT by_the_gpu THEN [offer_gpus::INTEGER]
+            WHEN gpu_counts IS NOT NULL THEN gpu_counts
+            WHEN offer_evidence = 'catalogued' THEN catalogued_counts
+            ELSE list_transform(
+                generate_series(1, least(p['gpus_per_host'], card_gpus_per_host)::INTEGER),
+                lambda n: n::INTEGER
+            )
+        END AS sold
+    FROM _offers
 ),
 
 _hosts AS (
     SELECT
         *,
         -- An offer of more GPUs than one machine can have is a cluster.
-        least(CASE WHEN by_the_gpu THEN p['gpus_per_host'] ELSE offer_gpus END, card_gpus_per_host)::INTEGER
-            AS gpus_per_host
-    FROM _offers
+        least(list_max(sold), card_gpus_per_host)::INTEGER AS gpus_per_host
+    FROM _sold
 ),
 
 _served AS (
@@ -39,31 +67,38 @@ _served AS (
         h.*,
         c.gpu_count,
         CASE WHEN c.gpu_count <= h.gpus_per_host THEN 1 ELSE c.gpu_count // h.gpus_per_host END::INTEGER
-            AS node_count
+            AS node_count,
+        greatest(c.gpu_count, coalesce(h.min_gpu_count, 1)) AS gpus_wanted
     FROM _hosts AS h
     JOIN _counts AS c
         ON c.gpu_count <= h.gpus_per_host
-        OR (c.gpu_count % h.gpus_per_host = 0 AND h.gpus_per_host > 1 AND (
-            c.gpu_count <= h.offer_gpus
-            OR (h.has_fabric AND c.gpu_count // h.gpus_per_host <= coalesce(h.max_nodes, c.gpu_count))
-        ))
+        -- Several machines only where their network is known. An offer on a marketplace is one machine.
+        OR (
+            c.gpu_count % h.gpus_per_host = 0 AND h.gpus_per_host > 1
+            AND h.node_network_gbps IS NOT NULL AND h.tier_class <> 'marketplace'
+            AND (c.gpu_count <= h.offer_gpus OR c.gpu_count // h.gpus_per_host <= h.max_nodes)
+        )
 ),
 
 _billed AS (
     SELECT
         *,
-        -- Whole units of the offer: GPUs where it is sold by the GPU, otherwise machines or clusters.
-        greatest(
-            CASE WHEN by_the_gpu THEN gpu_count ELSE ceil(gpu_count / offer_gpus) END,
-            ceil(coalesce(min_gpu_count, 1) / offer_gpus)
-        )::INTEGER AS units
+        -- The smallest that is sold with so many GPUs, or as many of the largest as they need.
+        CASE
+            WHEN gpus_wanted <= list_max(sold) THEN list_min(list_filter(sold, lambda n: n >= gpus_wanted))
+            ELSE ceil(gpus_wanted / list_max(sold)) * list_max(sold)
+        END::INTEGER AS gpus_billed,
+        (gpus_billed / offer_gpus)::INTEGER AS units
     FROM _served
 ),
 
 _charged AS (
     SELECT
         *,
-        (units * offer_gpus)::INTEGER AS gpus_billed,
+        CASE
+            WHEN node_count > 1 AND network_catalogued AND offer_evidence = 'offered' THEN 'catalogued'
+            ELSE offer_evidence
+        END AS size_evidence,
         (offer_usd_per_hour * units)::DECIMAL(18, 8) AS usd_per_hour,
         (units * offer_gpus * (
             p['host_cores_per_gpu'] * p['host_usd_per_core_hour']
@@ -74,7 +109,7 @@ _charged AS (
 
 _terms AS (
     SELECT
-        gpu_id, gpu_count, node_count, gpus_billed, price_kind, term_days,
+        gpu_id, gpu_count, node_count, gpus_billed, size_evidence, price_kind, term_days,
         source, provider, tier, tier_class, region, country, continent, instance_type, raw_label,
         usd_per_hour, host_usd_per_hour,
         coalesce(billing_increment_seconds, p['billing_increment_seconds'])::INTEGER
@@ -89,6 +124,7 @@ _terms AS (
         )::DECIMAL(18, 8) AS download_usd_per_gb,
         coalesce(local_disk_gb, 0) AS local_disk_gb,
         node_network_gbps,
+        vcpus * units AS vcpus,
         ram_gib * units AS ram_gib,
         coalesce(ram_gib, p['host_ram_gib_per_gpu_gb'] * memory_gb * offer_gpus) * units AS host_ram_gib,
         p['setup_seconds'] AS setup_seconds,
@@ -120,8 +156,16 @@ _terms AS (
             CASE WHEN host_usd_per_hour > 0 THEN
                 'host of ' || p['host_cores_per_gpu'] || ' cores and '
                 || p['host_ram_gib_per_gpu'] || ' GiB per GPU' END,
-            CASE WHEN by_the_gpu AND gpu_count > 1 THEN
-                'price per GPU taken ' || gpu_count || ' times' END,
+            CASE WHEN by_the_gpu AND gpus_billed > 1 THEN
+                'price per GPU taken ' || gpus_billed || ' times' END,
+            CASE WHEN size_evidence = 'assumed' THEN
+                'nothing says that a machine with ' || gpus_billed // node_count || ' of these GPUs is sold'
+            END,
+            CASE WHEN node_count > 1 AND network_catalogued THEN
+                'network of ' || node_network_gbps || ' Gbit/s per machine, as machine_sizes has it' END,
+            CASE WHEN vcpus * units < p['least_vcpus_per_gpu'] * gpu_count THEN
+                'only ' || round(vcpus * units / gpu_count, 1) || ' vCPUs per GPU, which may not feed it'
+            END,
             CASE WHEN gpus_billed > gpu_count THEN
                 (gpus_billed - gpu_count) || ' idle GPUs paid' END,
             CASE WHEN derived_from IS NOT NULL THEN
@@ -137,10 +181,10 @@ SELECT *
 FROM _terms
 QUALIFY row_number() OVER (
     PARTITION BY
-        gpu_id, gpu_count, node_count, price_kind, term_days, source, tier,
+        gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days, source, tier,
         billing_increment_seconds, minimum_seconds, max_run_hours,
         storage_usd_per_gb_month, egress_usd_per_gb, local_disk_gb,
-        node_network_gbps, ram_gib
+        node_network_gbps, ram_gib IS NULL, host_ram_gib
     ORDER BY
         usd_per_hour + host_usd_per_hour, gpus_billed, region NULLS LAST, instance_type NULLS LAST, raw_label,
         observed_at DESC, source_url, capture_sha256, provider, native_price, native_unit

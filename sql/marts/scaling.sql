@@ -1,5 +1,7 @@
 WITH _workload_jobs AS (
-    SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus, ['on_demand'] AS price_kinds
+    SELECT
+        workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus, ['on_demand'] AS price_kinds,
+        FALSE AS assumed_sizes
     FROM main.workloads
     WHERE scenario
 ),

@@ -4,7 +4,9 @@ WITH _by_count AS (
         p.verdict <> 'does_not_fit' AS fits,
         r.gpu_id IS NOT NULL AS rented
     FROM main.plans AS p
-    LEFT JOIN (SELECT DISTINCT gpu_id, gpu_count, node_count FROM main.rentals) AS r
+    LEFT JOIN (
+        SELECT DISTINCT gpu_id, gpu_count, node_count FROM main.rentals WHERE size_evidence <> 'assumed'
+    ) AS r
         USING (gpu_id, gpu_count, node_count)
     WHERE p.gpu_count <= 8
 ),
@@ -44,7 +46,8 @@ SELECT
         WHEN 'does_not_fit' THEN infeasible_reason
         WHEN 'no_price' THEN 'fits on ' || fits_from_gpus
             || ' or more, but no source has a ranked price for it'
-        ELSE 'fits on ' || fits_from_gpus || ' or more, but no source rents that many on one machine'
+        ELSE 'fits on ' || fits_from_gpus
+            || ' or more, but no source is known to rent that many on one machine'
     END AS detail
 FROM _judged
 ORDER BY model, method, seq_len, lora_rank, gpu_id

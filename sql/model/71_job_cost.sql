@@ -7,8 +7,8 @@ WITH _priced_cases AS (
         p.gpu_id,
         concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB') AS gpu,
         p.gpu_count, p.node_count, p.seq_len,
-        r.gpus_billed, r.provider, r.source, r.tier, r.tier_class, r.region, r.country, r.continent,
-        r.instance_type, r.raw_label, r.price_kind, r.term_days,
+        r.gpus_billed, r.size_evidence, r.provider, r.source, r.tier, r.tier_class, r.region, r.country,
+        r.continent, r.instance_type, r.raw_label, r.price_kind, r.term_days,
         p.tokens_per_second, p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
         p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
         p.verdict,
@@ -25,17 +25,20 @@ WITH _priced_cases AS (
         r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
         p.evidence, p.evidence_run, p.assumptions AS plan_assumptions,
         list_concat(r.assumptions, list_filter([
-            CASE WHEN p.node_network_gbps IS NOT NULL AND r.node_network_gbps IS NULL
-                THEN 'network of ' || p.node_network_gbps || ' Gbit/s per machine' END,
             CASE WHEN coalesce(p.offload, '') <> '' AND r.ram_gib IS NULL
-                THEN 'host memory of ' || round(r.host_ram_gib)::BIGINT || ' GiB' END
+                THEN 'host memory of ' || round(r.host_ram_gib)::BIGINT || ' GiB' END,
+            -- Every machine loads the weights through its host memory.
+            CASE WHEN r.ram_gib / p.node_count < p.model_download_gib
+                THEN 'host memory of ' || round(r.ram_gib / p.node_count)::BIGINT || ' GiB is less than the '
+                    || round(p.model_download_gib)::BIGINT || ' GiB of weights' END
         ], lambda text: text IS NOT NULL)) AS price_assumptions
     FROM query_table(jobs) AS j
     JOIN query_table(plans) AS p USING (job)
     JOIN main.rentals AS r
         ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
         -- A plan over several machines applies where their network is at least as fast as the planned one.
-        AND coalesce(r.node_network_gbps, p.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
+        AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
+        AND (r.size_evidence <> 'assumed' OR j.assumed_sizes)
     JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
     WHERE p.verdict IN ('fits', 'tight') AND p.tokens_per_second > 0
         AND p.gpu_count <= j.max_gpus
@@ -57,7 +60,7 @@ QUALIFY row_number() OVER (
         capture_sha256, observed_at, usd_per_hour, gpus_billed
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
-    'Every way to run the jobs that fits, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs: job, tokens, epochs, max_gpus, price_kinds (list). plans: the rows of plans with their job.';
+    'Every way to run the jobs that fits, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs: job, tokens, epochs, max_gpus, price_kinds (list), assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
 
 CREATE OR REPLACE MACRO with_cost_bands(ranked) AS TABLE
 WITH _band_rows AS (
@@ -120,7 +123,7 @@ WITH _job_template AS (
         NULL::INTEGER AS seq_len, NULL::INTEGER AS lora_rank, NULL::INTEGER AS micro_batch,
         NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS stack, NULL::INTEGER AS max_gpus,
         NULL::DOUBLE AS max_hours,
-        NULL::VARCHAR AS price_kind, NULL::VARCHAR AS objective
+        NULL::VARCHAR AS price_kind, NULL::VARCHAR AS objective, NULL::BOOLEAN AS assumed_sizes
     WHERE FALSE
 ),
 
@@ -130,7 +133,8 @@ _job_given AS (
         array_to_string(list_filter(struct_keys(g), lambda name: name NOT IN (
             'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len',
             'lora_rank',
-            'micro_batch', 'checkpointing', 'stack', 'max_gpus', 'max_hours', 'price_kind', 'objective'
+            'micro_batch', 'checkpointing', 'stack', 'max_gpus', 'max_hours', 'price_kind', 'objective',
+            'assumed_sizes'
         )), ', ') AS _ignored
     FROM query_table(jobs) AS g
 ),
@@ -199,6 +203,7 @@ SELECT
         WHEN coalesce(j.objective, 'cost') IN ('cost', 'time') THEN coalesce(j.objective, 'cost')
         ELSE error('Job ' || j.job || ': objective ' || j.objective || ' is neither cost nor time.')
     END AS objective,
+    coalesce(j.assumed_sizes, FALSE) AS assumed_sizes,
     concat_ws('; ',
         CASE WHEN j.method IS NULL THEN 'method lora' END,
         CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
@@ -215,7 +220,7 @@ SELECT
 FROM _job_named AS j
 LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours, price_kind (on_demand; any = every kind but reserved, which has to be named), objective (cost). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
+    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours, price_kind (on_demand; any = every kind but reserved, which has to be named), objective (cost), assumed_sizes (false; true also ranks machines of which nothing says that they are sold). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
 
 CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 SELECT
@@ -272,7 +277,7 @@ COMMENT ON MACRO TABLE cheapest_for IS
     'The ranked ways to run your own jobs, in USD per finished job, at the published prices. jobs: the name of a table or CTE; see completed_jobs for its columns. Ties in cost go to fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
-SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, max_gpus, scenario
+SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, max_gpus, FALSE AS assumed_sizes, scenario
 FROM main.workloads;
 COMMENT ON MACRO TABLE workload_jobs IS
     'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds.';

@@ -13,6 +13,7 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     gpu_count INTEGER NOT NULL,
     node_count INTEGER NOT NULL,
     gpus_billed INTEGER NOT NULL,
+    size_evidence VARCHAR,
     provider VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
     tier VARCHAR,
@@ -97,6 +98,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpu IS 'The GPU''s usual name.'
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpu_count IS 'GPUs that the job uses.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.node_count IS 'Machines that it runs on.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpus_billed IS 'GPUs that are paid for, idle ones included.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.size_evidence IS 'How it is known that this can be rented: offered (the answer lists the machine) or catalogued (machine_sizes has the machine, or the network of the cluster); null in rankings of earlier versions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.source IS 'Key into sources.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.tier IS 'secure, community, marketplace and the like.';

@@ -3,6 +3,7 @@ CREATE TABLE main.rentals (
     gpu_count INTEGER NOT NULL,
     node_count INTEGER NOT NULL,
     gpus_billed INTEGER NOT NULL CHECK (gpus_billed >= gpu_count),
+    size_evidence VARCHAR NOT NULL CHECK (size_evidence IN ('offered', 'catalogued', 'assumed')),
     price_kind VARCHAR NOT NULL,
     term_days INTEGER,
     source VARCHAR NOT NULL,
@@ -24,6 +25,7 @@ CREATE TABLE main.rentals (
     download_usd_per_gb DECIMAL(18, 8) NOT NULL,
     local_disk_gb DOUBLE NOT NULL,
     node_network_gbps DOUBLE,
+    vcpus DOUBLE,
     ram_gib DOUBLE,
     host_ram_gib DOUBLE,
     setup_seconds DOUBLE NOT NULL,
@@ -59,6 +61,7 @@ COMMENT ON COLUMN main.rentals.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.rentals.gpu_count IS 'GPUs that the job uses.';
 COMMENT ON COLUMN main.rentals.node_count IS 'Machines that it runs on.';
 COMMENT ON COLUMN main.rentals.gpus_billed IS 'GPUs that are paid for: also idle ones of a machine and those up to a minimum.';
+COMMENT ON COLUMN main.rentals.size_evidence IS 'How it is known that this can be rented: offered (the answer lists the machine), catalogued (machine_sizes has the machine, or the network of the cluster) or assumed (neither; only ranked for jobs with assumed_sizes).';
 COMMENT ON COLUMN main.rentals.price_kind IS 'on_demand, flex_start, spot, reserved or serverless.';
 COMMENT ON COLUMN main.rentals.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.rentals.source IS 'Key into sources.';
@@ -79,7 +82,8 @@ COMMENT ON COLUMN main.rentals.storage_usd_per_gb_month IS 'Disk in USD per GB a
 COMMENT ON COLUMN main.rentals.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
 COMMENT ON COLUMN main.rentals.download_usd_per_gb IS 'Data entering the cloud in USD per GB.';
 COMMENT ON COLUMN main.rentals.local_disk_gb IS 'Local disk in the price, in GB; 0 where none is stated.';
-COMMENT ON COLUMN main.rentals.node_network_gbps IS 'Network of one machine in 10^9 bits per second.';
+COMMENT ON COLUMN main.rentals.node_network_gbps IS 'Network of one machine in 10^9 bits per second, as the offer or machine_sizes has it.';
+COMMENT ON COLUMN main.rentals.vcpus IS 'Virtual CPUs of everything rented; null where they are not stated.';
 COMMENT ON COLUMN main.rentals.ram_gib IS 'Host memory of everything rented, in GiB; null where it is not stated.';
 COMMENT ON COLUMN main.rentals.host_ram_gib IS 'The same; where it is not stated, host_ram_gib_per_gpu_gb of cost_parameters for each GB of GPU memory. What is offloaded must fit in it.';
 COMMENT ON COLUMN main.rentals.setup_seconds IS 'From the order to a running machine, without downloads, in seconds.';

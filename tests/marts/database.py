@@ -125,10 +125,10 @@ def _completed(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
         full.setdefault("raw_label", full.get("gpu_id", "?"))
         full.setdefault("observed_at", f"{full['day']} 06:00:00+00")
         full.setdefault("native_price", full.get("usd_per_hour"))
-        by_the_gpu = full["native_unit"].startswith("gpu_") and full["gpu_count"] == "1"
-        named = "instance_type" in full or "gpu_counts" in full
-        full.setdefault("size_evidence", "assumed" if by_the_gpu and not named else "offered")
         full.setdefault("tier_class", tier_class(full.get("tier"), full["price_kind"], "dedicated"))
+        by_the_gpu = full["native_unit"].startswith("gpu_") and full["gpu_count"] == "1"
+        named = "instance_type" in full or "gpu_counts" in full or full["tier_class"] == "marketplace"
+        full.setdefault("size_evidence", "assumed" if by_the_gpu and not named else "offered")
         if full.get("usd_per_hour"):
             full.setdefault("usd_per_gpu_hour", Decimal(full["usd_per_hour"]) / Decimal(full["gpu_count"]))
     if table == "plans" and "tokens_per_second" in full:

@@ -25,7 +25,7 @@ def lineage() -> Lineage:
     [
         ("offers", set()),
         ("vram_requirements", {"plans", "gpus", "models", "offers"}),
-        ("rentals", {"offers_latest", "gpus", "sources", "cost_parameters"}),
+        ("rentals", {"offers_latest", "gpus", "sources", "machine_sizes", "cost_parameters"}),
         ("plans", {"workloads", "models", "gpus", "model_constants", "model_bands", "measured_runs"}),
         (
             "cheapest_gpu_per_workload",

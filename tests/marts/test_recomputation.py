@@ -1,4 +1,4 @@
-"""The published rankings, recomputed from offers_latest, plans and cost_parameters without any of the SQL.
+"""The published rankings, recomputed from offers_latest, plans, machine_sizes and cost_parameters without any of the SQL.
 
 The rules are written here a second time, in Python: which offers can be rented for a number of GPUs, what is
 billed, what interruptions cost, what is ranked where. Both must agree to the cent, rank by rank.
@@ -34,6 +34,7 @@ class Inputs:
     offers: list[Row]
     plans: dict[tuple[Any, ...], list[Row]]
     gpus: dict[str, Row]
+    sizes: dict[tuple[str, str | None, str | None], Row]
     workloads: list[Row]
     parameters: dict[tuple[str, str], float]
 
@@ -71,6 +72,9 @@ def inputs(published: duckdb.DuckDBPyConnection) -> Inputs:
         offers=[offer for offer in table(published, "offers_latest") if offer["ranked"]],
         plans=plans,
         gpus={gpu["gpu_id"]: gpu for gpu in table(published, "gpus")},
+        sizes={
+            (size["source"], size["gpu_id"], size["tier"]): size for size in table(published, "machine_sizes")
+        },
         workloads=table(published, "workloads"),
         parameters={
             (row["name"], row["applies_to"]): row["value"] for row in table(published, "cost_parameters")
@@ -91,32 +95,56 @@ def test_ranked_offers_are_in_force(inputs: Inputs) -> None:
         assert not offer["stale"]
 
 
+def catalogued(inputs: Inputs, offer: Row) -> Row | None:
+    """The row of machine_sizes for the offer: of its card and tier, of its card, of its tier, or of all."""
+    for gpu_id in (offer["gpu_id"], None):
+        for tier in (offer["tier"], None):
+            if (offer["source"], gpu_id, tier) in inputs.sizes:
+                return inputs.sizes[offer["source"], gpu_id, tier]
+    return None
+
+
 def machines(inputs: Inputs, offer: Row, gpus: int, nodes: int) -> int | None:
-    """How many of the offer a job on so many GPUs and machines rents; None when it cannot."""
-    card = inputs.gpus[offer["gpu_id"]]
+    """How many of the offer a job on so many GPUs and machines rents; None when it cannot, or when nothing
+    says that such a machine is sold."""
+    known = catalogued(inputs, offer)
     in_offer = int(offer["gpu_count"])
-    sold_by_the_gpu = (
+    per_gpu_price = (
         offer["native_unit"].startswith("gpu_")
         and in_offer == 1
         and offer["instance_type"] is None
         and not (offer["tier"] or "").startswith("marketplace")
     )
-    per_host = int(
-        min(
-            inputs.parameter("gpus_per_host", offer) if sold_by_the_gpu else in_offer,
-            card["max_gpus_per_node"] or 1,
-        )
-    )
+    if offer["gpu_counts"]:
+        sold = offer["gpu_counts"]
+    elif not per_gpu_price:
+        sold = [in_offer]
+    elif known is not None:
+        sold = known["gpu_counts"]
+    else:
+        return None
+    per_host = min(max(sold), inputs.gpus[offer["gpu_id"]]["max_gpus_per_node"] or 1)
     if gpus > per_host:
-        joined = gpus % per_host == 0 and per_host > 1
-        fabric = offer["interconnect"] is not None or offer["node_network_gbps"] is not None
-        reach = gpus <= in_offer or (fabric and gpus // per_host <= (offer["max_nodes"] or gpus))
-        if not (joined and reach):
+        if per_host == 1 or gpus % per_host or (offer["tier"] or "").startswith("marketplace"):
+            return None
+        network, most = network_of(offer, known)
+        if network is None or (gpus > in_offer and gpus // per_host > (most or 0)):
             return None
     if nodes != max(1, gpus // per_host):
         return None
-    wanted = gpus if sold_by_the_gpu else math.ceil(gpus / in_offer)
-    return max(wanted, math.ceil((offer["min_gpu_count"] or 1) / in_offer))
+    wanted = max(gpus, offer["min_gpu_count"] or 1)
+    large_enough = [count for count in sold if count >= wanted]
+    paid = min(large_enough) if large_enough else math.ceil(wanted / max(sold)) * max(sold)
+    return paid // in_offer
+
+
+def network_of(offer: Row, known: Row | None) -> tuple[float | None, float | None]:
+    """Gbit/s of one machine and the most machines that are joined, as the offer or the catalogue has it."""
+    if offer["node_network_gbps"] is not None:
+        return offer["node_network_gbps"], offer["max_nodes"] or math.inf
+    if known is None:
+        return None, None
+    return known["node_network_gbps"], offer["max_nodes"] or known["max_nodes"]
 
 
 def cents(amount: float) -> Decimal:
@@ -127,8 +155,8 @@ def cents(amount: float) -> Decimal:
 def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decimal, float] | None:
     """Dollars and hours of the finished job; None when the offer cannot serve the plan."""
     units = machines(inputs, offer, plan["gpu_count"], plan["node_count"])
-    network = plan["node_network_gbps"]
-    if units is None or (network and offer["node_network_gbps"] and offer["node_network_gbps"] < network):
+    network, _ = network_of(offer, catalogued(inputs, offer))
+    if units is None or (plan["node_network_gbps"] or 0) > (network or 0):
         return None
 
     def p(name: str) -> float:

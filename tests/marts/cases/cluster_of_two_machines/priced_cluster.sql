@@ -1,5 +1,6 @@
 WITH jobs AS (
-    SELECT workload AS job, tokens, 1e0 AS epochs, 16 AS max_gpus, ['on_demand', 'spot'] AS price_kinds
+    SELECT workload AS job, tokens, 1e0 AS epochs, 16 AS max_gpus, ['on_demand', 'spot'] AS price_kinds,
+        FALSE AS assumed_sizes
     FROM main.workloads
 ),
 
