@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+import shutil
 import socket
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from pipeline.contracts.paths import Home
@@ -170,6 +172,26 @@ def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home)
     assert "GiB per GPU" in why
     assert "Price seen" in trust
     assert "CAREFUL: the price is" in trust  # the sample pages are of the past
+
+
+def test_assumed_sizes_are_ranked_on_request_only(sample_home: Home, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.published.parent.mkdir(parents=True)
+    shutil.copy(sample_home.published, home.published)
+    with duckdb.connect(home.published) as connection:
+        connection.execute(
+            "UPDATE main.rentals SET size_evidence = 'assumed',"
+            " assumptions = list_append(assumptions, 'nothing says that it is sold') WHERE source = 'vast'"
+        )
+    columns = "--format", "json", "--limit", "10000"
+    asked, unasked = (
+        json.loads(gpufare(*QLORA, *more, *columns, home=home).stdout) for more in (["--assumed-sizes"], [])
+    )
+    assert {row["size_evidence"] for row in unasked} <= {"offered", "catalogued"}
+    assumed = [row for row in asked if row["size_evidence"] == "assumed"]
+    assert {row["source"] for row in assumed} >= {"vast"}
+    assert all("nothing says that" in row["assumptions"] for row in assumed)
+    assert "vast" not in {row["source"] for row in unasked}
 
 
 def test_cheapest_as_csv_and_json_holds_every_column(sample_home: Home) -> None:

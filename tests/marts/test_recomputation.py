@@ -1,4 +1,4 @@
-"""The published rankings, recomputed from offers_latest, plans, machine_sizes and cost_parameters without any of the SQL.
+"""The published rankings, recomputed from the tables they rest on without any of the SQL.
 
 The rules are written here a second time, in Python: which offers can be rented for a number of GPUs, what is
 billed, what interruptions cost, what is ranked where. Both must agree to the cent, rank by rank.
