@@ -185,7 +185,8 @@ def test_assumed_sizes_are_ranked_on_request_only(sample_home: Home, tmp_path: P
         )
     columns = "--format", "json", "--limit", "10000"
     asked, unasked = (
-        json.loads(gpufare(*QLORA, *more, *columns, home=home).stdout) for more in (["--assumed-sizes"], [])
+        [json.loads(line) for line in gpufare(*QLORA, *more, *columns, home=home).stdout.splitlines()]
+        for more in (["--assumed-sizes"], [])
     )
     assert {row["size_evidence"] for row in unasked} <= {"offered", "catalogued"}
     assumed = [row for row in asked if row["size_evidence"] == "assumed"]
