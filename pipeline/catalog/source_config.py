@@ -120,13 +120,15 @@ MAX_GPU_COUNT = 72
 class Expectations(_Facts):
     """Bounds that a day's offers must keep. A breach of ``rows_min`` or ``must_have`` fails the source;
     more than ``rows_max`` warns, a multiple of it fails the source; offers outside ``usd_per_gpu_hour`` or of
-    more than ``max_gpu_count`` GPUs are rejected."""
+    more than ``max_gpu_count`` GPUs are rejected; with ``known_sizes`` so is a price per GPU where neither
+    the answer nor catalog/machine_sizes.csv says which machines have that GPU."""
 
     rows_min: int = Field(default=1, ge=1)
     rows_max: int | None = None
     must_have: tuple[str, ...] = ()
     usd_per_gpu_hour: tuple[Decimal, Decimal] = (Decimal("0.01"), Decimal("40"))
     max_gpu_count: int = Field(default=MAX_GPU_COUNT, gt=0)
+    known_sizes: bool = False
     max_day_change: Decimal = Decimal("0.6")
     fill_min: Mapping[str, float] = Field(default_factory=dict)
 

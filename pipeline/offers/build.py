@@ -138,6 +138,13 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
     foreign = rate if row.native_currency != "USD" else None
     columns = _stated_columns(row, config)
     gpu_id = identity.gpu_id if identity.status == "matched" else None
+    size_evidence = _size_evidence(row, gpu_count, config.name, gpu_id, columns)
+    if config.expect.known_sizes and gpu_id and size_evidence == "assumed":
+        detail = (
+            f"{row.raw_label!r} has a price per GPU, and {config.name} sells whole machines: neither the "
+            f"answer nor catalog/machine_sizes.csv says how many GPUs one with {gpu_id} has"
+        )
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
     columns |= {
         "source": config.name,
         "provider": row.upstream_provider or config.provider,
@@ -147,7 +154,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         "match_confidence": identity.confidence,
         "candidates": " ".join(identity.candidates) or None,
         "gpu_count": gpu_count,
-        "size_evidence": _size_evidence(row, gpu_count, config.name, gpu_id, columns),
+        "size_evidence": size_evidence,
         "usd_per_hour": None if usd is None else usd.quantize(USD_DIGITS),
         "usd_per_gpu_hour": per_gpu,
         "fx_rate": foreign.usd if foreign else None,

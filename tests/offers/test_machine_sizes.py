@@ -70,6 +70,16 @@ def test_a_price_per_gpu_is_catalogued_where_the_catalogue_has_its_machines() ->
     assert [offer.size_evidence for offer in offers] == ["catalogued", "offered"]
 
 
+def test_a_source_of_whole_machines_gives_no_offer_where_nothing_says_which() -> None:
+    shown = [listing(), listing("2.5", gpu_count=8, instance_type="h100.8"), listing("1.5", raw_label="X900")]
+    built = build_offers(shown, config(known_sizes=True))
+    assert [offer.size_evidence for offer in built.offers] == ["offered", "assumed"]
+    assert built.offers[1].gpu_id is None
+    (reject,) = built.rejects
+    assert reject.reason == "unknown_gpu_count"
+    assert "catalog/machine_sizes.csv" in reject.detail
+
+
 @pytest.mark.usefixtures("catalogue")
 @pytest.mark.parametrize(
     ("gpu_id", "tier", "gpu_counts"),

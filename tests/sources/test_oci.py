@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 
+from pipeline.catalog.machine_sizes import machine_size
+from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
+from pipeline.offers.build import build_offers
+from pipeline.sources import source_module
 from tests.sources.helpers import answer, page, read
 
 PRODUCTS: dict[str, Any] = json.loads(page("oci", "products.json"))
 SHAPES: dict[str, Any] = json.loads(page("oci", "shapes.json"))
+OCI = source_config("oci")
 
 
 def product(name: str, value: Any = 10, **more: Any) -> dict[str, Any]:
@@ -83,6 +88,23 @@ def test_part_with_shapes_becomes_its_shapes() -> None:
     assert ("BM.GPU.H100.8", "spot") not in by_shape
     assert "Compute - GPU Standard - V2" not in {row.raw_label for row in listings}
     assert [reject.reason for reject in rejects].count("incomplete_price") == 1
+
+
+def test_without_its_shape_a_part_is_sold_in_the_sizes_of_the_catalogue_or_not_at_all() -> None:
+    """With shapes.json cut short, the H100 of an 8-GPU shape at 80 USD was one GPU at 10. Of a T4, which
+    Oracle does not sell, nothing is known."""
+    kept = [shape for shape in SHAPES["items"] if "H100" not in str(shape.get("name"))]
+    assert len(kept) < len(SHAPES["items"])
+    h100 = product("OCI - Compute - GPU - H100", 10, partNumber="B98415")
+    t4 = product("OCI - Compute - GPU - T4", 1, partNumber="B0")
+    rows = source_module("oci").read([answer({"items": [h100, t4]}), answer({"items": kept})], OCI)
+    built = build_offers(rows, OCI)
+    (offer,) = (offer for offer in built.offers if offer.gpu_id == "h100-sxm-80gb")
+    assert (offer.gpu_count, offer.usd_per_hour, offer.size_evidence) == (1, 10, "catalogued")
+    size = machine_size("oci", offer.gpu_id, offer.tier)
+    assert size is not None
+    assert size.gpu_counts == (8,)
+    assert [reject.reason for reject in built.rejects if "- T4'" in reject.detail] == ["unknown_gpu_count"]
 
 
 def test_bare_list_and_values_as_text_are_read() -> None:
