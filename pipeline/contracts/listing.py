@@ -193,6 +193,7 @@ class Listing:
     local_disk_gb: float | None = None
     storage_usd_per_gb_month: Decimal | None = None
     egress_usd_per_gb: Decimal | None = None
+    download_usd_per_gb: Decimal | None = None
     reliability: float | None = None
     effective_from: date | None = None
     flag_reason: FlagReason | None = None

@@ -137,6 +137,9 @@ class Offer(BaseModel):
     egress_usd_per_gb: Charge | None = Field(
         default=None, description="Data leaving the cloud in USD per GB."
     )
+    download_usd_per_gb: Charge | None = Field(
+        default=None, description="Data coming into the cloud in USD per GB."
+    )
     reliability: Amount | None = Field(
         default=None, description="Share of time that the host was up, as the source states it."
     )

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -82,7 +83,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
                 error = RowError(RejectReason.DUPLICATE, "shown by an earlier search")
                 yield ask.reject(error, f"ask {key[0]}")
             else:
-                seen[key] = _read_ask(ask, kind)
+                seen[key] = _read_ask(ask, kind, config)
     if not asks:
         raise SourceChangedError(f"{config.name}: no search shows any ask")
     for (ask_id, _), row in seen.items():
@@ -98,24 +99,27 @@ def _flagged(row: Listing | Reject, on_demand: Listing | Reject | None) -> Listi
     return replace(row, flag_reason=flag_reason) if flag_reason else row
 
 
-def _read_ask(ask: JsonObject, kind: PriceKind) -> Listing | Reject:
+def _read_ask(ask: JsonObject, kind: PriceKind, config: SourceConfig) -> Listing | Reject:
     try:
-        return _listing(ask, kind)
+        return _listing(ask, kind, config)
     except RowError as error:
         return ask.reject(error, f"ask {ask.raw.get('id')}")
 
 
-def _listing(ask: JsonObject, kind: PriceKind) -> Listing:
-    price_field = "min_bid" if kind == "spot" and ask.get("min_bid") is not None else "dph_total"
+def _listing(ask: JsonObject, kind: PriceKind, config: SourceConfig) -> Listing:
+    price_field = _price_field(ask, kind)
     missing = [name for name in ("gpu_name", "num_gpus", price_field) if ask.get(name) in (None, "")]
     if missing:
         raise RowError(RejectReason.MISSING_FIELD, f"the ask has no {', '.join(missing)}")
+    price = ask.price(price_field)
+    if price_field == "dph_base":
+        _check_disk(ask, price)
     gpu_ram_mib, verification = ask.optional_number("gpu_ram"), ask.optional_text("verification")
     return Listing(
         raw_label=ask.text("gpu_name"),
         gpu_count=ask.gpu_count("num_gpus"),
         price_kind=kind,
-        native_price=ask.price(price_field),
+        native_price=price,
         native_currency="USD",
         native_unit="instance_hour",
         answer=ask.answer,
@@ -125,13 +129,38 @@ def _listing(ask: JsonObject, kind: PriceKind) -> Listing:
         tier=f"marketplace_{verification}" if verification else None,
         interconnect="nvlink" if ask.optional_number("bw_nvlink") else None,
         vcpus=ask.optional_number("cpu_cores_effective"),
-        local_disk_gb=ask.optional_number("disk_space"),
+        ram_gib=_ram_gib(ask),
+        local_disk_gb=config.settings["disk_in_total_gb"] if price_field == "dph_total" else None,
         storage_usd_per_gb_month=ask.optional_decimal("storage_cost"),
         egress_usd_per_gb=ask.optional_decimal("inet_up_cost"),
+        download_usd_per_gb=ask.optional_decimal("inet_down_cost"),
         reliability=ask.optional_number("reliability2", "reliability"),
         # The marketplace withdrew its verification of this host: shown, but nobody should be sent there.
         flag_reason=FlagReason.HOST_DEVERIFIED if verification == "deverified" else None,
     )
+
+
+def _price_field(ask: JsonObject, kind: PriceKind) -> str:
+    """The field with the price without disk; a trimmed ask has only the total with the default disk."""
+    wanted = ["min_bid", "dph_base"] if kind == "spot" else ["dph_base"]
+    return next((name for name in wanted if ask.get(name) not in (None, "")), "dph_total")
+
+
+def _check_disk(ask: JsonObject, price: Decimal) -> None:
+    """The total is the price and the default disk. Raises RowError where it is less."""
+    total = ask.optional_decimal("dph_total")
+    if total is not None and total < price:
+        detail = f"{price} without disk is more than the total of {total}"
+        raise RowError(RejectReason.CONFLICTING_PRICES, detail)
+
+
+def _ram_gib(ask: JsonObject) -> float | None:
+    """The ask's share of the host's memory: as much of it as of its CPU, or else of its GPUs."""
+    host_mib, cores = ask.optional_number("cpu_ram"), ask.optional_number("cpu_cores")
+    effective, share = ask.optional_number("cpu_cores_effective"), ask.optional_number("gpu_frac")
+    if cores and effective:
+        share = effective / cores
+    return host_mib * share / 1024 if host_mib and share else None
 
 
 def _kind(ask: JsonObject, rental_type: str | None) -> PriceKind:

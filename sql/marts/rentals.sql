@@ -119,7 +119,9 @@ _terms AS (
         coalesce(storage_usd_per_gb_month, p['storage_usd_per_gb_month'])::DECIMAL(18, 8)
             AS storage_usd_per_gb_month,
         coalesce(egress_usd_per_gb, p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
-        (p['download_usd_per_gb']
+        coalesce(
+            download_usd_per_gb,
+            p['download_usd_per_gb']
             + p['download_per_egress_price'] * coalesce(egress_usd_per_gb, p['egress_usd_per_gb'])
         )::DECIMAL(18, 8) AS download_usd_per_gb,
         coalesce(local_disk_gb, 0) AS local_disk_gb,

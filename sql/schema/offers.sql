@@ -40,6 +40,7 @@ CREATE TABLE main.offers (
     local_disk_gb DOUBLE,
     storage_usd_per_gb_month DECIMAL(18, 8),
     egress_usd_per_gb DECIMAL(18, 8),
+    download_usd_per_gb DECIMAL(18, 8),
     reliability DOUBLE,
     fx_rate DECIMAL(18, 8),
     fx_date DATE,
@@ -89,6 +90,7 @@ COMMENT ON COLUMN main.offers.ram_gib IS 'Host memory of the whole offer in GiB.
 COMMENT ON COLUMN main.offers.local_disk_gb IS 'Local disk in the price, in GB.';
 COMMENT ON COLUMN main.offers.storage_usd_per_gb_month IS 'Disk in USD per GB and month.';
 COMMENT ON COLUMN main.offers.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
+COMMENT ON COLUMN main.offers.download_usd_per_gb IS 'Data coming into the cloud in USD per GB.';
 COMMENT ON COLUMN main.offers.reliability IS 'Share of time that the host was up, as the source states it.';
 COMMENT ON COLUMN main.offers.fx_rate IS 'USD for one unit of native_currency; null for USD.';
 COMMENT ON COLUMN main.offers.fx_date IS 'Day of that rate.';

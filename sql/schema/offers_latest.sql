@@ -37,6 +37,7 @@ CREATE TABLE main.offers_latest (
     local_disk_gb DOUBLE,
     storage_usd_per_gb_month DECIMAL(18, 8),
     egress_usd_per_gb DECIMAL(18, 8),
+    download_usd_per_gb DECIMAL(18, 8),
     reliability DOUBLE,
     fx_rate DECIMAL(18, 8),
     fx_date DATE,
@@ -92,6 +93,7 @@ COMMENT ON COLUMN main.offers_latest.ram_gib IS 'Host memory of the whole offer 
 COMMENT ON COLUMN main.offers_latest.local_disk_gb IS 'Local disk in the price, in GB.';
 COMMENT ON COLUMN main.offers_latest.storage_usd_per_gb_month IS 'Disk in USD per GB and month.';
 COMMENT ON COLUMN main.offers_latest.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
+COMMENT ON COLUMN main.offers_latest.download_usd_per_gb IS 'Data coming into the cloud in USD per GB.';
 COMMENT ON COLUMN main.offers_latest.reliability IS 'Share of time that the host was up, as the source states it.';
 COMMENT ON COLUMN main.offers_latest.fx_rate IS 'USD for one unit of native_currency; null for USD.';
 COMMENT ON COLUMN main.offers_latest.fx_date IS 'Day of that rate.';

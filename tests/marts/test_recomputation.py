@@ -199,6 +199,8 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
         disk_gb = p("checkpoints_kept") * state_gb + result_gb if spot else 0.0
     egress = inputs.stated_or_default(offer, "egress_usd_per_gb")
     ingress = p("download_usd_per_gb") + p("download_per_egress_price") * egress
+    if offer["download_usd_per_gb"] is not None:
+        ingress = float(offer["download_usd_per_gb"])
     total = (
         cents(billed / 3600 * rate)
         + cents(lost / 3600 * rate)

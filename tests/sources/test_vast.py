@@ -1,6 +1,7 @@
 """Vast.ai's asks: which GPU, how many, on demand or by bid, and no host's address kept."""
 
 import json
+from datetime import date, timedelta
 from decimal import Decimal
 from urllib.parse import quote
 
@@ -8,8 +9,10 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, SourceChangedError
+from pipeline.offers.build import build_offers
+from pipeline.offers.price_moves import History, sift
 from pipeline.sources import vast as source
-from tests.sources.helpers import answer, page, read
+from tests.sources.helpers import PAGES, answer, page, read
 
 ASK = {
     "id": 1,
@@ -65,6 +68,57 @@ def test_price_is_of_the_whole_ask_and_a_bid_answer_gives_the_least_bid() -> Non
     (by_search,), _ = read("vast", asked([ASK], type="bid"))
     for spot in (by_flag, by_search):
         assert (spot.price_kind, spot.native_price) == ("spot", Decimal("2.0"))
+
+
+def test_price_is_without_the_disk_which_is_charged_apart() -> None:
+    """4.0022 is 4.00 and 8 GB at 0.20 USD per GB and month of 720 hours."""
+    ask = ASK | {"dph_base": 4.0, "dph_total": 4.0022, "storage_cost": 0.2, "disk_space": 1425.0}
+    (listing,), _ = read("vast", asked([ask]))
+    assert (listing.native_price, listing.local_disk_gb) == (Decimal("4.0"), None)
+    assert listing.storage_usd_per_gb_month == Decimal("0.2")
+    (only_total,), _ = read("vast", asked([ask | {"dph_base": None}]))
+    assert (only_total.native_price, only_total.local_disk_gb) == (Decimal("4.0022"), 8)
+    (bid,), _ = read("vast", asked([ask], type="bid"))
+    assert (bid.native_price, bid.local_disk_gb) == (Decimal("2.0"), None)
+
+
+def test_prices_without_disk_are_believed_the_day_after_prices_with_it() -> None:
+    """As on the day on which a record of an earlier version is followed by one of this."""
+    config, day = source_config("vast"), date(2026, 8, 22)
+    files = sorted((PAGES / "vast").glob("*.json"))
+    asks = [json.loads(file.read_text()) for file in files if file.name != "index.json"]
+    totals = [{"offers": [a | {"dph_base": None} for a in answered["offers"]]} for answered in asks]
+    before, after = (
+        build_offers(source.read([answer(body) for body in bodies], config), config).offers
+        for bodies in (totals, asks)
+    )
+    assert sum(o.native_price != n.native_price for o, n in zip(before, after, strict=True)) > 20
+    sifted = sift(after, History(before, day - timedelta(days=1)), config, day)
+    assert (sifted.rejects, sifted.failure) == ([], None)
+
+
+def test_a_total_below_the_price_without_disk_is_a_reject() -> None:
+    listings, (reject,) = read("vast", asked([ASK | {"dph_base": 4.1, "dph_total": 4.0}]))
+    assert (listings, reject.reason) == ([], "conflicting_prices")
+
+
+@pytest.mark.parametrize(
+    ("fields", "ram_gib"),
+    [
+        ({"cpu_ram": 262144, "cpu_cores": 64, "cpu_cores_effective": 32.0}, 128),
+        ({"cpu_ram": 262144, "gpu_frac": 0.25}, 64),
+        ({"cpu_ram": 262144}, None),
+        ({"cpu_cores": 64, "cpu_cores_effective": 32.0}, None),
+    ],
+)
+def test_memory_is_the_share_of_the_host(fields: dict[str, float], ram_gib: float | None) -> None:
+    (listing,), _ = read("vast", asked([ASK | fields]))
+    assert listing.ram_gib == ram_gib
+
+
+def test_each_direction_of_traffic_has_its_price() -> None:
+    (listing,), _ = read("vast", asked([ASK | {"inet_up_cost": 0.004, "inet_down_cost": 0.003}]))
+    assert (listing.egress_usd_per_gb, listing.download_usd_per_gb) == (Decimal("0.004"), Decimal("0.003"))
 
 
 def test_same_ask_of_two_searches_counts_once_but_two_alike_asks_count_twice() -> None:
