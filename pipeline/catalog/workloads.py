@@ -1,5 +1,6 @@
 """The training jobs that are priced every day: catalog/workloads.yaml, expanded and checked."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
@@ -34,7 +35,7 @@ class _Entry(BaseModel):
 
 
 class Workload(_Entry):
-    """One job. ``tokens`` pass through the model, all epochs together."""
+    """One job. ``tokens`` pass through the model, all epochs together; it is to be done in ``max_hours``."""
 
     workload: str
     title: str
@@ -47,6 +48,7 @@ class Workload(_Entry):
     seq_len: int = Field(gt=0)
     lora_rank: int | None = Field(default=None, gt=0)
     max_gpus: int = Field(default=GPUS_OF_A_MACHINE, gt=0)
+    max_hours: float | None = Field(default=None, gt=0)
     scenario: bool = True
     note: str | None = None
 
@@ -66,6 +68,13 @@ class Workload(_Entry):
         if (self.lora_rank is not None) != (self.method in ADAPTER_METHODS):
             raise ValueError(f"{self.workload}: a lora_rank belongs to lora and qlora, and only there")
         return self
+
+
+class _Deadline(_Entry):
+    """The hours that jobs of at most so many tokens may take; without a number of tokens, all others."""
+
+    up_to_tokens: Tokens = math.inf
+    max_hours: float = Field(gt=0)
 
 
 class _Block(_Entry):
@@ -95,8 +104,23 @@ class _Block(_Entry):
 
 
 class _Catalogue(_Entry):
+    deadlines: tuple[_Deadline, ...]
     grid: tuple[_Block, ...]
     scenarios: tuple[Workload, ...]
+
+    @model_validator(mode="after")
+    def _every_job_has_a_deadline(self) -> "_Catalogue":
+        tokens = [rule.up_to_tokens for rule in self.deadlines]
+        if tokens != sorted(set(tokens)) or tokens[-1:] != [math.inf]:
+            raise ValueError("deadlines: from few tokens to many, and the last without up_to_tokens")
+        return self
+
+    def jobs(self) -> Iterator[Workload]:
+        """The grid's jobs, then the scenarios, each with its own deadline or the first that applies."""
+        grid = (job for block in self.grid for job in block.expand())
+        for job in (*grid, *self.scenarios):
+            hours = next(rule.max_hours for rule in self.deadlines if job.tokens <= rule.up_to_tokens)
+            yield job if job.max_hours else job.model_copy(update={"max_hours": hours})
 
 
 def workloads(path: Path | None = None) -> list[dict[str, Any]]:
@@ -107,7 +131,7 @@ def workloads(path: Path | None = None) -> list[dict[str, Any]]:
     path = path or paths.CATALOG_DIR / "workloads.yaml"
     try:
         catalogue = _Catalogue.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-        rows = [job for block in catalogue.grid for job in block.expand()] + list(catalogue.scenarios)
+        rows = list(catalogue.jobs())
     except FileNotFoundError as error:
         raise CatalogError(f"{path} is missing") from error
     except (yaml.YAMLError, ValidationError, ValueError) as error:

@@ -73,7 +73,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     },
     "cost_parameters": {"unit": "-", "source": "a case"},
     "machine_sizes": {"evidence": "captured", "read_on": AS_OF_DAY},
-    "workloads": {"max_gpus": 8},
+    "workloads": {"max_gpus": 8, "max_hours": 168},
     "gpus": {},
     "models": {},
     "capture_outcomes": {

@@ -7,6 +7,12 @@ import pytest
 from pipeline.catalog.source_config import CatalogError
 from pipeline.catalog.workloads import workloads
 
+DEADLINES = """
+deadlines:
+  - {up_to_tokens: 10M, max_hours: 24}
+  - {max_hours: 168}
+"""
+
 SCENARIO = """
 grid: []
 scenarios:
@@ -21,7 +27,7 @@ scenarios:
 
 def write(folder: Path, text: str) -> Path:
     path = folder / "workloads.yaml"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text if "deadlines" in text else DEADLINES + text, encoding="utf-8")
     return path
 
 
@@ -47,6 +53,44 @@ def test_tokens_are_examples_times_tokens_times_epochs(tmp_path: Path) -> None:
     counts = "lora_rank: 8\n    examples: 2000\n    tokens_per_example: 500\n    epochs: 3"
     (row,) = workloads(write(tmp_path, SCENARIO.format(method="lora", counts=counts)))
     assert row["tokens"] == 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("counts", "max_hours"),
+    [
+        ("tokens: 10M", 24),
+        ("tokens: 10000001", 168),
+        ("tokens: 100B", 168),
+        ("tokens: 1M\n    max_hours: 9", 9),
+    ],
+)
+def test_a_job_has_its_own_deadline_or_that_of_its_tokens(
+    tmp_path: Path, counts: str, max_hours: float
+) -> None:
+    (row,) = workloads(write(tmp_path, SCENARIO.format(method="full", counts=counts)))
+    assert row["max_hours"] == max_hours
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "[]",
+        "[{up_to_tokens: 1M, max_hours: 24}]",
+        "[{max_hours: 24}, {up_to_tokens: 1M, max_hours: 2}]",
+        "[{up_to_tokens: 2M, max_hours: 24}, {up_to_tokens: 1M, max_hours: 2}, {max_hours: 99}]",
+        "[{max_hours: 24}, {max_hours: 48}]",
+    ],
+)
+def test_rules_that_leave_a_deadline_open_are_refused(tmp_path: Path, rules: str) -> None:
+    with pytest.raises(CatalogError, match="from few tokens to many"):
+        workloads(write(tmp_path, f"deadlines: {rules}\ngrid: []\nscenarios: []\n"))
+
+
+def test_the_weekly_job_has_a_week() -> None:
+    hours = {row["workload"]: row["max_hours"] for row in workloads()}
+    assert hours["weekly-13b-100b-tokens"] == 168
+    assert hours["llama-2-13b-lora-100b"] == 720
+    assert max(hours.values()) == 720
 
 
 @pytest.mark.parametrize(
