@@ -13,7 +13,7 @@ import yaml
 
 from pipeline.contracts import paths
 from pipeline.model import bands
-from pipeline.model.fit_threshold import calibrate_threshold, safety_ratio
+from pipeline.model.fit_threshold import calibrate_threshold
 from pipeline.model.fitting import (
     PARAMETERS_FILE,
     QUANTITIES,
@@ -104,13 +104,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
             record[name] = summarize(fitted, held_out[name])
         sets = _constant_sets(calibrations)
         threshold = calibrate_threshold(connection, sets)
-        safety = safety_ratio(held_out["memory"], calibrations["memory"].fitter)
-        sets = _rounded(
-            {
-                name: constants | threshold.constants | {"fit_safety_ratio": safety}
-                for name, constants in sets.items()
-            }
-        )
+        sets = _rounded({name: constants | threshold.constants for name, constants in sets.items()})
         record["fit_verdicts"] = threshold.record
         insert_constants(connection, sets)
         rows, record["bands"] = bands.calibrate_bands(connection, held_out, calibrations)

@@ -7,8 +7,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from pipeline.model.bands import HIGH, weighted_quantile
-from pipeline.model.fitting import Array, ConstantSets, Fitter, insert_constants, source_weights
+from pipeline.model.fitting import ConstantSets, insert_constants
 
 THRESHOLD_GRID: dict[str, tuple[float, ...]] = {
     "fit_reserved_ratio": tuple(float(ratio) for ratio in np.round(np.arange(0.94, 1.121, 0.02), 2)),
@@ -27,13 +26,6 @@ class FitThreshold:
 
     constants: dict[str, float]
     record: dict[str, Any]
-
-
-def safety_ratio(held_out: Array, fitter: Fitter) -> float:
-    """p90 of measured over predicted memory: what a plan leaves free so that nine of ten fit."""
-    residual = fitter.measured - held_out
-    weights = source_weights(fitter.sources)
-    return float(np.exp(weighted_quantile(residual, weights, HIGH)))
 
 
 def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) -> FitThreshold:

@@ -14,7 +14,7 @@ FROM (
         'fsdp_layers', 'foreach_copy', 'activation_offload_left', 'paged_resident',
         'allocated_base_gib', 'reserved_ratio', 'reserved_transient', 'reserved_sharded',
         'context_gib', 'context_multi_gpu_gib',
-        'fit_reserved_ratio', 'fit_transient', 'fit_margin_gib', 'fit_safety_ratio',
+        'fit_reserved_ratio', 'fit_transient', 'fit_margin_gib',
         -- Speed.
         'gemm_efficiency', 'gemm_exponent', 'gemm_ratio_at_one_watt', 'gemm_ratio_watt_exponent',
         'emulated_bf16_rate', 'fp8_gain', 'fp8_gain_compiled', 'fp4_gain', 'expert_half_width',

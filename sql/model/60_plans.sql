@@ -3,7 +3,7 @@
 CREATE OR REPLACE MACRO plan_columns() AS [
     'job', 'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'quantization',
     'micro_batch', 'checkpointing', 'stack', 'optimizer', 'training_precision', 'max_gpus',
-    'global_batch_tokens', 'fp8', 'flash_attention', 'sharding', 'offload'
+    'global_batch_tokens', 'fp8', 'flash_attention', 'sharding', 'offload', 'min_fit_probability'
 ];
 COMMENT ON FUNCTION plan_columns IS 'The columns of a relation of workloads that the planner reads.';
 
@@ -11,15 +11,23 @@ CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
     2048 AS seq_len, 'nf4dq' AS qlora_quantization, 'liger' AS stack, 'adamw_fused' AS optimizer,
     64 AS max_gpus,
-    524288 AS pretrain_batch_tokens, 131072 AS batch_tokens;
+    524288 AS pretrain_batch_tokens, 131072 AS batch_tokens, 0.9e0 AS min_fit_probability;
 COMMENT ON MACRO TABLE plan_defaults IS
-    'What the planner takes where a workload leaves a setting open; the adapters are those of run_defaults.';
+    'What the planner takes where a workload leaves a setting open; the adapters are those of run_defaults. min_fit_probability: a plan with at least that P(fits) is called fits, and is what rankings keep to.';
+
+CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
+    1 / (1 + pow(9e0, -ln(usable_gib / needed_gib) / greatest(
+        -- A band without width counts as one of 0.1%.
+        1e-3, CASE WHEN needed_gib <= usable_gib THEN ln(high_ratio) ELSE -ln(low_ratio) END
+    )));
+COMMENT ON FUNCTION fit_probability IS
+    'P(fits): the probability that a run estimated to need needed_gib runs in usable_gib, from the band (p10 low_ratio, p90 high_ratio) of measured over estimated memory of held-out runs. Log-logistic on either side of the estimate, which is the median: 1 / (1 + 9^(-u)), u = ln(usable / needed) over ln(high_ratio) where it fits and over -ln(low_ratio) where not; so 50% at the limit, 90% where the high end of the band just fits. Held-out residuals are likelier under it than under a log-normal distribution with the same p10 and p90.';
 
 CREATE OR REPLACE MACRO planned_workloads(jobs) AS TABLE
 WITH _plan_template AS (
     SELECT
         *, NULL::VARCHAR AS job, NULL::VARCHAR AS calibration, NULL::DOUBLE AS max_gpus,
-        NULL::DOUBLE AS global_batch_tokens
+        NULL::DOUBLE AS global_batch_tokens, NULL::DOUBLE AS min_fit_probability
     FROM main.measured_runs
     LIMIT 0
 ),
@@ -44,6 +52,7 @@ SELECT
     coalesce(g.max_gpus::DOUBLE, d.max_gpus) AS max_gpus,
     CASE WHEN g.method = 'pretrain' THEN d.pretrain_batch_tokens ELSE d.batch_tokens END AS _batch_tokens,
     coalesce(g.global_batch_tokens::DOUBLE, _batch_tokens) AS global_batch_tokens,
+    coalesce(g.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,
     coalesce(g.fp8::DOUBLE, 0e0) AS fp8, coalesce(g.flash_attention::DOUBLE, 1e0) AS flash_attention,
     concat_ws('; ',
         assumed(TRUE, 'seq_len', g.seq_len, d.seq_len),
@@ -119,6 +128,7 @@ SELECT
     {
         'variant': v.variant, 'micro_batch_wanted': w.micro_batch_wanted,
         'global_batch_tokens': w.global_batch_tokens, 'plan_assumptions': w.plan_assumptions,
+        'min_fit_probability': w.min_fit_probability,
         'has_nvlink': g.nvlink_gb_s IS NOT NULL,
         -- Nodes are joined only where data centres do so: cards sold for servers.
         'sizes': list_filter(z.sizes, lambda size:
@@ -198,23 +208,50 @@ SELECT * FROM speed_terms('_fitted');
 COMMENT ON MACRO TABLE candidates_for IS
     'Every candidate of a workload, evaluated and not pruned: GPU x count x sharding x offload x checkpointing x micro-batch.';
 
+CREATE OR REPLACE MACRO judged_candidates(jobs) AS TABLE
+WITH _needs AS (
+    SELECT DISTINCT w.calibration, g.gpu_id AS gpu, w.method, m.params_total, n.gpu_count
+    FROM planned_workloads(jobs) AS w
+    JOIN main.models AS m USING (model)
+    CROSS JOIN main.gpus AS g
+    CROSS JOIN (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS gpu_count) AS n
+    WHERE g.has_full_specs
+),
+
+_bands AS (
+    SELECT
+        e.calibration, e.gpu, e.method, e.params, e.gpu_count, e.class, e.evidence, e.evidence_run,
+        b.low_ratio AS memory_low_ratio, b.high_ratio AS memory_high_ratio
+    FROM evidence_of('_needs') AS e
+    JOIN main.model_bands AS b
+        ON b.quantity = 'memory' AND b.method = e.method AND b.gpu_class = e.class AND b.evidence = e.evidence
+)
+
+SELECT
+    c.*, b.class, b.evidence, b.evidence_run, b.memory_low_ratio, b.memory_high_ratio,
+    fit_probability(c.usable_memory_gib, c.needed_gib, b.memory_low_ratio, b.memory_high_ratio)
+        AS fit_probability
+FROM candidates_for(jobs) AS c
+JOIN _bands AS b
+    ON b.calibration = c.calibration AND b.gpu = c.gpu AND b.method = c.method AND b.params = c.params_total
+    AND b.gpu_count = c.gpu_count;
+COMMENT ON MACRO TABLE judged_candidates IS
+    'candidates_for with the evidence near each, the band of its memory and P(fits).';
+
 CREATE OR REPLACE MACRO best_candidates(candidates) AS TABLE
 WITH _scored AS (
     SELECT
         *,
-        -- Candidates that fit with room beat those that fit tightly, those beat the rest.
-        CASE
-            WHEN needed_gib * fit_safety_ratio <= usable_memory_gib THEN 2
-            WHEN needed_gib <= usable_memory_gib THEN 1
-            ELSE 0
-        END AS fit_tier,
-        -- Then speed, or least memory where nothing fits, to 1/1024; then the lower variant and micro-batch.
+        -- Candidates that fit with the probability wanted beat the rest, in speed; among the rest least memory
+        -- fits likeliest.
+        (needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability)::BIGINT AS is_safe,
+        -- To 1/1024; then the lower variant and micro-batch.
         (1024e0 * CASE
-            WHEN fit_tier = 0 THEN greatest(0e0, 100000e0 - needed_gib)
-            ELSE tokens_per_second_per_gpu * gpu_count
+            WHEN is_safe = 1 THEN tokens_per_second_per_gpu * gpu_count
+            ELSE greatest(0e0, 100000e0 - needed_gib)
         END)::BIGINT AS merit,
         -- One integer sorts faster than a struct. Merit is below 1e14, variant and micro-batch below 100.
-        (fit_tier * 100000000000000 + merit) * 10000 - variant * 100 - micro_batch::BIGINT AS score
+        (is_safe * 100000000000000 + merit) * 10000 - variant * 100 - micro_batch::BIGINT AS score
     FROM query_table(candidates)
 )
 
@@ -228,6 +265,8 @@ SELECT
     any_value(training_precision) AS training_precision, any_value(stack) AS stack,
     any_value(node_network_gbps) AS node_network_gbps, any_value(usable_memory_gib) AS usable_memory_gib,
     any_value(plan_assumptions) AS plan_assumptions, any_value(unsupported) AS unsupported,
+    any_value(class) AS class, any_value(evidence) AS evidence, any_value(evidence_run) AS evidence_run,
+    any_value(memory_low_ratio) AS memory_low_ratio, any_value(memory_high_ratio) AS memory_high_ratio,
     -- What a checkpoint to resume from takes, and what is kept at the end.
     gib(any_value(CASE
         WHEN is_full THEN params_total * (full_weight_bytes + optimizer_bytes)
@@ -239,7 +278,7 @@ SELECT
     arg_max(
         {
             'sharding': sharding, 'offload': offload, 'checkpointing': checkpointing,
-            'micro_batch': micro_batch, 'grad_accum': grad_accum, 'fit_tier': fit_tier,
+            'micro_batch': micro_batch, 'grad_accum': grad_accum, 'fit_probability': fit_probability,
             'memory_gib': memory_gib, 'needed_gib': needed_gib,
             'tokens_per_second_per_gpu': tokens_per_second_per_gpu,
             'on_gpu': on_gpu, 'weight_bytes': weight_bytes_per_gpu, 'adapter_bytes': adapter_bytes_per_gpu,
@@ -266,20 +305,11 @@ COMMENT ON MACRO TABLE best_candidates IS
 
 CREATE OR REPLACE MACRO plans_for(jobs) AS TABLE
 WITH _candidates AS (
-    SELECT * FROM candidates_for(jobs)
+    SELECT * FROM judged_candidates(jobs)
 ),
 
 _best AS (
     SELECT * FROM best_candidates('_candidates')
-),
-
-_needs AS (
-    SELECT calibration, gpu_id AS gpu, method, params_total, gpu_count
-    FROM _best
-),
-
-_evidence AS (
-    SELECT * FROM evidence_of('_needs')
 ),
 
 _ignored AS (
@@ -292,14 +322,15 @@ SELECT
     c.micro_batch::INTEGER AS micro_batch, c.grad_accum::INTEGER AS grad_accum,
     c.checkpointing AS checkpointing, c.sharding AS sharding, c.offload AS offload,
     p.quantization, p.optimizer, p.training_precision, p.stack,
-    c.memory_gib AS memory_gib, c.memory_gib * bm.low_ratio AS memory_gib_low,
-    c.memory_gib * bm.high_ratio AS memory_gib_high,
+    c.memory_gib AS memory_gib, c.memory_gib * p.memory_low_ratio AS memory_gib_low,
+    c.memory_gib * p.memory_high_ratio AS memory_gib_high,
     p.usable_memory_gib, p.usable_memory_gib - c.needed_gib AS memory_margin_gib,
     CASE
-        WHEN p.unsupported IS NOT NULL OR c.fit_tier = 0 THEN 'does_not_fit'
-        WHEN c.fit_tier = 1 THEN 'tight'
+        WHEN p.unsupported IS NOT NULL OR c.needed_gib > p.usable_memory_gib THEN 'does_not_fit'
+        WHEN c.fit_probability < d.min_fit_probability THEN 'tight'
         ELSE 'fits'
     END AS verdict,
+    CASE WHEN p.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
     c.tokens_per_second_per_gpu * p.gpu_count AS tokens_per_second,
     tokens_per_second * bs.low_ratio AS tokens_per_second_low,
     tokens_per_second * bs.high_ratio AS tokens_per_second_high,
@@ -308,10 +339,10 @@ SELECT
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
         c.host_exposed_seconds, c.communication_seconds, c.offload_seconds, c.optimizer_seconds
     ) AS bottleneck,
-    e.evidence, e.evidence_run, concat_ws('; ', p.plan_assumptions, i.ignored) AS assumptions,
+    p.evidence, p.evidence_run, concat_ws('; ', p.plan_assumptions, i.ignored) AS assumptions,
     CASE
         WHEN p.unsupported IS NOT NULL THEN p.unsupported
-        WHEN c.fit_tier = 0 THEN 'needs ' || round(c.needed_gib, 1) || ' GiB per GPU at its least, '
+        WHEN c.needed_gib > p.usable_memory_gib THEN 'needs ' || round(c.needed_gib, 1) || ' GiB per GPU at its least, '
             || round(p.usable_memory_gib, 1) || ' usable'
     END AS infeasible_reason,
     peak_phase_of(
@@ -332,12 +363,8 @@ SELECT
     p.training_state_gib, p.result_gib, gib(p.params_total * bytes_16bit()) AS model_download_gib
 FROM _best AS p
 CROSS JOIN _ignored AS i
-JOIN _evidence AS e
-    ON e.calibration = p.calibration AND e.gpu = p.gpu_id AND e.method = p.method
-    AND e.params = p.params_total AND e.gpu_count = p.gpu_count
-JOIN main.model_bands AS bm
-    ON bm.quantity = 'memory' AND bm.method = p.method AND bm.gpu_class = e.class AND bm.evidence = e.evidence
+CROSS JOIN plan_defaults() AS d
 JOIN main.model_bands AS bs
-    ON bs.quantity = 'speed' AND bs.method = p.method AND bs.gpu_class = e.class AND bs.evidence = e.evidence;
+    ON bs.quantity = 'speed' AND bs.method = p.method AND bs.gpu_class = p.class AND bs.evidence = p.evidence;
 COMMENT ON MACRO TABLE plans_for IS
-    'One row per job, GPU and count: the settings with most tokens per second among those that fit, memory and time term by term, band, evidence, and infeasible_reason where nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';
+    'One row per job, GPU and count: the settings with most tokens per second among those that fit with min_fit_probability, or, where none does, those that are likeliest to; memory and time term by term, band, evidence, and infeasible_reason where nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';

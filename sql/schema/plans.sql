@@ -23,6 +23,7 @@ CREATE TABLE main.plans (
     usable_memory_gib DOUBLE,
     memory_margin_gib DOUBLE,
     verdict VARCHAR NOT NULL CHECK (verdict IN ('fits', 'tight', 'does_not_fit')),
+    fit_probability DOUBLE CHECK (fit_probability BETWEEN 0 AND 1),
     tokens_per_second DOUBLE,
     tokens_per_second_low DOUBLE,
     tokens_per_second_high DOUBLE,
@@ -84,7 +85,8 @@ COMMENT ON COLUMN main.plans.memory_gib_low IS 'Low end of its band (p10).';
 COMMENT ON COLUMN main.plans.memory_gib_high IS 'High end of its band (p90).';
 COMMENT ON COLUMN main.plans.usable_memory_gib IS 'Memory of the GPU available to a program, in GiB.';
 COMMENT ON COLUMN main.plans.memory_margin_gib IS 'Usable memory left after what the job needs at least, in GiB; negative where it does not fit.';
-COMMENT ON COLUMN main.plans.verdict IS 'fits, tight or does_not_fit.';
+COMMENT ON COLUMN main.plans.verdict IS 'fits (P(fits) of at least 90%), tight (estimated to fit, with less), or does_not_fit (estimated to need more than is usable, or the GPU cannot run it).';
+COMMENT ON COLUMN main.plans.fit_probability IS 'P(fits): probability that the job runs without running out of memory, from the error of the memory estimate on held-out runs (macro fit_probability). Settings that reach 90% are preferred to faster ones; below 90% none does, and this is the likeliest.';
 COMMENT ON COLUMN main.plans.tokens_per_second IS 'Speed of all GPUs together in tokens per second.';
 COMMENT ON COLUMN main.plans.tokens_per_second_low IS 'Slow end of its band (p10).';
 COMMENT ON COLUMN main.plans.tokens_per_second_high IS 'Fast end of its band (p90).';
