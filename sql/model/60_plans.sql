@@ -242,8 +242,8 @@ CREATE OR REPLACE MACRO best_candidates(candidates) AS TABLE
 WITH _scored AS (
     SELECT
         *,
-        -- Candidates that fit with the probability wanted beat the rest, in speed; among the rest least memory
-        -- fits likeliest.
+        -- Candidates that fit with the probability wanted beat the rest, in speed; among the rest the one with
+        -- least memory is likeliest to fit.
         (needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability)::BIGINT AS is_safe,
         -- To 1/1024; then the lower variant and micro-batch.
         (1024e0 * CASE
@@ -342,7 +342,8 @@ SELECT
     p.evidence, p.evidence_run, concat_ws('; ', p.plan_assumptions, i.ignored) AS assumptions,
     CASE
         WHEN p.unsupported IS NOT NULL THEN p.unsupported
-        WHEN c.needed_gib > p.usable_memory_gib THEN 'needs ' || round(c.needed_gib, 1) || ' GiB per GPU at its least, '
+        WHEN c.needed_gib > p.usable_memory_gib THEN
+            'needs ' || round(c.needed_gib, 1) || ' GiB per GPU at its least, '
             || round(p.usable_memory_gib, 1) || ' usable'
     END AS infeasible_reason,
     peak_phase_of(
