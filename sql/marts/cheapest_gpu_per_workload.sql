@@ -8,7 +8,12 @@ _workload_plans AS (
 ),
 
 _workload_costs AS (
-    SELECT * FROM priced_jobs('_workload_jobs', '_workload_plans')
+    SELECT *, concat_ws(' ', job, price_kind) AS ranking
+    FROM priced_jobs('_workload_jobs', '_workload_plans')
+),
+
+_workload_in_time AS (
+    SELECT * FROM within_deadline('_workload_costs', '_workload_jobs')
 ),
 
 _workload_ranked AS (
@@ -18,12 +23,13 @@ _workload_ranked AS (
         row_number() OVER (
             PARTITION BY c.job, c.price_kind, o.objective
             ORDER BY
-                CASE o.objective WHEN 'time' THEN c.hours ELSE c.total_usd END, c.total_usd, c.hours,
+                CASE WHEN c.meets_deadline AND o.objective = 'cost' THEN c.total_usd ELSE c.hours END,
+                c.total_usd, c.hours,
                 c.gpu_count, c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST,
                 c.instance_type NULLS LAST, c.raw_label,
                 c.term_days NULLS LAST
         ) AS rank
-    FROM _workload_costs AS c
+    FROM _workload_in_time AS c
     CROSS JOIN (SELECT unnest(['cost', 'time']) AS objective) AS o
     QUALIFY rank <= (SELECT value FROM main.cost_parameters WHERE name = 'ranking_rows')
 )

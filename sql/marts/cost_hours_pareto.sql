@@ -34,6 +34,8 @@ SELECT
     tier_class, country, continent, term_days,
     total_usd, hours,
     (total_usd - total_usd_before) / (hours_before - hours) AS usd_per_hour_saved,
-    verdict, evidence
+    hours <= w.max_hours AS meets_deadline,
+    verdict, fit_probability, evidence
 FROM _front
+JOIN main.workloads AS w ON w.workload = job
 ORDER BY workload, price_kind, position

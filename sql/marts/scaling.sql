@@ -1,8 +1,6 @@
 WITH _workload_jobs AS (
-    SELECT
-        workload AS job, tokens, coalesce(epochs, 1) AS epochs, 8 AS max_gpus, ['on_demand'] AS price_kinds,
-        FALSE AS assumed_sizes
-    FROM main.workloads
+    SELECT * REPLACE (8 AS max_gpus), ['on_demand'] AS price_kinds
+    FROM workload_jobs()
     WHERE scenario
 ),
 
@@ -12,7 +10,7 @@ _workload_plans AS (
     JOIN main.plans AS p
         ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
         AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
-    WHERE w.scenario AND p.node_count = 1 AND p.gpu_count <= 8 AND p.verdict IN ('fits', 'tight')
+    WHERE w.scenario AND p.node_count = 1 AND p.gpu_count <= 8 AND p.verdict = 'fits'
         AND p.tokens_per_second > 0
 ),
 

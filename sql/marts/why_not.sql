@@ -2,6 +2,7 @@ WITH _by_count AS (
     SELECT
         p.*,
         p.verdict <> 'does_not_fit' AS fits,
+        p.verdict = 'fits' AS is_ranked,
         r.gpu_id IS NOT NULL AS rented
     FROM main.plans AS p
     LEFT JOIN (
@@ -14,8 +15,10 @@ WITH _by_count AS (
 _by_gpu AS (
     SELECT
         model, method, seq_len, lora_rank, gpu_id,
-        bool_or(fits AND rented) AS answered,
-        min(gpu_count) FILTER (fits) AS fits_from_gpus,
+        bool_or(is_ranked AND rented) AS answered,
+        bool_or(fits) AS fits,
+        min(gpu_count) FILTER (is_ranked) AS fits_from_gpus,
+        max(fit_probability) AS fit_probability,
         min(memory_gib) AS least_memory_gib,
         any_value(usable_memory_gib) AS usable_memory_gib,
         arg_max(infeasible_reason, gpu_count) AS infeasible_reason
@@ -31,7 +34,8 @@ _judged AS (
     SELECT
         g.*,
         CASE
-            WHEN fits_from_gpus IS NULL THEN 'does_not_fit'
+            WHEN NOT fits THEN 'does_not_fit'
+            WHEN fits_from_gpus IS NULL THEN 'might_not_fit'
             WHEN p.gpu_id IS NULL THEN 'no_price'
             ELSE 'not_rented_in_that_number'
         END AS reason
@@ -41,13 +45,16 @@ _judged AS (
 )
 
 SELECT
-    model, method, seq_len, lora_rank, gpu_id, reason, fits_from_gpus, least_memory_gib, usable_memory_gib,
+    j.* EXCLUDE (answered, fits, infeasible_reason),
     CASE reason
         WHEN 'does_not_fit' THEN infeasible_reason
+        WHEN 'might_not_fit' THEN 'fits with a probability of ' || floor(100 * fit_probability)::INTEGER
+            || '% at most, rankings ask for ' || round(100 * d.min_fit_probability)::INTEGER || '%'
         WHEN 'no_price' THEN 'fits on ' || fits_from_gpus
             || ' or more, but no source has a ranked price for it'
         ELSE 'fits on ' || fits_from_gpus
             || ' or more, but no source is known to rent that many on one machine'
     END AS detail
-FROM _judged
-ORDER BY model, method, seq_len, lora_rank, gpu_id
+FROM _judged AS j
+CROSS JOIN plan_defaults() AS d
+ORDER BY j.model, j.method, j.seq_len, j.lora_rank, j.gpu_id

@@ -242,7 +242,7 @@ CREATE OR REPLACE MACRO best_candidates(candidates) AS TABLE
 WITH _scored AS (
     SELECT
         *,
-        -- Candidates that fit with the probability wanted beat the rest, in speed; among the rest the one with
+        -- Candidates that fit with the probability wanted beat the rest, in speed; of the rest the one with
         -- least memory is likeliest to fit.
         (needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability)::BIGINT AS is_safe,
         -- To 1/1024; then the lower variant and micro-batch.
@@ -323,7 +323,12 @@ SELECT
     c.checkpointing AS checkpointing, c.sharding AS sharding, c.offload AS offload,
     p.quantization, p.optimizer, p.training_precision, p.stack,
     c.memory_gib AS memory_gib, c.memory_gib * p.memory_low_ratio AS memory_gib_low,
-    c.memory_gib * p.memory_high_ratio AS memory_gib_high,
+    -- What the allocator keeps without need it gives back before a run dies.
+    CASE
+        WHEN c.needed_gib * p.memory_high_ratio <= p.usable_memory_gib
+            THEN least(c.memory_gib * p.memory_high_ratio, p.usable_memory_gib)
+        ELSE c.memory_gib * p.memory_high_ratio
+    END AS memory_gib_high,
     p.usable_memory_gib, p.usable_memory_gib - c.needed_gib AS memory_margin_gib,
     CASE
         WHEN p.unsupported IS NOT NULL OR c.needed_gib > p.usable_memory_gib THEN 'does_not_fit'

@@ -11,7 +11,7 @@ WITH _priced_cases AS (
         r.continent, r.instance_type, r.raw_label, r.price_kind, r.term_days,
         p.tokens_per_second, p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
         p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
-        p.verdict,
+        p.verdict, p.fit_probability,
         p.micro_batch, p.checkpointing, p.sharding, p.offload, p.quantization, p.stack,
         p.training_state_gib, p.result_gib, p.model_download_gib,
         r.usd_per_hour, r.host_usd_per_hour, (r.usd_per_hour / r.gpus_billed) AS usd_per_gpu_hour,
@@ -40,7 +40,8 @@ WITH _priced_cases AS (
         AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
         AND (r.size_evidence <> 'assumed' OR j.assumed_sizes)
     JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
-    WHERE p.verdict IN ('fits', 'tight') AND p.tokens_per_second > 0
+    WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
+        AND p.tokens_per_second > 0
         AND p.gpu_count <= j.max_gpus
         AND list_contains(j.price_kinds, r.price_kind)
         -- Host memory must have room for what is offloaded: the training state, or the frozen weights below
@@ -60,7 +61,38 @@ QUALIFY row_number() OVER (
         capture_sha256, observed_at, usd_per_hour, gpus_billed
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
-    'Every way to run the jobs that fits, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs: job, tokens, epochs, max_gpus, price_kinds (list), assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
+    'Every way to run the jobs that fits with the probability wanted, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs: job, tokens, epochs, max_gpus, price_kinds (list), min_fit_probability, assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
+
+CREATE OR REPLACE MACRO within_deadline(priced, jobs) AS TABLE
+WITH _deadline_rows AS (
+    SELECT
+        p.*, j.max_hours, j.deadline_is_strict,
+        p.hours <= j.max_hours AS _in_time,
+        bool_or(p.hours <= j.max_hours) OVER _ranking AS meets_deadline,
+        min(p.total_usd) FILTER (p.hours <= j.max_hours) OVER _ranking AS _in_time_usd,
+        min({'hours': p.hours, 'usd': p.total_usd}) OVER _ranking AS _fastest,
+        min({
+            'usd': p.total_usd, 'hours': p.hours, 'gpu_count': p.gpu_count, 'gpu_id': p.gpu_id,
+            'way': p.gpu_count || ' x ' || p.gpu || ' at ' || p.provider || ' ('
+                || replace(p.price_kind, '_', '-') || ')'
+        }) FILTER (p.hours > j.max_hours) OVER _ranking AS _late
+    FROM query_table(priced) AS p
+    JOIN query_table(jobs) AS j USING (job)
+    WINDOW _ranking AS (PARTITION BY p.ranking)
+),
+
+_deadline_compared AS (
+    SELECT *, CASE WHEN _late.usd < coalesce(_in_time_usd, _fastest.usd) THEN _late END AS _cheaper
+    FROM _deadline_rows
+)
+
+SELECT
+    * EXCLUDE (ranking, deadline_is_strict, _in_time, _in_time_usd, _fastest, _late, _cheaper),
+    _cheaper.usd AS longer_wait_usd, _cheaper.hours AS longer_wait_hours, _cheaper.way AS longer_wait_way
+FROM _deadline_compared
+WHERE _in_time OR NOT (meets_deadline OR deadline_is_strict);
+COMMENT ON MACRO TABLE within_deadline IS
+    'The rows of priced_jobs that finish within max_hours, and what the cheapest of the others would save. Where none of a ranking does, all of them, with meets_deadline false, unless the deadline is strict: then no row. priced: rows of priced_jobs with their ranking. jobs: job, max_hours, deadline_is_strict.';
 
 CREATE OR REPLACE MACRO with_cost_bands(ranked) AS TABLE
 WITH _band_rows AS (
@@ -122,7 +154,7 @@ WITH _job_template AS (
         NULL::DOUBLE AS examples, NULL::DOUBLE AS tokens_per_example, NULL::DOUBLE AS epochs,
         NULL::INTEGER AS seq_len, NULL::INTEGER AS lora_rank, NULL::INTEGER AS micro_batch,
         NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS stack, NULL::INTEGER AS max_gpus,
-        NULL::DOUBLE AS max_hours,
+        NULL::DOUBLE AS max_hours, NULL::DOUBLE AS min_fit_probability,
         NULL::VARCHAR AS price_kind, NULL::VARCHAR AS objective, NULL::BOOLEAN AS assumed_sizes
     WHERE FALSE
 ),
@@ -133,8 +165,8 @@ _job_given AS (
         array_to_string(list_filter(struct_keys(g), lambda name: name NOT IN (
             'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len',
             'lora_rank',
-            'micro_batch', 'checkpointing', 'stack', 'max_gpus', 'max_hours', 'price_kind', 'objective',
-            'assumed_sizes'
+            'micro_batch', 'checkpointing', 'stack', 'max_gpus', 'max_hours', 'min_fit_probability',
+            'price_kind', 'objective', 'assumed_sizes'
         )), ', ') AS _ignored
     FROM query_table(jobs) AS g
 ),
@@ -184,7 +216,16 @@ SELECT
         )
     END AS stack,
     coalesce(j.max_gpus, 8) AS max_gpus,
-    coalesce(j.max_hours, 'infinity'::DOUBLE) AS max_hours,
+    CASE
+        WHEN j.max_hours <= 0 THEN error('Job ' || j.job || ': max_hours must be above 0.')
+        ELSE coalesce(j.max_hours, c.value)
+    END AS max_hours,
+    j.max_hours IS NOT NULL AS deadline_is_strict,
+    CASE
+        WHEN coalesce(j.min_fit_probability, d.min_fit_probability) BETWEEN 0 AND 1
+            THEN coalesce(j.min_fit_probability, d.min_fit_probability)
+        ELSE error('Job ' || j.job || ': min_fit_probability is a share, from 0 to 1.')
+    END AS min_fit_probability,
     CASE
         WHEN coalesce(j.price_kind, 'on_demand') = 'any'
             THEN list_filter(price_kinds(), lambda kind: kind <> 'reserved')
@@ -215,12 +256,17 @@ SELECT
         END,
         CASE WHEN coalesce(j.seq_len, 2048) > m.max_context THEN
             'sequences longer than the ' || m.max_context || ' tokens that the model supports' END,
+        CASE
+            WHEN j.max_hours IS NULL THEN 'finished within ' || c.value || ' hours where any answer is'
+        END,
         'ignored columns: ' || nullif(j._ignored, '')
     ) AS job_assumptions
 FROM _job_named AS j
+CROSS JOIN plan_defaults() AS d
+JOIN main.cost_parameters AS c ON c.name = 'deadline_hours' AND c.applies_to = 'default'
 LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours, price_kind (on_demand; any = every kind but reserved, which has to be named), objective (cost), assumed_sizes (false; true also ranks machines of which nothing says that they are sold). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
+    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), price_kind (on_demand; any = every kind but reserved, which has to be named), objective (cost), assumed_sizes (false; true also ranks machines of which nothing says that they are sold). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
 
 CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 SELECT
@@ -248,6 +294,15 @@ _cheapest_priced AS (
     SELECT * FROM priced_jobs('_cheapest_jobs', '_cheapest_plans')
 ),
 
+_cheapest_rankings AS (
+    SELECT *, job AS ranking
+    FROM _cheapest_priced
+),
+
+_cheapest_in_time AS (
+    SELECT * FROM within_deadline('_cheapest_rankings', '_cheapest_jobs')
+),
+
 _cheapest_ranked AS (
     SELECT
         c.* REPLACE (
@@ -257,15 +312,15 @@ _cheapest_ranked AS (
         row_number() OVER (
             PARTITION BY c.job
             ORDER BY
-                CASE j.objective WHEN 'time' THEN c.hours ELSE c.total_usd END, c.total_usd, c.hours,
+                CASE WHEN c.meets_deadline AND j.objective = 'cost' THEN c.total_usd ELSE c.hours END,
+                c.total_usd, c.hours,
                 c.gpu_count,
                 c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST, c.instance_type NULLS LAST,
                 c.raw_label,
                 c.price_kind, c.term_days NULLS LAST
         ) AS rank
-    FROM _cheapest_priced AS c
+    FROM _cheapest_in_time AS c
     JOIN _cheapest_jobs AS j USING (job)
-    WHERE c.hours <= j.max_hours
 )
 
 SELECT job, rank, model, method, b.* EXCLUDE (job, rank, model, method, seq_len), b.seq_len,
@@ -274,11 +329,14 @@ FROM with_cost_bands('_cheapest_ranked') AS b
 CROSS JOIN main.publication AS p
 ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
-    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. jobs: the name of a table or CTE; see completed_jobs for its columns. Ties in cost go to fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
+    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. A ranking keeps to max_hours, or to a week where any answer does (meets_deadline; where none does, the fastest come first), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. Ties in cost go to fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
-SELECT workload AS job, tokens, coalesce(epochs, 1) AS epochs, max_gpus, FALSE AS assumed_sizes, scenario
-FROM main.workloads;
+SELECT
+    w.workload AS job, w.tokens, coalesce(w.epochs, 1) AS epochs, w.max_gpus, w.max_hours,
+    FALSE AS deadline_is_strict, d.min_fit_probability, FALSE AS assumed_sizes, w.scenario
+FROM main.workloads AS w
+CROSS JOIN plan_defaults() AS d;
 COMMENT ON MACRO TABLE workload_jobs IS
     'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds.';
 

@@ -16,7 +16,9 @@ CREATE TABLE main.cost_hours_pareto (
     total_usd DECIMAL(18, 4) NOT NULL,
     hours DOUBLE NOT NULL,
     usd_per_hour_saved DOUBLE,
+    meets_deadline BOOLEAN NOT NULL,
     verdict VARCHAR NOT NULL,
+    fit_probability DOUBLE NOT NULL,
     evidence VARCHAR NOT NULL
 );
 
@@ -38,5 +40,7 @@ COMMENT ON COLUMN main.cost_hours_pareto.term_days IS 'Length of a reserved term
 COMMENT ON COLUMN main.cost_hours_pareto.total_usd IS 'What the finished job costs in USD, without taxes.';
 COMMENT ON COLUMN main.cost_hours_pareto.hours IS 'From renting to the finished job.';
 COMMENT ON COLUMN main.cost_hours_pareto.usd_per_hour_saved IS 'Cost of each hour saved compared with the row before, in USD; null in the first row.';
+COMMENT ON COLUMN main.cost_hours_pareto.meets_deadline IS 'Finished within the workload''s max_hours; the ways that are not are its longer waits.';
 COMMENT ON COLUMN main.cost_hours_pareto.verdict IS 'fits or tight.';
+COMMENT ON COLUMN main.cost_hours_pareto.fit_probability IS 'P(fits), at least 90%.';
 COMMENT ON COLUMN main.cost_hours_pareto.evidence IS 'Evidence for the plan.';

@@ -43,6 +43,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "seq_len": 2048,
         "lora_rank": 16,
         "verdict": "fits",
+        "fit_probability": 0.99,
         "micro_batch": 1,
         "checkpointing": "full",
         "sharding": "none",

@@ -70,7 +70,7 @@ def test_cheapest_for_a_workload_is_the_published_ranking(published: duckdb.Duck
     columns = "rank, gpu_id, gpu_count, source, total_usd, total_usd_low, total_usd_high, hours"
     asked = published.execute(
         f"""WITH asked AS (
-                SELECT workload AS job, model, method, tokens, seq_len, lora_rank, max_gpus,
+                SELECT workload AS job, model, method, tokens, seq_len, lora_rank, max_gpus, max_hours,
                     'spot' AS price_kind
                   FROM workloads WHERE workload IN {three}
             )
@@ -135,6 +135,8 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
             "price_kind on-demand is none of",
         ),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'speed' AS objective", "neither cost nor time"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 0 AS max_hours", "max_hours must be above 0"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 90 AS min_fit_probability", "a share, from 0 to 1"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'axolotl' AS stack", "stack axolotl is none of"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'yes' AS checkpointing", "checkpointing yes is none of"),
     ],
@@ -160,6 +162,56 @@ def test_limits_and_kinds_hold(published: duckdb.DuckDBPyConnection) -> None:
     assert {row["price_kind"] for row in any_kind} == {"on_demand", "flex_start", "spot", "serverless"}
     two = rows_of(published, query.format("'reserved, spot' AS price_kind"))
     assert {row["price_kind"] for row in two} == {"reserved", "spot"}
+
+
+QUESTION = """WITH asked AS (
+        SELECT 'llama-2-13b' AS model, 'lora' AS method, 1e10 AS tokens, {} AS job )
+    SELECT rank, total_usd, hours, meets_deadline, longer_wait_usd, longer_wait_hours, max_hours, assumptions
+    FROM cheapest_for('asked')"""
+
+
+def test_a_question_without_a_deadline_keeps_to_a_week(published: duckdb.DuckDBPyConnection) -> None:
+    rows = rows_of(published, QUESTION.format("1"))
+    unlimited = rows_of(published, QUESTION.format("'infinity'::DOUBLE AS max_hours, 1"))
+    assert {(row["max_hours"], row["meets_deadline"]) for row in rows} == {(168, True)}
+    assert max(row["hours"] for row in rows) <= 168 < max(row["hours"] for row in unlimited)
+    assert [row["total_usd"] for row in rows] == sorted(
+        row["total_usd"] for row in unlimited if row["hours"] <= 168
+    )
+    # The cheapest of all is what a longer wait buys.
+    assert unlimited[0]["hours"] > 168
+    assert {(row["longer_wait_usd"], row["longer_wait_hours"]) for row in rows} == {
+        (unlimited[0]["total_usd"], unlimited[0]["hours"])
+    }
+    assert {row["longer_wait_usd"] for row in unlimited} == {None}
+    assert "finished within 168" in rows[0]["assumptions"]
+    assert "finished within" not in unlimited[0]["assumptions"]
+
+
+def test_where_nothing_is_done_in_a_week_the_fastest_is_first_and_says_so(
+    published: duckdb.DuckDBPyConnection,
+) -> None:
+    question = QUESTION.replace("1e10", "1e11")
+    rows = rows_of(published, question.format("1 AS max_gpus, 1"))
+    assert {row["meets_deadline"] for row in rows} == {False}
+    assert [row["hours"] for row in rows] == sorted(row["hours"] for row in rows)
+    assert rows[0]["hours"] > 168
+    assert rows[0]["longer_wait_usd"] == min(row["total_usd"] for row in rows)
+    # A deadline that is given is kept to, if nothing is left.
+    assert rows_of(published, question.format("1 AS max_gpus, 168 AS max_hours, 1")) == []
+
+
+def test_what_might_not_fit_is_ranked_when_asked_for(published: duckdb.DuckDBPyConnection) -> None:
+    query = """WITH asked AS (
+                   SELECT 'llama-3.1-8b' AS model, 'full' AS method, 1e8 AS tokens {} )
+               FROM cheapest_for('asked')"""
+    usual = rows_of(published, query.format(""))
+    bold = rows_of(published, query.format(", 0.5 AS min_fit_probability"))
+    assert min(row["fit_probability"] for row in usual) >= 0.9
+    assert {row["verdict"] for row in usual} == {"fits"}
+    assert 0.5 <= min(row["fit_probability"] for row in bold) < 0.9
+    assert {row["verdict"] for row in bold if row["fit_probability"] < 0.9} == {"tight"}
+    assert bold[0]["total_usd"] <= usual[0]["total_usd"]
 
 
 def test_training_from_scratch_downloads_no_model(published: duckdb.DuckDBPyConnection) -> None:
