@@ -1,8 +1,6 @@
 WITH jobs AS (
-    SELECT
-        workload AS job, tokens, 1e0 AS epochs, 16 AS max_gpus, 0.9 AS min_fit_probability,
-        ['on_demand', 'spot'] AS price_kinds, FALSE AS assumed_sizes
-    FROM main.workloads
+    SELECT * REPLACE (16 AS max_gpus), ['on_demand', 'spot'] AS price_kinds
+    FROM workload_jobs()
 ),
 
 job_plans AS (

@@ -1,8 +1,6 @@
 WITH jobs AS (
-    SELECT
-        workload AS job, tokens, 1e0 AS epochs, 8 AS max_gpus, ['on_demand'] AS price_kinds,
-        TRUE AS assumed_sizes
-    FROM main.workloads
+    SELECT * REPLACE (TRUE AS assumed_sizes), ['on_demand'] AS price_kinds
+    FROM workload_jobs()
 ),
 
 job_plans AS (
