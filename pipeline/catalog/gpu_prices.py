@@ -27,7 +27,8 @@ BOUNDS_COLUMNS = (
 )
 
 MIN_SOURCES = 3
-"""The prices of fewer sources say too little of what others may ask."""
+"""The prices of fewer sources, or of a single day, say too little of what others may ask: a list of one day
+has the sources that its author chose."""
 
 OWN_MARGIN = {
     "on_demand": Decimal("1.9"),
@@ -75,7 +76,7 @@ def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds |
         if own:
             return _widened(own, OWN_MARGIN[kind], f"{source} asked", kind, discount)
         market = _seen().get(("", gpu_id, kind))
-        if market and kind in MARKET_MARGIN and int(market["sources"]) >= MIN_SOURCES:
+        if market and kind in MARKET_MARGIN and _says_enough(market):
             who = f"{market['sources']} sources asked"
             return _widened(market, MARKET_MARGIN[kind], who, kind, discount)
     return None
@@ -98,6 +99,10 @@ def figures_seen_at(source: str) -> Mapping[tuple[str, str], frozenset[Decimal]]
         for (at, gpu_id, kind), row in _seen().items()
         if at == source
     }
+
+
+def _says_enough(market: Mapping[str, str]) -> bool:
+    return int(market["sources"]) >= MIN_SOURCES and market["first_day"] < market["last_day"]
 
 
 def _widened(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -20,6 +21,7 @@ from pipeline.catalog.gpu_prices import figures_seen_at, plausible_prices, price
 from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.offers.gpu_matching.catalogue import Card, cards
 
 HELD_DAYS = 5
 MIN_HELD_READINGS = 3
@@ -141,7 +143,7 @@ def sift(
     earlier = _Earlier(history)
     doubts: dict[int, Doubt] = {}
     compared = 0
-    now = {price_key(offer) for offer in offers}
+    now = _Now(offers)
     for place, offer in enumerate(offers):
         is_compared, doubt = _doubt(offer, earlier, now, config)
         compared += is_compared
@@ -165,9 +167,7 @@ def _why_too_many(held: Mapping[int, Doubt], compared: int) -> str | None:
     return f"{len(held)} of {compared} compared prices are not believed ({reason}): {reason.sentence}"
 
 
-def _doubt(
-    offer: Offer, earlier: "_Earlier", now: set[PriceKey], config: SourceConfig
-) -> tuple[bool, Doubt | None]:
+def _doubt(offer: Offer, earlier: "_Earlier", now: "_Now", config: SourceConfig) -> tuple[bool, Doubt | None]:
     """Whether there is anything to compare a price with, and why it is in doubt."""
     key = price_key(offer)
     if offer.is_marketplace:
@@ -176,7 +176,7 @@ def _doubt(
     before = earlier.price(key, offer)
     if before is not None:
         return True, _moved_doubt(offer, before, earlier, config) or earlier.still_held(key, offer)
-    if doubt := earlier.still_held(key, offer) or earlier.mixed_up(offer, now):
+    if doubt := earlier.still_held(key, offer) or earlier.mixed_up(offer, now.keys):
         return True, doubt
     if offer.gpu_id is None or offer.usd_per_gpu_hour is None or offer.flag_reason:
         return False, None
@@ -184,7 +184,7 @@ def _doubt(
     if near:
         return True, _far_from_card(offer, near, config)
     is_compared, doubt = _out_of_line(offer)
-    return is_compared, doubt or _figure_of_another(offer)
+    return is_compared, doubt or _figure_of_another(offer, now)
 
 
 def _moved_doubt(offer: Offer, before: Before, earlier: "_Earlier", config: SourceConfig) -> Doubt | None:
@@ -238,21 +238,29 @@ def _out_of_line(offer: Offer) -> tuple[bool, Doubt | None]:
     return True, Doubt(RejectReason.PRICE_OUT_OF_LINE, detail)
 
 
-def _figure_of_another(offer: Offer) -> Doubt | None:
+def _figure_of_another(offer: Offer, now: "_Now") -> Doubt | None:
     """A price that the source was seen to ask for something else, and not for this: for another price kind of
-    the card, or, where the card's own price is known, for another card."""
+    the card, or, where the card's own price is known, for another card.
+
+    Equal prices are common, so that the reading itself must agree: a price that was read in the wrong place
+    is missing in its own.
+    """
     usd, own = offer.usd_per_gpu_hour or Decimal(0), (offer.gpu_id or "", offer.price_kind)
     seen = prices_seen_at(offer.source, *own)
     if offer.gpu_count < 1 or offer.price_kind == "serverless" or (seen and seen.contains(usd)):
         return None
-    for (gpu_id, kind), figures in figures_seen_at(offer.source).items():
-        if kind == "serverless":
+    for other, figures in figures_seen_at(offer.source).items():
+        if "serverless" in other or not any(_change(figure, usd) < SAME_TO_THE_CENT for figure in figures):
             continue
-        is_other = (gpu_id == own[0]) != (kind == own[1]) and (gpu_id == own[0] or seen is not None)
-        if is_other and any(_change(figure, usd) < SAME_TO_THE_CENT for figure in figures):
+        is_mixed_up = (
+            now.lacks_kind(*other, beside=offer)
+            if other[0] == own[0]
+            else seen is not None and other[1] == own[1] and now.lacks_card(*other, beside=offer)
+        )
+        if other != own and is_mixed_up:
             detail = (
                 f"{offer.raw_label!r} ({offer.price_kind}) is new at {_usd(usd)} per GPU-hour, which was "
-                f"the price of {gpu_id} ({kind})" + (f"; {seen.basis}" if seen else "")
+                f"the price of {other[0]} ({other[1]})" + (f"; {seen.basis}" if seen else "")
             )
             return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, detail)
     return None
@@ -291,6 +299,35 @@ def _moved(changes: Mapping[int, tuple[Before, float]], share: Decimal) -> dict[
 
 def _are_most(moved: Mapping[int, Any], compared: Mapping[int, Any]) -> bool:
     return len(moved) >= MIN_MOVED_PRICES and len(moved) >= MIN_MOVED_SHARE * len(compared)
+
+
+class _Now:
+    """What else the reading has."""
+
+    def __init__(self, offers: Sequence[Offer]) -> None:
+        self.keys = {price_key(offer) for offer in offers}
+        self._prices: dict[tuple[str, str], list[Decimal]] = defaultdict(list)
+        for offer in offers:
+            if offer.gpu_id and offer.usd_per_gpu_hour is not None and offer.gpu_count >= 1:
+                self._prices[offer.gpu_id, offer.price_kind].append(offer.usd_per_gpu_hour)
+
+    def lacks_kind(self, gpu_id: str, kind: str, beside: Offer) -> bool:
+        """Whether a card's other price kind is missing, or not on its side of this price: on-demand above."""
+        usd, prices = beside.usd_per_gpu_hour or Decimal(0), self._prices.get((gpu_id, kind), [])
+        if beside.price_kind == "on_demand":
+            return not prices or max(prices) >= usd
+        return not prices or (kind == "on_demand" and min(prices) <= usd)
+
+    def lacks_card(self, gpu_id: str, kind: str, beside: Offer) -> bool:
+        """Whether a card is missing at this price where the reading should have it: it has the card at other
+        prices only, or not at all, and the two are of one model, so that their labels are easily confused."""
+        other, own = _cards().get(gpu_id), _cards().get(beside.gpu_id or "")
+        if other is None or own is None or _may_be_one_card(other, own):
+            return False
+        usd, prices = beside.usd_per_gpu_hour or Decimal(0), self._prices.get((gpu_id, kind))
+        if not prices:
+            return other.model == own.model
+        return all(_change(price, usd) >= SAME_TO_THE_CENT for price in prices)
 
 
 class _Earlier:
@@ -375,6 +412,17 @@ def _figure(entry: tuple[Decimal, PriceKey, Offer]) -> Decimal:
 
 def _card(offer: Offer) -> PriceKey:
     return (offer.gpu_id, offer.price_kind, offer.term_days)
+
+
+def _may_be_one_card(one: Card, other: Card) -> bool:
+    """Whether one is the other without its form factor."""
+    is_open = one.generic or other.generic
+    return is_open and (one.model, one.memory_gb) == (other.model, other.memory_gb)
+
+
+@cache
+def _cards() -> Mapping[str, Card]:
+    return {card.gpu_id: card for card in cards()}
 
 
 def _change(before: Decimal, now: Decimal) -> Decimal:

@@ -11,15 +11,20 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from functools import cache
+from itertools import permutations
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 from pipeline.catalog.gpu_prices import BOUNDS_COLUMNS
 from pipeline.catalog.source_config import configs
 from pipeline.offers.gpu_matching import identify
+from pipeline.offers.gpu_matching.catalogue import cards
+from pipeline.offers.order import succeeds
 
 ROOT = Path(__file__).parents[2]
 
@@ -186,6 +191,28 @@ def _row(key: tuple[str, str, str], facts: Sequence[Fact]) -> dict[str, str]:
         " ".join(sorted({fact.origin for fact in facts})),
     )
     return dict(zip(BOUNDS_COLUMNS, values, strict=True))
+
+
+def inversions(facts: Iterable[Fact]) -> Iterator[tuple[tuple[str, str], Decimal]]:
+    """An older model with its successor, and how many times as dear it was, wherever one source asked for
+    both on one day for one kind, term, tier and region; 1 or less is the usual order. Spot apart."""
+    groups: dict[Any, dict[str, list[Decimal]]] = defaultdict(lambda: defaultdict(list))
+    for fact in facts:
+        if fact.source not in MARKETPLACES and fact.price_kind != "spot":
+            like = (fact.source, fact.day, fact.price_kind, fact.term_days, fact.tier, fact.region)
+            groups[like][fact.gpu_id].append(fact.usd_per_gpu_hour)
+    models = {card.gpu_id: card.model for card in cards()}
+    for by_card in groups.values():
+        for older, successor in permutations(by_card, 2):
+            if succeeds(successor, older):
+                ratio = median(by_card[older]) / median(by_card[successor])
+                yield (models[older], models[successor]), ratio
+
+
+def max_inversion(facts: Iterable[Fact]) -> Decimal:
+    """The rule for pipeline.offers.order.MAX_INVERSION: the largest that was seen, up to the next tenth."""
+    seen = max((ratio for _, ratio in inversions(facts)), default=Decimal(1))
+    return max(seen, Decimal(1)).quantize(Decimal("0.1"), ROUND_UP)
 
 
 def main(path: Path) -> None:

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ class World:
         self._database.execute("SET VARIABLE as_of_day = ?", [FIRST_DAY])
         for path in sorted(sample.offers.glob(f"*/{FIRST_DAY}.parquet")):
             self._database.execute(LOAD, [FIRST_DAY, str(path)])
-        self._truth = self._prices()
+        self._truths: dict[str, Mapping[tuple[Any, ...], list[Decimal]]] = {}
         self._read: dict[str, tuple[list[Answer], list[Row]]] = {}
 
     def clean(self, source: str) -> tuple[list[Answer], list[Row]]:
@@ -150,14 +151,17 @@ class World:
 
     def _is_true(self, source: str, row: tuple[Any, ...]) -> bool:
         *identity, price = row
-        truth = self._truth[source, *identity]
-        return any(abs(price - true) <= TOLERANCE * true for true in truth)
+        truth = self._truth(source)[tuple(identity)]
+        return any(abs(price - float(true)) <= TOLERANCE * float(true) for true in truth)
 
-    def _prices(self) -> Mapping[tuple[Any, ...], list[float]]:
-        """USD per GPU-hour of the clean offers, by source and identity."""
-        prices: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-        query = f"SELECT source, {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers"
-        for *identity, price in self._database.execute(query).fetchall():
-            if price is not None:
-                prices[tuple(identity)].append(price)
-        return prices
+    def _truth(self, source: str) -> Mapping[tuple[Any, ...], list[Decimal]]:
+        """USD per GPU-hour of the clean offers by identity, those that a gate would hold among them."""
+        if source not in self._truths:
+            rates = Records(self._sample).usd_rates(FIRST_DAY)
+            found: dict[tuple[Any, ...], list[Decimal]] = defaultdict(list)
+            for offer in build_offers(self.clean(source)[1], source_config(source), rates).offers:
+                if offer.usd_per_gpu_hour is not None:
+                    identity = tuple(getattr(offer, name) for name in IDENTITY.split(", "))
+                    found[identity].append(offer.usd_per_gpu_hour)
+            self._truths[source] = found
+        return self._truths[source]

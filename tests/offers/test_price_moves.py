@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pipeline.catalog import gpu_prices
 from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.paths import Home
@@ -250,6 +251,86 @@ def test_a_first_price_is_compared_with_what_was_seen_of_the_card(
     first = offer(price, source="lambda", price_kind=kind)
     result = sift([first], History(), config(), DAY)
     assert reasons(result) == ([reason] if reason else [])
+
+
+def card_at(gpu_id: str, price: str, kind: str = "on_demand") -> Offer:
+    return offer(price, source="lambda", gpu_id=gpu_id, raw_label=gpu_id, price_kind=kind)
+
+
+SEEN_THERE = {
+    ("h100-sxm-80gb", "on_demand"): "4.00",
+    ("h100-sxm-80gb", "spot"): "2.50",
+    ("h100-pcie-80gb", "on_demand"): "3.00",
+    ("h100-80gb", "on_demand"): "3.70",
+    ("a100-sxm-80gb", "on_demand"): "2.20",
+}
+H100, H100_PCIE, A100 = "h100-sxm-80gb", "h100-pcie-80gb", "a100-sxm-80gb"
+
+
+@pytest.fixture
+def seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {
+        ("lambda", *key): {"low_usd_per_gpu_hour": price, "high_usd_per_gpu_hour": price}
+        | {"first_day": "2026-05-24", "last_day": "2026-06-15"}
+        for key, price in SEEN_THERE.items()
+    }
+    monkeypatch.setattr(gpu_prices, "_seen", lambda: rows)
+
+
+@pytest.mark.usefixtures("seen_there")
+@pytest.mark.parametrize(
+    ("beside", "held"),
+    [
+        ([card_at(A100, "3.10")], True),  # the A100's price, and the A100 has another
+        ([card_at(A100, "2.20")], False),  # the A100 still costs that: two cards at one price
+        ([card_at(A100, "3.10"), card_at(A100, "2.20")], False),
+        ([], False),  # no A100 in the reading, whose label is not like this one's
+    ],
+)
+def test_a_first_price_that_was_another_cards_is_held_when_that_card_has_another_now(
+    beside: list[Offer], held: bool
+) -> None:
+    first = card_at(H100, "2.20")
+    result = sift([first, *beside], History(), config(max_day_change=Decimal(9)), DAY)
+    mixed_up = [each.detail for each in result.rejects if each.reason == RejectReason.PRICE_OF_ANOTHER_OFFER]
+    assert any("'h100-sxm-80gb'" in detail for detail in mixed_up) is held
+
+
+@pytest.mark.usefixtures("seen_there")
+def test_a_missing_card_of_the_same_model_may_be_mislabelled_but_not_one_without_its_form_factor() -> None:
+    assert reasons(sift([card_at(H100, "3.00")], History(), config(), DAY)) == [
+        RejectReason.PRICE_OF_ANOTHER_OFFER
+    ]
+    assert reasons(sift([card_at(H100_PCIE, "3.70")], History(), config(), DAY)) == []
+
+
+@pytest.mark.usefixtures("seen_there")
+@pytest.mark.parametrize(
+    ("kind", "price", "beside", "held"),
+    [
+        ("on_demand", "2.50", [], True),  # a missing spot mark
+        ("on_demand", "2.50", [card_at(H100, "2.50", "spot")], True),
+        ("on_demand", "2.50", [card_at(H100, "1.40", "spot")], False),  # spot is there, and below
+        ("spot", "4.00", [], True),
+        ("spot", "4.00", [card_at(H100, "4.00")], True),
+        ("spot", "4.00", [card_at(H100, "4.30")], False),
+    ],
+)
+def test_a_first_price_that_was_another_kinds_is_held_unless_that_kind_is_in_its_place(
+    kind: str, price: str, beside: list[Offer], held: bool
+) -> None:
+    result = sift([card_at(H100, price, kind), *beside], History(), config(), DAY)
+    found = [each.raw["price_key"][3] for each in result.rejects]
+    assert (kind in found) is held
+
+
+def test_a_market_that_was_seen_on_one_day_only_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"low_usd_per_gpu_hour": "1.00", "high_usd_per_gpu_hour": "2.00", "sources": "3"}
+    days = {"first_day": "2026-05-24", "last_day": "2026-05-25"}
+    for last_day, held in (("2026-05-25", True), ("2026-05-24", False)):
+        seen = {("", H100, "on_demand"): row | days | {"last_day": last_day}}
+        monkeypatch.setattr(gpu_prices, "_seen", lambda seen=seen: seen)
+        assert bool(sift([card_at(H100, "5.01")], History(), config(), DAY).rejects) is held
 
 
 def test_a_card_of_which_little_was_seen_is_believed() -> None:
