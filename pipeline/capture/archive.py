@@ -22,7 +22,7 @@ from typing import Any, get_args
 
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, capture_status, first_error
-from pipeline.contracts.disk import naming
+from pipeline.contracts.disk import flush, naming
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
 
@@ -95,7 +95,7 @@ class CaptureWriter:
             raise ArchiveError(f"{path} already exists; the archive is never overwritten") from error
         except (PagesError, OSError):
             return False
-        _sync_folder(path.parent)
+        flush(path.parent)
         return True
 
     def finish(self, status: CaptureStatus | None = None, error: str | None = None) -> Capture:
@@ -135,7 +135,7 @@ class Archive:
             folder = self.root / source / day.isoformat() / capture_id
             try:
                 folder.mkdir(parents=True)
-                _sync_folder(folder.parent)
+                flush(folder.parent)
                 break
             except FileExistsError:
                 moment += timedelta(microseconds=1)
@@ -309,14 +309,4 @@ def _write_once(path: Path, content: bytes) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    """Flush a folder's list of names to the disk."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        with naming(path):
-            os.fsync(folder)
-    finally:
-        os.close(folder)
+    flush(path.parent)

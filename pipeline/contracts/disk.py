@@ -27,6 +27,16 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
+def flush(path: Path) -> None:
+    """Flush a file, or a folder's list of names, to the disk. Raises OSError, which names the path."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with naming(path):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def disk_error_text(error: OSError, home: Home) -> str:
     """An OSError in one line: the path, the reason, and what to do. ``home`` is where gpufare writes."""
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None

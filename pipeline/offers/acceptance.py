@@ -108,14 +108,18 @@ def _why_too_few(rows: int, rows_min: int, last_accepted_rows: int | None) -> st
 
 
 def _why_incomplete(offers: Sequence[Offer], config: SourceConfig) -> str | None:
-    missing = sorted(set(config.expect.must_have) - {offer.gpu_id for offer in offers})
-    if missing:
+    if missing := missing_cards(offers, config):
         return f"missing what this source always has: {', '.join(missing)}"
     for column, min_share in config.expect.fill_min.items():
         share = sum(getattr(offer, column) is not None for offer in offers) / len(offers)
         if share < min_share:
             return f"{column} is filled in {share:.0%} of the offers, expected {min_share:.0%}"
     return None
+
+
+def missing_cards(offers: Sequence[Offer], config: SourceConfig) -> list[str]:
+    """What of the yaml's ``must_have`` is not among the offers."""
+    return sorted(set(config.expect.must_have) - {offer.gpu_id for offer in offers})
 
 
 def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> str | None:

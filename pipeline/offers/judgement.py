@@ -6,7 +6,7 @@ from datetime import date
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
-from pipeline.offers.acceptance import Acceptance, judge, why_grown, why_in_another_currency
+from pipeline.offers.acceptance import Acceptance, judge, missing_cards, why_grown, why_in_another_currency
 from pipeline.offers.build import Built
 from pipeline.offers.price_history import OtherSources, read_history
 from pipeline.offers.price_moves import sift
@@ -33,6 +33,9 @@ def judged(
     elsewhere = OtherSources(records, config.name, day)
     sifted = sift(built.offers, history, config, day, elsewhere.moves)
     built = replace(built, offers=sifted.offers, rejects=built.rejects + sifted.rejects)
+    if missing := missing_cards(built.offers, config):
+        # They were read, so the page is the usual one and its other prices are not in doubt.
+        warnings += (f"held, though this source always has it: {', '.join(missing)}",)
     return built, Acceptance(sifted.failure is None, sifted.failure, warnings)
 
 

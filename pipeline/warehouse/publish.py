@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from pipeline.contracts.disk import UnwritableError, disk_error
+from pipeline.contracts.disk import UnwritableError, disk_error, flush
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
@@ -44,9 +44,9 @@ def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Men
         file = home.published.parent / f".building-{os.getpid()}.duckdb"
         try:
             report = build(file, home, day, now, progress, mend)
-            _flush(file)
+            flush(file)
             file.replace(home.published)
-            _flush(home.published.parent)
+            flush(home.published.parent)
         finally:
             _sweep(home.published.parent)
     return report
@@ -76,11 +76,3 @@ def _sweep(folder: Path) -> None:
         else:
             with suppress(OSError):
                 leftover.unlink()
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,13 +2,18 @@
 
 from dataclasses import replace
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.paths import Home
 from pipeline.offers.acceptance import judge, why_grown, why_in_another_currency
+from pipeline.offers.build import Built
+from pipeline.offers.judgement import judged
 from pipeline.offers.price_moves import HELD_DAYS
+from pipeline.offers.records import Records
 from tests.offers.builders import CAPTURED, config, offer
 
 
@@ -96,3 +101,18 @@ def test_growth_that_lasts_is_believed() -> None:
     last = date(2026, 8, 21)
     assert why_grown(301, [100], last, last + timedelta(days=HELD_DAYS - 1)) is not None
     assert why_grown(301, [100], last, last + timedelta(days=HELD_DAYS)) is None
+
+
+def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(tmp_path: Path) -> None:
+    """Refusing the source would take away good prices for one that is in doubt."""
+    records, expect = Records(Home(tmp_path)), config(must_have=("h100-sxm-80gb",))
+    others = [offer(f"{number}.50", raw_label=f"other {number}", gpu_id=None) for number in (5, 6, 7)]
+    day = date(2026, 8, 22)
+    records.write_accepted(day, "acme", [offer("2.00"), *others])
+    today = Built([offer("9.00"), *others], [])
+    built, acceptance = judged(today, [], expect, day + timedelta(days=1), records)
+    assert acceptance.accepted
+    assert built.offers == others
+    assert acceptance.warnings == ("held, though this source always has it: h100-sxm-80gb",)
+    gone = judged(Built(others, []), [], expect, day + timedelta(days=1), records)[1]
+    assert gone.reason == "missing what this source always has: h100-sxm-80gb"
