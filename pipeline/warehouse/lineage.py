@@ -26,6 +26,9 @@ SELECT
 FROM (SELECT json_serialize_sql(?) AS tree)
 """
 
+_PARSED: dict[str, frozenset[str]] = {}
+"""The names in each query that this process has parsed: a file of sql/ is the same in every database."""
+
 
 class Lineage:
     """The tables and macros of sql/, by name, and what each of them reads."""
@@ -44,10 +47,12 @@ class Lineage:
 
     def names_in(self, query: str) -> set[str]:
         """The tables and macros that a query names. Raises BuildError when it cannot be parsed."""
-        error, names = self._connection.execute(_NAMES, [query]).fetchall()[0]
-        if error:
-            raise BuildError(f"{error}, in the query {query}")
-        return set(names) & (self._tables.keys() | self._macros.keys())
+        if query not in _PARSED:
+            error, names = self._connection.execute(_NAMES, [query]).fetchall()[0]
+            if error:
+                raise BuildError(f"{error}, in the query {query}")
+            _PARSED[query] = frozenset(names)
+        return set(_PARSED[query]) & (self._tables.keys() | self._macros.keys())
 
     def reads(self, name: str) -> set[str]:
         """The tables and macros that a table or macro names itself; none for a table without a mart."""

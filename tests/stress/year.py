@@ -8,7 +8,7 @@ import json
 import shutil
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -19,6 +19,7 @@ from typing import Any
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
+from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.daily.ingest import record_day
@@ -37,8 +38,7 @@ LONGEST_OUTAGE_DAYS = 10
 """Longer than the seven days after which prices are stale."""
 
 QUIET_DAYS_PER_PUBLISH = 7
-"""It is published on days with a fault, on the day after, and on every seventh: a publish takes longer the
-more history there is."""
+"""A publish takes longer the more history there is: ``publishing`` says on which days it is done."""
 
 HARD_TO_REACH: dict[str, Fault] = {
     "down": says(503),
@@ -107,8 +107,7 @@ def run(lab: Lab, unit: str, seed: str) -> Figures:
         began = time.monotonic()
         day = FIRST_DAY + timedelta(days=number)
         dice = Random(f"{seed} day {day}")
-        troubled = {day, day - timedelta(days=1)} & troubles.keys()
-        publishes = bool(troubled) or number % QUIET_DAYS_PER_PUBLISH == 0 or number == days - 1
+        publishes = number == days - 1 or publishing(number, day, troubles)
         found = live(lab, home, day, troubles.get(day), dice, publishes)
         found |= {"seconds": round(time.monotonic() - began, 2), "bytes": _sizes(home)}
         done.append(found)
@@ -121,13 +120,25 @@ def run(lab: Lab, unit: str, seed: str) -> Figures:
     return {"days": days, **account, "problems": problems + account["problems"]}
 
 
+def publishing(number: int, day: date, troubles: Mapping[date, Trouble]) -> bool:
+    """Whether a day is published: one with a fault, the one after harm to the home, and every seventh. Of an
+    outage, the first and the last: the days between differ from them in nothing."""
+    before, today, after = (troubles.get(day + timedelta(days=more)) for more in (-1, 0, 1))
+    if number % QUIET_DAYS_PER_PUBLISH == 0 or (before is not None and not before.source):
+        return True
+    if today is None:
+        return False
+    like = (today.kind, today.source)
+    return not all(other and (other.kind, other.source) == like for other in (before, after))
+
+
 def live(lab: Lab, home: Home, day: date, trouble: Trouble | None, dice: Random, publishes: bool) -> Figures:
     """One day of the home, with what goes wrong on it."""
-    if not publishes:
-        with lab.serving(day) as server:
-            problems = _read_only(home, server.base_url, day)
-        return {"day": str(day), "kind": "", "problems": problems, "touched": []}
     kind = trouble.kind if trouble else ""
+    if not publishes:
+        with lab.serving(day, **_faults(trouble)) as server:
+            problems = _read_only(home, server.base_url, day, trouble)
+        return {"day": str(day), "kind": kind, "problems": problems, "touched": []}
     touched = TOUCHES[kind](home, day, dice) if kind in TOUCHES else []
     if kind == "clock ahead":
         ahead = day + timedelta(days=400)
@@ -166,24 +177,31 @@ def _refresh(home: Home, url: str, day: date) -> Any:
     return refresh(home, day=day, sources=SOURCES, pages=url, environment={}, now=noon(day), limits=LIMITS)
 
 
-def _read_only(home: Home, url: str, day: date) -> list[str]:
+def _read_only(home: Home, url: str, day: date, trouble: Trouble | None) -> list[str]:
     """Capture and read every source, as each does in a run of its own under Dagster, without publishing."""
     chosen = [configs()[name] for name in SOURCES]
     archive = Archive(home.archive)
     captures = capture_live(chosen, day, archive, {}, replay_url=url, limits=LIMITS)
     outcomes = [record_day(config, day, [captures[config.name]], home) for config in chosen]
-    return [f"{day}: {o.source} was not accepted: {o.reason}"[:300] for o in outcomes if not o.accepted]
+    return _refused(outcomes, day, trouble)
 
 
 def _refreshed(home: Home, url: str, day: date, trouble: Trouble | None) -> list[str]:
     """Refresh, and what should not have happened."""
+    kind = trouble.kind if trouble else "no fault"
     try:
         report = _refresh(home, url, day)
     except Exception as error:  # a traceback is a problem of this day; the year goes on
-        return [f"{day} ({trouble.kind if trouble else 'no fault'}): {type(error).__name__}: {error}"[:400]]
+        return [f"{day} ({kind}): {type(error).__name__}: {error}"[:400]]
     if not report.published:
-        return [f"{day} ({trouble.kind if trouble else 'no fault'}): {report.why_not_published()}"[:400]]
-    refused = [o for o in report.outcomes if not o.accepted and not (trouble and o.source == trouble.source)]
+        return [f"{day} ({kind}): {report.why_not_published()}"[:400]]
+    unswept = [f"{day}: the litter is not reported"] if kind == "litter" and not report.swept_files else []
+    return unswept + _refused(report.outcomes, day, trouble)
+
+
+def _refused(outcomes: Sequence[Outcome], day: date, trouble: Trouble | None) -> list[str]:
+    """The sources that were not accepted, but for the one with a fault."""
+    refused = [o for o in outcomes if not o.accepted and not (trouble and o.source == trouble.source)]
     return [f"{day}: {o.source} was not accepted: {o.reason} {o.error or ''}"[:300] for o in refused]
 
 
@@ -350,8 +368,8 @@ def _unseen(home: Home, troubles: Sequence[Trouble], done: Sequence[Figures]) ->
             seen = any(i["kind"] == "future_day" for i in incidents)
         elif trouble.kind in ("damaged file", "stray copy"):
             files = touched.get(str(trouble.day), [])
-            seen = all(file in paths or file.startswith("cache/") for file in files)
-        else:  # litter is swept; a killed run may have ended before it began anything
+            seen = all(file in paths for file in files)
+        else:  # of litter each day's report says that it was swept; a killed run may have begun nothing
             seen = True
         if not seen:
             about = f"{trouble.source or touched.get(str(trouble.day))} on {trouble.day}"
