@@ -232,8 +232,8 @@ def test_flex_start_and_commitments_are_not_on_demand() -> None:
       <th>Price (USD)*</th><th>Components</th></tr><tr><td>Nvidia H100</td><td>a3-highgpu-8g</td>
       <td>$38.86 / 1 hour</td><td>$40 / 1 hour</td><td>N/A</td><td>GPUs: 8 vCPUs: 208</td></tr></table>"""
     listings, rejects = read("gcp", answer(rows))
-    assert [(row.price_kind, row.term_days) for row in listings] == [("reserved", 1095)]
-    assert {reject.reason for reject in rejects} == {"other_price_kind", "not_offered"}
+    assert [(row.price_kind, row.term_days) for row in listings] == [("reserved", 1095), ("flex_start", None)]
+    assert {reject.reason for reject in rejects} == {"not_offered"}
 
 
 def test_contact_sales_does_not_shift_the_next_price() -> None:
