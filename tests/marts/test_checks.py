@@ -36,6 +36,7 @@ BREAKAGES = {
     "ranked_prices_are_in_force": "UPDATE main.rentals SET price_day = price_day - 30",
     "ranks_count_up": "UPDATE main.cheapest_gpu_per_workload SET rank = rank + 1",
     "sequences_suit_the_model": "UPDATE main.models SET max_context = 1024",
+    "sizes_are_known": "UPDATE main.offers_latest SET size_evidence = 'assumed'",
     "sources_are_not_stale": "UPDATE main.source_health SET last_accepted_day = DATE '2026-08-14'",
     "totals_are_the_sum_of_their_parts": "UPDATE main.cheapest_gpu_per_workload SET egress_usd = 99",
     "workloads_can_be_planned": "UPDATE main.workloads SET model = 'nobody'",
