@@ -49,7 +49,7 @@ def small_catalogue(folder: Path) -> Path:
     """The catalogue with a few workloads and no claims, so that a day is published in a second or two."""
     shutil.copytree(Path(__file__).parents[2] / "catalog", folder)
     jobs = yaml.safe_load((folder / "workloads.yaml").read_text(encoding="utf-8"))
-    few = {"grid": [], "scenarios": jobs["scenarios"][:KEPT_WORKLOADS]}
+    few = jobs | {"grid": [], "scenarios": jobs["scenarios"][:KEPT_WORKLOADS]}
     (folder / "workloads.yaml").write_text(yaml.safe_dump(few), encoding="utf-8")
     for name, lines in {"claims.csv": 1, "measured_runs.csv": 30}.items():
         kept = (folder / name).read_text(encoding="utf-8").splitlines()[:lines]
