@@ -34,7 +34,7 @@ COLUMNS_OF_CHEAPEST = (
     ("usd_per_hour", "USD/hour"),
     ("tokens_per_second", "tokens/s"),
     ("memory_gib", "GiB/GPU"),
-    ("verdict", "fit"),
+    ("fit_probability", "P(fits)"),
     ("evidence", "evidence"),
     ("price_day", "price of"),
     ("price_age_days", "days old"),

@@ -37,7 +37,14 @@ from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS
 )
 @click.option("--gpus", "max_gpus", type=click.IntRange(min=1), help="At most this many GPUs.")
 @click.option(
-    "--max-hours", type=click.FloatRange(min=0, min_open=True), help="Finished within this many hours."
+    "--max-hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Finished within this many hours; by default within a week where any answer is, inf for no limit.",
+)
+@click.option(
+    "--min-fit-probability",
+    type=click.FloatRange(min=0, max=1),
+    help="Rank what does not run out of memory with this probability; by default 0.9.",
 )
 @click.option("--objective", type=click.Choice(["cost", "time"]), default="cost", show_default=True)
 @click.option(

@@ -40,6 +40,7 @@ class Job:
     stack: str | None = None
     max_gpus: int | None = None
     max_hours: float | None = None
+    min_fit_probability: float | None = None
     price_kind: str = "on_demand"
     objective: Literal["cost", "time"] = "cost"
     assumed_sizes: bool | None = None

@@ -1,12 +1,14 @@
 """An answer in sentences: why the first row is the cheapest, or why there is no row."""
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 
 from pipeline.offers.money import price_text
-from pipeline.questions.cheapest import Job
+from pipeline.questions.cheapest import Job, cheapest
 from pipeline.warehouse.query import ask
 
 MIN_HOURS_IN_DAYS = 72
@@ -26,20 +28,35 @@ def nothing_fits(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
     kind = "" if job.price_kind == "any" else f" {job.price_kind}"
     limits = [
         f"at most {job.max_gpus} GPUs" if job.max_gpus else "",
-        f"at most {job.max_hours:g} hours" if job.max_hours else "",
+        f"at most {job.max_hours:g} hours" if job.max_hours and math.isfinite(job.max_hours) else "",
     ]
     within = " and ".join(limit for limit in limits if limit)
-    fits = f"FROM fits('{job.model}', '{job.method}', 'h100-sxm-80gb')"
     return (
         f"no{kind} offer runs {job.model} {job.method}"
         + (f" with {within}" if within else "")
-        + f'; what it needs, for example: gpufare sql "{fits}"'
+        + f"; {_nearest(job, connection)}"
     )
 
 
+def _nearest(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
+    """What would be ranked without the deadline or with a smaller P(fits), or how to see what is needed."""
+    without_deadline = replace(job, max_hours=math.inf)
+    for row in cheapest(connection, replace(without_deadline, objective="time")).first(1).dicts():
+        return f"the fastest takes {_duration(row['hours'])}: {_way(row)} for ${row['total_usd']:,.2f}"
+    rows = list(cheapest(connection, replace(without_deadline, min_fit_probability=0)).dicts())
+    if rows:
+        likeliest = max(rows, key=lambda row: row["fit_probability"])
+        return (
+            f"the likeliest to fit does with {_percent(likeliest['fit_probability'])}: {_way(likeliest)}; "
+            "--min-fit-probability asks for less"
+        )
+    fits = f"FROM fits('{job.model}', '{job.method}', 'h100-sxm-80gb')"
+    return f'what it needs, for example: gpufare sql "{fits}"'
+
+
 def explained(row: Mapping[str, Any]) -> list[str]:
-    """The first answer in three lines: what it is, why, and how far to trust it."""
-    return [_what(row), _why(row), _trust(row)]
+    """The first answer in sentences: what it is, what waiting longer would save, why, how far to trust it."""
+    return [_what(row), *_wait(row), _why(row), _trust(row)]
 
 
 def _what(row: Mapping[str, Any]) -> str:
@@ -53,21 +70,47 @@ def _what(row: Mapping[str, Any]) -> str:
         if row["term_days"] and row["commitment_usd"]
         else ""
     )
-    days = f" ({row['hours'] / 24:,.0f} days)" if row["hours"] >= MIN_HOURS_IN_DAYS else ""
     return (
         f"{row['gpu_count']} x {row['gpu']}{idle} at {row['provider']} ({kind}{tier}): {money} for the "
-        f"finished job, {row['hours']:,.1f} hours{days} at ${price_text(row['usd_per_hour'])} per hour."
+        f"finished job, {_duration(row['hours'])} at ${price_text(row['usd_per_hour'])} per hour."
         f"{spot}{reserved}"
     )
+
+
+def _way(row: Mapping[str, Any]) -> str:
+    return f"{row['gpu_count']} x {row['gpu']} at {row['provider']} ({row['price_kind'].replace('_', '-')})"
+
+
+def _duration(hours: float) -> str:
+    days = f" ({hours / 24:,.0f} days)" if hours >= MIN_HOURS_IN_DAYS else ""
+    return f"{hours:,.1f} hours{days}"
+
+
+def _wait(row: Mapping[str, Any]) -> list[str]:
+    """The deadline, where it is missed or costs something."""
+    lines = []
+    if not row["meets_deadline"]:
+        deadline = _duration(row["max_hours"])
+        lines.append(f"NOTHING finishes within {deadline}: all answers are shown, the fastest first.")
+    if row["longer_wait_usd"] is not None:
+        late = f"{row['longer_wait_way']} in {_duration(row['longer_wait_hours'])}"
+        lines.append(f"Cheaper for whoever can wait: ${row['longer_wait_usd']:,.2f} with {late}.")
+    return lines
 
 
 def _why(row: Mapping[str, Any]) -> str:
     offload = ", its training state in the host's memory" if row["offload"] else ""
     return (
-        f"It needs {row['memory_gib']:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU with micro-batch "
+        f"It needs {row['memory_gib']:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU and fits with a "
+        f"probability of {_percent(row['fit_probability'])}, with micro-batch "
         f"{row['micro_batch']}, checkpointing {row['checkpointing']}{offload}, and trains "
         f"{row['tokens_per_second']:,.0f} tokens/s; most of the time goes to {row['bottleneck']}."
     )
+
+
+def _percent(probability: float) -> str:
+    """Rounded down, so that 99.96% is not called certain, nor 89.6% 90%."""
+    return f"{math.floor(100 * probability)}%"
 
 
 def _trust(row: Mapping[str, Any]) -> str:
@@ -75,7 +118,7 @@ def _trust(row: Mapping[str, Any]) -> str:
     if row["price_age_days"] > OLD_PRICE_DAYS:
         cautions.append(f"the price is {row['price_age_days']} days old")
     if row["verdict"] == "tight":
-        cautions.append("the fit is tight")
+        cautions.append(f"the fit is tight, {_percent(row['fit_probability'])}")
     if row["evidence"] == "extrapolated":
         cautions.append("the evidence is thin: no published run is close")
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""

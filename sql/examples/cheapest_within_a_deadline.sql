@@ -6,7 +6,8 @@ WITH my_jobs AS (
     SELECT 'two GPUs', 'mistral-7b-v0.3', 'full', 50e6, 2048, NULL, 'on_demand', 2, 'time'
 )
 
-SELECT job, rank, gpu, gpu_count, provider, price_kind, total_usd, hours, verdict, assumptions
+SELECT job, rank, gpu, gpu_count, provider, price_kind, total_usd, hours,
+    fit_probability, longer_wait_usd, longer_wait_hours, longer_wait_way, assumptions
 FROM cheapest_for('my_jobs')
 WHERE rank <= 3
 ORDER BY job, rank

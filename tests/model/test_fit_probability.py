@@ -1,11 +1,14 @@
 """P(fits): its formula, that published runs bear it out, and that the planner keeps to it."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
+
+README = Path(__file__).parents[2] / "README.md"
 
 HELD_OUT = """
     WITH _held_out AS (
@@ -65,6 +68,17 @@ def test_runs_that_should_fit_ran_and_runs_that_died_should_not(held_out: dict[s
     assert ran[probability < 0.5].mean() < 0.5
     assert ran[(probability >= 0.5) & ~safe].mean() >= 0.5
     assert (probability[~ran] < 0.5).mean() >= 0.9
+
+
+def test_the_readme_has_these_figures(held_out: dict[str, Any]) -> None:
+    probability, ran = held_out["probability"], ~held_out["died"].astype(bool)
+    safe, unlikely = probability >= 0.9, probability < 0.5
+    assert ran[safe].all()
+    figures = (
+        f"of the {safe.sum()} held-out runs with 90% or more all ran, of the {unlikely.sum()} below 50% "
+    )
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    assert f"{figures}{ran[unlikely].sum()} did." in text
 
 
 def test_it_is_half_exactly_where_the_estimate_turns(held_out: dict[str, Any]) -> None:
