@@ -22,8 +22,8 @@ def lab(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: p
     return Lab(tmp_path, shared, Market(SEED))
 
 
-def test_two_kills(lab: Lab) -> None:
-    found = kills.run(lab, "0-1", SEED, kills=2)
+def test_a_kill(lab: Lab) -> None:
+    found = kills.run(lab, "0-1", SEED, kills=1)
     assert found["problems"] == []
     assert found["running"] > 0
 
@@ -44,20 +44,39 @@ def test_two_refreshes_at_once(lab: Lab) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["offers: truncated", "outcomes: empty", "rankings: garbage", "incidents: empty", "offers: stray copy"],
+    ["offers: truncated", "outcomes: empty", "offers: stray copy"],
 )
 def test_a_damaged_file(unit: str, lab: Lab) -> None:
     assert damage.run(lab, unit, SEED)["problems"] == []
 
 
-def test_a_week_that_is_interrupted(lab: Lab) -> None:
-    seed = "a week 40"  # the clock ahead, a killed run, litter and a source that limits the rate
-    year.run(lab, "3 days", seed)
+def test_days_that_are_interrupted(lab: Lab) -> None:
+    seed = "days 640"  # a killed run, then a damaged file
+    year.run(lab, "1 days", seed)
     days = (lab.folder / "days.jsonl").read_text()
-    found = year.run(lab, "7 days", seed)
+    found = year.run(lab, "4 days", seed)
     assert found["problems"] == []
     assert (lab.folder / "days.jsonl").read_text().startswith(days)
-    assert (found["days"], len(found["faults"])) == (7, 4)
+    assert (found["days"], len(found["faults"])) == (4, 2)
+
+
+def test_the_days_of_a_year_that_are_published() -> None:
+    def published(*troubles: tuple[int, str, str]) -> list[int]:
+        found = [year.Trouble(FIRST_DAY + timedelta(days=at), kind, source) for at, kind, source in troubles]
+        by_day = {trouble.day: trouble for trouble in found}
+        days = [FIRST_DAY + timedelta(days=number) for number in range(1, 7)]
+        return [at for at, day in enumerate(days, 1) if year.publishing(at, day, by_day)]
+
+    assert published() == []
+    assert published((3, "moved", "crusoe")) == [3]
+    assert published((3, "damaged file", "")) == [3, 4]
+    assert published(*((at, "down", "ecb") for at in (2, 3, 4, 5))) == [2, 5]
+    assert published((2, "down", "ecb"), (3, "down", "linode"), (4, "moved", "linode")) == [2, 3, 4]
+
+
+def test_the_part_of_one_unit_begins_first() -> None:
+    order = runner._interleaved([[(PART, "a1"), (PART, "a2")], [(PART, "b1")], [(PART, "c1"), (PART, "c2")]])
+    assert [unit for _, unit in order] == ["b1", "a1", "c1", "a2", "c2"]
 
 
 # ------------------------------------------------------------------ the harness can fail
