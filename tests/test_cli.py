@@ -222,7 +222,7 @@ def test_cheapest_as_csv_and_json_holds_every_column(sample_home: Home) -> None:
     assert list(rows[0]) == list(first)
     costs = [float(row["total_usd"]) for row in rows]
     assert costs == sorted(costs)
-    terms = ("compute_usd", "interruption_usd", "storage_usd", "egress_usd")
+    terms = ("compute_usd", "interruption_usd", "failure_usd", "storage_usd", "egress_usd")
     assert float(first["total_usd"]) == pytest.approx(sum(float(first[term]) for term in terms), abs=1e-9)
 
 
@@ -241,7 +241,8 @@ def test_a_reservation_says_what_is_committed_to(sample_home: Home) -> None:
     rows = gpufare(*asked, "--format", "json", home=sample_home).stdout.splitlines()
     first = json.loads(rows[0])
     what = gpufare(*asked, home=sample_home).stdout.partition("\n\n")[2].splitlines()[0]
-    assert f"for {first['term_days']} days, ${first['commitment_usd']:,.2f} in all" in what
+    assert f"whole terms of {first['term_days']} days at ${first['commitment_usd']:,.2f}" in what
+    assert f"uses {first['term_share_used']:.1%} of them" in what
 
 
 @pytest.mark.parametrize(

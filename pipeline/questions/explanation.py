@@ -66,7 +66,8 @@ def _what(row: Mapping[str, Any]) -> str:
     kind = row["price_kind"].replace("_", "-")
     spot = f" Interruptions are ${row['interruption_usd']:,.2f} of it." if row["price_kind"] == "spot" else ""
     reserved = (
-        f" The reservation is for {row['term_days']} days, ${row['commitment_usd']:,.2f} in all."
+        f" It is paid for whole terms of {row['term_days']} days at ${row['commitment_usd']:,.2f}, and uses"
+        f" {row['term_share_used']:.1%} of them."
         if row["term_days"] and row["commitment_usd"]
         else ""
     )

@@ -61,6 +61,9 @@ _alone AS (
             WHEN NOT coalesce(available, TRUE) THEN 'not_available'
             WHEN effective_from > getvariable('as_of_day')::DATE THEN 'not_yet_in_effect'
             WHEN stale THEN 'stale'
+            -- What is paid for a commitment without a stated term is not known.
+            WHEN price_kind = 'reserved' AND term_days IS NULL THEN 'no_term'
+            WHEN reliability < p['least_reliability'] THEN 'unreliable_host'
             WHEN provider <> source_provider AND provider IN (FROM _read_directly)
                 THEN 'listed_by_its_provider'
         END AS own_reason

@@ -29,11 +29,13 @@ _offers AS (
         g.derived_from,
         s.charged_while_stopped,
         s.persistent_disk,
-        p.parameters AS p
+        p.parameters AS p,
+        coalesce(o.reliability, p.parameters['host_reliability']) AS up_share
     FROM _ranked AS o
     JOIN main.gpus AS g USING (gpu_id)
     JOIN main.sources AS s ON s.source = o.source
-    JOIN cost_parameters_by_source() AS p ON p.source = o.source AND p.price_kind = o.price_kind
+    JOIN cost_parameters_by_tier() AS p
+        ON p.source = o.source AND p.price_kind = o.price_kind AND p.tier_class = o.tier_class
     LEFT JOIN _sizes AS z
         ON z.source = o.source AND z.gpu_id = o.gpu_id AND z.tier IS NOT DISTINCT FROM o.tier
 ),
@@ -58,7 +60,16 @@ _hosts AS (
     SELECT
         *,
         -- An offer of more GPUs than one machine can have is a cluster.
-        least(list_max(sold), card_gpus_per_host)::INTEGER AS gpus_per_host
+        least(list_max(sold), card_gpus_per_host)::INTEGER AS gpus_per_host,
+        -- A host that is down for as long each time fails the more often, the less of the time it is up; none
+        -- is taken to be better than one in a data centre.
+        CASE
+            WHEN up_share < 1
+                THEN least(
+                    p['host_outage_hours'] * up_share / (1 - up_share), p['host_hours_between_failures']
+                )
+            ELSE p['host_hours_between_failures']
+        END AS host_hours
     FROM _sold
 ),
 
@@ -109,7 +120,7 @@ _charged AS (
 
 _terms AS (
     SELECT
-        gpu_id, gpu_count, node_count, gpus_billed, size_evidence, price_kind, term_days,
+        gpu_id, gpu_count, node_count, gpus_billed, size_evidence, price_kind, term_days, available,
         source, provider, tier, tier_class, region, country, continent, instance_type, raw_label,
         usd_per_hour, host_usd_per_hour,
         coalesce(billing_increment_seconds, p['billing_increment_seconds'])::INTEGER
@@ -124,7 +135,7 @@ _terms AS (
             p['download_usd_per_gb']
             + p['download_per_egress_price'] * coalesce(egress_usd_per_gb, p['egress_usd_per_gb'])
         )::DECIMAL(18, 8) AS download_usd_per_gb,
-        coalesce(local_disk_gb, 0) AS local_disk_gb,
+        coalesce(local_disk_gb, 0) * p['local_disk_in_price'] AS local_disk_gb,
         node_network_gbps,
         vcpus * units AS vcpus,
         ram_gib * units AS ram_gib,
@@ -137,18 +148,29 @@ _terms AS (
         p['checkpoints_kept'] AS checkpoints_kept,
         p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
         p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
+        hours_between_machine_failures(
+            gpu_count / node_count, p['gpu_hours_between_failures'], host_hours
+        ) AS hours_between_failures,
         CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END
             AS hours_between_interruptions,
+        p['notice_seconds'] AS notice_seconds,
         p['interruption_wait_seconds'] AS interruption_wait_seconds,
         CASE WHEN price_kind = 'flex_start' THEN p['capacity_wait_hours'] END AS capacity_wait_hours,
+        -- Disks that last at a source outlive a host in a data centre, and stay on the host of a marketplace.
+        coalesce(persistent_disk, FALSE) AS persistent_disk,
+        tier_class <> 'marketplace' AS disk_outlives_host,
         p['hours_per_month'] AS hours_per_month,
         list_filter([
             CASE WHEN billing_increment_seconds IS NULL THEN
                 'billing step of ' || p['billing_increment_seconds']::INTEGER || ' s' END,
             CASE WHEN storage_usd_per_gb_month IS NULL THEN
                 'disk at ' || p['storage_usd_per_gb_month'] || ' USD per GB and month' END,
+            CASE WHEN local_disk_gb > 0 AND p['local_disk_in_price'] = 0 THEN
+                'disk charged apart' END,
             CASE WHEN egress_usd_per_gb IS NULL THEN
                 'egress at ' || p['egress_usd_per_gb'] || ' USD per GB' END,
+            CASE WHEN reliability IS NULL AND isfinite(hours_between_failures) THEN
+                'a failure every ' || round(hours_between_failures)::BIGINT || ' hours' END,
             CASE WHEN price_kind = 'spot' THEN
                 'an interruption every ' || p['hours_between_interruptions'] || ' hours' END,
             CASE WHEN price_kind = 'flex_start' THEN
@@ -186,7 +208,7 @@ QUALIFY row_number() OVER (
         gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days, source, tier,
         billing_increment_seconds, minimum_seconds, max_run_hours,
         storage_usd_per_gb_month, egress_usd_per_gb, local_disk_gb,
-        node_network_gbps, ram_gib IS NULL, host_ram_gib
+        node_network_gbps, ram_gib IS NULL, host_ram_gib, hours_between_failures
     ORDER BY
         usd_per_hour + host_usd_per_hour, gpus_billed, region NULLS LAST, instance_type NULLS LAST, raw_label,
         observed_at DESC, source_url, capture_sha256, provider, native_price, native_unit

@@ -37,37 +37,41 @@ _budgets AS (
     SELECT
         *,
         (train_hours + evaluation_hours) * 3600 AS work_seconds,
-        checkpoint_pause_seconds + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second
-            AS checkpoint_seconds,
-        setup_hours * 3600 + training_state_gib * 1.073741824e0 / checkpoint_gb_per_second AS restart_seconds,
+        (train_hours + evaluation_hours + failure_hours) * 3600 AS failing_seconds,
+        node_count / (hours_between_failures * 3600) AS failures_per_second,
         -- Paid seconds that interruptions may take before on demand is cheaper.
         (on_demand_total_usd - (total_usd - interruption_usd)) / (usd_per_hour + host_usd_per_hour) * 3600
             AS budget_seconds
     FROM _pairs
 ),
 
--- Bisection over the logarithm of the time between interruptions, from a minute to 12 years, in 40 halvings.
+-- With notice enough for a checkpoint the time between interruptions follows from the budget. Otherwise by
+-- bisection over its logarithm, from a minute to 12 years, in 40 halvings.
 _even AS (
     SELECT
         *,
-        list_reduce( -- noqa: LT01
+        CASE WHEN notice_seconds >= checkpoint_seconds THEN
+            greatest(
+                ln((checkpoint_seconds + reclaim_restart_seconds) / ln(1 + budget_seconds / failing_seconds)),
+                ln(60e0)
+            )
+        ELSE list_reduce( -- noqa: LT01
             range(1, 41),
             lambda reached, halving: reached + CASE
-                WHEN daly_expected_seconds(
+                WHEN expected_run_seconds(
                     work_seconds,
-                    least(
-                        daly_interval(checkpoint_seconds, exp(reached + ln(6e6) * 0.5e0 ** halving)),
-                        work_seconds
-                    ),
                     checkpoint_seconds,
-                    restart_seconds,
-                    exp(reached + ln(6e6) * 0.5e0 ** halving)
-                ) - work_seconds > budget_seconds
+                    (
+                        failures_per_second * failure_restart_seconds
+                        + exp(-reached - ln(6e6) * 0.5e0 ** halving) * reclaim_restart_seconds
+                    ) / (failures_per_second + exp(-reached - ln(6e6) * 0.5e0 ** halving)),
+                    failures_per_second + exp(-reached - ln(6e6) * 0.5e0 ** halving)
+                ) - failing_seconds > budget_seconds
                 THEN ln(6e6) * 0.5e0 ** halving
                 ELSE 0e0
             END,
             ln(60e0)
-        ) AS ln_seconds_between_interruptions
+        ) END AS ln_seconds_between_interruptions
     FROM _budgets
 )
 

@@ -1,39 +1,55 @@
--- From seconds to dollars: how long a job rents its machines, what interruptions add, what the job costs.
+-- From seconds to dollars: how long a job rents its machines, what failures and interruptions add, what the
+-- job costs.
 -- Money is rounded half away from zero to a hundredth of a cent, term by term.
 
 CREATE OR REPLACE MACRO price_kinds() AS ['on_demand', 'flex_start', 'spot', 'reserved', 'serverless'];
 COMMENT ON FUNCTION price_kinds IS
     'Every price kind: on_demand, flex_start (starts when there is capacity, is not interrupted, limited in time), spot (may be interrupted), reserved (for a term), serverless (per second).';
 
-CREATE OR REPLACE MACRO cost_parameters_by_source() AS TABLE
+CREATE OR REPLACE MACRO tier_classes() AS ['dedicated', 'community', 'marketplace', 'serverless'];
+COMMENT ON FUNCTION tier_classes IS
+    'Every class of tier: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (each owner sets a price) and serverless.';
+
+CREATE OR REPLACE MACRO cost_parameters_by_tier() AS TABLE
 WITH _asked AS (
-    SELECT s.source, k.price_kind
+    SELECT s.source, k.price_kind, t.tier_class
     FROM main.sources AS s
     CROSS JOIN (SELECT unnest(price_kinds()) AS price_kind) AS k
+    CROSS JOIN (SELECT unnest(tier_classes()) AS tier_class) AS t
 ),
 
 _applying AS (
     SELECT
-        a.source, a.price_kind, c.name,
+        a.source, a.price_kind, a.tier_class, c.name,
         arg_max(
             c.value,
             CASE
-                WHEN c.applies_to LIKE 'source:%' THEN 3
+                WHEN c.applies_to LIKE 'source:%' THEN 4
+                WHEN c.applies_to LIKE 'tier_class:%' THEN 3
                 WHEN c.applies_to LIKE 'price_kind:%' THEN 2
                 ELSE 1
             END
         ) AS value
     FROM _asked AS a
     JOIN main.cost_parameters AS c
-        ON c.applies_to IN ('default', 'source:' || a.source, 'price_kind:' || a.price_kind)
+        ON c.applies_to IN (
+            'default', 'source:' || a.source, 'price_kind:' || a.price_kind, 'tier_class:' || a.tier_class
+        )
     GROUP BY ALL
 )
 
-SELECT source, price_kind, map_from_entries(list((name, value) ORDER BY name)) AS parameters
+SELECT source, price_kind, tier_class, map_from_entries(list((name, value) ORDER BY name)) AS parameters
 FROM _applying
 GROUP BY ALL;
+COMMENT ON MACRO TABLE cost_parameters_by_tier IS
+    'The cost parameters that apply to each source, price kind and class of tier, as a map from name to value: a row for the source counts before one for the class, that before one for the price kind, and that before the default.';
+
+CREATE OR REPLACE MACRO cost_parameters_by_source() AS TABLE
+SELECT source, price_kind, parameters
+FROM cost_parameters_by_tier()
+WHERE tier_class = 'dedicated';
 COMMENT ON MACRO TABLE cost_parameters_by_source IS
-    'The cost parameters that apply to each source and price kind, as a map from name to value: a row for the source counts before one for the price kind, and that before the default.';
+    'cost_parameters_by_tier for the parameters that do not differ by class of tier.';
 
 CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interruptions) AS
     CASE
@@ -57,12 +73,40 @@ CREATE OR REPLACE MACRO daly_expected_seconds(
 COMMENT ON FUNCTION daly_expected_seconds IS
     'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and interrupted at random every seconds_between_interruptions on average, checkpoints, lost work and restarts included. Daly (2006), eq. 20.';
 
+CREATE OR REPLACE MACRO expected_run_seconds(
+    work_seconds, checkpoint_seconds, restart_seconds, stops_per_second
+) AS
+    CASE
+        WHEN stops_per_second = 0 THEN work_seconds
+        ELSE daly_expected_seconds(
+            work_seconds,
+            least(daly_interval(checkpoint_seconds, 1 / stops_per_second), work_seconds),
+            checkpoint_seconds,
+            restart_seconds,
+            1 / stops_per_second
+        )
+    END;
+COMMENT ON FUNCTION expected_run_seconds IS
+    'Expected paid seconds of a job of work_seconds that is stopped at random so many times per second, at the best checkpoint interval (at least one checkpoint, at its end). A job that nothing stops writes none.';
+
+CREATE OR REPLACE MACRO hours_between_machine_failures(
+    gpus_in_machine, gpu_hours_between_failures, host_hours_between_failures
+) AS
+    CASE
+        WHEN gpus_in_machine / gpu_hours_between_failures + 1 / host_hours_between_failures = 0
+            THEN 'infinity'::DOUBLE
+        ELSE 1 / (gpus_in_machine / gpu_hours_between_failures + 1 / host_hours_between_failures)
+    END;
+COMMENT ON FUNCTION hours_between_machine_failures IS
+    'Mean hours between failures of one machine: those of its GPUs and those of all else in it, added as rates.';
+
 CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
 WITH _cost_template AS (
     SELECT
         NULL::DOUBLE AS tokens, NULL::DOUBLE AS epochs, NULL::DOUBLE AS tokens_per_second,
         NULL::DOUBLE AS training_state_gib, NULL::DOUBLE AS result_gib, NULL::DOUBLE AS model_download_gib,
-        NULL::INTEGER AS node_count, NULL::VARCHAR AS price_kind, NULL::INTEGER AS term_days,
+        NULL::INTEGER AS gpu_count, NULL::INTEGER AS node_count,
+        NULL::VARCHAR AS price_kind, NULL::INTEGER AS term_days,
         NULL::DECIMAL(18, 8) AS usd_per_hour, NULL::DECIMAL(18, 8) AS host_usd_per_hour,
         NULL::INTEGER AS billing_increment_seconds, NULL::INTEGER AS minimum_seconds,
         NULL::DECIMAL(18, 8) AS storage_usd_per_gb_month, NULL::DECIMAL(18, 8) AS egress_usd_per_gb,
@@ -71,8 +115,11 @@ WITH _cost_template AS (
         NULL::DOUBLE AS evaluation_share, NULL::DOUBLE AS dataset_bytes_per_token,
         NULL::DOUBLE AS checkpoints_kept,
         NULL::DOUBLE AS checkpoint_pause_seconds, NULL::DOUBLE AS checkpoint_gb_per_second,
-        NULL::DOUBLE AS hours_between_interruptions, NULL::DOUBLE AS interruption_wait_seconds,
-        NULL::DOUBLE AS capacity_wait_hours, NULL::DOUBLE AS hours_per_month
+        NULL::DOUBLE AS hours_between_failures, NULL::DOUBLE AS hours_between_interruptions,
+        NULL::DOUBLE AS notice_seconds, NULL::DOUBLE AS interruption_wait_seconds,
+        NULL::DOUBLE AS capacity_wait_hours,
+        NULL::BOOLEAN AS persistent_disk, NULL::BOOLEAN AS disk_outlives_host,
+        NULL::DOUBLE AS hours_per_month
     WHERE FALSE
 ),
 
@@ -95,6 +142,7 @@ _cost_cases AS (
             coalesce(g.training_state_gib, 0) AS training_state_gib,
             coalesce(g.result_gib, 0) AS result_gib,
             coalesce(g.model_download_gib, 0) AS model_download_gib,
+            coalesce(g.gpu_count, 1) AS gpu_count,
             coalesce(g.node_count, 1) AS node_count,
             coalesce(g.price_kind, 'on_demand') AS price_kind,
             coalesce(g.host_usd_per_hour, 0) AS host_usd_per_hour,
@@ -115,10 +163,19 @@ _cost_cases AS (
             coalesce(g.checkpoints_kept, d.p['checkpoints_kept']) AS checkpoints_kept,
             coalesce(g.checkpoint_pause_seconds, d.p['checkpoint_pause_seconds']) AS checkpoint_pause_seconds,
             coalesce(g.checkpoint_gb_per_second, d.p['checkpoint_gbps'] / 8) AS checkpoint_gb_per_second,
+            coalesce(
+                g.hours_between_failures,
+                hours_between_machine_failures(
+                    coalesce(g.gpu_count, 1) / coalesce(g.node_count, 1),
+                    d.p['gpu_hours_between_failures'],
+                    d.p['host_hours_between_failures']
+                )
+            ) AS hours_between_failures,
             CASE
                 WHEN coalesce(g.price_kind, 'on_demand') = 'spot'
                     THEN coalesce(g.hours_between_interruptions, d.p['hours_between_interruptions'])
             END AS hours_between_interruptions,
+            coalesce(g.notice_seconds, d.p['notice_seconds']) AS notice_seconds,
             coalesce(g.interruption_wait_seconds, d.p['interruption_wait_seconds'])
                 AS interruption_wait_seconds,
             CASE
@@ -126,6 +183,8 @@ _cost_cases AS (
                     THEN coalesce(g.capacity_wait_hours, d.p['capacity_wait_hours'])
                 ELSE 0e0
             END AS capacity_wait_hours,
+            coalesce(g.persistent_disk, FALSE) AS persistent_disk,
+            coalesce(g.disk_outlives_host, FALSE) AS disk_outlives_host,
             coalesce(g.hours_per_month, d.p['hours_per_month']) AS hours_per_month
         )
     FROM _cost_given AS g
@@ -147,42 +206,72 @@ _cost_sizes AS (
 _cost_times AS (
     SELECT
         *,
-        setup_seconds + _inbound_gb / download_gb_per_second AS _setup_seconds,
+        _inbound_gb / download_gb_per_second AS _download_seconds,
         _train_seconds * evaluation_share AS _evaluation_seconds,
         _train_seconds + _train_seconds * evaluation_share AS _work_seconds,
-        checkpoint_pause_seconds + _state_gb / checkpoint_gb_per_second AS _checkpoint_seconds,
-        setup_seconds + _inbound_gb / download_gb_per_second + _state_gb / checkpoint_gb_per_second
-            AS _restart_seconds,
-        hours_between_interruptions * 3600 / node_count AS _seconds_between_interruptions,
-        _inbound_gb + checkpoints_kept * _state_gb + _result_gb AS _disk_gb
+        _state_gb / checkpoint_gb_per_second AS _load_seconds,
+        checkpoint_pause_seconds + _state_gb / checkpoint_gb_per_second AS checkpoint_seconds,
+        _inbound_gb + checkpoints_kept * _state_gb + _result_gb AS _disk_gb,
+        -- Any machine that stops, stops the job.
+        node_count / (hours_between_failures * 3600) AS _failures_per_second,
+        coalesce(node_count / (hours_between_interruptions * 3600), 0) AS _reclaims_per_second
     FROM _cost_sizes
 ),
 
-_cost_intervals AS (
+-- A disk that outlives its machine spares the download at the next start; a local one goes with it.
+_cost_disks AS (
     SELECT
         *,
-        least(daly_interval(_checkpoint_seconds, _seconds_between_interruptions), _work_seconds)
-            AS _interval_seconds,
-        _setup_seconds + _work_seconds AS _used_seconds
+        setup_seconds + _download_seconds AS _setup_seconds,
+        local_disk_gb >= _disk_gb AS _is_local,
+        CASE WHEN persistent_disk AND disk_outlives_host AND NOT _is_local THEN 0 ELSE 1 END
+            AS _downloads_per_failure,
+        CASE WHEN persistent_disk AND NOT _is_local THEN 0 ELSE 1 END AS _downloads_per_reclaim
     FROM _cost_times
 ),
 
-_cost_expected AS (
+-- A notice long enough to write a checkpoint saves the work; other reclaims lose it, as failures do.
+_cost_stops AS (
     SELECT
         *,
-        CASE WHEN _seconds_between_interruptions IS NULL THEN 0e0 ELSE
-            daly_expected_seconds(
-                _work_seconds, _interval_seconds, _checkpoint_seconds, _restart_seconds,
-                _seconds_between_interruptions
+        setup_seconds + _downloads_per_failure * _download_seconds + _load_seconds
+            AS failure_restart_seconds,
+        setup_seconds + _downloads_per_reclaim * _download_seconds + _load_seconds
+            AS reclaim_restart_seconds,
+        CASE WHEN notice_seconds >= checkpoint_seconds THEN _reclaims_per_second ELSE 0 END
+            AS _noticed_per_second,
+        _failures_per_second
+        + CASE WHEN notice_seconds >= checkpoint_seconds THEN 0 ELSE _reclaims_per_second END
+            AS _sudden_per_second
+    FROM _cost_disks
+),
+
+_cost_failing AS (
+    SELECT
+        *,
+        expected_run_seconds(
+            _work_seconds, checkpoint_seconds, failure_restart_seconds, _failures_per_second
+        ) AS _failing_seconds
+    FROM _cost_stops
+),
+
+_cost_runs AS (
+    SELECT
+        *,
+        -- A noticed reclaim costs a checkpoint and a restart, which can be reclaimed in turn.
+        CASE
+            WHEN _noticed_per_second = _reclaims_per_second THEN _failing_seconds
+            ELSE expected_run_seconds(
+                _work_seconds,
+                checkpoint_seconds,
+                (
+                    _failures_per_second * failure_restart_seconds
+                    + _reclaims_per_second * reclaim_restart_seconds
+                ) / _sudden_per_second,
+                _sudden_per_second
             )
-            - _work_seconds
-        END AS _interruption_seconds,
-        -- To the millisecond first, so that floating-point error does not turn exactly one hour into two.
-        CASE WHEN _used_seconds IS NOT NULL THEN greatest(
-            ceil(round(_used_seconds, 3) / billing_increment_seconds) * billing_increment_seconds,
-            minimum_seconds
-        ) END AS _billed_seconds
-    FROM _cost_intervals
+        END * exp(_noticed_per_second * (checkpoint_seconds + reclaim_restart_seconds)) AS _running_seconds
+    FROM _cost_failing
 ),
 
 _cost_hours AS (
@@ -191,55 +280,85 @@ _cost_hours AS (
         _setup_seconds / 3600 AS setup_hours,
         _train_seconds / 3600 AS train_hours,
         _evaluation_seconds / 3600 AS evaluation_hours,
-        _interruption_seconds / 3600 AS interruption_hours,
-        coalesce((_work_seconds + _interruption_seconds) / _seconds_between_interruptions, 0)
-            AS interruptions,
-        CASE WHEN _seconds_between_interruptions IS NOT NULL THEN _interval_seconds / 60 END
-            AS checkpoint_interval_minutes,
-        _billed_seconds / 3600 AS billed_hours,
+        -- Failures count first: spot pays for what reclaims add to them.
+        (_failing_seconds - _work_seconds) / 3600 AS failure_hours,
+        (_running_seconds - _failing_seconds) / 3600 AS interruption_hours,
+        _running_seconds * _failures_per_second AS failures,
+        _running_seconds * _reclaims_per_second AS interruptions,
+        CASE
+            WHEN _sudden_per_second > 0
+                THEN least(daly_interval(checkpoint_seconds, 1 / _sudden_per_second), _work_seconds) / 60
+        END AS checkpoint_interval_minutes,
         -- A disk included in the price costs nothing, but its checkpoints are lost with the machine.
         CASE
-            WHEN local_disk_gb < _disk_gb THEN _disk_gb
-            WHEN _seconds_between_interruptions IS NOT NULL THEN checkpoints_kept * _state_gb + _result_gb
+            WHEN NOT _is_local THEN _disk_gb
+            WHEN _failures_per_second + _reclaims_per_second > 0
+                THEN checkpoints_kept * _state_gb + _result_gb
             ELSE 0e0
         END AS storage_gb
-    FROM _cost_expected
+    FROM _cost_runs
 ),
 
 _cost_waits AS (
     SELECT
         *,
-        interruptions * interruption_wait_seconds / 3600 + capacity_wait_hours AS wait_hours,
-        (_used_seconds + _interruption_seconds + interruptions * interruption_wait_seconds) / 3600
-            AS _machine_hours
+        (failures + interruptions) * interruption_wait_seconds / 3600 + capacity_wait_hours AS wait_hours,
+        (
+            _setup_seconds + _running_seconds + (failures + interruptions) * interruption_wait_seconds
+        ) / 3600 AS _machine_hours,
+        _machine_hours + capacity_wait_hours AS hours
     FROM _cost_hours
+),
+
+-- A reservation is paid for whole terms, as many as the job takes. Time is rounded to the millisecond first,
+-- so that floating-point error does not turn exactly one hour into two.
+_cost_billed AS (
+    SELECT
+        *,
+        CASE
+            WHEN price_kind = 'reserved'
+                THEN ceil(round(hours * 3600, 3) / (term_days * 86400)) * term_days * 24
+            WHEN _work_seconds IS NOT NULL THEN greatest(
+                ceil(round(_setup_seconds + _work_seconds, 3) / billing_increment_seconds)
+                * billing_increment_seconds,
+                minimum_seconds
+            ) / 3600
+        END AS billed_hours,
+        -- Time that is lost within a paid term costs nothing more.
+        CASE WHEN price_kind = 'reserved' THEN 0 ELSE usd_per_hour + host_usd_per_hour END
+            AS _usd_per_lost_hour
+    FROM _cost_waits
 ),
 
 _cost_money AS (
     SELECT
         *,
         (billed_hours * (usd_per_hour + host_usd_per_hour))::DECIMAL(18, 4) AS compute_usd,
-        (interruption_hours * (usd_per_hour + host_usd_per_hour))::DECIMAL(18, 4) AS interruption_usd,
-        _machine_hours + capacity_wait_hours AS hours,
+        (interruption_hours * _usd_per_lost_hour)::DECIMAL(18, 4) AS interruption_usd,
+        (failure_hours * _usd_per_lost_hour)::DECIMAL(18, 4) AS failure_usd,
         (storage_gb * storage_usd_per_gb_month * _machine_hours / hours_per_month)::DECIMAL(18, 4)
             AS storage_usd,
         (
-            _result_gb * egress_usd_per_gb + _inbound_gb * (1 + interruptions) * download_usd_per_gb
+            _result_gb * egress_usd_per_gb
+            + _inbound_gb
+            * (1 + failures * _downloads_per_failure + interruptions * _downloads_per_reclaim)
+            * download_usd_per_gb
         )::DECIMAL(18, 4) AS egress_usd,
         CASE WHEN price_kind = 'reserved' THEN (term_days * 24 * usd_per_hour)::DECIMAL(18, 4) END
             AS commitment_usd,
+        CASE WHEN price_kind = 'reserved' THEN hours / billed_hours END AS term_share_used,
         (storage_gb * storage_usd_per_gb_month)::DECIMAL(18, 4) AS kept_volume_usd_per_month
-    FROM _cost_waits
+    FROM _cost_billed
 )
 
 SELECT
     * EXCLUDE (
-        _inbound_gb, _state_gb, _result_gb, _train_seconds, _setup_seconds, _evaluation_seconds,
-        _work_seconds, _checkpoint_seconds, _restart_seconds, _seconds_between_interruptions, _disk_gb,
-        _interval_seconds, _used_seconds,
-        _interruption_seconds, _billed_seconds, _machine_hours
+        _inbound_gb, _state_gb, _result_gb, _disk_gb, _train_seconds, _evaluation_seconds, _work_seconds,
+        _download_seconds, _setup_seconds, _load_seconds, _failures_per_second, _reclaims_per_second,
+        _noticed_per_second, _sudden_per_second, _is_local, _downloads_per_failure, _downloads_per_reclaim,
+        _failing_seconds, _running_seconds, _machine_hours, _usd_per_lost_hour
     ),
-    (compute_usd + interruption_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
+    (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
 COMMENT ON MACRO TABLE cost_of IS
-    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of all that is rented); optional columns are those of rentals and plans, and what is left out takes its default from cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; spot adds the expected loss at the best checkpoint interval (Daly 2006); a reserved price is charged for the job''s hours, with the whole term in commitment_usd.';
+    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of all that is rented); optional columns are those of rentals and plans, and what is left out takes its default from cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot ones are reclaimed as well: each adds its expected loss at the best checkpoint interval (Daly 2006).';

@@ -8,7 +8,7 @@ WITH _priced_cases AS (
         concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB') AS gpu,
         p.gpu_count, p.node_count, p.seq_len,
         r.gpus_billed, r.size_evidence, r.provider, r.source, r.tier, r.tier_class, r.region, r.country,
-        r.continent, r.instance_type, r.raw_label, r.price_kind, r.term_days,
+        r.continent, r.instance_type, r.raw_label, r.price_kind, r.term_days, r.available,
         p.tokens_per_second, p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
         p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
         p.verdict, p.fit_probability,
@@ -19,7 +19,9 @@ WITH _priced_cases AS (
         r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
         r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
         r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
-        r.hours_between_interruptions, r.interruption_wait_seconds, r.capacity_wait_hours, r.hours_per_month,
+        r.hours_between_failures, r.hours_between_interruptions, r.notice_seconds,
+        r.interruption_wait_seconds, r.capacity_wait_hours, r.persistent_disk, r.disk_outlives_host,
+        r.hours_per_month,
         r.charged_while_stopped,
         r.native_price, r.native_currency, r.native_unit, r.fx_rate, r.fx_date,
         r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
@@ -111,7 +113,9 @@ _band_cases AS (
         b.storage_usd_per_gb_month, b.egress_usd_per_gb, b.download_usd_per_gb, b.local_disk_gb,
         b.setup_seconds, b.image_gb, b.download_gb_per_second, b.evaluation_share, b.dataset_bytes_per_token,
         b.checkpoints_kept, b.checkpoint_pause_seconds, b.checkpoint_gb_per_second,
-        b.hours_between_interruptions, b.interruption_wait_seconds, b.capacity_wait_hours, b.hours_per_month
+        b.hours_between_failures, b.hours_between_interruptions, b.notice_seconds,
+        b.interruption_wait_seconds, b.capacity_wait_hours, b.persistent_disk, b.disk_outlives_host,
+        b.hours_per_month
     FROM _band_rows AS b
     CROSS JOIN (SELECT unnest(['fast', 'slow']) AS side) AS s
 ),
@@ -134,9 +138,10 @@ SELECT
         egress_usd_per_gb, download_usd_per_gb,
         local_disk_gb, setup_seconds, image_gb, download_gb_per_second, evaluation_share,
         dataset_bytes_per_token,
-        checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, hours_between_interruptions,
-        interruption_wait_seconds, capacity_wait_hours,
-        hours_per_month, plan_assumptions, price_assumptions
+        checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, hours_between_failures,
+        hours_between_interruptions, notice_seconds, interruption_wait_seconds, capacity_wait_hours,
+        persistent_disk, disk_outlives_host, hours_per_month, checkpoint_seconds, failure_restart_seconds,
+        reclaim_restart_seconds, plan_assumptions, price_assumptions
     ),
     n.total_usd_low, n.total_usd_high, n.hours_low, n.hours_high,
     b.total_usd / b.tokens * 1e6 AS usd_per_million_tokens,

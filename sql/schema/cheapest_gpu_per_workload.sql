@@ -24,6 +24,7 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     instance_type VARCHAR,
     raw_label VARCHAR NOT NULL,
     term_days INTEGER,
+    available BOOLEAN,
     total_usd DECIMAL(18, 4) NOT NULL,
     total_usd_low DECIMAL(18, 4) NOT NULL,
     total_usd_high DECIMAL(18, 4) NOT NULL,
@@ -57,8 +58,10 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     train_hours DOUBLE NOT NULL,
     evaluation_hours DOUBLE NOT NULL,
     interruption_hours DOUBLE NOT NULL,
+    failure_hours DOUBLE NOT NULL DEFAULT 0,
     wait_hours DOUBLE NOT NULL,
     interruptions DOUBLE NOT NULL,
+    failures DOUBLE NOT NULL DEFAULT 0,
     checkpoint_interval_minutes DOUBLE,
     billed_hours DOUBLE NOT NULL,
     usd_per_hour DECIMAL(18, 8) NOT NULL,
@@ -66,10 +69,12 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     usd_per_gpu_hour DOUBLE NOT NULL,
     compute_usd DECIMAL(18, 4) NOT NULL,
     interruption_usd DECIMAL(18, 4) NOT NULL,
+    failure_usd DECIMAL(18, 4) NOT NULL DEFAULT 0,
     storage_gb DOUBLE NOT NULL,
     storage_usd DECIMAL(18, 4) NOT NULL,
     egress_usd DECIMAL(18, 4) NOT NULL,
     commitment_usd DECIMAL(18, 4),
+    term_share_used DOUBLE,
     kept_volume_usd_per_month DECIMAL(18, 4) NOT NULL,
     charged_while_stopped VARCHAR,
     native_price DECIMAL(18, 8) NOT NULL,
@@ -115,10 +120,11 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.continent IS 'Its continent: af
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.instance_type IS 'The source''s own name of the machine.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.raw_label IS 'The GPU or machine in the source''s own words.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.term_days IS 'Length of a reserved term in days.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd IS 'What the finished job costs in USD: compute_usd + interruption_usd + storage_usd + egress_usd. Taxes are not included.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.available IS 'True where the source says that the machine can be had now; null where it does not say. What is sold out is not ranked.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd IS 'What is paid for the finished job in USD: compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd. Taxes are not included.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd_low IS 'The same at the fast end of the speed band.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd_high IS 'The same at the slow end of the speed band.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours IS 'From renting to the finished job: set-up, training, evaluation, and the time lost to interruptions.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours IS 'From renting to the finished job: set-up, training, evaluation, and the time lost to failures and interruptions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_low IS 'The same at the fast end of the speed band.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_high IS 'The same at the slow end of the speed band.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.max_hours IS 'The deadline: hours within which the job is to be finished, of the table workloads or of the question.';
@@ -147,20 +153,24 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.stack IS 'Training software tha
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.setup_hours IS 'Start, image, data set and model download.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.train_hours IS 'tokens / tokens_per_second.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.evaluation_hours IS 'Evaluation, a share of training.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_hours IS 'Paid hours that interruptions and checkpoints are expected to cost; 0 unless spot.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.wait_hours IS 'Unpaid hours that the job is expected to wait for a new machine; 0 unless spot.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_hours IS 'Paid hours that interruptions are expected to add to failure_hours; 0 unless spot.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.failure_hours IS 'Paid hours that failures of machines are expected to cost: checkpoints, work done again and restarts. 0 in rankings of earlier versions, which did not count them.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.wait_hours IS 'Unpaid hours that the job is expected to wait for a new machine after failures and interruptions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruptions IS 'Expected number of interruptions; 0 unless spot.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpoint_interval_minutes IS 'Minutes between checkpoints that minimize the expected loss; null unless spot.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.billed_hours IS 'Set-up, training and evaluation, rounded up by the billing step and minimum.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.failures IS 'Expected number of failures of machines.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpoint_interval_minutes IS 'Minutes between checkpoints that minimize the expected loss; the whole work where the job is written only at its end.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.billed_hours IS 'Set-up, training and evaluation, rounded up by the billing step and minimum; for a reservation the whole terms that the job takes.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_hour IS 'USD per hour of everything rented.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.host_usd_per_hour IS 'USD per hour for CPU and memory that the price does not include.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_gpu_hour IS 'usd_per_hour over gpus_billed.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.compute_usd IS 'billed_hours x (usd_per_hour + host_usd_per_hour).';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_usd IS 'interruption_hours x (usd_per_hour + host_usd_per_hour).';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.storage_gb IS 'Disk that is charged, in GB; 0 where the local disk in the price is large enough.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.failure_usd IS 'failure_hours x (usd_per_hour + host_usd_per_hour); 0 for a reservation, whose term is paid anyway.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.storage_gb IS 'Disk that is charged, in GB: where the local disk in the price is large enough, checkpoints and result, which must outlive the machine.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.storage_usd IS 'Storage cost over hours.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.egress_usd IS 'Uploading the result, and downloading image, data set and model, where traffic is charged.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.commitment_usd IS 'What the whole reserved term costs; total_usd includes only the job''s share. Null unless reserved.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.commitment_usd IS 'What one reserved term costs, without host charges; total_usd has as many as the job takes. Null unless reserved.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.term_share_used IS 'Share of the paid terms that the job uses. Null unless reserved.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.kept_volume_usd_per_month IS 'What keeping the job''s disk costs per month after the job; not in total_usd.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.charged_while_stopped IS 'What a stopped machine still costs at this source, in words; null where it is not stated. Keeping the volume costs kept_volume_usd_per_month.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.native_price IS 'The price as the source writes it.';

@@ -6,6 +6,7 @@ CREATE TABLE main.rentals (
     size_evidence VARCHAR NOT NULL CHECK (size_evidence IN ('offered', 'catalogued', 'assumed')),
     price_kind VARCHAR NOT NULL,
     term_days INTEGER,
+    available BOOLEAN,
     source VARCHAR NOT NULL,
     provider VARCHAR NOT NULL,
     tier VARCHAR,
@@ -36,9 +37,13 @@ CREATE TABLE main.rentals (
     checkpoints_kept DOUBLE NOT NULL,
     checkpoint_pause_seconds DOUBLE NOT NULL,
     checkpoint_gb_per_second DOUBLE NOT NULL,
+    hours_between_failures DOUBLE NOT NULL,
     hours_between_interruptions DOUBLE,
+    notice_seconds DOUBLE NOT NULL,
     interruption_wait_seconds DOUBLE NOT NULL,
     capacity_wait_hours DOUBLE,
+    persistent_disk BOOLEAN NOT NULL,
+    disk_outlives_host BOOLEAN NOT NULL,
     hours_per_month DOUBLE NOT NULL,
     assumptions VARCHAR[] NOT NULL,
     charged_while_stopped VARCHAR,
@@ -64,6 +69,7 @@ COMMENT ON COLUMN main.rentals.gpus_billed IS 'GPUs that are paid for: also idle
 COMMENT ON COLUMN main.rentals.size_evidence IS 'How it is known that this can be rented: offered (the answer lists the machine), catalogued (machine_sizes has the machine, or the network of the cluster) or assumed (neither; only ranked for jobs with assumed_sizes).';
 COMMENT ON COLUMN main.rentals.price_kind IS 'on_demand, flex_start, spot, reserved or serverless.';
 COMMENT ON COLUMN main.rentals.term_days IS 'Length of a reserved term in days.';
+COMMENT ON COLUMN main.rentals.available IS 'True where the source says that it can be had now; null where it does not say. What is sold out is not listed.';
 COMMENT ON COLUMN main.rentals.source IS 'Key into sources.';
 COMMENT ON COLUMN main.rentals.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.rentals.tier IS 'secure, community, marketplace and the like.';
@@ -81,7 +87,7 @@ COMMENT ON COLUMN main.rentals.max_run_hours IS 'Longest time in hours that the 
 COMMENT ON COLUMN main.rentals.storage_usd_per_gb_month IS 'Disk in USD per GB and month.';
 COMMENT ON COLUMN main.rentals.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
 COMMENT ON COLUMN main.rentals.download_usd_per_gb IS 'Data entering the cloud in USD per GB.';
-COMMENT ON COLUMN main.rentals.local_disk_gb IS 'Local disk in the price, in GB; 0 where none is stated.';
+COMMENT ON COLUMN main.rentals.local_disk_gb IS 'Local disk in the price, in GB; 0 where none is stated or it is charged apart.';
 COMMENT ON COLUMN main.rentals.node_network_gbps IS 'Network of one machine in 10^9 bits per second, as the offer or machine_sizes has it.';
 COMMENT ON COLUMN main.rentals.vcpus IS 'Virtual CPUs of everything rented; null where they are not stated.';
 COMMENT ON COLUMN main.rentals.ram_gib IS 'Host memory of everything rented, in GiB; null where it is not stated.';
@@ -94,9 +100,13 @@ COMMENT ON COLUMN main.rentals.dataset_bytes_per_token IS 'Size of the data set 
 COMMENT ON COLUMN main.rentals.checkpoints_kept IS 'Checkpoints that are on disk at once.';
 COMMENT ON COLUMN main.rentals.checkpoint_pause_seconds IS 'Pause of training at each checkpoint besides writing it, in seconds.';
 COMMENT ON COLUMN main.rentals.checkpoint_gb_per_second IS 'Speed of writing and reading a checkpoint in 10^9 bytes per second.';
+COMMENT ON COLUMN main.rentals.hours_between_failures IS 'Mean hours between failures of one machine with the GPUs that the job uses in it: those of GPUs and host in a data centre, or as often as the host''s reliability implies.';
 COMMENT ON COLUMN main.rentals.hours_between_interruptions IS 'Mean hours between interruptions of one spot machine; null for other price kinds.';
-COMMENT ON COLUMN main.rentals.interruption_wait_seconds IS 'Unpaid wait for the next machine after an interruption, in seconds.';
+COMMENT ON COLUMN main.rentals.notice_seconds IS 'Warning before a spot machine is reclaimed, in seconds; 0 where none is documented. Long enough for a checkpoint, it saves the work since the last one.';
+COMMENT ON COLUMN main.rentals.interruption_wait_seconds IS 'Unpaid wait for the next machine after a failure or an interruption, in seconds.';
 COMMENT ON COLUMN main.rentals.capacity_wait_hours IS 'Unpaid wait in hours until a flex_start machine starts; null for the other price kinds.';
+COMMENT ON COLUMN main.rentals.persistent_disk IS 'A disk of the source outlives a reclaimed machine, so that nothing is downloaded again; false where it is not stated.';
+COMMENT ON COLUMN main.rentals.disk_outlives_host IS 'Such a disk outlives the failure of its host, too; on a marketplace it is in the host.';
 COMMENT ON COLUMN main.rentals.hours_per_month IS 'Hours that a month''s price is divided by.';
 COMMENT ON COLUMN main.rentals.assumptions IS 'Charges that the source does not state, taken from cost_parameters, and the rule by which GPUs are counted.';
 COMMENT ON COLUMN main.rentals.charged_while_stopped IS 'What a stopped machine still costs, in words; null where it is not stated.';

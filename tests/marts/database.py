@@ -119,6 +119,13 @@ def _rows(folder: Path, table: str) -> list[dict[str, Any]]:
         return [{k: v or None for k, v in row.items()} for row in csv.DictReader(file)]
 
 
+def _parameters(folder: Path) -> list[dict[str, Any]]:
+    """The cost parameters of a case, and those of the base that it does not name."""
+    own = _rows(folder, "cost_parameters")
+    named = {row["name"] for row in own}
+    return own + [row for row in _rows(BASE, "cost_parameters") if row["name"] not in named]
+
+
 def _completed(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
     full = {**DEFAULTS[table], **{k: v for k, v in row.items() if v is not None}}
     if table == "offers":
@@ -177,7 +184,8 @@ def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb
     own = ("gpus", "models", "workloads", "plans", "cost_parameters", "machine_sizes")
     recorded = ("capture_outcomes", "rejects", "reject_reasons", "incidents", "exchange_rates")
     for table in own + recorded:
-        _insert(connection, table, _rows(folder, table))
+        rows = _parameters(folder) if table == "cost_parameters" else _rows(folder, table)
+        _insert(connection, table, rows)
     _insert(connection, "offers", offers)
     connection.execute(f"SET VARIABLE as_of_day = DATE '{AS_OF_DAY}'")
     connection.execute(f"SET VARIABLE today = DATE '{AS_OF_DAY}'")

@@ -75,6 +75,9 @@ def test_more_interruptions_never_cost_less(tmp_path: Path) -> None:
         connection.execute(insert, [name, 1])
     for name in ("download_gbps", "checkpoint_gbps", "checkpoints_kept", "interruption_wait_seconds"):
         connection.execute(insert, [name, 8])
+    for name in ("gpu_hours_between_failures", "host_hours_between_failures"):
+        connection.execute(insert, [name, "inf"])
+    connection.execute(insert, ["notice_seconds", 0])
     for name in ("hours_per_month", "storage_usd_per_gb_month", "egress_usd_per_gb"):
         connection.execute(insert, [name, 2])
     totals = connection.execute(

@@ -1,7 +1,7 @@
 """The published rankings, recomputed from the tables they rest on without any of the SQL.
 
 The rules are written here a second time, in Python: which offers can be rented for a number of GPUs, what is
-billed, what interruptions cost, what is ranked where. Both must agree to the cent, rank by rank.
+billed, what failures and interruptions cost, what is ranked where. Both must agree to the cent, rank by rank.
 """
 
 import math
@@ -38,9 +38,16 @@ class Inputs:
     sizes: dict[tuple[str, str | None, str | None], Row]
     workloads: list[Row]
     parameters: dict[tuple[str, str], float]
+    lasting_disks: frozenset[str]
+    """Sources whose disks can outlive their machines."""
 
     def parameter(self, name: str, offer: Row) -> float:
-        for case in (f"source:{offer['source']}", f"price_kind:{offer['price_kind']}", "default"):
+        cases = {
+            "source": offer["source"],
+            "tier_class": offer["tier_class"],
+            "price_kind": offer["price_kind"],
+        }
+        for case in (*(f"{what}:{which}" for what, which in cases.items()), "default"):
             if (name, case) in self.parameters:
                 return self.parameters[name, case]
         raise KeyError(name)
@@ -80,6 +87,9 @@ def inputs(published: duckdb.DuckDBPyConnection) -> Inputs:
         parameters={
             (row["name"], row["applies_to"]): row["value"] for row in table(published, "cost_parameters")
         },
+        lasting_disks=frozenset(
+            row["source"] for row in table(published, "sources") if row["persistent_disk"]
+        ),
     )
 
 
@@ -184,51 +194,90 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
     setup = p("setup_seconds") + inbound_gb / (p("download_gbps") / 8)
     train = workload["tokens"] / plan["tokens_per_second"]
     work = train * (1 + p("evaluation_share"))
-    spot = offer["price_kind"] == "spot"
-    lost, interrupted = interruptions(p, plan, work, setup, state_gb) if spot else (0.0, 0.0)
-
-    step = inputs.stated_or_default(offer, "billing_increment_seconds")
-    billed = max(
-        math.ceil(round(setup + work, 3) / step) * step, inputs.stated_or_default(offer, "minimum_seconds")
-    )
-    hours = (setup + work + lost + interrupted * p("interruption_wait_seconds")) / 3600
-    if offer["max_run_hours"] and (setup + work + lost) / 3600 > offer["max_run_hours"]:
-        return None
+    spot, reserved = offer["price_kind"] == "spot", offer["price_kind"] == "reserved"
 
     disk_gb = inbound_gb + p("checkpoints_kept") * state_gb + result_gb
-    if (offer["local_disk_gb"] or 0) >= disk_gb:
-        disk_gb = p("checkpoints_kept") * state_gb + result_gb if spot else 0.0
+    included = (offer["local_disk_gb"] or 0) * p("local_disk_in_price") >= disk_gb
+    if included:
+        disk_gb = p("checkpoints_kept") * state_gb + result_gb
+    lasting = offer["source"] in inputs.lasting_disks and not included
+    move = state_gb / (p("checkpoint_gbps") / 8)
+    write = p("checkpoint_pause_seconds") + move
+    fetch = inbound_gb / (p("download_gbps") / 8)
+    failure = Stop(
+        per_second=plan["node_count"] / machine_life(p, offer, plan) / 3600,
+        again=0 if lasting and offer["tier_class"] != "marketplace" else 1,
+    )
+    reclaim = Stop(
+        per_second=plan["node_count"] / p("hours_between_interruptions") / 3600 if spot else 0,
+        again=0 if lasting else 1,
+        noticed=p("notice_seconds") >= write,
+    )
+    boot = p("setup_seconds") + move
+    failing = run_seconds(work, write, boot, fetch, [failure])
+    running = run_seconds(work, write, boot, fetch, [failure, reclaim])
+    failures, reclaims = running * failure.per_second, running * reclaim.per_second
+    hours = (setup + running + (failures + reclaims) * p("interruption_wait_seconds")) / 3600
+    if offer["max_run_hours"] and (setup + running) / 3600 > offer["max_run_hours"]:
+        return None
+
+    if reserved:
+        term = offer["term_days"] * 24
+        compute = math.ceil(round(hours * 3600, 3) / 3600 / term) * term * rate
+        lost: tuple[float, ...] = ()
+    else:
+        step = inputs.stated_or_default(offer, "billing_increment_seconds")
+        least = inputs.stated_or_default(offer, "minimum_seconds")
+        compute = max(math.ceil(round(setup + work, 3) / step) * step, least) / 3600 * rate
+        lost = ((failing - work) / 3600 * rate, (running - failing) / 3600 * rate)
     egress = inputs.stated_or_default(offer, "egress_usd_per_gb")
     ingress = p("download_usd_per_gb") + p("download_per_egress_price") * egress
     if offer["download_usd_per_gb"] is not None:
         ingress = float(offer["download_usd_per_gb"])
+    downloads = 1 + failures * failure.again + reclaims * reclaim.again
     total = (
-        cents(billed / 3600 * rate)
-        + cents(lost / 3600 * rate)
+        cents(compute)
+        + sum(map(cents, lost))
         + cents(
             disk_gb
             * inputs.stated_or_default(offer, "storage_usd_per_gb_month")
             * hours
             / p("hours_per_month")
         )
-        + cents(result_gb * egress + inbound_gb * (1 + interrupted) * ingress)
+        + cents(result_gb * egress + inbound_gb * downloads * ingress)
     )
     queued = offer["price_kind"] == "flex_start"
     return total, hours + (p("capacity_wait_hours") if queued else 0.0)
 
 
-def interruptions(p: Any, plan: Row, work: float, setup: float, state_gb: float) -> tuple[float, float]:
-    """Paid seconds lost to checkpoints and interruptions, and the number of interruptions (Daly 2006)."""
-    move = state_gb / (p("checkpoint_gbps") / 8)
-    write, restart = p("checkpoint_pause_seconds") + move, setup + move
-    between = p("hours_between_interruptions") * 3600 / plan["node_count"]
+@dataclass(frozen=True)
+class Stop:
+    """What stops a job: how often, whether all is downloaded again, whether the work is saved first."""
+
+    per_second: float
+    again: int
+    noticed: bool = False
+
+
+def machine_life(p: Any, offer: Row, plan: Row) -> float:
+    """Mean hours until one machine of the job fails."""
+    up = p("host_reliability") if offer["reliability"] is None else offer["reliability"]
+    outages = p("host_outage_hours") * up / (1 - up) if up < 1 else math.inf
+    host = min(outages, p("host_hours_between_failures"))
+    return 1 / (plan["gpu_count"] / plan["node_count"] / p("gpu_hours_between_failures") + 1 / host)
+
+
+def run_seconds(work: float, write: float, boot: float, fetch: float, stops: list[Stop]) -> float:
+    """Paid seconds of the work with its checkpoints and stops, without the first set-up (Daly 2006)."""
+    sudden = [stop for stop in stops if not stop.noticed]
+    between = 1 / sum(stop.per_second for stop in sudden)
     share = write / (2 * between)
     best = math.sqrt(2 * write * between) * (1 + math.sqrt(share) / 3 + share / 9) - write
     interval = min(between if share >= 1 else best, work)
-    paid = (
-        between * math.exp(restart / between) * (math.exp((interval + write) / between) - 1) * work / interval
-    )
-    return paid - work, paid / between
+    restarts = sum(stop.per_second * (boot + fetch * stop.again) for stop in sudden)
+    paid = between * math.exp(restarts) * math.expm1((interval + write) / between) * work / interval
+    noticed = (stop.per_second * (write + boot + fetch * stop.again) for stop in stops if stop.noticed)
+    return float(paid * math.exp(sum(noticed)))
 
 
 def ranking(inputs: Inputs, workload: Row, price_kind: str) -> list[tuple[Decimal, float, int, str, str]]:
