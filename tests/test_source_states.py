@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from pipeline.capture.archive import ID_FORMAT
-from pipeline.contracts.capture import Outcome
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.paths import Home
 from pipeline.daily.demo import sample_days
+from pipeline.daily.ingest import record_day
+from pipeline.daily.publishing import publish_day
 from pipeline.daily.source_states import source_states
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import ask
@@ -117,6 +120,37 @@ def test_damaged_files_are_named_and_what_is_before_them_decides(
     assert (row["state"], row["last_accepted_day"]) == ("failing", DAY)
     assert f"what was accepted on {NEXT_DAY} is not in the record any more" in row["why"]
     assert f"{newest} cannot be read and is left out" in caplog.text
+
+
+def test_an_outcome_that_cannot_be_written_is_a_failed_attempt_until_it_is_written(home: Home) -> None:
+    """What the source did on that day is not in the record: no face calls that good."""
+    folder = home.outcomes / "lambda"
+    kept = folder.rename(home.root / "kept")
+    folder.write_text("in the way")
+    capture = Capture(
+        source="lambda", day=NEXT_DAY, capture_id=f"{NEXT_DAY:%Y%m%d}T070000.000000Z", status="failed"
+    )
+    outcome = record_day(source_config("lambda"), NEXT_DAY, [capture], home)
+    assert "the outcome is not kept" in outcome.warnings[-1]
+    row = states(home, NEXT_DAY)["lambda"]
+    assert (row["state"], row["last_attempt_day"]) == ("failing", NEXT_DAY)
+    assert row["why"].startswith(f"its outcome could not be written: {folder}/{NEXT_DAY}")
+    publish_day(home, NEXT_DAY, datetime.now(UTC))
+    with reader_on(home.published, NEXT_DAY) as connection:
+        (now,) = ask(connection, "SELECT state, why FROM main.source_health WHERE source = 'lambda'").dicts()
+        (then,) = ask(
+            connection,
+            "SELECT state, why FROM main.source_health_history"
+            f" WHERE source = 'lambda' AND day = '{NEXT_DAY}'",
+        ).dicts()
+    assert (now["state"], now["why"]) == ("failing", row["why"])
+    assert then["state"] == "failing"
+    assert then["why"] in row["why"]
+
+    folder.unlink()
+    kept.rename(folder)
+    record_day(source_config("lambda"), NEXT_DAY, [capture], home)
+    assert "could not be written" not in states(home, NEXT_DAY)["lambda"]["why"]
 
 
 def test_days_to_come_decide_nothing(home: Home) -> None:

@@ -13,7 +13,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_newest
+from pipeline.warehouse.load import load_incidents, load_newest
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import Result, ask
 
@@ -42,7 +42,7 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
     if home.root.exists() and not home.root.is_dir():
         raise HomeError(f"{home.root} is a file: set {HOME_VARIABLE} to the folder with gpufare's data")
     with in_memory(TABLE) as connection:
-        for damage in load_newest(connection, home, today):
+        for damage in [*load_newest(connection, home, today), *load_incidents(connection, home)]:
             _log.warning("%s cannot be read and is left out: %s", damage.file.path, damage.reason)
         connection.execute("SET VARIABLE as_of_day = ?::DATE", [today])
         connection.execute("SET VARIABLE today = ?::DATE", [today])
