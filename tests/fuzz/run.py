@@ -1,11 +1,13 @@
 """Reads mutated sample pages of a source as the daily job would, and counts what must not happen."""
 
 import faulthandler
+import math
 import re
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -35,6 +37,9 @@ RATES = {"EUR": Rate(Decimal("1.17"), date(2026, 8, 21)), "GBP": Rate(Decimal("1
 
 HANG_SECONDS = 120
 """A process that reads one answer for so long is ended."""
+
+WATCH_SECONDS = 5
+"""The watch is set again only after so long: it is a thread, and takes longer than reading a small page."""
 
 MAX_SHOWN = 20
 UNFORESEEN = "reader does not understand the answer ("
@@ -103,25 +108,41 @@ def fuzz(
     read_one = _read_rates if config.kind == "exchange_rates" else _read_offers
     read_one(list(sample_answers(source)), config, Tally(source), "the sample page")
     before = _peak_mib()
-    for number in numbers:
-        answers = page_of(source, number, seed)
-        tally.pages += 1
-        tally.unchanged += [answer.body for answer in answers] == sample
-        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
-        began = time.perf_counter()
-        try:
-            read_one(answers, config, tally, f"page {number}")
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
+    with _watch() as alive:
+        for number in numbers:
+            answers = page_of(source, number, seed)
+            tally.pages += 1
+            tally.unchanged += [answer.body for answer in answers] == sample
+            alive()
+            began = time.perf_counter()
+            try:
+                read_one(answers, config, tally, f"page {number}")
+            except KeyboardInterrupt:
                 raise
-            tally.crashes.append(f"page {number}: {type(error).__name__}: {str(error)[:200]}")
-        finally:
-            faulthandler.cancel_dump_traceback_later()
-        if (seconds := time.perf_counter() - began) > tally.slowest_seconds:
-            tally.slowest_seconds, tally.slowest = seconds, number
-        each(number)
+            except BaseException as error:
+                tally.crashes.append(f"page {number}: {type(error).__name__}: {str(error)[:200]}")
+            if (seconds := time.perf_counter() - began) > tally.slowest_seconds:
+                tally.slowest_seconds, tally.slowest = seconds, number
+            each(number)
     tally.peak_growth_mib = _peak_mib() - before
     return tally
+
+
+@contextmanager
+def _watch() -> Iterator[Callable[[], None]]:
+    """Ends the process when the function that it gives is not called for HANG_SECONDS."""
+    watched = -math.inf
+
+    def alive() -> None:
+        nonlocal watched
+        if (now := time.perf_counter()) - watched > WATCH_SECONDS:
+            faulthandler.dump_traceback_later(HANG_SECONDS + WATCH_SECONDS, exit=True)
+            watched = now
+
+    try:
+        yield alive
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _read_offers(answers: list[Answer], config: SourceConfig, tally: Tally, name: str) -> None:
