@@ -56,7 +56,7 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
         if place in compared or offer.flag_reason == FlagReason.CONFLICTING_PRICES
     )
     flags: Flags = dict(_spot(compared, limits))
-    for check in (_flex_start, _terms, _one_price_for_all, _spread, _successors):
+    for check in (_kinds, _one_price_for_all, _spread, _successors):
         sound = {place: offer for place, offer in compared.items() if place not in flags}
         flags |= dict(check(sound))
     return [
@@ -107,6 +107,12 @@ def _flex_start(offers: Mapping[int, Offer]) -> Found:
             if now.tier in (None, later.tier) and _usd(later) > _usd(now):
                 yield one, FlagReason.FLEX_START_ABOVE_ON_DEMAND
                 yield other, FlagReason.FLEX_START_ABOVE_ON_DEMAND
+
+
+def _kinds(offers: Mapping[int, Offer]) -> Found:
+    """An on-demand price that is doubtful for its flex-start price is held against the commitments, too."""
+    yield from _terms(offers)
+    yield from _flex_start(offers)
 
 
 def _terms(offers: Mapping[int, Offer]) -> Found:

@@ -49,6 +49,8 @@ def test_flex_start_is_not_above_on_demand() -> None:
     assert flags(offer("2.00"), offer("2.01", **queued)) == [FLEX, FLEX]
     assert flags(offer("2.00", tier="community"), offer("2.01", **queued)) == [None, None]
     assert flags(offer("2.00"), offer("2.01", gpu_count=8, **queued)) == [None, None]
+    dear = reserved("2.02", 365)
+    assert flags(offer("2.00"), offer("2.01", **queued), dear) == [FLEX, FLEX, RESERVED]
 
 
 def test_a_reserved_price_is_below_on_demand() -> None:
