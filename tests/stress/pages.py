@@ -61,4 +61,4 @@ def figures(results: Sequence[Figures]) -> str:
     return "; ".join(said)
 
 
-PART = Part("fuzz", "mutated pages of every source", units, run, figures, 2100)
+PART = Part("fuzz", "mutated pages of every source", units, run, figures, 1700)

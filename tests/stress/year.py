@@ -408,4 +408,4 @@ def figures(results: Sequence[Figures]) -> str:
     return "; ".join(said)
 
 
-PART = Part("year", "a simulated year", units, run, figures, 1200)
+PART = Part("year", "a simulated year", units, run, figures, 900)
