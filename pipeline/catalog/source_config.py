@@ -98,7 +98,9 @@ class Billing(_Facts):
 
 class Attributes(_Facts):
     """What applies to every offer of the source that does not say otherwise. ``country`` is for a source that
-    states that all its machines are there; ``tier_class`` is for tiers that do not name theirs."""
+    states that all its machines are there; ``tier_class`` is for tiers that do not name theirs.
+    ``serverless_training`` says whether a training job can run on the source's serverless offers; without it,
+    they are not ranked."""
 
     region: str | None = None
     country: Annotated[str, Field(pattern="^[A-Z]{2}$")] | None = None
@@ -111,6 +113,7 @@ class Attributes(_Facts):
     egress_usd_per_gb: Decimal | None = Field(default=None, ge=0)
     persistent_disk: bool | None = None
     local_nvme: bool | None = None
+    serverless_training: bool | None = None
 
 
 MAX_GPU_COUNT = 72

@@ -34,7 +34,7 @@ TIERS = {
     "Hourly spot instance price": _Tier("spot", "spot"),
     "Hourly instant cluster price": _Tier("instant cluster", "on_demand", "cluster"),
     "Hourly serverless container price": _Tier("serverless continuous", "serverless"),
-    "Hourly serverless spot container price": _Tier("serverless spot", "serverless", "spot"),
+    "Hourly serverless spot container price": _Tier("serverless spot", "spot", "serverless"),
 }
 """What the page's offers say they are: their description, and the words their name must end in."""
 
@@ -42,7 +42,7 @@ API_PRICES: tuple[tuple[str, PriceKind, str | None, bool], ...] = (
     ("price_per_hour", "on_demand", None, True),
     ("spot_price", "spot", None, True),
     ("serverless_price", "serverless", None, False),
-    ("serverless_spot_price", "serverless", "spot", False),
+    ("serverless_spot_price", "spot", "serverless", False),
 )
 """Price fields of an instance type: field, kind, tier, and whether 0 is worth a reject."""
 
@@ -138,7 +138,7 @@ def _read_type(
     machine = _machine_of(item, config)
     if machine is None:
         return
-    on_demand = None
+    fixed_price: dict[str | None, Decimal] = {}  # by tier; of the instance the tier is None
     total_vram_gb = item.object("gpu_memory").optional_number("size_in_gigabytes")
     for name, kind, tier, is_expected in API_PRICES:
         try:
@@ -149,9 +149,10 @@ def _read_type(
             if is_expected:
                 yield item.reject(error, f"{machine.instance_type} {kind}")
             continue
-        if kind == "on_demand":
-            on_demand = price
-        for region, available in _where(machine.instance_type, free_at.get(kind)):
+        if kind != "spot":
+            fixed_price[tier or ("serverless" if kind == "serverless" else None)] = price
+        free = free_at.get(kind) if tier is None else None  # where instances are free, not containers
+        for region, available in _where(machine.instance_type, free):
             yield Listing(
                 raw_label=machine.label,
                 label_kind=machine.label_kind,
@@ -170,7 +171,7 @@ def _read_type(
                 ram_gib=item.object("memory").optional_number("size_in_gigabytes"),
                 local_disk_gb=item.object("storage").optional_number("size_in_gigabytes"),
                 # The two kinds can be free in different places, so they are compared here and not by region.
-                flag_reason=spot_flag(price, on_demand) if kind == "spot" else None,
+                flag_reason=spot_flag(price, fixed_price.get(tier)) if kind == "spot" else None,
             )
 
 

@@ -86,6 +86,7 @@ def _source_row(config: SourceConfig) -> dict[str, Any]:
         "country": attributes.country,
         "persistent_disk": attributes.persistent_disk,
         "local_nvme": attributes.local_nvme,
+        "serverless_training": attributes.serverless_training,
         "notes": config.notes or None,
     }
 

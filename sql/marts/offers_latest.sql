@@ -24,6 +24,7 @@ _aged AS (
         ),
         coalesce(z.size.network_attached, FALSE) AS network_attached,
         s.provider AS source_provider,
+        s.serverless_training,
         p.parameters AS p,
         -- SXM and OAM cards come on whole boards: a larger offer is a multiple of them.
         coalesce(
@@ -66,6 +67,7 @@ _alone AS (
             WHEN reliability < p['least_reliability'] THEN 'unreliable_host'
             WHEN provider <> source_provider AND provider IN (FROM _read_directly)
                 THEN 'listed_by_its_provider'
+            WHEN tier_class = 'serverless' AND serverless_training IS NOT TRUE THEN 'inference_only'
         END AS own_reason
     FROM _aged
 ),
@@ -78,7 +80,9 @@ _asked AS (
         median(usd_per_gpu_hour::DOUBLE) AS usd_per_gpu_hour,
         bool_and(marketplace) AS marketplace
     FROM _alone
+    -- What serves models is compared among serverless prices only.
     WHERE coalesce(own_reason, 'not_available') = 'not_available'
+        OR (own_reason = 'inference_only' AND price_kind = 'serverless')
     GROUP BY ALL
 ),
 
@@ -172,7 +176,8 @@ _judged AS (
 
 SELECT
     * EXCLUDE (
-        source_provider, p, impossible_machine, network_attached, marketplace, own_reason, far, odd
+        source_provider, serverless_training, p, impossible_machine, network_attached, marketplace,
+        own_reason, far, odd
     ),
     not_ranked_reason IS NULL AS ranked
 FROM _judged

@@ -25,6 +25,7 @@ CREATE TABLE main.sources (
     country VARCHAR,
     persistent_disk BOOLEAN,
     local_nvme BOOLEAN,
+    serverless_training BOOLEAN,
     notes VARCHAR
 );
 
@@ -55,4 +56,5 @@ COMMENT ON COLUMN main.sources.tier_class IS 'tier_class of offers whose price k
 COMMENT ON COLUMN main.sources.country IS 'Country of all its machines (ISO 3166-1 alpha-2), where the source states one.';
 COMMENT ON COLUMN main.sources.persistent_disk IS 'A disk can outlive its machine; null where it is not stated.';
 COMMENT ON COLUMN main.sources.local_nvme IS 'Machines have a fast local disk in their price; null where it is not stated.';
+COMMENT ON COLUMN main.sources.serverless_training IS 'A training job of one''s own can run on its serverless offers; null where it has none.';
 COMMENT ON COLUMN main.sources.notes IS 'Remarks.';

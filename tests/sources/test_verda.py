@@ -132,6 +132,22 @@ def test_variants_of_an_instance_type(changes, offers, reasons):
     assert [r.reason for r in rejects] == reasons
 
 
+def test_serverless_spot_is_spot_of_containers_and_not_of_instances():
+    item = instance_type(serverless_price="28.00", serverless_spot_price="14.00")
+    free = [{"location_code": "FIN-02", "availabilities": ["8H100.80S.176V"]}]
+    spot_url = "https://api.datacrunch.io/v1/instance-availability?is_spot=true"
+    listings, _ = read("verda", answer([item]), answer(free, url=spot_url))
+    found = [(r.price_kind, r.tier, str(r.native_price), r.region, r.flag_reason) for r in listings]
+    assert found[1:] == [
+        ("spot", None, item["spot_price"], "FIN-02", None),
+        ("serverless", None, "28.00", None, None),
+        ("spot", "serverless", "14.00", None, None),
+    ]
+    dear = instance_type(serverless_price="14.00", serverless_spot_price="14.00")
+    (*_, serverless_spot), _ = read("verda", answer([dear]))
+    assert serverless_spot.flag_reason == "spot_not_below_on_demand"
+
+
 @pytest.mark.parametrize(("gpu", "gpu_count"), [({"description": "", "number_of_gpus": 8}, 8), (None, None)])
 def test_without_a_description_the_instance_type_is_the_label(gpu, gpu_count):
     trimmed = {
