@@ -189,3 +189,9 @@ def test_a_lookup_is_met_on_the_sample_page_or_in_the_readers_test(name: str, la
 @pytest.mark.parametrize(("name", "key"), SETTINGS)
 def test_a_setting_is_read_by_its_module(name: str, key: str) -> None:
     assert re.search(rf"""settings\[["']{key}["']\]""", inspect.getsource(source_module(name)))
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
+def test_a_source_with_serverless_offers_says_whether_they_train(name: str) -> None:
+    serverless = any(offer.tier_class == "serverless" for offer in read_sample(name).offers)
+    assert serverless == (source_config(name).attributes.serverless_training is not None)

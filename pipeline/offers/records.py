@@ -232,7 +232,10 @@ def _readable(file: RecordFile) -> Iterator[None]:
 
 
 def _completed(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with the columns that records of earlier versions lack and that no offer is without."""
+    """A row with the columns that records of earlier versions lack and that no offer is without, and with the
+    kind and tier that serverless spot has now. The loader has the same rules in SQL."""
+    if (row["price_kind"], row["tier"]) == ("serverless", "spot"):
+        row |= {"price_kind": "spot", "tier": "serverless"}
     if row.get("tier_class") is None:
         source = configs().get(row["source"])
         of_source = source.attributes.tier_class if source else "dedicated"

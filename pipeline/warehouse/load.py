@@ -215,8 +215,14 @@ END) AS size_evidence"""
 """Earlier versions kept no evidence of sizes. The same rule as in pipeline/offers/build.py."""
 
 
+_SERVERLESS_SPOT = """
+if(price_kind = 'serverless' AND tier = 'spot', 'spot', price_kind) AS price_kind,
+if(price_kind = 'serverless' AND tier = 'spot', 'serverless', tier) AS tier"""
+"""In earlier versions serverless spot was serverless. The same rule as in pipeline/offers/records.py."""
+
+
 def _whole_offers() -> str:
-    return _OF_ITS_SOURCE.format(more=f",{_SIZE_EVIDENCE},{tier_class_column()}")
+    return _OF_ITS_SOURCE.format(more=f",{_SIZE_EVIDENCE},{_SERVERLESS_SPOT},{tier_class_column()}")
 
 
 def _insert_offers(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:

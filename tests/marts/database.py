@@ -70,6 +70,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "currency": "USD",
         "stale_after_days": 7,
         "needs_key": False,
+        "serverless_training": True,
         "tier_class": "dedicated",
     },
     "cost_parameters": {"unit": "-", "source": "a case"},

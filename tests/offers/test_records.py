@@ -76,6 +76,22 @@ def test_records_of_earlier_versions_have_a_tier_class_and_no_country(
     assert loaded == [(again.tier_class, again.country, again.continent)] == [(expected, None, None)]
 
 
+def test_serverless_spot_of_earlier_versions_is_spot(tmp_path: Path) -> None:
+    """By both readers of records, so that the day after is compared with the same offer."""
+    home = Home(tmp_path)
+    records = Records(home)
+    old = offer(source="verda", tier="spot", price_kind="serverless", tier_class="serverless")
+    records.write_accepted(DAY, "verda", [old])
+    (again,) = records.offers("verda", DAY)
+    with duckdb.connect() as connection:
+        create(connection, "offers", "capture_outcomes", "exchange_rates")
+        assert load_newest(connection, home, DAY) == []
+        loaded = connection.execute("SELECT price_kind, tier, tier_class FROM main.offers").fetchall()
+    assert (
+        loaded == [(again.price_kind, again.tier, again.tier_class)] == [("spot", "serverless", "serverless")]
+    )
+
+
 def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
     assert records.last_accepted("acme", before=DAY) is None
     for age, price in ((0, "1.00"), (1, "2.00"), (5, "3.00"), (9, "4.00")):
