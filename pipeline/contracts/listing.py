@@ -161,7 +161,7 @@ class Listing:
     ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer), ``form_factor``,
     ``gpu_name``. What the source does not state is None; what its yaml states for all of its offers is filled
     in later and is not repeated here. An aggregator names the owner of the machine in ``upstream_provider``,
-    so that the machine is not counted twice.
+    so that the machine is not counted twice. ``country`` is what the source states beside its region.
     """
 
     raw_label: str
@@ -178,6 +178,7 @@ class Listing:
     instance_type: str | None = None
     term_days: int | None = None
     region: str | None = None
+    country: str | None = None
     billing_increment_seconds: int | None = None
     minimum_seconds: int | None = None
     max_run_hours: float | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.catalog.machine_sizes import machine_size
+from pipeline.catalog.places import place_of
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Listing, ReaderWarning, Reject, Row, SourceChangedError
 from pipeline.contracts.offer import Offer, RejectedRow, SizeEvidence
@@ -38,7 +39,7 @@ MAX_REJECTS = 10_000
 """Rejects of a reading that are kept; more are counted in a warning. The longest list that is read, Azure's,
 has fewer rows."""
 
-_TEXTS = ("raw_label", "instance_type", "region", "tier", "interconnect", "upstream_provider")
+_TEXTS = ("raw_label", "instance_type", "region", "country", "tier", "interconnect", "upstream_provider")
 """Columns of a listing in the page's own words."""
 
 _STATED = Offer.model_fields.keys() & {field.name for field in fields(Listing)}
@@ -183,8 +184,13 @@ def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
         value = getattr(row, name)
         if value is not None or name not in columns:
             columns[name] = value
+    place = place_of(config.name, columns["region"], columns["country"])
     of_source = config.attributes.tier_class
-    return columns | {"tier_class": tier_class(columns["tier"], row.price_kind, of_source)}
+    return columns | {
+        "country": place.country,
+        "continent": place.continent,
+        "tier_class": tier_class(columns["tier"], row.price_kind, of_source),
+    }
 
 
 def _size_evidence(

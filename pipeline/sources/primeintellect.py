@@ -54,6 +54,7 @@ def _read_offer(offer: JsonObject, config: SourceConfig) -> Iterator[Listing]:
         answer=offer.answer,
         context={"form_factor": form_factor} if form_factor else {},
         region=offer.optional_text("region", "country"),
+        country=offer.optional_text("country"),
         available=stock.casefold() not in _SOLD_OUT if stock else None,
         tier=tier.removesuffix("_cloud") if tier else None,
         upstream_provider=_upstream(offer.optional_text("provider"), config),

@@ -45,11 +45,13 @@ _accepted AS (
         count(*) AS offers,
         count(*) FILTER (ranked) AS offers_ranked,
         count(*) FILTER (match_status = 'matched') / count(*) AS label_coverage,
+        count(country) / count(*) AS country_coverage,
+        count(continent) / count(*) AS continent_coverage,
         count(DISTINCT gpu_id) FILTER (ranked) AS gpus
     FROM main.offers_latest
     GROUP BY source
     UNION ALL
-    SELECT s.source, max(r.day), 0, 0, NULL, 0
+    SELECT s.source, max(r.day), 0, 0, NULL, NULL, NULL, 0
     FROM main.sources AS s
     CROSS JOIN main.exchange_rates AS r
     WHERE s.kind = 'exchange_rates' AND r.day <= getvariable('as_of_day')::DATE
@@ -79,7 +81,7 @@ SELECT
     coalesce(o.offers, 0) AS offers,
     coalesce(o.offers_ranked, 0) AS offers_ranked,
     coalesce(a.rejects, 0) AS rejects,
-    o.label_coverage,
+    o.label_coverage, o.country_coverage, o.continent_coverage,
     coalesce(o.gpus, 0) AS gpus,
     s.evidence_level, s.evidence_date, s.evidence_note
 FROM main.sources AS s

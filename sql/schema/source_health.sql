@@ -17,6 +17,8 @@ CREATE TABLE main.source_health (
     offers_ranked INTEGER NOT NULL,
     rejects INTEGER NOT NULL,
     label_coverage DOUBLE,
+    country_coverage DOUBLE,
+    continent_coverage DOUBLE,
     gpus INTEGER NOT NULL,
     evidence_level VARCHAR NOT NULL,
     evidence_date DATE NOT NULL,
@@ -98,6 +100,8 @@ COMMENT ON COLUMN main.source_health.offers IS 'Offers of the last accepted day.
 COMMENT ON COLUMN main.source_health.offers_ranked IS 'Those of them that the rankings of the published day use.';
 COMMENT ON COLUMN main.source_health.rejects IS 'Rows left out in the newest attempt.';
 COMMENT ON COLUMN main.source_health.label_coverage IS 'Share of the offers whose GPU is identified, 0 to 1.';
+COMMENT ON COLUMN main.source_health.country_coverage IS 'Share of the offers whose country is known, 0 to 1; unmatched_regions lists the regions that give none.';
+COMMENT ON COLUMN main.source_health.continent_coverage IS 'Share of the offers whose continent is known, 0 to 1.';
 COMMENT ON COLUMN main.source_health.gpus IS 'Different GPUs among the ranked offers.';
 COMMENT ON COLUMN main.source_health.evidence_level IS 'What the reader was checked against.';
 COMMENT ON COLUMN main.source_health.evidence_date IS 'Day of that evidence.';

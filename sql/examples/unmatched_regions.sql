@@ -1,0 +1,4 @@
+-- Which regions give no country?
+SELECT source, region, continent, reviewed, offers, last_day
+FROM unmatched_regions
+ORDER BY reviewed, offers DESC, source, region
