@@ -291,7 +291,15 @@ PLAIN = HOSTILE | {
     "lines": "eu  west",
 }
 LONG = "H100 " * 100_000
-HOLD_TEXT_OF_PAGES = ("offers", "offers_latest", "rejects", "unmatched_labels", "capture_outcomes", "rentals")
+HOLD_TEXT_OF_PAGES = (
+    "offers",
+    "offers_latest",
+    "rejects",
+    "unmatched_labels",
+    "unmatched_regions",
+    "capture_outcomes",
+    "rentals",
+)
 
 
 def hostile_machines(page: str) -> str:

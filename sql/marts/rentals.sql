@@ -205,7 +205,7 @@ SELECT *
 FROM _terms
 QUALIFY row_number() OVER (
     PARTITION BY
-        gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days, source, tier, country,
+        gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days, source, tier, country, continent,
         billing_increment_seconds, minimum_seconds, max_run_hours,
         storage_usd_per_gb_month, egress_usd_per_gb, local_disk_gb,
         node_network_gbps, ram_gib IS NULL, host_ram_gib, hours_between_failures

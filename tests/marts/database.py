@@ -75,6 +75,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     },
     "cost_parameters": {"unit": "-", "source": "a case"},
     "machine_sizes": {"evidence": "captured", "read_on": AS_OF_DAY},
+    "regions": {},
     "workloads": {"max_gpus": 8, "max_hours": 168},
     "gpus": {},
     "models": {},
@@ -182,7 +183,7 @@ def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb
     named = {row["source"] for row in _rows(folder, "sources")}
     _insert(connection, "sources", _rows(folder, "sources"))
     _insert(connection, "sources", [{"source": s} for s in sorted({o["source"] for o in offers} - named)])
-    own = ("gpus", "models", "workloads", "plans", "cost_parameters", "machine_sizes")
+    own = ("gpus", "models", "workloads", "plans", "cost_parameters", "machine_sizes", "regions")
     recorded = ("capture_outcomes", "rejects", "reject_reasons", "incidents", "exchange_rates")
     for table in own + recorded:
         rows = _parameters(folder) if table == "cost_parameters" else _rows(folder, table)

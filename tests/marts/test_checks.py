@@ -35,6 +35,9 @@ BREAKAGES = {
     "prices_do_not_jump": "UPDATE main.price_changes SET change_share = 9",
     "ranked_prices_are_in_force": "UPDATE main.rentals SET price_day = price_day - 30",
     "ranks_count_up": "UPDATE main.cheapest_gpu_per_workload SET rank = rank + 1",
+    "regions_are_understood": "INSERT INTO main.unmatched_regions BY NAME SELECT 'a' AS source, "
+    "'moonbase' AS region, false AS reviewed, 1 AS offers, 'https://a' AS example_url, "
+    "DATE '2026-08-22' AS first_day, DATE '2026-08-22' AS last_day",
     "sequences_suit_the_model": "UPDATE main.models SET max_context = 1024",
     "sizes_are_known": "UPDATE main.offers_latest SET size_evidence = 'assumed'",
     "sources_are_not_stale": "UPDATE main.source_health SET last_accepted_day = DATE '2026-08-14'",
@@ -49,6 +52,7 @@ def sound(tmp_path: Path) -> duckdb.DuckDBPyConnection:
     queries = [path.read_text(encoding="utf-8") for path in CHECKS.values()]
     connection = from_folder(CASES / "prices_over_days", tmp_path, queries)
     connection.execute("UPDATE main.plans SET result_gib = 1, infeasible_reason = NULL")
+    connection.execute("UPDATE main.unmatched_regions SET reviewed = TRUE")
     return connection
 
 
