@@ -28,6 +28,7 @@ COLUMNS_OF_CHEAPEST = (
     ("hours", "hours"),
     ("gpu", "GPU"),
     ("gpu_count", "count"),
+    ("size_evidence", "size"),
     ("provider", "provider"),
     ("price_kind", "kind"),
     ("tier", "tier"),

@@ -31,9 +31,12 @@ def nothing_fits(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
         f"at most {job.max_hours:g} hours" if job.max_hours and math.isfinite(job.max_hours) else "",
     ]
     within = " and ".join(limit for limit in limits if limit)
+    unsold = "SELECT EXISTS (FROM main.rentals WHERE size_evidence = 'assumed')"
+    left_out = not job.assumed_sizes and ask(connection, unsold).rows[0][0]
     return (
         f"no{kind} offer runs {job.model} {job.method}"
         + (f" with {within}" if within else "")
+        + (" on machines that are known to be sold (others: --assumed-sizes)" if left_out else "")
         + f"; {_nearest(job, connection)}"
     )
 
@@ -118,6 +121,8 @@ def _trust(row: Mapping[str, Any]) -> str:
     cautions = []
     if row["price_age_days"] > OLD_PRICE_DAYS:
         cautions.append(f"the price is {row['price_age_days']} days old")
+    if row["size_evidence"] == "assumed":
+        cautions.append("nothing says that such a machine is sold")
     if row["verdict"] == "tight":
         cautions.append(f"the fit is tight, {_percent(row['fit_probability'])}")
     if row["evidence"] == "extrapolated":

@@ -88,7 +88,7 @@ COMMENT ON COLUMN main.rentals.storage_usd_per_gb_month IS 'Disk in USD per GB a
 COMMENT ON COLUMN main.rentals.egress_usd_per_gb IS 'Data leaving the cloud in USD per GB.';
 COMMENT ON COLUMN main.rentals.download_usd_per_gb IS 'Data entering the cloud in USD per GB.';
 COMMENT ON COLUMN main.rentals.local_disk_gb IS 'Local disk in the price, in GB; 0 where none is stated or it is charged apart.';
-COMMENT ON COLUMN main.rentals.node_network_gbps IS 'Network of one machine in 10^9 bits per second, as the offer or machine_sizes has it.';
+COMMENT ON COLUMN main.rentals.node_network_gbps IS 'Network of one machine in 10^9 bits per second, as the offer or machine_sizes has it. A plan over several machines is priced only where this is at least the network that it was planned with.';
 COMMENT ON COLUMN main.rentals.vcpus IS 'Virtual CPUs of everything rented; null where they are not stated.';
 COMMENT ON COLUMN main.rentals.ram_gib IS 'Host memory of everything rented, in GiB; null where it is not stated.';
 COMMENT ON COLUMN main.rentals.host_ram_gib IS 'The same; where it is not stated, host_ram_gib_per_gpu_gb of cost_parameters for each GB of GPU memory. What is offloaded must fit in it.';
