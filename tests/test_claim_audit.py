@@ -69,6 +69,7 @@ FLIPS: list[tuple[str, tuple[float, float | None], str, str]] = [
     # quality
     ("001-105b", (99, 100), OTHER, OPEN),
     # arithmetic
+    ("001-097a", (1 / 3, None), HOLDS, WRONG),
     ("001-261a", (90, None), HOLDS, WRONG),
     ("001-262a", (8.2e-10, None), WRONG, HOLDS),
     ("001-282a", (5e6, None), WRONG, HOLDS),
@@ -86,6 +87,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
                 """INSERT INTO main.offers BY NAME SELECT
                     DATE '2026-08-22' AS day, ? AS source, ? AS provider, 'a card' AS raw_label, ? AS gpu_id,
                     'matched' AS match_status, 'exact' AS match_rule, ?::DOUBLE AS gpu_count, ? AS price_kind,
+                    'offered' AS size_evidence, 'dedicated' AS tier_class,
                     ?::DECIMAL(18, 8) AS usd_per_hour, usd_per_hour / gpu_count AS usd_per_gpu_hour,
                     usd_per_hour AS native_price, 'USD' AS native_currency, 'instance_hour' AS native_unit,
                     TIMESTAMPTZ '2026-08-22 06:00:00+00' AS observed_at,
@@ -287,6 +289,26 @@ def test_nothing_that_ranks_reads_claims() -> None:
         table.name for table in table_lineage() if table.reads & {"claims", "claim_audit", "claim_rules"}
     }
     assert readers == {"claim_audit"}
+
+
+# Figures that stand in running text, next to tables that repeat some of them.
+IN_RUNNING_TEXT = {
+    ("001", "22"): {0.34, 5.98},
+    ("001", "26"): {2},
+    ("001", "157"): {3.78, 2.69, 2.86, 1.99},
+    ("001", "189"): {4.25, 7.96},
+    ("001", "315"): {10e6, 100e9},
+    ("004", "19"): {24},
+}
+
+
+def test_figures_in_running_text_are_claims_too(audit: Audit) -> None:
+    claimed: dict[tuple[str, str], set[float]] = {}
+    for row in claims():
+        claimed.setdefault((row["document"], row["line"]), set()).add(float(row["value"]))
+    assert all(numbers <= claimed.get(line, set()) for line, numbers in IN_RUNNING_TEXT.items())
+    # A fifth of the 10-hour job of the two lines above, not of the 5.8 hours in the table before.
+    assert (audit["001-097a"]["verdict"], audit["001-097a"]["should_be"]) == (HOLDS, pytest.approx(0.19))
 
 
 # Claims made in words ("half", "twice", "thousands"), or stated as the part lost rather than the part kept.
