@@ -16,14 +16,11 @@ _offers AS (
             RENAME (
                 gpu_count AS offer_gpus, usd_per_hour AS offer_usd_per_hour, size_evidence AS offer_evidence
             ),
-        coalesce(o.node_network_gbps, z.size.node_network_gbps) AS node_network_gbps,
-        -- Where the offer states its network and no limit, it joins any number of machines.
-        coalesce(o.max_nodes, CASE WHEN o.node_network_gbps IS NULL THEN z.size.max_nodes ELSE 64 END)
-            AS max_nodes,
+        o.node_network_gbps AS offer_network_gbps,
+        o.max_nodes AS offer_max_nodes,
         -- Only a price per GPU is taken several times on one machine; a named machine is rented whole.
         o.gpu_count = 1 AND (o.gpu_counts IS NOT NULL OR o.size_evidence <> 'offered') AS by_the_gpu,
-        o.node_network_gbps IS NULL AND z.size.node_network_gbps IS NOT NULL AS network_catalogued,
-        z.size.gpu_counts AS catalogued_counts,
+        z.size AS catalogued,
         coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
         g.memory_gb,
         g.derived_from,
@@ -47,7 +44,7 @@ _sold AS (
         CASE
             WHEN NOT by_the_gpu THEN [offer_gpus::INTEGER]
             WHEN gpu_counts IS NOT NULL THEN gpu_counts
-            WHEN offer_evidence = 'catalogued' THEN catalogued_counts
+            WHEN offer_evidence = 'catalogued' THEN catalogued.gpu_counts
             ELSE list_transform(
                 generate_series(1, least(p['gpus_per_host'], card_gpus_per_host)::INTEGER),
                 lambda n: n::INTEGER
@@ -69,7 +66,15 @@ _hosts AS (
                     p['host_outage_hours'] * up_share / (1 - up_share), p['host_hours_between_failures']
                 )
             ELSE p['host_hours_between_failures']
-        END AS host_hours
+        END AS host_hours,
+        -- machine_sizes has the network of its largest machine: smaller ones have less, or none.
+        offer_network_gbps IS NULL AND catalogued.node_network_gbps IS NOT NULL
+            AND gpus_per_host = list_max(catalogued.gpu_counts) AS network_catalogued,
+        CASE WHEN network_catalogued THEN catalogued.node_network_gbps ELSE offer_network_gbps END
+            AS node_network_gbps,
+        -- Where the offer states its network and no limit, it joins any number of machines.
+        coalesce(offer_max_nodes, CASE WHEN network_catalogued THEN catalogued.max_nodes ELSE 64 END)
+            AS max_nodes
     FROM _sold
 ),
 

@@ -17,7 +17,7 @@ COMMENT ON COLUMN main.machine_sizes.source IS 'Key into sources.';
 COMMENT ON COLUMN main.machine_sizes.gpu_id IS 'Key into gpus; null for every card of the source that has no row.';
 COMMENT ON COLUMN main.machine_sizes.tier IS 'Tier as in offers; null for every tier that has no row.';
 COMMENT ON COLUMN main.machine_sizes.gpu_counts IS 'Numbers of GPUs that are sold as one machine.';
-COMMENT ON COLUMN main.machine_sizes.node_network_gbps IS 'Network between such machines in 10^9 bits per second and machine; null where it is not known.';
+COMMENT ON COLUMN main.machine_sizes.node_network_gbps IS 'Network between the largest of these machines in 10^9 bits per second and machine; null where it is not known.';
 COMMENT ON COLUMN main.machine_sizes.max_nodes IS 'Most machines that can be rented as one cluster; null where it is not known, so that no job is planned on several.';
 COMMENT ON COLUMN main.machine_sizes.network_attached IS 'Whether the GPU is reached over a network, which slows training: such offers are not ranked. Null where it is not known.';
 COMMENT ON COLUMN main.machine_sizes.evidence IS 'What the row rests on: captured, code, documented or inferred.';

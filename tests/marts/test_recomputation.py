@@ -115,9 +115,8 @@ def catalogued(inputs: Inputs, offer: Row) -> Row | None:
     return None
 
 
-def machines(inputs: Inputs, offer: Row, gpus: int, nodes: int) -> int | None:
-    """How many of the offer a job on so many GPUs and machines rents; None when it cannot, or when nothing
-    says that such a machine is sold."""
+def sold_together(inputs: Inputs, offer: Row) -> list[int]:
+    """The numbers of GPUs in which the machine is sold; none when nothing says so."""
     known = catalogued(inputs, offer)
     in_offer = int(offer["gpu_count"])
     per_gpu_price = (
@@ -127,18 +126,28 @@ def machines(inputs: Inputs, offer: Row, gpus: int, nodes: int) -> int | None:
         and not (offer["tier"] or "").startswith("marketplace")
     )
     if offer["gpu_counts"]:
-        sold = offer["gpu_counts"]
-    elif not per_gpu_price:
-        sold = [in_offer]
-    elif known is not None:
-        sold = known["gpu_counts"]
-    else:
+        return list(offer["gpu_counts"])
+    if not per_gpu_price:
+        return [in_offer]
+    return [] if known is None else list(known["gpu_counts"])
+
+
+def largest_host(inputs: Inputs, offer: Row) -> int:
+    return min(max(sold_together(inputs, offer)), inputs.gpus[offer["gpu_id"]]["max_gpus_per_node"] or 1)
+
+
+def machines(inputs: Inputs, offer: Row, gpus: int, nodes: int) -> int | None:
+    """How many of the offer a job on so many GPUs and machines rents; None when it cannot, or when nothing
+    says that such a machine is sold."""
+    in_offer = int(offer["gpu_count"])
+    sold = sold_together(inputs, offer)
+    if not sold:
         return None
-    per_host = min(max(sold), inputs.gpus[offer["gpu_id"]]["max_gpus_per_node"] or 1)
+    per_host = largest_host(inputs, offer)
     if gpus > per_host:
         if per_host == 1 or gpus % per_host or (offer["tier"] or "").startswith("marketplace"):
             return None
-        network, most = network_of(offer, known)
+        network, most = network_of(inputs, offer)
         if network is None or (gpus > in_offer and gpus // per_host > (most or 0)):
             return None
     if nodes != max(1, gpus // per_host):
@@ -149,11 +158,13 @@ def machines(inputs: Inputs, offer: Row, gpus: int, nodes: int) -> int | None:
     return paid // in_offer
 
 
-def network_of(offer: Row, known: Row | None) -> tuple[float | None, float | None]:
-    """Gbit/s of one machine and the most machines that are joined, as the offer or the catalogue has it."""
+def network_of(inputs: Inputs, offer: Row) -> tuple[float | None, float | None]:
+    """Gbit/s of one machine and the most machines that are joined, as the offer has it, or the catalogue for
+    the largest machine."""
     if offer["node_network_gbps"] is not None:
         return offer["node_network_gbps"], offer["max_nodes"] or math.inf
-    if known is None:
+    known = catalogued(inputs, offer)
+    if known is None or largest_host(inputs, offer) != max(known["gpu_counts"]):
         return None, None
     return known["node_network_gbps"], offer["max_nodes"] or known["max_nodes"]
 
@@ -166,8 +177,7 @@ def cents(amount: float) -> Decimal:
 def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decimal, float] | None:
     """Dollars and hours of the finished job; None when the offer cannot serve the plan."""
     units = machines(inputs, offer, plan["gpu_count"], plan["node_count"])
-    network, _ = network_of(offer, catalogued(inputs, offer))
-    if units is None or (plan["node_network_gbps"] or 0) > (network or 0):
+    if units is None or (plan["node_network_gbps"] or 0) > (network_of(inputs, offer)[0] or 0):
         return None
 
     def p(name: str) -> float:
