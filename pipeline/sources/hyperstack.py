@@ -90,7 +90,7 @@ def _read_card(title: str, grid: Table, answer: Answer) -> Iterator[Listing | Re
             raw,
             answer,
             context={"vram_gb": vram_gb} if vram_gb else {},
-            # Its catalogue of flavors has these numbers as virtual CPUs: 28 of n3-H100x1, 192 of n3-H100-SXM5x8.
+            # Its flavors have these numbers as virtual CPUs: 28 of n3-H100x1, 192 of n3-H100-SXM5x8.
             vcpus=optional_number(grid.text(texts, r"\b[pv]?CPUs? per GPU$")),
             ram_gib=optional_number(grid.text(texts, r"\bRAM \(GB\) per GPU$")),
             flag_reason=FlagReason.STARTING_PRICE_OF_AN_UNSTATED_TERM if kind == "reserved" else None,
