@@ -158,7 +158,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.failure_hours IS 'Paid hours th
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.wait_hours IS 'Unpaid hours that the job is expected to wait for a new machine after failures and interruptions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruptions IS 'Expected number of interruptions; 0 unless spot.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.failures IS 'Expected number of failures of machines.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpoint_interval_minutes IS 'Minutes between checkpoints that minimize the expected loss; the whole work where the job is written only at its end.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpoint_interval_minutes IS 'Minutes between checkpoints that minimize the expected loss; the whole work where it is written only at its end, null where every stop has a notice long enough for one.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.billed_hours IS 'Set-up, training and evaluation, rounded up by the billing step and minimum; for a reservation the whole terms that the job takes.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_hour IS 'USD per hour of everything rented.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.host_usd_per_hour IS 'USD per hour for CPU and memory that the price does not include.';

@@ -16,7 +16,7 @@ CREATE TABLE main.spot_savings (
     cost_saving_share DOUBLE NOT NULL,
     spot_hours DOUBLE NOT NULL,
     on_demand_hours DOUBLE NOT NULL,
-    checkpoint_interval_minutes DOUBLE NOT NULL,
+    checkpoint_interval_minutes DOUBLE,
     interruptions DOUBLE NOT NULL,
     hours_between_interruptions DOUBLE NOT NULL,
     break_even_hours_between_interruptions DOUBLE
@@ -40,7 +40,7 @@ COMMENT ON COLUMN main.spot_savings.on_demand_total_usd IS 'The finished job on 
 COMMENT ON COLUMN main.spot_savings.cost_saving_share IS 'Saving for the finished job, as a share of the on-demand cost; negative where spot is more expensive.';
 COMMENT ON COLUMN main.spot_savings.spot_hours IS 'Hours to the finished job on spot, waits included.';
 COMMENT ON COLUMN main.spot_savings.on_demand_hours IS 'Hours to the finished job on demand.';
-COMMENT ON COLUMN main.spot_savings.checkpoint_interval_minutes IS 'Minutes between checkpoints that minimize the expected loss.';
+COMMENT ON COLUMN main.spot_savings.checkpoint_interval_minutes IS 'Minutes between checkpoints that minimize the expected loss; null where every stop has a notice long enough for one.';
 COMMENT ON COLUMN main.spot_savings.interruptions IS 'Expected number of interruptions.';
 COMMENT ON COLUMN main.spot_savings.hours_between_interruptions IS 'Mean hours between interruptions of one machine that the cost assumes.';
 COMMENT ON COLUMN main.spot_savings.break_even_hours_between_interruptions IS 'Mean hours between interruptions at which both cost the same: with more frequent interruptions, on demand is cheaper. 0 where spot is cheaper even with an interruption every minute; null where it never is.';
