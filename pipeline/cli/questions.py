@@ -24,6 +24,11 @@ from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS
 @click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences per GPU and step.")
 @click.option("--checkpointing", type=click.Choice(CHECKPOINTINGS))
 @click.option(
+    "--offload",
+    type=click.Choice(["cpu"]),
+    help="Plan with weights and optimizer in host memory, on two GPUs or more; not planned otherwise.",
+)
+@click.option(
     "--stack",
     type=click.Choice(STACKS),
     help="Training software.",

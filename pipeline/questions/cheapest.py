@@ -37,6 +37,7 @@ class Job:
     lora_rank: int | None = None
     micro_batch: int | None = None
     checkpointing: str | None = None
+    offload: str | None = None
     stack: str | None = None
     max_gpus: int | None = None
     max_hours: float | None = None

@@ -158,8 +158,8 @@ WITH _job_template AS (
         NULL::VARCHAR AS job, NULL::VARCHAR AS model, NULL::VARCHAR AS method, NULL::DOUBLE AS tokens,
         NULL::DOUBLE AS examples, NULL::DOUBLE AS tokens_per_example, NULL::DOUBLE AS epochs,
         NULL::INTEGER AS seq_len, NULL::INTEGER AS lora_rank, NULL::INTEGER AS micro_batch,
-        NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS stack, NULL::INTEGER AS max_gpus,
-        NULL::DOUBLE AS max_hours, NULL::DOUBLE AS min_fit_probability,
+        NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS offload, NULL::VARCHAR AS stack,
+        NULL::INTEGER AS max_gpus, NULL::DOUBLE AS max_hours, NULL::DOUBLE AS min_fit_probability,
         NULL::VARCHAR AS price_kind, NULL::VARCHAR AS objective, NULL::BOOLEAN AS assumed_sizes
     WHERE FALSE
 ),
@@ -170,7 +170,8 @@ _job_given AS (
         array_to_string(list_filter(struct_keys(g), lambda name: name NOT IN (
             'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len',
             'lora_rank',
-            'micro_batch', 'checkpointing', 'stack', 'max_gpus', 'max_hours', 'min_fit_probability',
+            'micro_batch', 'checkpointing', 'offload', 'stack', 'max_gpus', 'max_hours',
+            'min_fit_probability',
             'price_kind', 'objective', 'assumed_sizes'
         )), ', ') AS _ignored
     FROM query_table(jobs) AS g
@@ -210,6 +211,10 @@ SELECT
         WHEN coalesce(j.checkpointing, 'none') IN ('none', 'sac', 'full') THEN j.checkpointing
         ELSE error('Job ' || j.job || ': checkpointing ' || j.checkpointing || ' is none of none, sac, full.')
     END AS checkpointing,
+    CASE
+        WHEN coalesce(j.offload, '') IN ('', 'cpu') THEN j.offload
+        ELSE error('Job ' || j.job || ': offload ' || j.offload || ' is not cpu.')
+    END AS offload,
     CASE
         WHEN coalesce(j.stack, 'hf') IN (
             'hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic'
@@ -271,7 +276,7 @@ CROSS JOIN plan_defaults() AS d
 JOIN main.cost_parameters AS c ON c.name = 'deadline_hours' AND c.applies_to = 'default'
 LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, stack, max_gpus (8), max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), price_kind (on_demand; any = every kind but reserved, which has to be named), objective (cost), assumed_sizes (false; true also ranks machines of which nothing says that they are sold). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
+    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, offload (cpu plans with weights and optimizer in host memory, on two GPUs or more; not planned otherwise), stack, max_gpus (8), max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), price_kind (on_demand; any = every kind but reserved, which has to be named), objective (cost), assumed_sizes (false; true also ranks machines of which nothing says that they are sold). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
 
 CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 SELECT

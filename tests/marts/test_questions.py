@@ -139,6 +139,7 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 90 AS min_fit_probability", "a share, from 0 to 1"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'axolotl' AS stack", "stack axolotl is none of"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'yes' AS checkpointing", "checkpointing yes is none of"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'disk' AS offload", "offload disk is not cpu"),
     ],
 )
 def test_a_wrong_job_is_refused_by_name(published: duckdb.DuckDBPyConnection, job: str, message: str) -> None:

@@ -154,16 +154,27 @@ def test_wishes_are_kept(model: duckdb.DuckDBPyConnection) -> None:
     assert "lora_rank: 16" in str(plans[0]["assumptions"])
 
 
+@pytest.mark.parametrize("method", ["lora", "full"])
+def test_weights_are_offloaded_on_request_only(model: duckdb.DuckDBPyConnection, method: str) -> None:
+    proposed = _plans(model, model="llama-3.1-70b", method=method)
+    asked = _plans(model, model="llama-3.1-70b", method=method, offload="cpu")
+    assert {p["offload"] for p in proposed} == {""}
+    assert {p["offload"] for p in asked} == {"cpu"}
+    fit = {(p["gpu_id"], p["gpu_count"]) for p in proposed if p["verdict"] == "fits"}
+    fit_offloaded = {(p["gpu_id"], p["gpu_count"]) for p in asked if p["verdict"] == "fits"}
+    assert ("a100-sxm-80gb", 2) in fit_offloaded - fit
+
+
 def test_seventy_billion_parameters_need_what_they_need(model: duckdb.DuckDBPyConnection) -> None:
     lora = {
         (p["gpu_id"], p["gpu_count"]): p["verdict"]
-        for p in _plans(model, model="llama-3.1-70b", method="lora", offload="")
+        for p in _plans(model, model="llama-3.1-70b", method="lora")
     }
     assert lora["a100-sxm-80gb", 1] == "does_not_fit"
     assert lora["h100-sxm-80gb", 4] in ("fits", "tight")
     full = {
         (p["gpu_id"], p["gpu_count"]): p["verdict"]
-        for p in _plans(model, model="llama-3.1-70b", method="full", offload="")
+        for p in _plans(model, model="llama-3.1-70b", method="full")
     }
     assert full["h100-sxm-80gb", 4] == "does_not_fit"
     assert full["h100-sxm-80gb", 64] == "fits"
