@@ -13,9 +13,14 @@ from pipeline.warehouse.load import insert_parquet, load_files, tier_class_colum
 
 RANKING = "cheapest_gpu_per_workload"
 
-# Files of earlier versions have the price's age, which is computed when it is asked.
+# Files of earlier versions have the price's age, which is computed when it is asked, and no failures.
 _OF_ITS_DAY = """
-COLUMNS(lambda name: name NOT IN ('price_age_days', 'filename', 'day', 'tier_class')),
+COLUMNS(lambda name: name NOT IN (
+    'price_age_days', 'filename', 'day', 'tier_class', 'failures', 'failure_hours', 'failure_usd'
+)),
+coalesce(failures, 0) AS failures,
+coalesce(failure_hours, 0) AS failure_hours,
+coalesce(failure_usd, 0) AS failure_usd,
 if(
     day = parse_filename(filename, true)::DATE, day, error('it is of ' || day || ', which is not its place')
 ) AS day"""

@@ -31,8 +31,8 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     hours DOUBLE NOT NULL,
     hours_low DOUBLE NOT NULL,
     hours_high DOUBLE NOT NULL,
-    max_hours DOUBLE NOT NULL,
-    meets_deadline BOOLEAN NOT NULL,
+    max_hours DOUBLE,
+    meets_deadline BOOLEAN,
     longer_wait_usd DECIMAL(18, 4),
     longer_wait_hours DOUBLE,
     longer_wait_way VARCHAR,
@@ -47,7 +47,7 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     usable_memory_gib DOUBLE NOT NULL,
     memory_margin_gib DOUBLE NOT NULL,
     verdict VARCHAR NOT NULL,
-    fit_probability DOUBLE NOT NULL,
+    fit_probability DOUBLE,
     micro_batch INTEGER NOT NULL,
     checkpointing VARCHAR NOT NULL,
     sharding VARCHAR NOT NULL,
@@ -58,10 +58,10 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     train_hours DOUBLE NOT NULL,
     evaluation_hours DOUBLE NOT NULL,
     interruption_hours DOUBLE NOT NULL,
-    failure_hours DOUBLE NOT NULL DEFAULT 0,
+    failure_hours DOUBLE NOT NULL,
     wait_hours DOUBLE NOT NULL,
     interruptions DOUBLE NOT NULL,
-    failures DOUBLE NOT NULL DEFAULT 0,
+    failures DOUBLE NOT NULL,
     checkpoint_interval_minutes DOUBLE,
     billed_hours DOUBLE NOT NULL,
     usd_per_hour DECIMAL(18, 8) NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     usd_per_gpu_hour DOUBLE NOT NULL,
     compute_usd DECIMAL(18, 4) NOT NULL,
     interruption_usd DECIMAL(18, 4) NOT NULL,
-    failure_usd DECIMAL(18, 4) NOT NULL DEFAULT 0,
+    failure_usd DECIMAL(18, 4) NOT NULL,
     storage_gb DOUBLE NOT NULL,
     storage_usd DECIMAL(18, 4) NOT NULL,
     egress_usd DECIMAL(18, 4) NOT NULL,
@@ -127,8 +127,8 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd_high IS 'The same at 
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours IS 'From renting to the finished job: set-up, training, evaluation, and the time lost to failures and interruptions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_low IS 'The same at the fast end of the speed band.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_high IS 'The same at the slow end of the speed band.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.max_hours IS 'The deadline: hours within which the job is to be finished, of the table workloads or of the question.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.meets_deadline IS 'True where the ranking keeps to max_hours. False for a whole ranking in which nothing does: then it is sorted by hours.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.max_hours IS 'The deadline: hours within which the job is to be finished, of the table workloads or of the question; null in rankings of earlier versions, which had none.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.meets_deadline IS 'True where the ranking keeps to max_hours. False for a whole ranking in which nothing does: then it is sorted by hours. Null in rankings of earlier versions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_usd IS 'What the job costs at its cheapest if it may take longer than max_hours; null where waiting saves nothing. The same in all rows of a ranking.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_hours IS 'How many hours that takes.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_way IS 'On what and where, in words.';
@@ -143,7 +143,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.memory_gib_high IS 'High end of
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usable_memory_gib IS 'Memory of the GPU available to a program, in GiB.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.memory_margin_gib IS 'Usable memory that is left, in GiB.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.verdict IS 'fits, or tight where less than 90% was asked for.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.fit_probability IS 'P(fits): probability that the job does not run out of memory, at least 90% in the published rankings (min_fit_probability of a question).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.fit_probability IS 'P(fits): probability that the job does not run out of memory, at least 90% in the published rankings (min_fit_probability of a question); null in rankings of earlier versions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.micro_batch IS 'Sequences per GPU and step.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpointing IS 'Activation checkpointing: none, sac (selective) or full.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.sharding IS 'How the job is spread over GPUs.';

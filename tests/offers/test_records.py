@@ -1,7 +1,7 @@
 """The record on disk: what is written is read again, byte for byte and by the day that is asked for."""
 
 import json
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,9 +20,11 @@ from pipeline.offers.record_files import record_files
 from pipeline.offers.records import RecordError, Records
 from pipeline.warehouse.database import create
 from pipeline.warehouse.load import load_newest
+from pipeline.warehouse.rankings import load_earlier_rankings
 from tests.offers.builders import CAPTURED, config, listing, offer
 
 DAY = date(2026, 8, 22)
+MOMENT = datetime(2026, 8, 22, 6, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -74,6 +76,35 @@ def test_records_of_earlier_versions_have_a_tier_class_and_no_country(
         loaded = connection.execute("SELECT tier_class, country, continent FROM main.offers").fetchall()
 
     assert loaded == [(again.tier_class, again.country, again.continent)] == [(expected, None, None)]
+
+
+def test_rankings_of_earlier_versions_load_and_cost_no_failures(tmp_path: Path) -> None:
+    later = {
+        *("size_evidence", "tier_class", "country", "continent", "available", "max_hours", "meets_deadline"),
+        *("longer_wait_usd", "longer_wait_hours", "longer_wait_way", "fit_probability", "failures"),
+        *("failure_hours", "failure_usd", "term_share_used", "price_age_days"),
+    }
+    values = {"objective": "cost", "price_kind": "serverless", "observed_at": MOMENT}
+    home = Home(tmp_path)
+    home.rankings.mkdir(parents=True)
+    with duckdb.connect() as connection:
+        create(connection, "cheapest_gpu_per_workload")
+        columns = connection.execute(
+            "SELECT column_name, data_type FROM duckdb_columns()"
+            " WHERE table_name = 'cheapest_gpu_per_workload'"
+        ).fetchall()
+        row = {
+            name: values.get(name, {"VARCHAR": "x", "DATE": DAY}.get(data_type, 1))
+            for name, data_type in columns
+            if name not in later
+        }
+        pl.DataFrame([row]).write_parquet(home.rankings / f"{DAY}.parquet")
+        assert load_earlier_rankings(connection, home, DAY + timedelta(days=1)) == []
+        loaded = connection.execute(
+            "SELECT day, tier_class, failure_usd, max_hours, meets_deadline, fit_probability"
+            " FROM main.cheapest_gpu_per_workload"
+        ).fetchall()
+    assert loaded == [(DAY, "serverless", 0, None, None, None)]
 
 
 def test_serverless_spot_of_earlier_versions_is_spot(tmp_path: Path) -> None:
