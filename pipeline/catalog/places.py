@@ -12,11 +12,7 @@ from pipeline.contracts.offer import CONTINENTS, Continent
 
 REGION_COLUMNS = ("source", "region", "country", "continent", "place", "evidence_url", "note")
 
-_WILDCARDS = {
-    "*": ".*",
-    "<country code>": "(?P<country>[a-z]{2})",
-    "<country name>": "(?P<country>[^,]+)",
-}
+_WILDCARDS = {"*": ".*", "<country code>": "(?P<country>[a-z]{2})"}
 
 
 @dataclass(frozen=True, slots=True)

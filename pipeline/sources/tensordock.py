@@ -46,6 +46,7 @@ def _read_location(place: JsonObject, config: SourceConfig) -> Iterator[Listing 
             "price_per_hr",
             config,
             region=region,
+            country=place.optional_text("country"),
             available=is_available(gpu.get("max_count")),
             tier=None if tier is None else f"marketplace_tier_{tier}",
             storage_usd_per_gb_month=_per_month(gpu.object("pricing"), "per_gb_storage_hr"),
@@ -62,6 +63,7 @@ def _read_host(host: JsonObject, config: SourceConfig) -> Iterator[Listing | Rej
             "price",
             config,
             region=_region(host.object("location")),
+            country=host.object("location").optional_text("country"),
             available=None if online is None and amount is None else online is not False and amount != 0,
             storage_usd_per_gb_month=_per_month(specs.object("storage"), "price"),
         )

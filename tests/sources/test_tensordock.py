@@ -44,7 +44,7 @@ def test_host_nodes_of_v0_are_read_too() -> None:
         ("h100-sxm5-80gb", 1, Decimal("2.25"), True),
         ("l40-pcie-48gb", 1, Decimal("0.95"), False),
     ]
-    assert listings[0].region == "Dallas, Texas, United States"
+    assert (listings[0].region, listings[0].country) == ("Dallas, Texas, United States", "United States")
     assert listings[0].storage_usd_per_gb_month == Decimal("0.0365")  # 730 hours at 0.00005
 
 
