@@ -1,26 +1,4 @@
-WITH _not_kept AS (
-    -- Attempts whose outcome could not be written: their incident has it, until the day is read again.
-    SELECT DISTINCT ON (i.source, i.day, i.path)
-        i.source, i.day,
-        parse_filename(i.path, TRUE) AS attempt,
-        'failed' AS status,
-        FALSE AS accepted,
-        'its outcome could not be written: ' || i.reason AS error,
-        0 AS requests,
-        0 AS failed_requests
-    FROM main.incidents AS i
-    ANTI JOIN main.capture_outcomes AS o
-        ON o.source = i.source AND o.day = i.day AND o.attempt = parse_filename(i.path, TRUE)
-    WHERE i.kind = 'unwritable' AND i.path LIKE 'outcomes/%' AND i.source IS NOT NULL AND i.day IS NOT NULL
-),
-
-_outcomes AS (
-    SELECT * FROM main.capture_outcomes
-    UNION ALL BY NAME
-    SELECT * FROM _not_kept
-),
-
-_attempts AS (
+WITH _attempts AS (
     SELECT
         source, day,
         count(*) AS attempts,
@@ -35,7 +13,7 @@ _attempts AS (
             ),
             ''
         ) AS error
-    FROM _outcomes
+    FROM attempt_outcomes()
     WHERE day <= getvariable('as_of_day')::DATE
     GROUP BY source, day
 ),
