@@ -23,7 +23,7 @@ _workload_ranked AS (
         row_number() OVER (
             PARTITION BY c.job, c.price_kind, o.objective
             ORDER BY
-                CASE WHEN c.meets_deadline AND o.objective = 'cost' THEN c.total_usd ELSE c.hours END,
+                CASE o.objective WHEN 'cost' THEN c.total_usd ELSE round(c.hours, 2) END,
                 c.total_usd, c.hours,
                 c.gpu_count, c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST,
                 c.instance_type NULLS LAST, c.raw_label,

@@ -55,46 +55,63 @@ WITH _priced_cases AS (
 
 SELECT *
 FROM cost_of('_priced_cases')
--- A machine that stops before the job is done is no answer.
+-- A machine that stops before the job is done is no answer, nor is a term of which most is paid for nothing.
 WHERE hours - wait_hours <= coalesce(max_run_hours, 'infinity'::DOUBLE)
+    AND coalesce(
+        term_share_used >= (
+            SELECT value FROM main.cost_parameters WHERE name = 'least_term_share' AND applies_to = 'default'
+        ),
+        TRUE
+    )
 QUALIFY row_number() OVER (
     PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
     ORDER BY total_usd, hours, region NULLS LAST, instance_type NULLS LAST, raw_label, provider, source_url,
         capture_sha256, observed_at, usd_per_hour, gpus_billed
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
-    'Every way to run the jobs that fits with the probability wanted, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs: job, tokens, epochs, max_gpus, price_kinds (list), min_fit_probability, assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
+    'Every way to run the jobs that fits with the probability wanted, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. Left out are machines that stop before the job is done (max_run_hours), and reservations of whose terms the job uses less than least_term_share of cost_parameters. jobs: job, tokens, epochs, max_gpus, price_kinds (list), min_fit_probability, assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
 
 CREATE OR REPLACE MACRO within_deadline(priced, jobs) AS TABLE
 WITH _deadline_rows AS (
     SELECT
         p.*, j.max_hours, j.deadline_is_strict,
-        p.hours <= j.max_hours AS _in_time,
         bool_or(p.hours <= j.max_hours) OVER _ranking AS meets_deadline,
-        min(p.total_usd) FILTER (p.hours <= j.max_hours) OVER _ranking AS _in_time_usd,
-        min({'hours': p.hours, 'usd': p.total_usd}) OVER _ranking AS _fastest,
-        min({
-            'usd': p.total_usd, 'hours': p.hours, 'gpu_count': p.gpu_count, 'gpu_id': p.gpu_id,
-            'way': p.gpu_count || ' x ' || p.gpu || ' at ' || p.provider || ' ('
-                || replace(p.price_kind, '_', '-') || ')'
-        }) FILTER (p.hours > j.max_hours) OVER _ranking AS _late
+        -- What is kept where nothing is in time: the fastest, and what takes little longer.
+        CASE
+            WHEN meets_deadline OR j.deadline_is_strict THEN j.max_hours
+            ELSE f.value * min(p.hours) OVER _ranking
+        END AS _most_hours
     FROM query_table(priced) AS p
     JOIN query_table(jobs) AS j USING (job)
+    JOIN main.cost_parameters AS f ON f.name = 'missed_deadline_factor' AND f.applies_to = 'default'
     WINDOW _ranking AS (PARTITION BY p.ranking)
 ),
 
 _deadline_compared AS (
-    SELECT *, CASE WHEN _late.usd < coalesce(_in_time_usd, _fastest.usd) THEN _late END AS _cheaper
+    SELECT
+        *,
+        min(total_usd) FILTER (hours <= _most_hours) OVER _ranking AS _kept_usd,
+        min({
+            'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id,
+            'way': gpu_count || ' x ' || gpu || ' at ' || provider || ' ('
+                || replace(price_kind, '_', '-') || ')'
+        }) FILTER (hours > _most_hours) OVER _ranking AS _late
     FROM _deadline_rows
+    WINDOW _ranking AS (PARTITION BY ranking)
+),
+
+_deadline_savings AS (
+    SELECT *, CASE WHEN _late.usd < _kept_usd THEN _late END AS _cheaper
+    FROM _deadline_compared
 )
 
 SELECT
-    * EXCLUDE (ranking, deadline_is_strict, _in_time, _in_time_usd, _fastest, _late, _cheaper),
+    * EXCLUDE (ranking, deadline_is_strict, _most_hours, _kept_usd, _late, _cheaper),
     _cheaper.usd AS longer_wait_usd, _cheaper.hours AS longer_wait_hours, _cheaper.way AS longer_wait_way
-FROM _deadline_compared
-WHERE _in_time OR NOT (meets_deadline OR deadline_is_strict);
+FROM _deadline_savings
+WHERE hours <= _most_hours;
 COMMENT ON MACRO TABLE within_deadline IS
-    'The rows of priced_jobs that finish within max_hours, and what the cheapest of the others would save. Where none of a ranking does, all of them, with meets_deadline false, unless the deadline is strict: then no row. priced: rows of priced_jobs with their ranking. jobs: job, max_hours, deadline_is_strict.';
+    'The rows of priced_jobs that finish within max_hours, and what the cheapest of the others would save. Where none of a ranking does, meets_deadline is false, and its rows are the fastest one and those that take up to missed_deadline_factor of cost_parameters times as long; no row where the deadline is strict. priced: rows of priced_jobs with their ranking. jobs: job, max_hours, deadline_is_strict.';
 
 CREATE OR REPLACE MACRO with_cost_bands(ranked) AS TABLE
 WITH _band_rows AS (
@@ -296,8 +313,15 @@ WITH _cheapest_jobs AS (
     SELECT * FROM completed_jobs(jobs)
 ),
 
+_cheapest_settings AS (
+    SELECT
+        job, model, method, seq_len, lora_rank, micro_batch, checkpointing, offload, stack, max_gpus,
+        min_fit_probability
+    FROM _cheapest_jobs
+),
+
 _cheapest_plans AS (
-    SELECT * FROM job_plans('_cheapest_jobs')
+    SELECT * FROM job_plans('_cheapest_settings')
 ),
 
 _cheapest_priced AS (
@@ -322,7 +346,7 @@ _cheapest_ranked AS (
         row_number() OVER (
             PARTITION BY c.job
             ORDER BY
-                CASE WHEN c.meets_deadline AND j.objective = 'cost' THEN c.total_usd ELSE c.hours END,
+                CASE j.objective WHEN 'cost' THEN c.total_usd ELSE round(c.hours, 2) END,
                 c.total_usd, c.hours,
                 c.gpu_count,
                 c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST, c.instance_type NULLS LAST,
@@ -339,7 +363,7 @@ FROM with_cost_bands('_cheapest_ranked') AS b
 CROSS JOIN main.publication AS p
 ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
-    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. A ranking keeps to max_hours, or to a week where any answer does (meets_deadline; where none does, the fastest come first), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. Ties in cost go to fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
+    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. A ranking keeps to max_hours, or to a week where any answer does (where none does, meets_deadline is false and it keeps to little more than the fastest takes), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
 SELECT
