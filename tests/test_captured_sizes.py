@@ -57,6 +57,8 @@ SOLD: dict[tuple[str, str], set[int]] = {
     **{("nebius", card): {1, 8} for card in BARE_METAL},
     ("nebius", "l40s"): {1, 2, 4},
     ("nebius", "rtx-pro-6000"): {1, 2, 4, 8},
+    # Lambda's 1-Click Clusters are made of its largest machines.
+    ("lambda", "b200-sxm-180gb"): {8},
     # RunPod's maxGpuCount of these cards.
     **{("runpod", card): set(range(1, 9)) for card in BARE_METAL},
     ("runpod", "rtx-a4500"): {1, 2, 3, 4},
@@ -101,7 +103,7 @@ def test_every_machine_that_can_be_ranked_is_one_that_its_provider_sells(
     captured: duckdb.DuckDBPyConnection,
 ) -> None:
     rentals = captured.execute(
-        "SELECT source, gpu_id, gpus_billed / node_count, raw_label FROM main.rentals"
+        "SELECT source, gpu_id, gpus_billed / node_count, raw_label, tier = 'cluster' FROM main.rentals"
         " WHERE size_evidence <> 'assumed'"
     ).fetchall()
     listed = captured.execute(
@@ -111,12 +113,13 @@ def test_every_machine_that_can_be_ranked_is_one_that_its_provider_sells(
     machines = {(source, gpu_id): set(counts) for source, gpu_id, counts in listed}
     assert {source for source, *_ in rentals} >= FILES.keys()
     wrong = []
-    for source, gpu_id, gpus, label in rentals:
+    for source, gpu_id, gpus, label, is_cluster in rentals:
         sold = machines.get((source, gpu_id), set()) | SOLD.get((source, gpu_id), set())
         if not sold and source == "runpod":
             sold = set(range(1, MOST_GPUS_OF_A_POD + 1))
         assert sold, f"say in SOLD in which machines {source} sells {gpu_id}"
-        if gpus not in sold:
+        # A cluster of machines with eight GPUs is paid as a whole, idle machines included.
+        if gpus not in sold and not (is_cluster and gpus % 8 == 0):
             wrong.append((source, gpu_id, gpus, label))
     assert wrong == []
 
