@@ -65,6 +65,7 @@ _alone AS (
             -- What is paid for a commitment without a stated term is not known.
             WHEN price_kind = 'reserved' AND term_days IS NULL THEN 'no_term'
             WHEN reliability < p['least_reliability'] THEN 'unreliable_host'
+            WHEN ram_gib < p['least_host_ram_gib_per_gpu'] * gpu_count THEN 'host_too_small'
             WHEN provider <> source_provider AND provider IN (FROM _read_directly)
                 THEN 'listed_by_its_provider'
             WHEN tier_class = 'serverless' AND serverless_training IS NOT TRUE THEN 'inference_only'

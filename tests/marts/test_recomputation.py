@@ -190,6 +190,9 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
         if host_gib < max(plan["training_state_gib"], frozen_gib):
             return None
 
+    if (offer["ram_gib"] or math.inf) * units / plan["node_count"] < plan["model_download_gib"]:
+        return None
+
     host = p("host_cores_per_gpu") * p("host_usd_per_core_hour") + p("host_ram_gib_per_gpu") * p(
         "host_usd_per_gib_hour"
     )
