@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Row
@@ -14,7 +15,8 @@ from pipeline.parsing.units import GB_PER_GIB, HOURS_PER_MONTH
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """Machine types with GPUs, as the price of the smallest machine with one GPU.
+    """Machine types with GPUs, as the price of a machine with one GPU that can feed it: with the vCPUs and
+    memory of the settings, or the nearest within the answer's limits.
 
     Machine types without a GPU are skipped. Raises SourceChangedError when none has a GPU.
     """
@@ -25,29 +27,32 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
         for machine in audit.items(answer, "machineTypes")
         if machine.peek("gpuModelId") or machine.peek("gpuModel")
     )
-    rows = read_rows(machines, _read_machine, "machineType", "dataCenterId")
+    read_machine = partial(_read_machine, config=config)
+    rows = read_rows(machines, read_machine, "machineType", "dataCenterId")
     yield from at_least_one(rows, f"{config.name}: no machine type with a GPU")
     yield from audit.warnings()
 
 
-def _read_machine(machine: JsonObject) -> Iterator[Listing]:
+def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing]:
     gpu, vcpu, memory_gib = (
         _part_price(machine, part) for part in ("gpuPriceHr", "vcpuPriceHr", "memoryGibPriceHr")
     )
-    vcpus = max(1, machine.whole_number("minVcpuPerGpu"))
-    ram_gib = _least_memory_gib(vcpus, machine)
+    vcpus = _vcpus(config.settings["vcpus_per_gpu"], machine)
+    ram_gib = _memory_gib(config.settings["ram_gib_per_gpu"], vcpus, machine)
+    sizes = _machine_sizes(vcpus, ram_gib, machine)
+    no_room = machine.get("maxGpuFree") is not None and not sizes
     yield Listing(
         raw_label=machine.text("gpuModel"),
         instance_type=machine.optional_text("machineType"),
         gpu_count=1,
-        gpu_counts=_machine_sizes(vcpus, ram_gib, machine),
+        gpu_counts=sizes,
         price_kind="on_demand",
         native_price=gpu + vcpus * vcpu + ram_gib * memory_gib,
         native_currency="USD",
         native_unit="gpu_hour",
         answer=machine.answer,
         region=machine.optional_text("dataCenterId"),
-        available=is_available(machine.get("totalGpuFree", "maxGpuFree")),
+        available=False if no_room else is_available(machine.get("totalGpuFree", "maxGpuFree")),
         vcpus=vcpus,
         ram_gib=ram_gib,
         storage_usd_per_gb_month=_storage_usd_per_gb_month(machine),
@@ -74,14 +79,30 @@ def _part_price(machine: JsonObject, part: str) -> Decimal:
         raise RowError(error.reason, f"{part}: {error}") from error
 
 
-def _least_memory_gib(vcpus: int, machine: JsonObject) -> int:
-    """A GiB may have at most maxVcpuPerMemoryGib vCPUs; without that bound, a machine still has 1 GiB."""
-    if machine.get("maxVcpuPerMemoryGib") is None:
-        return 1
-    bound = machine.decimal("maxVcpuPerMemoryGib")
-    if bound <= 0:
-        raise RowError(RejectReason.MISSING_FIELD, f"maxVcpuPerMemoryGib is {bound}")
-    return max(1, math.ceil(vcpus / bound))
+def _vcpus(wanted: int, machine: JsonObject) -> int:
+    """The wanted vCPUs of one GPU, within the limits that the answer states. Raises RowError."""
+    most = wanted if machine.get("maxVcpuPerGpu") is None else machine.whole_number("maxVcpuPerGpu")
+    return max(1, machine.whole_number("minVcpuPerGpu"), min(wanted, most))
+
+
+def _memory_gib(wanted: int, vcpus: int, machine: JsonObject) -> int:
+    """The wanted GiB, within minVcpuPerMemoryGib and maxVcpuPerMemoryGib: the fewest and most vCPUs that a
+    GiB may have. Raises RowError."""
+    most_per_gib = _limit(machine, "maxVcpuPerMemoryGib")
+    least_per_gib = _limit(machine, "minVcpuPerMemoryGib")
+    least = math.ceil(vcpus / most_per_gib) if most_per_gib else 1
+    most = math.floor(vcpus / least_per_gib) if least_per_gib else wanted
+    return max(1, least, min(wanted, most))
+
+
+def _limit(machine: JsonObject, name: str) -> Decimal | None:
+    """A limit above zero; None where the answer states none. Raises RowError."""
+    if machine.get(name) is None:
+        return None
+    limit = machine.decimal(name)
+    if limit <= 0:
+        raise RowError(RejectReason.MISSING_FIELD, f"{name} is {limit}")
+    return limit
 
 
 def _storage_usd_per_gb_month(machine: JsonObject) -> Decimal | None:

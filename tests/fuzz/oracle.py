@@ -166,7 +166,7 @@ def _is_sane(number: Decimal) -> bool:
 
 
 def _cudo(evidence: Evidence) -> Iterator[Decimal]:
-    """The smallest machine: a GPU, its least vCPUs, and the least memory for these."""
+    """A GPU with 8 vCPUs and 32 GiB, or the nearest that the limits of the answer allow."""
     for machine in evidence.objects:
         gpu, vcpu, memory = (
             _part(machine.get(part)) for part in ("gpuPriceHr", "vcpuPriceHr", "memoryGibPriceHr")
@@ -174,9 +174,12 @@ def _cudo(evidence: Evidence) -> Iterator[Decimal]:
         vcpus = _number(machine.get("minVcpuPerGpu"))
         if None in (gpu, vcpu, memory, vcpus):
             continue
-        vcpus = max(Decimal(1), vcpus)
-        bound = _number(machine.get("maxVcpuPerMemoryGib"))
-        memory_gib = max(1, math.ceil(vcpus / bound)) if bound and bound > 0 else 1
+        most_vcpus = _number(machine.get("maxVcpuPerGpu"))
+        vcpus = max(Decimal(1), vcpus, Decimal(8) if most_vcpus is None else min(Decimal(8), most_vcpus))
+        dense, sparse = (_number(machine.get(f"{end}VcpuPerMemoryGib")) for end in ("max", "min"))
+        least = math.ceil(vcpus / dense) if dense and dense > 0 else 1
+        most = math.floor(vcpus / sparse) if sparse and sparse > 0 else 32
+        memory_gib = max(1, least, min(32, most))
         yield gpu + vcpus * vcpu + memory_gib * memory
 
 

@@ -174,6 +174,18 @@ def cents(amount: float) -> Decimal:
     return Decimal(repr(amount)).quantize(Decimal("0.0001"), ROUND_HALF_UP)
 
 
+def has_host_memory(inputs: Inputs, plan: Row, offer: Row, units: int) -> bool:
+    """Whether the weights pass through the host's memory, and what is offloaded has room in it."""
+    if plan["offload"]:
+        gpu_gb = inputs.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
+        assumed_gib = inputs.parameter("host_ram_gib_per_gpu_gb", offer) * gpu_gb
+        frozen_gib = plan["model_download_gib"] / (1 if plan["quantization"] == "none" else 4)
+        if units * (offer["ram_gib"] or assumed_gib) < max(plan["training_state_gib"], frozen_gib):
+            return False
+    stated_gib = offer["ram_gib"] or math.inf
+    return bool(stated_gib * units / plan["node_count"] >= plan["model_download_gib"])
+
+
 def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decimal, float] | None:
     """Dollars and hours of the finished job; None when the offer cannot serve the plan."""
     units = machines(inputs, offer, plan["gpu_count"], plan["node_count"])
@@ -183,14 +195,7 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
     def p(name: str) -> float:
         return inputs.parameter(name, offer)
 
-    if plan["offload"]:
-        gpu_gb = inputs.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
-        host_gib = units * (offer["ram_gib"] or p("host_ram_gib_per_gpu_gb") * gpu_gb)
-        frozen_gib = plan["model_download_gib"] / (1 if plan["quantization"] == "none" else 4)
-        if host_gib < max(plan["training_state_gib"], frozen_gib):
-            return None
-
-    if (offer["ram_gib"] or math.inf) * units / plan["node_count"] < plan["model_download_gib"]:
+    if not has_host_memory(inputs, plan, offer, units):
         return None
 
     host = p("host_cores_per_gpu") * p("host_usd_per_core_hour") + p("host_ram_gib_per_gpu") * p(

@@ -1,10 +1,13 @@
 """CUDO's parts added up to the price of a machine."""
 
+import csv
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts import paths
 from pipeline.contracts.listing import SourceChangedError
 from tests.sources.helpers import answer, page, read
 
@@ -14,6 +17,8 @@ MACHINE: dict[str, Any] = {
     "gpuModel": "L40S",
     "gpuModelId": "nvidia-l40s",
     "minVcpuPerGpu": 2,
+    "maxVcpuPerGpu": 22,
+    "minVcpuPerMemoryGib": 0.25,
     "maxVcpuPerMemoryGib": 1,
     "vcpuPriceHr": {"value": "0.002500"},
     "memoryGibPriceHr": {"value": "0.003500"},
@@ -36,6 +41,7 @@ def test_machine_types_of_2026_06() -> None:
         "gpuModel": "RTX 3080",
         "gpuModelId": "nvidia-rtx-3080",
         "minVcpuPerGpu": 1,
+        "maxVcpuPerGpu": 13,
         "vcpuPriceHr": {"value": "0.002500"},
         "memoryGibPriceHr": {"value": "0.003800"},
         "gpuPriceHr": {"value": "0.05"},
@@ -48,6 +54,8 @@ def test_machine_types_of_2026_06() -> None:
         "machineType": "epyc-rome-rtx-a5000",
         "gpuModel": "RTX A5000",
         "gpuModelId": "nvidia-rtx-a5000",
+        "maxVcpuPerGpu": 16,
+        "minVcpuPerMemoryGib": 0.259109,
         "maxVcpuPerMemoryGib": 1.036437,
         "vcpuPriceHr": {"value": "0.002100"},
         "memoryGibPriceHr": {"value": "0.003400"},
@@ -58,30 +66,52 @@ def test_machine_types_of_2026_06() -> None:
     }
     listings, rejects = read("cudo", answer({"machineTypes": [rtx_3080, rtx_a5000]}))
     assert not rejects
-    # 0.05 + 1 x 0.0025 + 1 x 0.0038, and 0.52 + 1 x 0.0021 + 1 x 0.0034 (1 vCPU needs 0.965 GiB: 1 GiB)
+    # 0.05 + 8 x 0.0025 + 32 x 0.0038, and 0.52 + 8 x 0.0021 + 30 x 0.0034 (8 vCPUs / 0.259109 are 30.9 GiB)
     assert [(r.raw_label, r.instance_type, r.region, r.native_price) for r in listings] == [
-        ("RTX 3080", "cascade-lake", "br-saopaulo-1", Decimal("0.0563")),
-        ("RTX A5000", "epyc-rome-rtx-a5000", "no-luster-1", Decimal("0.5255")),
+        ("RTX 3080", "cascade-lake", "br-saopaulo-1", Decimal("0.1916")),
+        ("RTX A5000", "epyc-rome-rtx-a5000", "no-luster-1", Decimal("0.6388")),
     ]
     assert [row.available for row in listings] == [True, True]
     assert listings[0].storage_usd_per_gb_month == Decimal("0.088383")
 
 
 @pytest.mark.parametrize(
-    ("change", "price", "ram_gib"),
+    ("change", "price", "vcpus", "ram_gib"),
     [
-        ({}, "0.912", 2),  # 0.9 + 2 x 0.0025 + 2 x 0.0035
-        ({"maxVcpuPerMemoryGib": 0.5}, "0.919", 4),  # 0.9 + 2 x 0.0025 + 4 x 0.0035
-        ({"maxVcpuPerMemoryGib": "0.6"}, "0.919", 4),  # 3.33 GiB are 4 GiB
-        ({"maxVcpuPerMemoryGib": None}, "0.9085", 1),
-        ({"gpuPriceHr": "0.9"}, "0.912", 2),
-        ({"minVcpuPerGpu": "2"}, "0.912", 2),
+        ({}, "1.032", 8, 32),  # 0.9 + 8 x 0.0025 + 32 x 0.0035
+        ({"maxVcpuPerGpu": 7}, "1.0155", 7, 28),  # no more than 4 GiB for each of 7 vCPUs
+        ({"maxVcpuPerGpu": "4"}, "0.966", 4, 16),
+        ({"maxVcpuPerGpu": None, "minVcpuPerMemoryGib": None}, "1.032", 8, 32),
+        ({"minVcpuPerGpu": 10}, "1.037", 10, 32),
+        ({"minVcpuPerMemoryGib": 0.3}, "1.011", 8, 26),  # 26.7 GiB at most
+        ({"minVcpuPerMemoryGib": 0.1, "maxVcpuPerMemoryGib": "0.15"}, "1.109", 8, 54),  # 53.3 GiB at least
+        ({"maxVcpuPerMemoryGib": None}, "1.032", 8, 32),
+        ({"gpuPriceHr": "0.9"}, "1.032", 8, 32),
     ],
 )
-def test_the_smallest_machine(change: dict[str, Any], price: str, ram_gib: int) -> None:
+def test_a_machine_that_can_feed_its_gpu(
+    change: dict[str, Any], price: str, vcpus: int, ram_gib: int
+) -> None:
     (row,), rejects = read("cudo", answer([MACHINE | change]))
     assert not rejects
-    assert (row.native_price, row.ram_gib, row.vcpus) == (Decimal(price), ram_gib, 2)
+    assert (row.native_price, row.vcpus, row.ram_gib) == (Decimal(price), vcpus, ram_gib)
+
+
+def test_the_machine_wanted_is_the_one_of_the_cost_parameters() -> None:
+    with (paths.CATALOG_DIR / "cost_parameters.csv").open(encoding="utf-8", newline="") as file:
+        defaults = {
+            row["name"]: float(row["value"]) for row in csv.DictReader(file) if row["applies_to"] == "default"
+        }
+    settings = source_config("cudo").settings
+    assert settings["vcpus_per_gpu"] == defaults["least_vcpus_per_gpu"]
+    assert settings["ram_gib_per_gpu"] == defaults["host_ram_gib_per_gpu"]
+
+
+@pytest.mark.parametrize(("memory_gib_free", "available"), [(31, False), (32, True)])
+def test_what_no_host_has_room_for_is_not_available(memory_gib_free: int, available: bool) -> None:
+    free = {"maxGpuFree": 3, "maxVcpuFree": 64, "maxMemoryGibFree": memory_gib_free}
+    (row,), _ = read("cudo", answer([MACHINE | free]))
+    assert row.available is available
 
 
 @pytest.mark.parametrize(
@@ -93,6 +123,8 @@ def test_the_smallest_machine(change: dict[str, Any], price: str, ram_gib: int) 
         ({"memoryGibPriceHr": {"value": "cheap"}}, "unreadable_price"),
         ({"minVcpuPerGpu": None}, "missing_field"),
         ({"maxVcpuPerMemoryGib": 0}, "missing_field"),
+        ({"minVcpuPerMemoryGib": "few"}, "missing_field"),
+        ({"maxVcpuPerGpu": "many"}, "missing_field"),
         ({"gpuModel": ""}, "missing_field"),
     ],
 )
@@ -116,15 +148,15 @@ def test_what_holds_no_gpu_is_a_change(body: str) -> None:
         ({}, None),
         ({"maxGpuFree": 0}, None),
         ({"maxGpuFree": 5}, (1, 2, 3, 4, 5)),
-        ({"maxGpuFree": 5, "maxVcpuFree": 7, "maxMemoryGibFree": 100}, (1, 2, 3)),
-        ({"maxGpuFree": 5, "maxVcpuFree": 64, "maxMemoryGibFree": 5}, (1, 2)),
+        ({"maxGpuFree": 5, "maxVcpuFree": 31, "maxMemoryGibFree": 400}, (1, 2, 3)),
+        ({"maxGpuFree": 5, "maxVcpuFree": 64, "maxMemoryGibFree": 95}, (1, 2)),
         ({"maxVcpuFree": 64, "maxMemoryGibFree": 100}, None),
     ],
 )
 def test_a_machine_is_as_large_as_the_host_with_most_room(
     free: dict[str, int], gpu_counts: tuple[int, ...] | None
 ) -> None:
-    """One GPU needs 2 vCPUs and 2 GiB; 24 free GPUs on all hosts together are no machine of 24."""
+    """One GPU has 8 vCPUs and 32 GiB; 24 free GPUs on all hosts together are no machine of 24."""
     ((listing,), rejects) = read("cudo", answer({"machineTypes": [MACHINE | {"totalGpuFree": 24} | free]}))
     assert not rejects
     assert listing.gpu_counts == gpu_counts
