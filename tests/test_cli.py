@@ -144,8 +144,11 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         (("sql", "FROM read_csv('/etc/passwd')"), "disabled"),
         ((*QLORA[:2], "no-such-model", *QLORA[3:]), "no model 'no-such-model'"),
         ((*QLORA, "--day", "2020-01-01"), "no prices were captured on 2020-01-01"),
-        ((*QLORA, "--max-hours", "0.01"), "with at most 0.01 hours; the fastest takes 0."),
-        ((*LORA_70B, "--min-fit-probability", "1"), "the likeliest to fit does with 99%: 1 x "),
+        (
+            (*QLORA, "--max-hours", "0.01"),
+            "no on-demand offer runs llama-3.1-8b qlora within 0.01 hours; the fastest takes 0.",
+        ),
+        ((*LORA_70B, "--min-fit-probability", "1"), "the likeliest to fit does so with over 99%: 1 x "),
         ((*LORA_70B[:4], "full", *LORA_70B[5:]), "what it needs, for example: gpufare sql"),
         ((*QLORA, "--min-fit-probability", "90"), "not in the range 0<=x<=1"),
         (QLORA[:5], "--tokens"),
@@ -184,14 +187,14 @@ def test_cheapest_keeps_to_a_week_and_says_what_a_longer_wait_saves(sample_home:
     _, _, explanation = gpufare(*job, home=sample_home).stdout.strip().partition("\n\n")
     what, wait, why, _ = explanation.splitlines()
     assert float(re.findall(r"([\d,.]+) hours", what)[0]) <= 168
-    saved = re.fullmatch(r"Cheaper for whoever can wait: \$([\d,.]+) with .+ in [\d,.]+ hours .+", wait)
+    saved = re.fullmatch(r"If you can wait, it costs \$([\d,.]+): .+ in [\d,.]+ hours .+", wait)
     assert re.search(r"fits with a probability of 9\d%", why)
     _, _, patient = gpufare(*job, "--max-hours", "inf", home=sample_home).stdout.strip().partition("\n\n")
     assert saved
     assert f": ${saved[1]} (" in patient.splitlines()[0]
-    assert "can wait" not in patient
+    assert "you can wait" not in patient
     _, _, alone = gpufare(*job[:-1], "100B", "--gpus", "1", home=sample_home).stdout.strip().partition("\n\n")
-    assert alone.splitlines()[1].startswith("NOTHING finishes within 168.0 hours (7 days)")
+    assert alone.splitlines()[1].startswith("Nothing finishes within 168.0 hours (7 days)")
 
 
 def test_assumed_sizes_are_ranked_on_request_only(sample_home: Home, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class Attributes(_Facts):
     """What applies to every offer of the source that does not say otherwise. ``country`` is for a source that
     states that all its machines are there; ``tier_class`` is for tiers that do not name theirs.
     ``serverless_training`` says whether a training job can run on the source's serverless offers; without it,
-    they are not ranked."""
+    they are not ranked. ``max_run_hours`` is the longest that a machine runs at a stretch."""
 
     region: str | None = None
     country: Annotated[str, Field(pattern="^[A-Z]{2}$")] | None = None
@@ -114,6 +114,7 @@ class Attributes(_Facts):
     persistent_disk: bool | None = None
     local_nvme: bool | None = None
     serverless_training: bool | None = None
+    max_run_hours: float | None = Field(default=None, gt=0)
 
 
 MAX_GPU_COUNT = 72

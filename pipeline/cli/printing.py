@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.offers.money import price_text
+from pipeline.questions.explanation import percent_text
 from pipeline.warehouse.export import safe_text
 from pipeline.warehouse.query import Result
 
@@ -30,6 +31,7 @@ COLUMNS_OF_CHEAPEST = (
     ("gpu_count", "count"),
     ("size_evidence", "size"),
     ("provider", "provider"),
+    ("country", "in"),
     ("price_kind", "kind"),
     ("tier", "tier"),
     ("usd_per_hour", "USD/hour"),
@@ -40,7 +42,7 @@ COLUMNS_OF_CHEAPEST = (
     ("price_day", "price of"),
     ("price_age_days", "days old"),
 )
-"""What a person is shown of ``cheapest_for``; csv and json give every column."""
+"""What a person is shown of ``cheapest_for``, by ``ranking_for_people``; csv and json give every column."""
 
 COLUMNS_OF_SOURCES = (
     ("source", "source"),
@@ -74,6 +76,25 @@ def show(
         _show_table(result, result.columns if wrapped is None else wrapped)
 
 
+def ranking_for_people(ranking: Result) -> Result:
+    """Some columns of ``cheapest_for``: GPUs as "8 of 16" where more are paid than used, P(fits) in words."""
+    shown = [
+        {
+            **row,
+            "gpu_count": _gpus(row["gpu_count"], row["gpus_billed"]),
+            "fit_probability": percent_text(row["fit_probability"]),
+        }
+        for row in ranking.dicts()
+    ]
+    types = ranking.only(COLUMNS_OF_CHEAPEST).types
+    rows = [tuple(row[name] for name, _ in COLUMNS_OF_CHEAPEST) for row in shown]
+    return Result(tuple(heading for _, heading in COLUMNS_OF_CHEAPEST), types, rows)
+
+
+def _gpus(used: int, paid: int) -> str:
+    return f"{used} of {paid}" if paid > used else str(used)
+
+
 def _finite(value: Any) -> Any:
     """JSON has no infinity and no NaN."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
@@ -86,7 +107,12 @@ def _plain(value: Any) -> Any:
 def _show_csv(result: Result) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(result.columns)
-    writer.writerows([safe_text(value) for value in row] for row in result.rows)
+    writer.writerows([_csv_cell(value) for value in row] for row in result.rows)
+
+
+def _csv_cell(value: Any) -> Any:
+    """Decimals without an exponent: Python writes a zero of eight digits as 0E-8."""
+    return f"{value:f}" if isinstance(value, Decimal) else safe_text(value)
 
 
 def _show_table(result: Result, wrapped: Collection[str]) -> None:

@@ -63,7 +63,7 @@ from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any) -> None:
     """Rank the offers for one training job by dollars per finished job."""
-    from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, show
+    from pipeline.cli.printing import ranking_for_people, show
     from pipeline.questions.cheapest import Job, prices_of
     from pipeline.questions.cheapest import cheapest as rank
     from pipeline.questions.explanation import explained, nothing_fits
@@ -82,7 +82,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
         note = None if day else age_note(connection, today())
     result = result.first(limit)
     if form == "table":
-        show(result.only(COLUMNS_OF_CHEAPEST), form)
+        show(ranking_for_people(result), form)
         click.echo()
         for line in explained(next(result.dicts())):
             click.echo(line)

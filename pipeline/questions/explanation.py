@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.offers.money import price_text
 from pipeline.questions.cheapest import Job, cheapest
 from pipeline.warehouse.query import ask
@@ -25,17 +26,13 @@ def nothing_fits(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
     ).rows
     if not ranked:
         return f"as of {day} no price is ranked, the newest are of {newest}: `gpufare sources` says why"
-    kind = "" if job.price_kind == "any" else f" {job.price_kind}"
-    limits = [
-        f"at most {job.max_gpus} GPUs" if job.max_gpus else "",
-        f"at most {job.max_hours:g} hours" if job.max_hours and math.isfinite(job.max_hours) else "",
-    ]
-    within = " and ".join(limit for limit in limits if limit)
+    kind = "" if job.price_kind == "any" else f" {_words(job.price_kind)}"
+    gpus = f" with at most {job.max_gpus} GPUs" if job.max_gpus else ""
+    hours = f" within {job.max_hours:g} hours" if job.max_hours and math.isfinite(job.max_hours) else ""
     unsold = "SELECT EXISTS (FROM main.rentals WHERE size_evidence = 'assumed')"
     left_out = not job.assumed_sizes and ask(connection, unsold).rows[0][0]
     return (
-        f"no{kind} offer runs {job.model} {job.method}"
-        + (f" with {within}" if within else "")
+        f"no{kind} offer runs {job.model} {job.method}{gpus}{hours}"
         + (" on machines that are known to be sold (others: --assumed-sizes)" if left_out else "")
         + f"; {_nearest(job, connection)}"
     )
@@ -50,7 +47,8 @@ def _nearest(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
     if rows:
         likeliest = max(rows, key=lambda row: row["fit_probability"])
         return (
-            f"the likeliest to fit does with {_percent(likeliest['fit_probability'])}: {_way(likeliest)}; "
+            f"the likeliest to fit does so with {percent_text(likeliest['fit_probability'])}: "
+            f"{_way(likeliest)}; "
             "--min-fit-probability asks for less"
         )
     fits = f"FROM fits('{job.model}', '{job.method}', 'h100-sxm-80gb')"
@@ -63,10 +61,10 @@ def explained(row: Mapping[str, Any]) -> list[str]:
 
 
 def _what(row: Mapping[str, Any]) -> str:
-    tier = f", {row['tier']}" if row["tier"] else ""
+    kind = _words(row["price_kind"])
+    tier = f", {row['tier']}" if row["tier"] and _words(row["tier"]) != kind else ""
     money = f"${row['total_usd']:,.2f} (${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f})"
     idle = f" ({row['gpus_billed']} are paid)" if row["gpus_billed"] > row["gpu_count"] else ""
-    kind = row["price_kind"].replace("_", "-")
     spot = f" Interruptions are ${row['interruption_usd']:,.2f} of it." if row["price_kind"] == "spot" else ""
     reserved = (
         f" It is paid for whole terms of {row['term_days']} days at ${row['commitment_usd']:,.2f}, and uses"
@@ -76,18 +74,35 @@ def _what(row: Mapping[str, Any]) -> str:
     )
     return (
         f"{row['gpu_count']} x {row['gpu']}{idle} at {row['provider']} ({kind}{tier}): {money} for the "
-        f"finished job, {_duration(row['hours'])} at ${price_text(row['usd_per_hour'])} per hour."
+        f"finished job, {_hours(row)} at ${price_text(row['usd_per_hour'])} per hour."
         f"{spot}{reserved}"
     )
 
 
 def _way(row: Mapping[str, Any]) -> str:
-    return f"{row['gpu_count']} x {row['gpu']} at {row['provider']} ({row['price_kind'].replace('_', '-')})"
+    return f"{row['gpu_count']} x {row['gpu']} at {row['provider']} ({_words(row['price_kind'])})"
+
+
+def _words(name: str) -> str:
+    """A price kind as people write it."""
+    return name.replace("_", "-")
 
 
 def _duration(hours: float) -> str:
-    days = f" ({hours / 24:,.0f} days)" if hours >= MIN_HOURS_IN_DAYS else ""
-    return f"{hours:,.1f} hours{days}"
+    return f"{hours:,.1f} hours" + (f" ({_days(hours)})" if hours >= MIN_HOURS_IN_DAYS else "")
+
+
+def _days(hours: float) -> str:
+    return f"{hours / 24:,.0f} days"
+
+
+def _hours(row: Mapping[str, Any]) -> str:
+    """How long it takes, with the band, and how much of it is unpaid waiting for the machine."""
+    days = f"{_days(row['hours'])}; " if row["hours"] >= MIN_HOURS_IN_DAYS else ""
+    band = f"{row['hours']:,.1f} hours ({days}{row['hours_low']:,.1f} to {row['hours_high']:,.1f})"
+    if row["price_kind"] != "flex_start":
+        return band
+    return f"{band}, {row['wait_hours']:,.1f} of them an assumed and unpaid wait for capacity,"
 
 
 def _wait(row: Mapping[str, Any]) -> list[str]:
@@ -95,26 +110,31 @@ def _wait(row: Mapping[str, Any]) -> list[str]:
     lines = []
     if not row["meets_deadline"]:
         deadline = _duration(row["max_hours"])
-        lines.append(f"NOTHING finishes within {deadline}: all answers are shown, the fastest first.")
+        lines.append(f"Nothing finishes within {deadline}: all answers are shown, the fastest first.")
     if row["longer_wait_usd"] is not None:
         late = f"{row['longer_wait_way']} in {_duration(row['longer_wait_hours'])}"
-        lines.append(f"Cheaper for whoever can wait: ${row['longer_wait_usd']:,.2f} with {late}.")
+        lines.append(f"If you can wait, it costs ${row['longer_wait_usd']:,.2f}: {late}.")
     return lines
 
 
 def _why(row: Mapping[str, Any]) -> str:
-    offload = ", its training state in the host's memory" if row["offload"] else ""
+    kept = "frozen weights" if row["method"] in ADAPTER_METHODS else "training state"
+    offload = f", its {kept} in host memory" if row["offload"] else ""
+    # memory_gib has what the allocator keeps without need, and may be all of the card.
+    needed = row["usable_memory_gib"] - row["memory_margin_gib"]
     return (
-        f"It needs {row['memory_gib']:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU and fits with a "
-        f"probability of {_percent(row['fit_probability'])}, with micro-batch "
+        f"It needs {needed:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU and fits with a "
+        f"probability of {percent_text(row['fit_probability'])}, with micro-batch "
         f"{row['micro_batch']}, checkpointing {row['checkpointing']}{offload}, and trains "
         f"{row['tokens_per_second']:,.0f} tokens/s; most of the time goes to {row['bottleneck']}."
     )
 
 
-def _percent(probability: float) -> str:
-    """Rounded down, so that 99.96% is not called certain, nor 89.6% 90%."""
-    return f"{math.floor(100 * probability)}%"
+def percent_text(probability: float) -> str:
+    """A probability in whole percent, rounded down: 99.96% is not called certain, nor 89.6% called 90%."""
+    if 0.99 < probability < 1:
+        return "over 99%"
+    return "under 1%" if 0 < probability < 0.01 else f"{math.floor(round(100 * probability, 6))}%"
 
 
 def _trust(row: Mapping[str, Any]) -> str:
@@ -124,7 +144,10 @@ def _trust(row: Mapping[str, Any]) -> str:
     if row["size_evidence"] == "assumed":
         cautions.append("nothing says that such a machine is sold")
     if row["verdict"] == "tight":
-        cautions.append(f"the fit is tight, {_percent(row['fit_probability'])}")
+        cautions.append(f"the fit is tight, {percent_text(row['fit_probability'])}")
+    if row["meets_deadline"] and row["hours_high"] > row["max_hours"]:
+        slow = f"at the slow end of its band it takes {row['hours_high']:,.1f} hours"
+        cautions.append(f"{slow}, more than the {row['max_hours']:,.1f} of the deadline")
     if row["evidence"] == "extrapolated":
         cautions.append("the evidence is thin: no published run is close")
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""

@@ -186,7 +186,7 @@ _terms AS (
                 'host of ' || p['host_cores_per_gpu'] || ' cores and '
                 || p['host_ram_gib_per_gpu'] || ' GiB per GPU' END,
             CASE WHEN by_the_gpu AND gpus_billed > 1 THEN
-                'price per GPU taken ' || gpus_billed || ' times' END,
+                gpus_billed || ' times the price per GPU' END,
             CASE WHEN size_evidence = 'assumed' THEN
                 'nothing says that a machine with ' || gpus_billed // node_count || ' of these GPUs is sold'
             END,

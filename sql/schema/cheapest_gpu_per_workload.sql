@@ -130,8 +130,8 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_high IS 'The same at the 
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.max_hours IS 'The deadline: hours within which the job is to be finished, of the table workloads or of the question; null in rankings of earlier versions, which had none.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.meets_deadline IS 'True where the ranking keeps to max_hours. False for a whole ranking in which nothing does: then it is sorted by hours. Null in rankings of earlier versions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_usd IS 'What the job costs at its cheapest if it may take longer than max_hours; null where waiting saves nothing. The same in all rows of a ranking.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_hours IS 'How many hours that takes.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_way IS 'On what and where, in words.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_hours IS 'Hours from renting to the finished job for the cheapest way that takes longer than max_hours; null where waiting saves nothing.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_way IS 'The cheapest way that takes longer than max_hours, in words: GPUs, provider and price kind; null where waiting saves nothing.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_million_tokens IS 'total_usd per million tokens.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.tokens_per_second IS 'Speed of all GPUs together in tokens per second.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.tokens_per_second_low IS 'Slow end of its band (p10).';
@@ -147,7 +147,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.fit_probability IS 'P(fits): pr
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.micro_batch IS 'Sequences per GPU and step.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpointing IS 'Activation checkpointing: none, sac (selective) or full.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.sharding IS 'How the job is spread over GPUs.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.offload IS 'What is kept in host memory; null means nothing.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.offload IS 'What is kept in host memory: empty for nothing, cpu for weights and, where they are trained, optimizer.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.quantization IS 'Form of the frozen weights.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.stack IS 'Training software that the speed is for.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.setup_hours IS 'Start, image, data set and model download.';

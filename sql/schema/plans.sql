@@ -75,7 +75,7 @@ COMMENT ON COLUMN main.plans.micro_batch IS 'Sequences per GPU and micro-step.';
 COMMENT ON COLUMN main.plans.grad_accum IS 'Micro-steps per optimizer step.';
 COMMENT ON COLUMN main.plans.checkpointing IS 'Activation checkpointing: none, sac (selective) or full.';
 COMMENT ON COLUMN main.plans.sharding IS 'How the job is spread over GPUs: none, ddp, zero2 or fsdp.';
-COMMENT ON COLUMN main.plans.offload IS 'What is kept in host memory: empty for nothing, cpu for weights and optimizer.';
+COMMENT ON COLUMN main.plans.offload IS 'What is kept in host memory: empty for nothing, cpu for weights and, where they are trained, optimizer.';
 COMMENT ON COLUMN main.plans.quantization IS 'Form of the frozen weights: none, nf4, nf4dq, gptq or int8.';
 COMMENT ON COLUMN main.plans.optimizer IS 'Optimizer.';
 COMMENT ON COLUMN main.plans.training_precision IS 'Number format: bf16, amp (fp32 master weights), fp16 or fp32.';

@@ -1,0 +1,146 @@
+"""What the answer says in words, for rows that the sample pages do not give."""
+
+import csv
+import io
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, ranking_for_people, show
+from pipeline.questions.explanation import explained, percent_text
+from pipeline.warehouse.query import Result
+
+ROW: dict[str, Any] = {
+    "rank": 1,
+    "gpu": "H100 SXM 80 GB",
+    "gpu_count": 8,
+    "gpus_billed": 8,
+    "size_evidence": "offered",
+    "provider": "Example",
+    "country": "DE",
+    "price_kind": "on_demand",
+    "tier": None,
+    "term_days": None,
+    "commitment_usd": None,
+    "term_share_used": None,
+    "total_usd": Decimal("200.5"),
+    "total_usd_low": Decimal(150),
+    "total_usd_high": Decimal(260),
+    "hours": 100.0,
+    "hours_low": 80.0,
+    "hours_high": 130.0,
+    "wait_hours": 0.1,
+    "max_hours": 168.0,
+    "meets_deadline": True,
+    "longer_wait_usd": None,
+    "usd_per_hour": Decimal(2),
+    "interruption_usd": Decimal(0),
+    "method": "lora",
+    "offload": "",
+    "memory_gib": 191.7,
+    "usable_memory_gib": 191.7,
+    "memory_margin_gib": 41.5,
+    "fit_probability": 0.9995,
+    "verdict": "fits",
+    "micro_batch": 4,
+    "checkpointing": "full",
+    "tokens_per_second": 10000.0,
+    "bottleneck": "matmul",
+    "evidence": "measured",
+    "evidence_run": None,
+    "price_day": "2026-11-22",
+    "price_age_days": 0,
+    "source_url": "https://example.com/prices",
+    "fx_rate": None,
+}
+
+
+def said(**changes: Any) -> str:
+    return "\n".join(explained(ROW | changes))
+
+
+def test_hours_have_their_band_and_days() -> None:
+    assert "100.0 hours (4 days; 80.0 to 130.0) at $2.00 per hour." in said()
+    assert ", 25.2 hours (25.1 to 25.5) at " in said(hours=25.2, hours_low=25.1, hours_high=25.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({"hours_high": 168.0}, False),
+        ({"hours_high": 190.04}, True),
+        ({"hours_high": 190.04, "max_hours": float("inf")}, False),
+        ({"hours_high": 190.04, "meets_deadline": False}, False),  # said in a sentence already
+    ],
+)
+def test_a_band_beyond_the_deadline_is_a_caution(changes: dict[str, Any], warned: bool) -> None:
+    caution = (
+        "CAREFUL: at the slow end of its band it takes 190.0 hours, more than the 168.0 of the deadline."
+    )
+    assert (caution in said(**changes)) == warned
+    assert ("CAREFUL" in said(**changes)) == warned
+
+
+def test_needed_memory_is_without_what_the_allocator_keeps() -> None:
+    assert "It needs 150.2 of 191.7 GiB per GPU" in said()
+
+
+def test_the_wait_for_capacity_is_told_from_paid_hours() -> None:
+    flex = said(
+        price_kind="flex_start",
+        tier="flex_start",
+        hours=25.2,
+        hours_low=25.1,
+        hours_high=25.5,
+        wait_hours=24.0,
+    )
+    assert "at Example (flex-start): " in flex
+    assert "25.2 hours (25.1 to 25.5), 24.0 of them an assumed and unpaid wait for capacity, at $2.00" in flex
+    assert "wait" not in said()
+    assert "at Example (flex-start, calendar_mode): " in said(price_kind="flex_start", tier="calendar_mode")
+
+
+@pytest.mark.parametrize(
+    ("method", "kept"), [("qlora", "frozen weights"), ("lora", "frozen weights"), ("full", "training state")]
+)
+def test_what_is_kept_in_host_memory(method: str, kept: str) -> None:
+    assert f", its {kept} in host memory, " in said(method=method, offload="cpu")
+    assert "host memory" not in said(method=method)
+
+
+@pytest.mark.parametrize(
+    ("probability", "shown"),
+    [
+        (1.0, "100%"),
+        (0.9996, "over 99%"),
+        (0.99, "99%"),
+        (0.896, "89%"),
+        (0.29, "29%"),
+        (0.004, "under 1%"),
+        (0.0, "0%"),
+    ],
+)
+def test_a_probability_is_never_rounded_up(probability: float, shown: str) -> None:
+    assert percent_text(probability) == shown
+    assert _table(fit_probability=probability)["P(fits)"] == shown
+
+
+def test_the_table_shows_paid_idle_gpus_and_the_country() -> None:
+    assert _table()["count"] == "8"
+    assert _table(gpus_billed=104)["count"] == "8 of 104"
+    assert _table()["in"] == "DE"
+
+
+def _table(**changes: Any) -> dict[str, Any]:
+    row = ROW | changes
+    names = tuple(row)
+    shown = ranking_for_people(Result(names, ("VARCHAR",) * len(names), [tuple(row.values())]))
+    assert len(shown.columns) == len(COLUMNS_OF_CHEAPEST)
+    return next(shown.dicts())
+
+
+def test_csv_has_plain_decimals(capsys: pytest.CaptureFixture[str]) -> None:
+    amounts = (Decimal("0E-8"), Decimal("-0.00000001"), Decimal("2E+2"))
+    show(Result(("a", "b", "c"), ("DECIMAL(18,8)",) * 3, [amounts]), "csv")
+    assert list(csv.reader(io.StringIO(capsys.readouterr().out)))[1] == ["0.00000000", "-0.00000001", "200"]
