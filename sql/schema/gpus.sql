@@ -47,7 +47,7 @@ COMMENT ON COLUMN main.gpus.fp8_dense_tflops IS 'Dense fp8 matrix peak in 10^12 
 COMMENT ON COLUMN main.gpus.fp4_dense_tflops IS 'Dense fp4 matrix peak in 10^12 operations per second; null means none.';
 COMMENT ON COLUMN main.gpus.fp32_tflops IS 'fp32 peak outside the matrix units in 10^12 operations per second.';
 COMMENT ON COLUMN main.gpus.gemm_bf16_measured_tflops IS 'Best published measurement of a bf16 matrix product, in 10^12 operations per second.';
-COMMENT ON COLUMN main.gpus.gemm_fp16_measured_tflops IS 'Best published measurement of an fp16 matrix product, in 10^12 operations per second.';
+COMMENT ON COLUMN main.gpus.gemm_fp16_measured_tflops IS 'Best published measurement of an fp16 matrix product, in 10^12 operations per second, or of a sibling with the same chip, scaled by the peaks, where notes say so.';
 COMMENT ON COLUMN main.gpus.tdp_w IS 'Board power in watts.';
 COMMENT ON COLUMN main.gpus.year IS 'Year of release.';
 COMMENT ON COLUMN main.gpus.nvlink_gb_s IS 'Bandwidth to the other GPUs of the node over NVLink or Infinity Fabric, both directions, in 10^9 bytes per second; null means none.';

@@ -1,5 +1,6 @@
 """Ratios that several published sources agree on must come out of the model."""
 
+import duckdb
 import pytest
 
 from tests.model.conftest import Estimate
@@ -167,3 +168,31 @@ def test_dequantization_is_a_fixed_cost_per_micro_step(speed: Estimate) -> None:
     }
     assert 1.5 <= ratio[256] <= 3.0
     assert 1.0 <= ratio[8192] <= 1.15
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {**EIGHT_B, "stack": "hf"},
+        {
+            "model": "llama-3.2-1b", "method": "pretrain", "stack": "hf", "seq_len": 2048, "micro_batch": 4,
+            "checkpointing": "none", "gpu_count": 8,
+        },
+    ],
+)  # fmt: skip
+def test_a_card_of_unknown_form_is_no_faster_than_any_of_its_forms(
+    model: duckdb.DuckDBPyConnection, settings: dict[str, object]
+) -> None:
+    pairs = model.execute(
+        "SELECT d.gpu_id, s.gpu_id FROM main.gpus AS d JOIN main.gpus AS s USING (model, memory_gb) "
+        "WHERE d.derived_from IS NOT NULL AND s.derived_from IS NULL AND s.has_full_specs"
+    ).fetchall()
+    cards = sorted({gpu for pair in pairs for gpu in pair})
+    columns = ", ".join(f"${name} AS {name}" for name in settings)
+    query = (
+        f"WITH cards AS (SELECT unnest($cards) AS gpu, {columns}) SELECT gpu, {SPEED} FROM speed_of('cards')"
+    )
+    speeds = dict(model.execute(query, {"cards": cards, **settings}).fetchall())
+    assert {"v100-16gb", "a100-80gb"} <= speeds.keys()
+    faster = {pair: speeds[pair[0]] / speeds[pair[1]] for pair in pairs}
+    assert {pair: ratio for pair, ratio in faster.items() if ratio > 1 + 1e-9} == {}
