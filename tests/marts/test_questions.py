@@ -189,13 +189,14 @@ def test_a_question_without_a_deadline_keeps_to_a_week(published: duckdb.DuckDBP
     assert "finished within" not in unlimited[0]["assumptions"]
 
 
-def test_where_nothing_is_done_in_a_week_the_fastest_is_first_and_says_so(
+def test_where_nothing_is_done_in_a_week_what_takes_little_longer_than_the_fastest_is_ranked(
     published: duckdb.DuckDBPyConnection,
 ) -> None:
     question = QUESTION.replace("1e10", "1e11")
     rows = rows_of(published, question.format("1 AS max_gpus, 1"))
     assert {row["meets_deadline"] for row in rows} == {False}
-    assert [row["hours"] for row in rows] == sorted(row["hours"] for row in rows)
+    assert max(row["hours"] for row in rows) <= 1.25 * min(row["hours"] for row in rows)
+    assert [row["total_usd"] for row in rows] == sorted(row["total_usd"] for row in rows)
     assert rows[0]["hours"] > 168
     assert rows[0]["longer_wait_usd"] == min(row["total_usd"] for row in rows)
     # A deadline that is given is kept to, if nothing is left.
