@@ -157,7 +157,8 @@ def test_limits_and_kinds_hold(published: duckdb.DuckDBPyConnection) -> None:
     assert small
     assert max(row["gpu_count"] for row in small) <= 2
     assert max(row["hours"] for row in small) <= 30
-    assert [row["hours"] for row in small] == sorted(row["hours"] for row in small)
+    by_time = [(round(row["hours"], 2), row["total_usd"]) for row in small]
+    assert by_time == sorted(by_time)
     assert {row["price_kind"] for row in small} == {"on_demand"}
     any_kind = rows_of(published, query.format("'any' AS price_kind"))
     assert {row["price_kind"] for row in any_kind} == {"on_demand", "flex_start", "spot", "serverless"}
@@ -198,7 +199,7 @@ def test_where_nothing_is_done_in_a_week_what_takes_little_longer_than_the_faste
     assert max(row["hours"] for row in rows) <= 1.25 * min(row["hours"] for row in rows)
     assert [row["total_usd"] for row in rows] == sorted(row["total_usd"] for row in rows)
     assert rows[0]["hours"] > 168
-    assert rows[0]["longer_wait_usd"] == min(row["total_usd"] for row in rows)
+    assert rows[0]["longer_wait_usd"] < rows[0]["total_usd"]
     # A deadline that is given is kept to, if nothing is left.
     assert rows_of(published, question.format("1 AS max_gpus, 168 AS max_hours, 1")) == []
 
