@@ -8,8 +8,10 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.prices import RowError
 from pipeline.parsing.text import UnreadableError, number, whole_number
 
-_COUNT = re.compile(r"\b(\d{1,3}) ?[x×](?!\w)", re.IGNORECASE)
-_OTHER_SPELLING = re.compile(r"\d ?[x×]\d|(?<!\w)[x×] ?\d{1,3}\b|\b\d{1,3} gpus?\b", re.IGNORECASE)
+_COUNT = re.compile(r"(?<![\w.,])(\d{1,3}) ?[x×](?!\w)", re.IGNORECASE)
+_OTHER_SPELLING = re.compile(
+    r"\d ?[x×]\d|[\d.,]\d+ ?[x×](?!\w)|(?<!\w)[x×] ?\d{1,3}\b|\b\d{1,3} gpus?\b", re.IGNORECASE
+)
 
 
 def gpu_count(value: Any) -> int:

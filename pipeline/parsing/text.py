@@ -43,7 +43,8 @@ that ``money`` refuses the whole instead of reading the beginning as a smaller p
 """
 
 _MAX_EXPONENT = 18
-_SIGNS = {"USD": r"(?:US\s?)?\$", "EUR": "€", "GBP": "£"}
+# Capitals only: "Contact us$1.49" is no price in US$.
+_SIGNS = {"USD": r"(?:(?-i:US)\s?)?\$", "EUR": "€", "GBP": "£"}
 
 
 class UnreadableError(ValueError):

@@ -46,7 +46,19 @@ def test_gpu_count_in_a_name(name: str, count: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["0x H100", "2x 4x H100", "H100 x8", "H100 ×8", "8 GPUs", "1 GPU", "H100 8xSXM 2x4", "4x4090"]
+    "name",
+    [
+        "0x H100",
+        "2x 4x H100",
+        "H100 x8",
+        "H100 ×8",
+        "8 GPUs",
+        "1 GPU",
+        "H100 8xSXM 2x4",
+        "4x4090",
+        "H100 (0.008x)",
+        "1,008x H100",
+    ],
 )
 def test_an_unclear_count_in_a_name_is_refused(name: str) -> None:
     with pytest.raises(RowError, match=r"number of GPUs|GPU count"):

@@ -61,6 +61,11 @@ def test_money_in_dollars(text, expected):
     assert money(text) == Decimal(expected)
 
 
+def test_the_word_us_before_a_price_is_no_currency():
+    with pytest.raises(UnreadableError, match="us"):
+        money("us$1.49")
+
+
 @pytest.mark.parametrize("text", ["£2.52", "2.52 £", "GBP 2.52", "£2.52/hr"])
 def test_money_in_pounds(text):
     assert cell_price(text) == (Decimal("2.52"), "GBP")
