@@ -10,7 +10,7 @@ from pipeline.parsing.text import UnreadableError, number, whole_number
 
 _COUNT = re.compile(r"(?<![\w.,])(\d{1,3}) ?[x×](?!\w)", re.IGNORECASE)
 _OTHER_SPELLING = re.compile(
-    r"\d ?[x×]\d|[\d.,]\d+ ?[x×](?!\w)|(?<!\w)[x×] ?\d{1,3}\b|\b\d{1,3} gpus?\b", re.IGNORECASE
+    r"\d ?[x×]\d|\d[.,]\d+ ?[x×](?!\w)|(?<!\w)[x×] ?\d{1,3}\b|\b\d{1,3} gpus?\b", re.IGNORECASE
 )
 
 
