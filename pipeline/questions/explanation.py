@@ -110,7 +110,9 @@ def _wait(row: Mapping[str, Any]) -> list[str]:
     lines = []
     if not row["meets_deadline"]:
         deadline = _duration(row["max_hours"])
-        lines.append(f"Nothing finishes within {deadline}; ranked is what takes little longer than the fastest.")
+        lines.append(
+            f"Nothing finishes within {deadline}; ranked is what takes little longer than the fastest."
+        )
     if row["longer_wait_usd"] is not None:
         late = f"{row['longer_wait_way']} in {_duration(row['longer_wait_hours'])}"
         lines.append(f"If you can wait, it costs ${row['longer_wait_usd']:,.2f}: {late}.")
