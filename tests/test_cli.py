@@ -210,7 +210,7 @@ def test_assumed_sizes_are_ranked_on_request_only(sample_home: Home, tmp_path: P
     asked = gpufare(*QLORA, "--assumed-sizes", home=home)
     table, _, explanation = asked.stdout.strip().partition("\n\n")
     assert all(" assumed " in row for row in table.splitlines()[2:])
-    assert "nothing says that such a machine is sold" in explanation
+    assert "the source does not say that it sells such a machine" in explanation
     # Every ranking of the sample pages is of machines that are sold.
     usual = gpufare(*QLORA, "--format", "csv", "--limit", "10000", home=sample_home).stdout
     assert {row["size_evidence"] for row in csv.DictReader(io.StringIO(usual))} == {"offered", "catalogued"}

@@ -144,7 +144,7 @@ def _trust(row: Mapping[str, Any]) -> str:
     if row["price_age_days"] > OLD_PRICE_DAYS:
         cautions.append(f"the price is {row['price_age_days']} days old")
     if row["size_evidence"] == "assumed":
-        cautions.append("nothing says that such a machine is sold")
+        cautions.append("the source does not say that it sells such a machine")
     if row["verdict"] == "tight":
         cautions.append(f"the fit is tight, {percent_text(row['fit_probability'])}")
     if row["meets_deadline"] and row["hours_high"] > row["max_hours"]:

@@ -100,7 +100,7 @@ def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[L
         yield from _read_machine(texts, identity, prices, answer, config)
         for at in set(columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}:
             if not is_not_offered(texts[at]):
-                detail = f"{texts[machine_at]}: {grid.headers[at]} is no kind of price that is known"
+                detail = f"{texts[machine_at]}: {grid.headers[at]} is an unknown kind of price"
                 yield Reject(RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
 
 
