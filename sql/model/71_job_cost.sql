@@ -43,10 +43,14 @@ WITH _priced_cases AS (
         AND p.tokens_per_second > 0
         AND p.gpu_count <= j.max_gpus
         AND list_contains(j.price_kinds, r.price_kind)
-        -- Every machine loads the weights through its host memory; one that does not state it is not judged.
-        AND coalesce(r.ram_gib / p.node_count >= p.model_download_gib, TRUE)
-        -- Host memory must have room for what is offloaded: the training state, or the frozen weights below
-        -- adapters, a quarter as large where they are quantized.
+        -- Every machine loads the weights through its host memory, a quarter as large where they are quantized
+        -- on the way; one that does not state its memory is not judged.
+        AND coalesce(
+            r.ram_gib / p.node_count
+            >= p.model_download_gib * CASE coalesce(p.quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END,
+            TRUE
+        )
+        -- It must also have room for what is offloaded: the training state, or the frozen weights.
         AND (coalesce(p.offload, '') = '' OR r.host_ram_gib >= greatest(
             p.training_state_gib, p.model_download_gib * CASE p.quantization WHEN 'none' THEN 1 ELSE 0.25 END
         ))
@@ -68,7 +72,7 @@ QUALIFY row_number() OVER (
         capture_sha256, observed_at, usd_per_hour, gpus_billed
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
-    'Every way to run the jobs that fits with the probability wanted, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. Left out are machines that stop before the job is done (max_run_hours), and reservations of whose terms the job uses less than least_term_share of cost_parameters, and machines whose stated host memory is less than the weights that the job downloads (offers_latest leaves out those with too little for any job, host_too_small). jobs: job, tokens, epochs, max_gpus, price_kinds (list), min_fit_probability, assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
+    'Every way to run the jobs that fits with the probability wanted, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. Left out are machines that stop before the job is done (max_run_hours), and reservations of whose terms the job uses less than least_term_share of cost_parameters, and machines whose stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest leaves out those with too little for any job, host_too_small). jobs: job, tokens, epochs, max_gpus, price_kinds (list), min_fit_probability, assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
 
 CREATE OR REPLACE MACRO within_deadline(priced, jobs) AS TABLE
 WITH _deadline_rows AS (

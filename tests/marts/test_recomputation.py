@@ -176,14 +176,14 @@ def cents(amount: float) -> Decimal:
 
 def has_host_memory(inputs: Inputs, plan: Row, offer: Row, units: int) -> bool:
     """Whether the weights pass through the host's memory, and what is offloaded has room in it."""
+    weights_gib = plan["model_download_gib"] / (1 if plan["quantization"] == "none" else 4)
     if plan["offload"]:
         gpu_gb = inputs.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
         assumed_gib = inputs.parameter("host_ram_gib_per_gpu_gb", offer) * gpu_gb
-        frozen_gib = plan["model_download_gib"] / (1 if plan["quantization"] == "none" else 4)
-        if units * (offer["ram_gib"] or assumed_gib) < max(plan["training_state_gib"], frozen_gib):
+        if units * (offer["ram_gib"] or assumed_gib) < max(plan["training_state_gib"], weights_gib):
             return False
     stated_gib = offer["ram_gib"] or math.inf
-    return bool(stated_gib * units / plan["node_count"] >= plan["model_download_gib"])
+    return bool(stated_gib * units / plan["node_count"] >= weights_gib)
 
 
 def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decimal, float] | None:
