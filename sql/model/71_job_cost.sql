@@ -43,8 +43,8 @@ WITH _priced_cases AS (
         AND p.tokens_per_second > 0
         AND p.gpu_count <= j.max_gpus
         AND list_contains(j.price_kinds, r.price_kind)
-        -- Every machine loads the weights through its host memory, a quarter as large where they are quantized
-        -- on the way; one that does not state its memory is not judged.
+        -- Every machine loads the weights through its host memory, a quarter as large where they are
+        -- quantized on the way; one that does not state its memory is not judged.
         AND coalesce(
             r.ram_gib / p.node_count
             >= p.model_download_gib * CASE coalesce(p.quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END,
