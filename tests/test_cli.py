@@ -151,6 +151,7 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         ((*LORA_70B, "--min-fit-probability", "1"), "the likeliest to fit does so with over 99%: 1 x "),
         ((*LORA_70B[:4], "full", *LORA_70B[5:]), "what it needs, for example: gpufare sql"),
         ((*QLORA, "--min-fit-probability", "90"), "not in the range 0<=x<=1"),
+        ((*QLORA, "--kind", "reserved"), "ranked for jobs that use at least 50% of it"),
         (QLORA[:5], "--tokens"),
         ((*QLORA, "--examples", "3", "--tokens-per-example", "5"), "either --tokens, or --examples"),
         ((*QLORA[:2], "meta-llama/Llama-3.1-8B", *QLORA[3:]), "did you mean llama-3.1-8b"),
@@ -271,8 +272,8 @@ def test_gpus_and_time_are_respected(sample_home: Home) -> None:
     asked = (*QLORA, "--objective", "time", "--gpus", "2", "--format", "json", "--limit", "50")
     rows = [json.loads(line) for line in gpufare(*asked, home=sample_home).stdout.splitlines()]
     assert {row["gpu_count"] for row in rows} <= {1, 2}
-    hours = [row["hours"] for row in rows]
-    assert hours == sorted(hours)
+    by_time = [(round(row["hours"], 2), row["total_usd"]) for row in rows]
+    assert by_time == sorted(by_time)
 
 
 def test_sql_answers_in_three_formats(sample_home: Home) -> None:

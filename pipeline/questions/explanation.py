@@ -51,8 +51,20 @@ def _nearest(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
             f"{_way(likeliest)}; "
             "--min-fit-probability asks for less"
         )
+    if job.price_kind == "reserved":
+        return _unused_terms(connection)
     fits = f"FROM fits('{job.model}', '{job.method}', 'h100-sxm-80gb')"
     return f'what it needs, for example: gpufare sql "{fits}"'
+
+
+def _unused_terms(connection: duckdb.DuckDBPyConnection) -> str:
+    """Why a short job has no reserved answer."""
+    least = "SELECT value FROM main.cost_parameters WHERE name = 'least_term_share'"
+    ((share,),) = ask(connection, least).rows
+    return (
+        f"a reservation is paid for its whole term and ranked for jobs that use at least {share:.0%} of it; "
+        "on-demand prices need no term"
+    )
 
 
 def explained(row: Mapping[str, Any]) -> list[str]:
