@@ -36,16 +36,19 @@ SLICED = ("gcp", "runpod", "vultr")
 EPSILON = Decimal("1e-8")
 """Prices are kept with eight decimals."""
 
-_NUMBER = r"(?:\d{1,3}(?:,\d{3})++|\d++)(?:\s?\.\s?\d++)?+(?:[eE][+-]?\d{1,3})?+"
+_NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\s?\.\s?\d+)?(?:[eE][+-]?\d{1,3})?"
 _GLUED = r"[\w%]|[.,']\w|\s?\.\s?\d|-[\d$€£]"
 _DIGIT = re.compile(r"\d")
 _PRICE = re.compile(
     r"(?=\d)(?:(?<![\w.,$-])|(?<![^\W\d_]\$)(?<=\$)|(?<=US\$)|(?<=USD)|(?<=EUR)|(?<=GBP))"
     r"(?<!\d\s\.\s)(?<!\d\s\.)"
-    rf"(?P<n>{_NUMBER})(?:(?=\s?(?:USD|EUR|GBP)\b)|(?!{_GLUED}))"
+    # Taken whole or not at all; possessive quantifiers in a group are wrong in Python 3.11.2.
+    rf"(?=(?P<n>{_NUMBER}))(?P=n)(?:(?=\s?(?:USD|EUR|GBP)\b)|(?!{_GLUED}))"
 )
-_COUNT = re.compile(r"(?=\d)(?<![\w.,])(?P<n>\d{1,9}+)(?:(?=\s?[x×](?!\w))|(?!\w|[.,]\d))", re.IGNORECASE)
-_SHARE = re.compile(r"(?=\d)(?<![\w.,/])(?P<over>\d{1,3}+)\s?/\s?(?P<under>\d{1,3}+)(?![\w/]|[.,]\d)")
+_COUNT = re.compile(
+    r"(?=\d)(?<![\w.,])(?=(?P<n>\d{1,9}))(?P=n)(?:(?=\s?[x×](?!\w))|(?!\w|[.,]\d))", re.IGNORECASE
+)
+_SHARE = re.compile(r"(?=\d)(?<![\w.,/])(?P<over>\d{1,3})\s?/\s?(?P<under>\d{1,3})(?![\w/]|[.,]\d)")
 _FOOTNOTES = re.compile(r"[⁰¹²³⁴-⁹†‡*]|<sup\b[^<>]*>(?:[^<]|</?(?:a|b|em|i|span)\b[^<>]*>){0,80}?</sup>")
 """A superscript with a mark in it. One that is not closed ends with the element around it, as in a browser:
 what a page says after it is no footnote."""
