@@ -123,7 +123,8 @@ def _wait(row: Mapping[str, Any]) -> list[str]:
     if not row["meets_deadline"]:
         deadline = _duration(row["max_hours"])
         lines.append(
-            f"Nothing finishes within {deadline}; ranked is what takes little longer than the fastest."
+            f"Nothing finishes within {deadline}; "
+            "the ranking has the fastest answer and what takes little longer."
         )
     if row["longer_wait_usd"] is not None:
         late = f"{row['longer_wait_way']} in {_duration(row['longer_wait_hours'])}"
