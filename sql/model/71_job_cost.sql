@@ -1,5 +1,10 @@
 -- From jobs to ranked answers: plans x rentals, priced, with the best of each kind.
 
+CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
+    model_download_gib * CASE coalesce(quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END;
+COMMENT ON FUNCTION host_weights_gib IS
+    'Host memory in GiB that the weights of a model take while they are loaded or offloaded: a quarter of the 16-bit download where they are quantized on the way.';
+
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_cases AS (
     SELECT
@@ -43,16 +48,11 @@ WITH _priced_cases AS (
         AND p.tokens_per_second > 0
         AND p.gpu_count <= j.max_gpus
         AND list_contains(j.price_kinds, r.price_kind)
-        -- Every machine loads the weights through its host memory, a quarter as large where they are
-        -- quantized on the way; one that does not state its memory is not judged.
-        AND coalesce(
-            r.ram_gib / p.node_count
-            >= p.model_download_gib * CASE coalesce(p.quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END,
-            TRUE
-        )
+        -- Every machine loads the weights through its host memory; one that does not state it is not judged.
+        AND coalesce(r.ram_gib / p.node_count >= host_weights_gib(p.model_download_gib, p.quantization), TRUE)
         -- It must also have room for what is offloaded: the training state, or the frozen weights.
         AND (coalesce(p.offload, '') = '' OR r.host_ram_gib >= greatest(
-            p.training_state_gib, p.model_download_gib * CASE p.quantization WHEN 'none' THEN 1 ELSE 0.25 END
+            p.training_state_gib, host_weights_gib(p.model_download_gib, p.quantization)
         ))
 )
 
