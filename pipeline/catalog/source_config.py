@@ -37,15 +37,45 @@ class Evidence(_Facts):
     note: str
 
 
+class Terms(_Facts):
+    """What the provider's terms of use say of automated reading. ``read_on`` is the day on which they were
+    read, by us or by the person whom ``note`` names; ``unknown`` where nobody is known to have read them, and
+    ``silent`` where they were read and say nothing of it."""
+
+    automated: Literal["allowed", "silent", "forbidden", "unknown"] = "unknown"
+    url: str | None = None
+    read_on: date | None = None
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _what_was_read_has_a_date(self) -> "Terms":
+        if self.automated != "unknown" and (self.read_on is None or not self.note):
+            raise ValueError("terms that were read need read_on, and a note on who read what")
+        return self
+
+
+class Coverage(_Facts):
+    """How much of what the provider sells a user sees. ``share`` is the estimated part (0 to 1) of its GPU
+    offers that the answers have without a key, ``regions`` the number of regions that it sells GPUs in, and
+    ``with_key`` what a key of ``key_variables`` would add. None where it is not known."""
+
+    share: Annotated[Decimal, Field(ge=0, le=1)] | None = None
+    regions: int | None = Field(default=None, gt=0)
+    with_key: str | None = None
+    note: str = ""
+
+
 class RequestFacts(_Facts):
     """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may contain ``${NAME}``
-    for a key from the environment."""
+    for a key from the environment. Without the answer to an ``optional`` request the others can still be
+    read: the capture is not partial for want of it."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
     headers: Mapping[str, str] = Field(default_factory=dict)
     json_body: Any = None
     content_types: tuple[str, ...] = ()
+    optional: bool = False
 
     @property
     def host(self) -> str:
@@ -187,6 +217,8 @@ class SourceConfig(_Facts):
     provider: str
     homepage: str
     evidence: Evidence
+    terms: Terms = Terms()
+    coverage: Coverage = Coverage()
     requests: tuple[RequestFacts, ...] = ()
     paging: Annotated[Paging, Field(discriminator="kind")] | None = None
     hosts: tuple[str, ...] = ()

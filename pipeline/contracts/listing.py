@@ -60,12 +60,14 @@ class SourceChangedError(GpufareError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request to a provider. ``body`` is sent unchanged."""
+    """One HTTP request to a provider. ``body`` is sent unchanged. Without the answer to an ``optional`` one
+    the others can still be read."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
