@@ -56,12 +56,14 @@ class Terms(_Facts):
 
 class Coverage(_Facts):
     """How much of what the provider sells a user sees. ``share`` is the estimated part (0 to 1) of its GPU
-    offers that the answers have without a key, ``regions`` the number of regions that it sells GPUs in, and
-    ``with_key`` what a key of ``key_variables`` would add. None where it is not known."""
+    offers that the answers have without a key, ``regions`` the number of regions that it sells GPUs in,
+    ``with_key`` what a key of ``key_variables`` would add, and ``key_from`` where a user gets one. None where
+    it is not known."""
 
     share: Annotated[Decimal, Field(ge=0, le=1)] | None = None
     regions: int | None = Field(default=None, gt=0)
     with_key: str | None = None
+    key_from: str | None = None
     note: str = ""
 
 
