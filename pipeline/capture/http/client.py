@@ -25,6 +25,7 @@ from typing import Self
 import httpx
 import stamina
 
+from pipeline.capture.http.content import type_warning, wrong_content
 from pipeline.capture.http.decode import BoundedDecoder, DecodeError, TooMuchError
 from pipeline.capture.http.network import AddressRefusedError, GuardedTransport, reading_until
 from pipeline.capture.http.secrets import Secrets
@@ -141,7 +142,8 @@ class Rules:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """The outcome of a request. ``body`` is unpacked; with an error status it is cut to a bounded excerpt.
-    What fetch() returns has no key in ``headers``, ``error`` or ``final_url``; the body is as it arrived."""
+    ``warning`` says what was unexpected about an answer that may be read all the same. What fetch() returns
+    has no key in ``headers``, ``error``, ``warning`` or ``final_url``; the body is as it arrived."""
 
     observed_at: datetime
     code: OutcomeCode = OutcomeCode.OK
@@ -150,6 +152,7 @@ class Response:
     body: bytes | None = None
     final_url: str | None = None
     error: str | None = None
+    warning: str | None = None
     duration_seconds: float = 0.0
     retries: int = 0
 
@@ -223,6 +226,7 @@ class Client:
             response,
             headers=rules.secrets.redact_headers(response.headers),
             final_url=rules.secrets.redact(response.final_url) if response.final_url else None,
+            warning=rules.secrets.redact(response.warning)[:_LONGEST_ERROR] if response.warning else None,
             duration_seconds=round(time.monotonic() - began, 3),
             retries=retries,
         )
@@ -413,11 +417,11 @@ class Client:
             raise _Failure(code, detail, response)
         if not response.body and not rules.truncate:
             raise _Failure(OutcomeCode.EMPTY_BODY, str(response.final_url), response)
-        kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
-        if rules.content_types and kind not in rules.content_types:
-            expected = " or ".join(rules.content_types)
-            detail = f"{response.final_url} sent {kind or 'no content type'}, expected {expected}"
-            raise _Failure(OutcomeCode.WRONG_CONTENT_TYPE, detail, response)
+        stated = response.headers.get("content-type", "").split(";")[0].strip().lower()
+        if wrong := wrong_content(response.body or b"", stated, rules.content_types):
+            raise _Failure(OutcomeCode.WRONG_CONTENT_TYPE, f"{response.final_url} {wrong}", response)
+        if warning := type_warning(stated, rules.content_types):
+            return replace(response, warning=f"{response.final_url} {warning}")
         return response
 
 
