@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import OBSERVED_AT_HEADER, SOURCE_HEADER
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body, sha256_of
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import RequestFacts, SourceConfig, configs
 from pipeline.contracts.capture import Capture, Entry, OutcomeCode
 
 _NOT_PASSED_ON = frozenset(
@@ -48,10 +48,11 @@ def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
         raise PagesError(
             f"{folder} has no {INDEX_NAME}, and no source of that name gives the addresses of its files"
         )
-    asked = [(facts.method, facts.url) for facts in config.requests] or [("GET", config.homepage)]
+    asked = list(config.requests) or [RequestFacts(url=config.homepage)]
     asked += [asked[-1]] * (len(files) - len(asked))
     return [
-        Entry(method=method, url=url, file=file) for (method, url), file in zip(asked, files, strict=False)
+        Entry(method=facts.method, url=facts.url, file=file, optional=facts.optional)
+        for facts, file in zip(asked, files, strict=False)
     ]
 
 
@@ -72,12 +73,14 @@ def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: 
     except PagesError as error:
         return writer.finish("failed", str(error))
     beginning = datetime.combine(day, time.min, tzinfo=UTC)
+    optional = {(facts.method, facts.url) for facts in config.requests if facts.optional}
     for entry, body in zip(entries, bodies, strict=True):
         empty = entry.outcome is OutcomeCode.OK and not body
         known = {
             "outcome": OutcomeCode.EMPTY_BODY if empty else entry.outcome,
             "observed_at": entry.observed_at or (beginning if entry.sent else None),
             "file": None,
+            "optional": entry.optional or (entry.method, entry.url) in optional,
         }
         writer.add(entry.model_copy(update=known), body)
     return writer.finish(error=None if entries else f"{folder / INDEX_NAME} lists no answer")

@@ -18,7 +18,7 @@ from pipeline.capture.http.robots import RobotsDecision, RobotsRules
 from pipeline.capture.http.secrets import MissingKeyError, Secrets, WatchedEnvironment, without_keys
 from pipeline.capture.index import PagesError, read_body, sha256_of
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
-from pipeline.contracts.capture import Capture, CaptureStatus, Entry, OutcomeCode
+from pipeline.contracts.capture import Capture, CaptureStatus, Entry, OutcomeCode, request_key
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer, Request
@@ -55,10 +55,10 @@ def first_requests(config: SourceConfig, module: ModuleType, environment: Mappin
 
 def _request_of(facts: RequestFacts) -> Request:
     if facts.json_body is None:
-        return Request(facts.url, facts.method, dict(facts.headers))
+        return Request(facts.url, facts.method, dict(facts.headers), optional=facts.optional)
     body = json.dumps(facts.json_body, separators=(",", ":"), ensure_ascii=False).encode()
     headers = {"content-type": "application/json", **{k.lower(): v for k, v in facts.headers.items()}}
-    return Request(facts.url, facts.method, headers, body)
+    return Request(facts.url, facts.method, headers, body, facts.optional)
 
 
 def capture_all(
@@ -191,7 +191,9 @@ class _Visit:
     def capture(self) -> Capture:
         """Make the visit."""
         try:
-            queue = deque(first_requests(self._config, self._module, self._environment))
+            requests = first_requests(self._config, self._module, self._environment)
+            # Optional ones come last: their failures never end a visit before the others were asked.
+            queue = deque(sorted(requests, key=lambda request: request.optional))
         except Exception as error:  # the source's own code
             if isinstance(error, KeyError) and error.args[0] in self._environment.read:
                 return self._writer.finish("needs_key", f"needs a key: set {error.args[0]}")
@@ -211,7 +213,7 @@ class _Visit:
         return self._secrets.redact(f"{self._config.name}.{function}: {type(error).__name__}: {error}")
 
     def _work_through(self, queue: deque[Request]) -> None:
-        """Ask until the queue is empty; the pages that an answer leads to come before the rest."""
+        """Ask until the queue is empty; what an answer or a failure leads to comes before the rest."""
         seen: set[tuple[str, str, bytes | None]] = set()
         failures_in_a_row = 0
         while queue:
@@ -222,10 +224,9 @@ class _Visit:
             if (stop := self._why_stop(len(seen), failures_in_a_row)) is not None:
                 self._add_unsent(request, *stop)
                 continue
-            code, answer = self._ask(request)
+            code, following = self._ask(request)
             failures_in_a_row = failures_in_a_row + 1 if code.retryable else 0
-            if answer is not None:
-                queue.extendleft(reversed(self._next_requests(request, answer)))
+            queue.extendleft(reversed([_as_optional_as(request, each) for each in following]))
 
     def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
         limit = self._run.client.limits.requests_per_source
@@ -252,30 +253,35 @@ class _Visit:
             self._source_error = self._source_error or self._failure_in("paging", error)
             return []
 
-    def _ask(self, template: Request) -> tuple[OutcomeCode, Answer | None]:
-        """Send one request and archive its outcome; the answer when a reader may read it."""
+    def _retry_requests(self, failed: Answer) -> list[Request]:
+        """What the source asks because a request failed."""
+        try:
+            if hasattr(self._module, "retry_requests"):
+                return list(self._module.retry_requests(failed, self._config))
+        except Exception as error:  # an answer may be anything
+            self._source_error = self._source_error or self._failure_in("retry_requests", error)
+        return []
+
+    def _ask(self, template: Request) -> tuple[OutcomeCode, list[Request]]:
+        """Send one request and archive its outcome; which requests follow from it."""
         try:
             request = self._secrets.fill(template)
         except MissingKeyError as error:
-            self._add_unsent(template, OutcomeCode.NEEDS_KEY, f"needs a key: set {error.name}")
-            return OutcomeCode.NEEDS_KEY, None
+            return self._refused(template, OutcomeCode.NEEDS_KEY, f"needs a key: set {error.name}")
         if (refusal := self._run.client.refusal(request.url, self._rules(None))) is not None:
-            self._add_unsent(
-                template, OutcomeCode.HOST_REFUSED, f"{OutcomeCode.HOST_REFUSED.sentence}: {refusal}"
-            )
-            return OutcomeCode.HOST_REFUSED, None
+            code = OutcomeCode.HOST_REFUSED
+            return self._refused(template, code, f"{code.sentence}: {refusal}")
         facts = _facts_of(template, self._config)
         rules = self._rules(facts)
         if urlsplit(request.url).hostname not in self._config.api_hosts:
             decision = self._robots_decision(request, rules)
             if decision.code is not OutcomeCode.OK:
-                self._add_unsent(template, decision.code, decision.detail)
-                return decision.code, None
+                return self._refused(template, decision.code, decision.detail)
             rules = replace(rules, spacing_seconds=max(rules.spacing_seconds, decision.crawl_delay_seconds))
         earlier = self._earlier(request)
         if earlier is not None:
             rules = replace(rules, validators=earlier.validators)
-        return self._add(request, self._run.client.fetch(request, rules), earlier)
+        return self._add(template, request, self._run.client.fetch(request, rules), earlier)
 
     def _rules(self, facts: RequestFacts | None) -> Rules:
         return Rules(
@@ -295,9 +301,9 @@ class _Visit:
         )
 
     def _add(
-        self, request: Request, response: Response, earlier: "_Earlier | None"
-    ) -> tuple[OutcomeCode, Answer | None]:
-        """Archive a response, without what must not be stored."""
+        self, template: Request, request: Request, response: Response, earlier: "_Earlier | None"
+    ) -> tuple[OutcomeCode, list[Request]]:
+        """Archive a response, without what must not be stored; which requests follow from it."""
         code, error, body, redacted = response.code, response.error, response.body, False
         status, headers, since = response.status, response.headers, None
         if code is OutcomeCode.NOT_MODIFIED and earlier is not None:
@@ -312,6 +318,12 @@ class _Visit:
                 if code is OutcomeCode.OK:
                     code, error = OutcomeCode.REDACTION_FAILED, self._failure_in("redact", broken)
         method, url, body_sha256 = self._key(request)
+        instead: list[Request] = []
+        if not (code.usable and body):
+            failed = Answer(
+                url, body or b"", response.observed_at, sha256_of(body or b""), status or 0, headers
+            )
+            instead = self._retry_requests(failed)
         entry = self._writer.add(
             Entry(
                 method=method,
@@ -327,14 +339,29 @@ class _Visit:
                 final_url=response.final_url if response.final_url != url else None,
                 redacted=redacted,
                 not_modified_since=since,
+                optional=request.optional,
+                instead=self._keys_of(instead),
             ),
             body,
         )
         if not entry.usable or body is None or entry.sha256 is None:
-            return code, None
-        return code, Answer(url, body, response.observed_at, entry.sha256, 200, entry.headers)
+            return code, instead
+        answer = Answer(url, body, response.observed_at, entry.sha256, 200, entry.headers)
+        return code, self._next_requests(template, answer)
 
-    def _add_unsent(self, request: Request, code: OutcomeCode, error: str) -> None:
+    def _refused(self, request: Request, code: OutcomeCode, error: str) -> tuple[OutcomeCode, list[Request]]:
+        """Archive the outcome of a request that cannot be sent; what is asked instead."""
+        failed = Answer(self._key(request)[1], b"", datetime.now(UTC), sha256_of(b""), 0)
+        instead = self._retry_requests(failed)
+        self._add_unsent(request, code, error, self._keys_of(instead))
+        return code, instead
+
+    def _keys_of(self, requests: Iterable[Request]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(request_key(*self._key(request)) for request in requests))
+
+    def _add_unsent(
+        self, request: Request, code: OutcomeCode, error: str, instead: tuple[str, ...] = ()
+    ) -> None:
         """Archive the outcome of a request that was not sent."""
         method, url, body_sha256 = self._key(request)
         self._writer.add(
@@ -346,6 +373,8 @@ class _Visit:
                 status=None,
                 outcome=code,
                 error=self._secrets.redact(error),
+                optional=request.optional,
+                instead=instead,
             ),
             None,
         )
@@ -397,6 +426,11 @@ def _previous_answers(
         for entry in capture.entries
         if entry.usable and {"etag", "last-modified"} & set(entry.headers)
     }
+
+
+def _as_optional_as(request: Request, following: Request) -> Request:
+    """A request that follows from another one: from an optional one, it is optional, too."""
+    return replace(following, optional=following.optional or request.optional)
 
 
 def _identity(request: Request) -> tuple[str, str, bytes | None]:

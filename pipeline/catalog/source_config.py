@@ -251,6 +251,12 @@ class SourceConfig(_Facts):
         return self
 
     @model_validator(mode="after")
+    def _not_all_is_optional(self) -> "SourceConfig":
+        if self.requests and all(request.optional for request in self.requests):
+            raise ValueError("at least one request must not be optional")
+        return self
+
+    @model_validator(mode="after")
     def _currencies_are_of_known_hosts(self) -> "SourceConfig":
         unknown = sorted(set(self.currencies.values()) - self.allowed_hosts)
         if unknown:

@@ -4,7 +4,7 @@ Everything that the record says of a capture is derived from its archived entrie
 read again from the archive gives the same record as the day it was captured.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Literal
@@ -96,6 +96,10 @@ class Entry(BaseModel):
 
     ``not_modified_since`` names the capture whose body is used again because the host answered 304;
     ``status`` and ``headers`` are then those of that body.
+
+    Without the answer to an ``optional`` request the others can still be read. ``instead`` has the keys of
+    the requests that were made because this one failed; answers to all of them make up for it. ``warning`` is
+    what was odd about a usable answer.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -117,6 +121,9 @@ class Entry(BaseModel):
     final_url: str | None = None
     redacted: bool = False
     not_modified_since: str | None = None
+    optional: bool = False
+    instead: tuple[str, ...] = ()
+    warning: str | None = None
 
     @field_validator("method")
     @classmethod
@@ -157,6 +164,16 @@ class Entry(BaseModel):
         """Whether a reader may read the answer: a stored body with status 200 and no error."""
         return self.file is not None and self.status == 200 and self.outcome.usable
 
+    @property
+    def key(self) -> str:
+        """What tells the request from the others of its capture."""
+        return request_key(self.method, self.url, self.body_sha256)
+
+
+def request_key(method: str, url: str, body_sha256: str | None) -> str:
+    """What tells a request from others: method, address without keys, and the hash of the body it sends."""
+    return " ".join(filter(None, (method, url, body_sha256)))
+
 
 CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "disabled"]
 
@@ -165,10 +182,10 @@ CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "disabled"
 class Capture:
     """One visit to a source on a day (UTC).
 
-    ``captured``: every request was answered; ``partial``: some were; ``failed``: none was; None: the visit
-    was interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder; None when
-    the archive could not be written. ``replayed_from`` is None for live answers. ``damaged``: the archive's
-    index of it cannot be read.
+    ``captured``: every request was answered, but for optional ones; ``partial``: some were; ``failed``: none
+    was; None: the visit was interrupted. ``capture_id`` is the UTC time at which the capture began and names
+    its folder; None when the archive could not be written. ``replayed_from`` is None for live answers.
+    ``damaged``: the archive's index of it cannot be read.
     """
 
     source: str
@@ -185,6 +202,11 @@ class Capture:
     def failed_requests(self) -> int:
         """Requests without a usable answer, those never sent included."""
         return sum(not entry.usable for entry in self.entries)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a complete capture lacks, where another request made up for a failure, and odd answers."""
+        return request_warnings(self.entries)
 
     @property
     def bytes(self) -> int:
@@ -208,26 +230,83 @@ class Capture:
         return max(moments, default=None)
 
 
+def _is_answered(entries: Sequence[Entry]) -> list[bool]:
+    """For each entry whether it was answered: by itself, or by all of the requests made instead of it."""
+    keys = {entry.key for entry in entries if entry.usable}
+    made_up_for = [entry for entry in reversed(entries) if entry.instead and not entry.usable]
+    while found := {e.key for e in made_up_for if e.key not in keys and keys.issuperset(e.instead)}:
+        keys |= found
+    return [entry.usable or (bool(entry.instead) and entry.key in keys) for entry in entries]
+
+
 def capture_status(entries: Iterable[Entry]) -> CaptureStatus:
-    """The status of a capture with these entries. A request that lacks its key is not counted."""
+    """The status of a capture with these entries. Requests that lack their key, and optional ones without an
+    answer, are not counted."""
     all_entries = list(entries)
-    counted = [entry for entry in all_entries if entry.outcome is not OutcomeCode.NEEDS_KEY]
-    usable = sum(entry.usable for entry in counted)
+    counted = [
+        answered
+        for entry, answered in zip(all_entries, _is_answered(all_entries), strict=True)
+        if entry.outcome is not OutcomeCode.NEEDS_KEY and (answered or not entry.optional)
+    ]
     if not counted:
-        return "needs_key" if all_entries else "failed"
-    if usable == len(counted):
+        lacks_key = any(entry.outcome is OutcomeCode.NEEDS_KEY for entry in all_entries)
+        return "needs_key" if lacks_key else "failed"
+    if all(counted):
         return "captured"
-    return "partial" if usable else "failed"
+    return "partial" if any(counted) else "failed"
 
 
 def first_error(entries: Iterable[Entry]) -> str | None:
-    """The first failed request's error and how many more failed; None when all were answered."""
-    failed = [entry for entry in entries if not entry.usable]
+    """The first failed request's error and how many more failed; None when all were answered. Optional
+    requests are left out, unless no request was answered."""
+    all_entries = list(entries)
+    answered = _is_answered(all_entries)
+    failed = [entry for entry, is_answered in zip(all_entries, answered, strict=True) if not is_answered]
+    failed = [entry for entry in failed if not entry.optional] or ([] if any(answered) else failed)
     failed.sort(key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY)  # a missing key says least
     if not failed:
         return None
     more = f" (and {len(failed) - 1} more requests failed)" if len(failed) > 1 else ""
     return f"{failed[0].outcome}: {failed[0].error or failed[0].outcome.sentence}{more}"
+
+
+MOST_WARNINGS = 3
+"""More warnings of one kind than this are one that gives their number and the first."""
+
+
+def request_warnings(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """What the status does not say: optional requests without an answer, failed requests that others made up
+    for, and what was odd about answers."""
+    all_entries = list(entries)
+    answered = _is_answered(all_entries)
+    pairs = list(zip(all_entries, answered, strict=True))
+    optional = [entry for entry, _ in pairs if entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY]
+    missing = [
+        _short(entry)
+        for entry, is_answered in pairs
+        if entry.optional and not is_answered and entry.outcome is not OutcomeCode.NEEDS_KEY
+    ]
+    made_up_for = [
+        f"{_short(entry)}; asked instead: {', '.join(entry.instead)}"
+        for entry, is_answered in pairs
+        if is_answered and not entry.usable
+    ]
+    odd = [f"{entry.url}: {entry.warning}" for entry in all_entries if entry.warning]
+    return (
+        *_grouped(missing, "optional request failed", f"of {len(optional)} optional requests failed"),
+        *_grouped(made_up_for, "request failed", "failed requests were made up for by others"),
+        *_grouped(odd, "odd answer", f"of {len(all_entries)} answers were odd"),
+    )
+
+
+def _short(entry: Entry) -> str:
+    return f"{entry.url}: {entry.outcome}, {entry.outcome.sentence}"
+
+
+def _grouped(texts: Sequence[str], one: str, many: str) -> list[str]:
+    if len(texts) > MOST_WARNINGS:
+        return [f"{len(texts)} {many}, the first: {texts[0]}"]
+    return [f"{one}: {text}" for text in texts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,15 @@ and, where the yaml's ``requests`` cannot say what to ask,
     def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
     def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # unless the yaml's paging can
 
+where something else may be asked when a request fails,
+
+    def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]
+
+which is called for each request that failed, whatever went wrong: ``answer`` has its address, the status (0
+where no answer came) and the beginning of the body. What it returns is asked next, each request once. When
+all of it is answered, the failure counts as made up for, and a warning names it. A request that fails in its
+turn is handed over again, so a chain of addresses returns the one after ``answer.url``, [] after the last;
+
 where an answer contains what must not be stored, a function that removes it before archiving
 
     def redact(body: bytes) -> bytes
@@ -72,7 +81,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One archived answer: its raw bytes, its address, and when it was captured (``observed_at``, UTC)."""
+    """One archived answer: its raw bytes, its address, and when it was captured (``observed_at``, UTC).
+
+    A reader gets those with status 200; ``retry_requests`` gets the others, with status 0 where none came."""
 
     url: str
     body: bytes

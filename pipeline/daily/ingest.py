@@ -298,7 +298,7 @@ def _outcome(
         status=capture.status or "failed",
         accepted=acceptance.accepted,
         reason=_printable(acceptance.reason),
-        warnings=acceptance.warnings,
+        warnings=(*acceptance.warnings, *map(printable, capture.warnings)),
         requests=len(capture.entries),
         failed_requests=capture.failed_requests,
         bytes=capture.bytes,

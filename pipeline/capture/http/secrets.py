@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from urllib.parse import quote, quote_plus
 
 from pipeline.contracts.listing import Request
@@ -98,9 +99,9 @@ class Secrets:
         if request.body is not None:
             filled = self._fill(request.body.decode("utf-8", "surrogateescape"))
             body = filled.encode("utf-8", "surrogateescape")
-        return Request(
+        return replace(
+            request,
             url=self._fill(request.url, lambda value: quote(value, safe="")),
-            method=request.method,
             headers={name: self._fill(value) for name, value in request.headers.items()},
             body=body,
         )

@@ -1,0 +1,254 @@
+"""Requests without whose answers a visit is complete, and requests made because others failed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.replay import capture_pages
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.capture import Capture, Entry, capture_status, request_warnings
+from pipeline.contracts.listing import Request
+from pipeline.contracts.paths import Home
+from pipeline.daily.ingest import record_day
+
+from .conftest import DAY, Capturing, module, source
+from .site import Reply, Site
+
+ACME = "prices.acme.example"
+FORBIDDEN = "http_403, the host forbids the request (403)"
+
+
+def at(path: str) -> str:
+    return f"https://{ACME}{path}"
+
+
+def asking(*requests: tuple[str, bool], **facts) -> SourceConfig:
+    """A source that asks these paths; True: the answer is optional."""
+    return source(requests=[{"url": at(path), "optional": opt} for path, opt in requests], **facts)
+
+
+def chain(*paths: str):
+    """A module's retry_requests: after the failure of each address, the next one."""
+
+    def retry_requests(answer, config):
+        place = paths.index(answer.url.removeprefix(f"https://{ACME}")) + 1
+        return [Request(at(path)) for path in paths[place : place + 1]]
+
+    return retry_requests
+
+
+def outcomes(captured: Capture) -> list[tuple[str, str]]:
+    return [(entry.url.removeprefix(f"https://{ACME}"), entry.outcome) for entry in captured.entries]
+
+
+def test_a_visit_is_complete_without_an_optional_answer(
+    capture: Capturing, site: Site, archive: Archive, tmp_path: Path
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    site.say(ACME, "/stock", Reply(401, b"{}"))
+    captured = capture(asking(("/stock", True), ("/gpus", False)))
+    assert outcomes(captured) == [("/gpus", "ok"), ("/stock", "http_4xx")]
+    assert (captured.status, captured.error, captured.failed_requests) == ("captured", None, 1)
+    assert captured.warnings == (
+        f"optional request failed: {at('/stock')}: http_4xx, the host rejects the request",
+    )
+    (again,) = archive.captures("acme")
+    assert again == captured
+    outcome = record_day(source(), DAY, [captured], Home(tmp_path))
+    assert outcome.warnings == captured.warnings
+
+
+def test_without_a_mandatory_answer_a_visit_is_partial(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/stock", Reply(200, b"{}"))
+    captured = capture(asking(("/gpus", False), ("/stock", True)))
+    assert (captured.status, captured.failed_requests) == ("partial", 1)
+    assert captured.error == f"http_404: there is nothing at this address (404): {at('/gpus')} answered 404"
+
+
+def test_without_any_answer_a_visit_has_failed(capture: Capturing, site: Site) -> None:
+    captured = capture(asking(("/gpus", False), ("/stock", True)))
+    assert captured.status == "failed"
+    assert at("/gpus") in str(captured.error)
+
+
+def test_failing_optional_requests_keep_no_other_from_being_asked(capture: Capturing, site: Site) -> None:
+    """Five failures in a row would end a visit; the mandatory request comes before them."""
+    for number in range(5):
+        site.say(ACME, f"/stock{number}", Reply(500))
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    optional = [(f"/stock{number}", True) for number in range(5)]
+    captured = capture(asking(*optional, ("/gpus", False)), retries=0)
+    assert captured.status == "captured"
+    assert [code for _, code in outcomes(captured)] == ["ok"] + ["http_5xx"] * 3 + ["given_up"] * 2
+    assert captured.warnings == (
+        f"5 of 5 optional requests failed, the first: {at('/stock0')}: "
+        "http_5xx, the host has an internal error",
+    )
+
+
+def test_refused_optional_requests_do_not_end_a_visit(capture: Capturing, site: Site) -> None:
+    for number in range(5):
+        site.say(ACME, f"/stock{number}", Reply(403))
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    site.say(ACME, "/last", Reply(200, b"{}"))
+    optional = [(f"/stock{number}", True) for number in range(5)]
+    captured = capture(asking(("/gpus", False), *optional, ("/last", True)))
+    assert [code for _, code in outcomes(captured)] == ["ok"] + ["http_403"] * 5 + ["ok"]
+
+
+def test_pages_of_an_optional_list_are_optional(capture: Capturing, site: Site) -> None:
+    paging = {"kind": "next_link", "field": "next"}
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    site.say(ACME, "/stock", Reply(200, b'{"next": "https://%s/more"}' % ACME.encode()))
+    captured = capture(asking(("/gpus", False), ("/stock", True), paging=paging))
+    assert outcomes(captured)[-1] == ("/more", "http_404")
+    assert captured.status == "captured"
+    assert len(captured.warnings) == 1
+
+
+def test_a_source_asks_for_something_that_it_needs() -> None:
+    with pytest.raises(ValueError, match="at least one request must not be optional"):
+        asking(("/gpus", True))
+
+
+def test_a_folder_without_an_optional_answer_is_complete(tmp_path: Path, archive: Archive) -> None:
+    folder = tmp_path / "pages" / "acme"
+    folder.mkdir(parents=True)
+    (folder / "gpus.json").write_bytes(b"{}")
+    rows = [{"url": at("/gpus"), "file": "gpus.json"}, {"url": at("/stock"), "status": 401}]
+    config = asking(("/gpus", False), ("/stock", True))
+    for index in (rows, rows[:1]):
+        (folder / "index.json").write_text(json.dumps(index))
+        captured = capture_pages(folder.parent, config, day=DAY, archive=archive)
+        assert captured.status == "captured"
+        assert len(captured.warnings) == len(index) - 1
+
+
+def test_entries_of_earlier_versions_are_mandatory() -> None:
+    entry = Entry.model_validate({"url": at("/gpus"), "status": 403})
+    assert (entry.optional, entry.instead, entry.warning) == (False, (), None)
+    assert capture_status([entry]) == "failed"
+
+
+def test_a_lacking_key_is_neither_a_failure_nor_a_warning() -> None:
+    ok = Entry(url=at("/gpus"), file="a")
+    keyed = Entry(url=at("/more"), outcome="needs_key", status=None, optional=True)
+    refused = Entry(url=at("/gpus"), status=403)
+    assert capture_status([ok, keyed]) == "captured"
+    assert request_warnings([ok, keyed]) == ()
+    assert (
+        capture_status([keyed.model_copy(update={"optional": False}), refused_optional(refused)])
+        == "needs_key"
+    )
+
+
+def refused_optional(entry: Entry) -> Entry:
+    return entry.model_copy(update={"url": at("/stock"), "optional": True})
+
+
+def test_an_odd_answer_is_a_warning() -> None:
+    odd = [Entry(url=at(f"/{n}"), file="a", warning="sent text/plain") for n in range(4)]
+    assert capture_status(odd) == "captured"
+    assert request_warnings(odd[:1]) == (f"odd answer: {at('/0')}: sent text/plain",)
+    assert request_warnings(odd) == (f"4 of 4 answers were odd, the first: {at('/0')}: sent text/plain",)
+
+
+def test_a_refused_query_is_asked_in_another_way(
+    capture: Capturing, site: Site, archive: Archive, tmp_path: Path
+) -> None:
+    seen = []
+
+    def retry_requests(answer, config):
+        seen.append((answer.status, answer.json()))
+        return [Request(answer.url, "POST", {}, b"short")]
+
+    def route(asked):
+        return Reply(200, b"{}") if asked.body == b"short" else Reply(400, b'{"errors": ["no such field"]}')
+
+    site.route(ACME, "/graphql", route)
+    facts = {"url": at("/graphql"), "method": "POST", "json_body": {"query": "long"}}
+    captured = capture(source(requests=[facts]), module(retry_requests=retry_requests))
+    assert seen == [(400, {"errors": ["no such field"]})]
+    assert [asked.body for asked in site.pages_asked()] == [b'{"query":"long"}', b"short"]
+    assert (captured.status, captured.error) == ("captured", None)
+    refused, answered = captured.entries
+    assert refused.instead == (answered.key,)
+    assert refused.file is not None  # the refusal is archived, but no reader gets it
+    assert [answer.body for answer in archive.answers(captured)] == [b"{}"]
+    assert captured.warnings == (
+        f"request failed: {at('/graphql')}: http_4xx, the host rejects the request; "
+        f"asked instead: {answered.key}",
+    )
+    assert archive.captures("acme") == [captured]
+
+
+def test_a_refusal_that_repeats_itself_is_not_asked_again(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(400, b"{}"))
+    captured = capture(source(), module(retry_requests=lambda answer, config: [Request(answer.url)]))
+    assert len(site.pages_asked()) == 1
+    assert captured.status == "failed"
+
+
+def test_a_chain_of_addresses_is_followed_to_the_first_that_answers(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/a", Reply(403, b"<html>no</html>"))
+    site.say(ACME, "/c", Reply(200, b"{}"))
+    site.say(ACME, "/other", Reply(200, b"{}"))
+    config = asking(("/a", False), ("/other", False))
+    captured = capture(config, module(retry_requests=chain("/a", "/b", "/c", "/d")))
+    assert outcomes(captured) == [("/a", "http_403"), ("/b", "http_404"), ("/c", "ok"), ("/other", "ok")]
+    assert (captured.status, captured.error, captured.failed_requests) == ("captured", None, 2)
+    assert captured.warnings == (
+        f"request failed: {at('/a')}: {FORBIDDEN}; asked instead: GET {at('/b')}",
+        f"request failed: {at('/b')}: http_404, there is nothing at this address (404); "
+        f"asked instead: GET {at('/c')}",
+    )
+
+
+def test_a_chain_without_an_answer_is_a_failure(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/other", Reply(200, b"{}"))
+    config = asking(("/a", False), ("/other", False))
+    captured = capture(config, module(retry_requests=chain("/a", "/b")))
+    assert captured.status == "partial"
+    assert str(captured.error).startswith("http_404")
+    assert "1 more requests failed" in str(captured.error)
+
+
+def test_all_that_was_asked_instead_must_be_answered(capture: Capturing, site: Site) -> None:
+    def halves(answer, config):
+        return [Request(at("/half1")), Request(at("/half2"))] if answer.url == at("/all") else []
+
+    site.say(ACME, "/half1", Reply(200, b"{}"))
+    config = asking(("/all", False))
+    assert capture(config, module(retry_requests=halves)).status == "partial"
+    site.say(ACME, "/half2", Reply(200, b"{}"))
+    assert capture(config, module(retry_requests=halves)).status == "captured"
+
+
+def test_an_address_that_may_not_be_asked_leads_to_the_next(capture: Capturing, site: Site) -> None:
+    site.say(
+        ACME, "/robots.txt", Reply(200, b"User-agent: *\nDisallow: /a\n", {"content-type": "text/plain"})
+    )
+    site.say(ACME, "/b", Reply(200, b"{}"))
+    config = asking(("/a", False))
+    captured = capture(config, module(retry_requests=chain("/a", "/b")))
+    assert outcomes(captured) == [("/a", "robots_disallowed"), ("/b", "ok")]
+    assert captured.status == "captured"
+
+
+def test_a_hook_that_breaks_is_the_sources_error(capture: Capturing, site: Site) -> None:
+    captured = capture(source(), module(retry_requests=lambda answer, config: answer.json()))
+    assert captured.status == "failed"
+    assert captured.error == (
+        f"acme.retry_requests: SourceChangedError: {at('/gpus')}: the answer is not JSON "
+        "(Expecting value: line 1 column 1 (char 0))"
+    )
+
+
+def test_what_is_asked_instead_of_an_optional_request_is_optional(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    config = asking(("/gpus", False), ("/a", True))
+    captured = capture(config, module(retry_requests=chain("/a", "/b")))
+    assert [entry.optional for entry in captured.entries] == [False, True, True]
+    assert captured.status == "captured"
