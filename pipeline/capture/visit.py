@@ -305,9 +305,10 @@ class _Visit:
     ) -> tuple[OutcomeCode, list[Request]]:
         """Archive a response, without what must not be stored; which requests follow from it."""
         code, error, body, redacted = response.code, response.error, response.body, False
-        status, headers, since = response.status, response.headers, None
+        status, headers, since, warning = response.status, response.headers, None, response.warning
         if code is OutcomeCode.NOT_MODIFIED and earlier is not None:
             status, headers, body, since = 200, earlier.entry.headers, earlier.body, earlier.since
+            warning = earlier.entry.warning
         elif body:
             try:
                 clean = self._module.redact(body) if hasattr(self._module, "redact") else body
@@ -341,6 +342,7 @@ class _Visit:
                 not_modified_since=since,
                 optional=request.optional,
                 instead=self._keys_of(instead),
+                warning=warning,
             ),
             body,
         )

@@ -291,7 +291,7 @@ def request_warnings(entries: Iterable[Entry]) -> tuple[str, ...]:
         for entry, is_answered in pairs
         if is_answered and not entry.usable
     ]
-    odd = [f"{entry.url}: {entry.warning}" for entry in all_entries if entry.warning]
+    odd = [entry.warning for entry in all_entries if entry.warning]
     return (
         *_grouped(missing, "optional request failed", f"of {len(optional)} optional requests failed"),
         *_grouped(made_up_for, "request failed", "failed requests were made up for by others"),

@@ -149,10 +149,23 @@ def refused_optional(entry: Entry) -> Entry:
 
 
 def test_an_odd_answer_is_a_warning() -> None:
-    odd = [Entry(url=at(f"/{n}"), file="a", warning="sent text/plain") for n in range(4)]
+    odd = [Entry(url=at(f"/{n}"), file="a", warning=f"/{n} sent text/plain") for n in range(4)]
     assert capture_status(odd) == "captured"
-    assert request_warnings(odd[:1]) == (f"odd answer: {at('/0')}: sent text/plain",)
-    assert request_warnings(odd) == (f"4 of 4 answers were odd, the first: {at('/0')}: sent text/plain",)
+    assert request_warnings(odd[:1]) == ("odd answer: /0 sent text/plain",)
+    assert request_warnings(odd) == ("4 of 4 answers were odd, the first: /0 sent text/plain",)
+
+
+def test_an_unexpected_content_type_is_a_warning(capture: Capturing, site: Site, archive: Archive) -> None:
+    """Also of a body that is used again because the host answers 304."""
+    headers = {"content-type": "text/plain", "etag": '"1"'}
+    site.say(ACME, "/gpus", Reply(200, b"{}", headers), Reply(304))
+    config = source(requests=[{"url": at("/gpus"), "content_types": ["application/json"]}])
+    first, second = capture(config), capture(config)
+    assert (first.status, second.status) == ("captured", "captured")
+    assert len(first.warnings) == 1
+    assert "text/plain" in first.warnings[0]
+    assert second.entries[0].outcome == "not_modified"
+    assert second.warnings == first.warnings
 
 
 def test_a_refused_query_is_asked_in_another_way(
