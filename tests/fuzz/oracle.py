@@ -208,11 +208,17 @@ def _ovh(evidence: Evidence) -> Iterator[Decimal]:
     yield from (price.scaleb(-8) for price in evidence.prices)
 
 
+def _cents(evidence: Evidence) -> Iterator[Decimal]:
+    """Prices are in cents."""
+    yield from (price.scaleb(-2) for price in evidence.prices)
+
+
 DERIVED: Mapping[str, Callable[[Evidence], Iterator[Decimal]]] = {
     "cudo": _cudo,
     "voltagepark": _voltagepark,
     "oci": _oci,
     "ovh": _ovh,
+    "hyperbolic": _cents,
 }
 
 

@@ -1,0 +1,69 @@
+"""Hyperbolic: the options that can be rented at present, in cents per hour of the whole option."""
+
+from collections.abc import Iterator, Sequence
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Row
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
+from pipeline.parsing.prices import RowError, is_available
+
+CENTS_PER_DOLLAR = 100
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+    """One listing per option of a single machine; an option of several is a reject.
+
+    Raises SourceChangedError when there is no option.
+    """
+    audit = FieldAudit(config)
+    options = (option for answer in answers for option in audit.items(answer, "options"))
+    rows = read_rows(options, _read_option, "gpuType", "gpuCount", "region")
+    yield from at_least_one(rows, f"{config.name}: no rental option")
+    yield from audit.warnings()
+
+
+def _read_option(option: JsonObject) -> Iterator[Listing]:
+    gpu_count, machine = option.gpu_count("gpuCount"), _machine(option)
+    if machine.gpu_count("gpuCount") != gpu_count:
+        detail = f"an option of {gpu_count} GPUs is a machine of {machine.gpu_count('gpuCount')}"
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
+    form_factor = option.optional_text("gpuFormFactor")
+    yield Listing(
+        raw_label=option.text("gpuType"),
+        gpu_count=gpu_count,
+        price_kind="on_demand",
+        native_price=option.price("costPerHourCents") / CENTS_PER_DOLLAR,
+        native_currency="USD",
+        native_unit="instance_hour",
+        answer=option.answer,
+        context={"form_factor": form_factor} if form_factor else {},
+        region=option.optional_text("region"),
+        available=_available(option),
+        tier=_tier(option),
+        vcpus=machine.optional_number("vcpuCount"),
+        ram_gib=machine.optional_number("ramGb"),
+        local_disk_gb=machine.optional_number("storageGb"),
+    )
+
+
+def _machine(option: JsonObject) -> JsonObject:
+    """The one machine of an option. Raises RowError for several: how they are joined is not stated."""
+    machines = option.objects("nodes")
+    if len(machines) != 1:
+        detail = f"an option of {len(machines)} machines, which are only rented together"
+        raise RowError(RejectReason.UNKNOWN_TERMS, detail)
+    return machines[0]
+
+
+def _available(option: JsonObject) -> bool | None:
+    """Not when it is switched off; otherwise what the count says, which not every option has."""
+    enabled, free = option.get("enabled"), is_available(option.get("totalAvailable"))
+    return False if enabled is False else free
+
+
+def _tier(option: JsonObject) -> str | None:
+    """The kind of machine and its network, such as ``bare-metal_infiniband``."""
+    parts = (option.optional_text("machineType"), option.optional_text("connectionType"))
+    return "_".join(filter(None, parts)) or None
