@@ -1,0 +1,105 @@
+"""Lium: the public feed of the nodes of a marketplace that can be rented now, one offer per node.
+
+A node is rented in any number of GPUs from its smallest order up to those that are free, each with its share
+of the host.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
+from pipeline.parsing.prices import RowError
+
+_KINDS: Mapping[str, PriceKind] = {"secure": "on_demand", "spot": "spot"}
+_ROUNDING_USD = Decimal("0.01")
+"""The price of a whole node may be rounded to the cent."""
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+    """Every node of the feed. Raises SourceChangedError when it has none, and for other objects."""
+    audit = FieldAudit(config)
+    rows = (row for answer in answers for row in _read_feed(answer, audit, config))
+    yield from at_least_one(rows, f"{config.name}: the feed has no node")
+    yield from audit.warnings()
+
+
+def _read_feed(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
+    feed = audit.envelope(answer, "nodes")
+    nodes = feed.items("nodes")
+    if nodes and not any("gpu_model" in node.raw for node in nodes):
+        raise SourceChangedError(f"{answer.url}: no nodes but other objects: {sorted(nodes[0].raw)[:12]}")
+    yield from read_rows(nodes, lambda node: _read_node(node, config), "id")
+    if (stated := feed.optional_number("count")) is not None and stated != len(nodes):
+        detail = f"the feed says that it has {stated:g} nodes, and lists {len(nodes)}"
+        yield Reject(RejectReason.UNREAD_PAGE, detail, stated, answer)
+
+
+def _read_node(node: JsonObject, config: SourceConfig) -> Iterator[Listing]:
+    tier, counts = node.text("tier"), _rentable(node)
+    if tier not in _KINDS:
+        raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"the tier {tier!r} is not known")
+    gpus = counts[0] if len(counts) == 1 else 1
+    country = node.optional_text("country_code")
+    places = (node.optional_text("city"), node.optional_text("region"), country)
+    vram_gb = node.optional_number("gpu_memory_gb")
+    yield Listing(
+        raw_label=node.text("gpu_model"),
+        gpu_count=gpus,
+        gpu_counts=counts if len(counts) > 1 else None,
+        min_gpu_count=counts[0],
+        price_kind=_KINDS[tier],
+        native_price=_price(node),
+        native_currency=config.currency,
+        native_unit="gpu_hour",
+        answer=node.answer,
+        context={"vram_gb": vram_gb} if vram_gb else {},
+        region=", ".join(place for place in places if place) or None,
+        country=country,
+        available=True,
+        tier=f"marketplace_{tier}",
+        **_share(node, gpus, config),
+    )
+
+
+def _rentable(node: JsonObject) -> tuple[int, ...]:
+    """The numbers of GPUs that can be ordered now. Without a smallest order, only the whole node is sure."""
+    total, free = node.gpu_count("gpu_count"), node.whole_number("available_gpu_count")
+    stated = node.get("min_rentable_gpu_count")
+    smallest = total if stated is None else node.gpu_count("min_rentable_gpu_count")
+    if free > total:
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{free} GPUs are free of {total}")
+    if smallest > free:
+        detail = f"{free} GPUs are free, and the smallest order is {smallest}"
+        raise RowError(RejectReason.NOT_OFFERED, detail)
+    return tuple(range(smallest, free + 1))
+
+
+def _price(node: JsonObject) -> Decimal:
+    """The price per GPU-hour, which the price of the whole node, where it is given, must confirm."""
+    price, gpus = node.price("price_per_gpu_hour"), node.gpu_count("gpu_count")
+    if node.get("price_per_node_hour") is not None:
+        whole = node.price("price_per_node_hour")
+        if abs(price * gpus - whole) > _ROUNDING_USD:
+            detail = f"{gpus} GPUs at {price} are not the {whole} of the whole node"
+            raise RowError(RejectReason.CONFLICTING_PRICES, detail)
+    return price
+
+
+def _share(node: JsonObject, gpus: int, config: SourceConfig) -> dict[str, Any]:
+    """What a rental of so many GPUs has of its host: the same share of its CPUs, disk and memory, after the
+    memory that the host keeps."""
+    share = gpus / node.gpu_count("gpu_count")
+    cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")
+    host_gib, kept = node.optional_number("ram_gb"), config.settings["host_keeps"]
+    if host_gib is not None:
+        host_gib -= max(kept["least_gib"], kept["share"] * host_gib)
+    return {
+        "vcpus": None if cpus is None else cpus * share,
+        "ram_gib": None if host_gib is None else max(0.0, host_gib * share),
+        "local_disk_gb": None if disk_gb is None else disk_gb * share,
+    }
