@@ -10,7 +10,6 @@ from datetime import UTC, date, datetime
 from itertools import takewhile
 from threading import Event
 from types import ModuleType
-from urllib.parse import urlsplit
 
 from pipeline.capture.archive import Archive, CaptureWriter
 from pipeline.capture.http.client import Client, Response, Rules
@@ -21,6 +20,7 @@ from pipeline.catalog.source_config import RequestFacts, SourceConfig
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, OutcomeCode, request_key
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.hosts import host_of
 from pipeline.contracts.listing import Answer, Request
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
@@ -273,7 +273,7 @@ class _Visit:
             return self._refused(template, code, f"{code.sentence}: {refusal}")
         facts = _facts_of(template, self._config)
         rules = self._rules(facts)
-        if urlsplit(request.url).hostname not in self._config.api_hosts:
+        if not self._config.is_api(request.url):
             decision = self._robots_decision(request, rules)
             if decision.code is not OutcomeCode.OK:
                 return self._refused(template, decision.code, decision.detail)
@@ -442,7 +442,7 @@ def _identity(request: Request) -> tuple[str, str, bytes | None]:
 def _facts_of(request: Request, config: SourceConfig) -> RequestFacts | None:
     """The yaml's request that applies to this one: the same address, else the same host and the longest
     common prefix (a further page, a query per GPU)."""
-    same_host = [facts for facts in config.requests if facts.host == (urlsplit(request.url).hostname or "")]
+    same_host = [facts for facts in config.requests if facts.host == host_of(request.url)]
     return max(same_host, key=lambda facts: _shared_length(facts.url, request.url), default=None)
 
 

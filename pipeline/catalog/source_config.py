@@ -6,13 +6,13 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.hosts import declared_host, host_of
 from pipeline.contracts.tiers import TierClass
 
 
@@ -26,6 +26,9 @@ class UnknownSourceError(GpufareError):
 
 class _Facts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_Host = Annotated[str, AfterValidator(declared_host)]
 
 
 class Evidence(_Facts):
@@ -81,8 +84,8 @@ class RequestFacts(_Facts):
 
     @property
     def host(self) -> str:
-        """The host name that the URL asks."""
-        return urlsplit(self.url).hostname or ""
+        """The host that the URL asks, as ``host_of`` spells it."""
+        return host_of(self.url)
 
 
 class NextLinkPaging(_Facts):
@@ -209,6 +212,8 @@ class SourceConfig(_Facts):
 
     ``hosts`` are further hosts that may be asked or redirected to. ``api_hosts`` offer a documented interface
     for programs: their robots.txt, written for crawlers of pages, is not asked; that of every other host is.
+    Both are ``name`` (port 443) or ``name:port``; the hosts of ``requests``, with their ports, need not be
+    repeated, and a site is the same with and without ``www.``.
     ``ignored_fields`` are fields of JSON answers that the reader leaves unread on purpose, and
     ``optional_fields`` those that it reads though not every answer has them: neither gives a warning. Where
     prices come in several currencies, ``currencies`` names the host whose answers have each.
@@ -223,10 +228,10 @@ class SourceConfig(_Facts):
     coverage: Coverage = Coverage()
     requests: tuple[RequestFacts, ...] = ()
     paging: Annotated[Paging, Field(discriminator="kind")] | None = None
-    hosts: tuple[str, ...] = ()
-    api_hosts: tuple[str, ...] = ()
+    hosts: tuple[_Host, ...] = ()
+    api_hosts: tuple[_Host, ...] = ()
     currency: str = "USD"
-    currencies: Mapping[str, str] = Field(default_factory=dict)
+    currencies: Mapping[str, _Host] = Field(default_factory=dict)
     kind: Literal["prices", "exchange_rates"] = "prices"
     key_variables: tuple[str, ...] = ()
     disabled: str | None = None
@@ -267,7 +272,7 @@ class SourceConfig(_Facts):
 
     def currencies_of(self, url: str) -> frozenset[str]:
         """The currencies that an answer from an address may have prices in; of an unknown host, all."""
-        host = urlsplit(url).hostname or ""
+        host = host_of(url)
         of_host = {currency for currency, at in self.currencies.items() if at == host}
         return frozenset(of_host or self.currencies or {self.currency})
 
@@ -278,9 +283,13 @@ class SourceConfig(_Facts):
             "${" not in request.url + "".join(request.headers.values()) for request in self.requests
         )
 
+    def is_api(self, url: str) -> bool:
+        """Whether an address is of an interface for programs, whose robots.txt is not asked."""
+        return host_of(url) in self.api_hosts
+
     @property
     def allowed_hosts(self) -> frozenset[str]:
-        """Hosts that may be asked or redirected to."""
+        """Hosts that may be asked or redirected to, as ``host_of`` spells them."""
         own = {request.host for request in self.requests}
         return frozenset(self.hosts) | frozenset(self.api_hosts) | own
 

@@ -10,6 +10,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.http.network import is_public_address
 from pipeline.capture.visit import capture_all
+from pipeline.contracts.listing import Request
 from tests.faulty_server import one_connection_at_a_time
 
 from .conftest import FAST, Capturing, capture_one, module, source
@@ -124,11 +125,11 @@ def test_a_name_that_does_not_exist(archive: Archive) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://prices.acme.example/gpus", "https://prices.acme.example:8443/gpus"])
-def test_live_requests_are_https_on_the_usual_port(archive: Archive, url: str) -> None:
+def test_live_requests_are_https_on_a_declared_port(archive: Archive, url: str) -> None:
     with Client(limits=Limits(**FAST)) as client:
         captured = capture_one(
-            source(requests=[{"url": url}]),
-            module(),
+            source(hosts=["prices.acme.example"]),
+            module(requests=lambda config, environment: [Request(url)]),
             environment={},
             day=TODAY,
             archive=archive,

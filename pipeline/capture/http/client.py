@@ -30,6 +30,7 @@ from pipeline.capture.http.decode import BoundedDecoder, DecodeError, TooMuchErr
 from pipeline.capture.http.network import AddressRefusedError, GuardedTransport, reading_until
 from pipeline.capture.http.secrets import Secrets
 from pipeline.contracts.capture import OutcomeCode
+from pipeline.contracts.hosts import host_with_port, without_www
 from pipeline.contracts.listing import Request
 
 CONTACT = "https://github.com/gpufare/gpufare"
@@ -122,9 +123,10 @@ class ReplayServer:
 class Rules:
     """The rules for one request: where it may go, how much may come back and until when.
 
-    ``deadline`` is the source's, in time.monotonic seconds. ``truncate``: a body over the limit is cut, not
-    refused (robots.txt). ``validators`` are the conditional headers from the last capture. A host that asks
-    for a wait of more than ``longest_wait_seconds`` is not asked again.
+    ``allowed_hosts`` are spelled as by ``host_of``. ``deadline`` is the source's, in time.monotonic seconds.
+    ``truncate``: a body over the limit is cut, not refused (robots.txt). ``validators`` are the conditional
+    headers from the last capture. A host that asks for a wait of more than ``longest_wait_seconds`` is not
+    asked again.
     """
 
     source: str
@@ -204,7 +206,7 @@ class Client:
         began = time.monotonic()
         retries = 0
         try:
-            with self._turn(_parsed(request.url).host, rules):
+            with self._turn(without_www(_parsed(request.url).host), rules):
                 for attempt in stamina.retry_context(
                     on=lambda error: self._retry(error, rules),
                     attempts=self.limits.retries + 1,
@@ -309,13 +311,11 @@ class Client:
             and _endpoint(url) == self.replay.endpoint
         ):
             return None
-        if url.host not in rules.allowed_hosts:
-            hosts = ", ".join(sorted(rules.allowed_hosts))
-            return f"{url} is not on one of the hosts that {rules.source} declares ({hosts})"
         if url.scheme != "https" and not (self.replay and url.scheme == "http"):
             return f"{url} is not https"
-        if url.port not in (None, 443, 80 if self.replay else 443):
-            return f"{url} is not on the usual port"
+        if host_with_port(url.host, url.port, url.scheme) not in rules.allowed_hosts:
+            hosts = ", ".join(sorted(rules.allowed_hosts))
+            return f"{url} is not on one of the hosts and ports that {rules.source} declares ({hosts})"
         return None
 
     def _redirect_target(

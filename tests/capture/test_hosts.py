@@ -1,0 +1,189 @@
+"""Which hosts and ports a source may ask: ``name:port``, and a site with and without ``www.``."""
+
+import pytest
+from pydantic import ValidationError
+
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.hosts import declared_host, host_of
+from pipeline.contracts.listing import Request
+
+from .conftest import Capturing, module, source
+from .site import Reply, Site
+
+ACME = "acme.example"
+WWW = "www.acme.example"
+API = "api.acme.example"
+JSON = {"content-type": "application/json"}
+GOOD = Reply(200, b'{"h100": 2.99}', JSON)
+
+
+def moved(to: str, status: int = 301) -> Reply:
+    return Reply(status, b"", {"location": to})
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://acme.example/gpus", "acme.example"),
+        ("https://WWW.Acme.Example:443/gpus", "acme.example"),
+        ("https://acme.example:8443", "acme.example:8443"),
+        ("https://www.acme.example:8443", "acme.example:8443"),
+        ("http://acme.example:80/", "acme.example"),
+        ("http://acme.example:443/", "acme.example:443"),
+        ("https://wwwacme.example/", "wwwacme.example"),
+        ("https://www.example/", "www.example"),
+        ("https://acme.example:http/", ""),
+        ("https://acme.example:99999/", ""),
+        ("https://[::1/", ""),
+        ("gpus", ""),
+    ],
+)
+def test_the_host_of_an_address(url: str, host: str) -> None:
+    assert host_of(url) == host
+
+
+@pytest.mark.parametrize(
+    ("declared", "host"),
+    [("Acme.example", ACME), (WWW, ACME), (f"{ACME}:443", ACME), (f"{WWW}:8443", f"{ACME}:8443")],
+)
+def test_a_declared_host(declared: str, host: str) -> None:
+    assert declared_host(declared) == host
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "",
+        "https://acme.example",
+        "acme.example/gpus",
+        "acme.example:",
+        "acme.example:0",
+        "acme.example:65536",
+        "acme.example:https",
+        "*.acme.example",
+        "acme example",
+        ".acme.example",
+        "user@acme.example",
+        "[::1]",
+    ],
+)
+def test_what_is_no_host_is_refused_with_the_way_to_write_one(declared: str) -> None:
+    with pytest.raises(ValidationError, match="name:port, without https:// and path"):
+        source(hosts=[declared])
+
+
+def test_a_request_to_its_own_port_is_sent(capture: Capturing, site: Site) -> None:
+    site.say(f"{API}:8443", "/v2/pricing", GOOD)
+    captured = capture(source(requests=[{"url": f"https://{API}:8443/v2/pricing"}]))
+    assert captured.status == "captured"
+    # robots.txt is that of the port, too
+    assert [(asked.host, asked.target) for asked in site.asked] == [
+        (f"{API}:8443", "/robots.txt"),
+        (f"{API}:8443", "/v2/pricing"),
+    ]
+
+
+@pytest.mark.parametrize("asks_robots", [True, False])
+def test_an_interface_on_a_port_is_declared_with_it(
+    capture: Capturing, site: Site, asks_robots: bool
+) -> None:
+    site.say(f"{API}:8443", "/v2/pricing", GOOD)
+    site.say(f"{API}:8443", "/robots.txt", Reply(200, b"User-agent: *\nDisallow: /"))
+    declared = API if asks_robots else f"{API}:8443"
+    captured = capture(source(requests=[{"url": f"https://{API}:8443/v2/pricing"}], api_hosts=[declared]))
+    assert [entry.outcome for entry in captured.entries] == ["robots_disallowed" if asks_robots else "ok"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked", "allowed"),
+    [
+        ([f"{API}:8443"], f"https://{API}:8443/more", True),
+        ([f"{API}:8443"], f"https://{API}:8444/more", False),
+        ([f"{API}:8443"], f"https://{API}/more", False),
+        ([API], f"https://{API}:8443/more", False),
+        ([API, f"{API}:8443"], f"https://{API}/more", True),
+        ([API], f"https://{API}:443/more", True),
+        ([API], f"https://www.{API}/more", True),
+        ([WWW], f"https://{ACME}/more", True),
+        ([ACME], f"https://{WWW}/more", True),
+        ([ACME], f"https://www.{WWW}/more", False),
+        ([ACME], f"https://evil{ACME}/more", False),
+        ([ACME], f"https://evil.{ACME}/more", False),
+        ([ACME], f"https://{WWW}:8443/more", False),
+    ],
+)
+@pytest.mark.parametrize("way", ["further request", "redirect"])
+def test_only_declared_hosts_and_ports_are_asked(
+    capture: Capturing, site: Site, declared: list[str], asked: str, allowed: bool, way: str
+) -> None:
+    own = "https://prices.acme.example/gpus"
+    site.say("prices.acme.example", "/gpus", moved(asked) if way == "redirect" else GOOD)
+    netloc = asked.removeprefix("https://").removesuffix("/more").removesuffix(":443")
+    site.say(netloc, "/more", GOOD)
+
+    def requests(config, environment):
+        return [Request(own if way == "redirect" else asked)]
+
+    captured = capture(source(hosts=declared), module(requests=requests))
+    refused = "redirect_refused" if way == "redirect" else "host_refused"
+    assert [entry.outcome for entry in captured.entries] == ["ok" if allowed else refused]
+    assert (netloc in {each.host for each in site.asked}) == allowed
+
+
+@pytest.mark.parametrize(("first", "second"), [(ACME, WWW), (WWW, ACME)])
+def test_a_site_redirects_between_its_two_names(
+    capture: Capturing, site: Site, first: str, second: str
+) -> None:
+    site.say(first, "/gpus", moved(f"https://{second}/gpus"))
+    site.say(second, "/gpus", GOOD)
+    captured = capture(source(requests=[{"url": f"https://{first}/gpus"}]))
+    assert captured.status == "captured"
+    assert captured.entries[0].final_url == f"https://{second}/gpus"
+
+
+def test_rules_for_robots_are_read_where_the_site_has_moved_them(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/robots.txt", moved(f"https://{WWW}/robots.txt"))
+    site.say(WWW, "/robots.txt", Reply(200, b"User-agent: *\nDisallow: /"))
+    captured = capture(source(requests=[{"url": f"https://{ACME}/gpus"}]))
+    assert [entry.outcome for entry in captured.entries] == ["robots_disallowed"]
+
+
+def test_a_key_stays_behind_at_the_redirect_to_www(capture: Capturing, site: Site) -> None:
+    site.say(API, "/gpus", moved(f"https://www.{API}/gpus"))
+    site.say(f"www.{API}", "/gpus", GOOD)
+    ask = {"url": f"https://{API}/gpus", "headers": {"Authorization": "Bearer ${ACME_KEY}"}}
+    config = source(requests=[ask], api_hosts=[API], key_variables=["ACME_KEY"])
+    assert capture(config, environment={"ACME_KEY": "s3cret-value"}).status == "captured"
+    first, second = site.pages_asked()
+    assert "authorization" in first.headers
+    assert "authorization" not in second.headers
+
+
+def test_the_facts_of_a_request_apply_on_its_port_and_at_www(capture: Capturing, site: Site) -> None:
+    """A further page is held to the content types of the yaml's request on the same host and port."""
+    for host in (f"{API}:8443", f"{WWW}:8443"):
+        site.say(host, "/gpus", Reply(200, b"<html>", JSON))
+    requests = [
+        {"url": f"https://{API}:8443/gpus", "content_types": ["application/json"]},
+        {"url": f"https://{WWW}:8443/gpus", "content_types": ["application/json"]},
+    ]
+    captured = capture(source(requests=requests))
+    assert [entry.outcome for entry in captured.entries] == ["wrong_content_type"] * 2
+
+
+def test_currencies_name_their_hosts_in_either_spelling() -> None:
+    requests = [{"url": f"https://{WWW}/eur"}, {"url": f"https://{API}:8443/usd"}]
+    config = source(requests=requests, currency="EUR", currencies={"EUR": ACME, "USD": f"{API}:8443"})
+    assert config.currencies_of(f"https://{WWW}/eur") == {"EUR"}
+    assert config.currencies_of(f"https://{ACME}/eur") == {"EUR"}
+    assert config.currencies_of(f"https://{API}:8443/usd") == {"USD"}
+    assert config.currencies_of(f"https://{API}/usd") == {"EUR", "USD"}
+    with pytest.raises(ValidationError, match=r"hosts that are not asked: api\.acme\.example"):
+        source(requests=requests, currency="EUR", currencies={"EUR": ACME, "USD": API})
+
+
+def test_every_request_of_the_catalogue_may_be_sent() -> None:
+    for config in configs().values():
+        for facts in config.requests:
+            assert facts.host, facts.url
+            assert facts.host in config.allowed_hosts
