@@ -1,18 +1,21 @@
 """Azure: items of the Retail Prices API, in pages. The GPU follows from the size (armSkuName).
 
-An item's texts say what it is for: Windows in productName, Spot and Low Priority at the end of meterName.
-Sizes other than GPU sizes (settings.gpu_sizes) are skipped.
+An item's texts say what it is for: Windows in productName, Spot and Low Priority at the end of meterName. An
+on-demand item also has the hourly prices of its savings plans. Sizes other than GPU sizes
+(settings.gpu_sizes) are skipped.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
+from pipeline.catalog.source_config import NextLinkPaging, SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, Request, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.dates import date_of, effective_from
+from pipeline.parsing.dates import date_of, day_of, effective_from
 from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
+from pipeline.parsing.paging import next_page
 from pipeline.parsing.prices import RowError
 from pipeline.parsing.text import UnreadableError, number
 
@@ -25,6 +28,22 @@ _MANDATORY = (
     "productName",
     "type",
 )
+_NEXT_LINK = NextLinkPaging(kind="next_link", field="NextPageLink")
+_SKIP = re.compile(r"&\$skip=(\d+)")
+
+
+def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The linked page. A full page whose link is empty hides the rest: it is asked for by its position."""
+    linked = next_page(Request(answer.url), answer, _NEXT_LINK)
+    if linked is not None:
+        return [linked]
+    body = answer.json() if answer.is_json else None
+    items = body.get("Items") if isinstance(body, dict) else None
+    if not isinstance(items, list) or len(items) not in config.settings["full_page_items"]:
+        return []
+    skipped = _SKIP.search(answer.url)
+    position = len(items) + (int(skipped[1]) if skipped else 0)
+    return [Request(f"{_SKIP.sub('', answer.url)}&$skip={position}")]
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
@@ -48,16 +67,19 @@ def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Itera
     )
 
 
-def _read_item(item: JsonObject, currency: str, config: SourceConfig) -> Iterator[Listing]:
+def _read_item(item: JsonObject, currency: str, config: SourceConfig) -> Iterator[Listing | Reject]:
     missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
     if missing:
         raise RowError(RejectReason.MISSING_FIELD, f"without {', '.join(missing)}")
     _refuse_other_products(item)
+    starts = date_of(item.optional_text("effectiveStartDate") or "")
+    ends = date_of(item.optional_text("effectiveEndDate") or "")
+    if ends is not None and ends < max(day_of(item.answer), starts or ends):
+        raise RowError(RejectReason.DISCONTINUED, f"the price is of {starts} to {ends}")
     term_days = _term_days(item, config)
     size, region = item.text("armSkuName"), item.text("armRegionName")
     restricted = region.startswith(tuple(config.settings["restricted_region_prefixes"]))
-    starts = date_of(item.optional_text("effectiveStartDate") or "")
-    yield Listing(
+    listing = Listing(
         raw_label=size,
         instance_type=size,
         label_kind="instance_type",
@@ -69,9 +91,33 @@ def _read_item(item: JsonObject, currency: str, config: SourceConfig) -> Iterato
         answer=item.answer,
         term_days=term_days,
         region=region,
+        max_nodes=1 if re.fullmatch(config.settings["sizes_without_rdma"], size) else None,
         effective_from=effective_from(starts, item.answer),
         flag_reason=FlagReason.RESTRICTED_REGION if restricted else None,
     )
+    yield listing
+    for plan in item.objects("savingsPlan"):
+        yield _read_savings_plan(plan, listing, config)
+
+
+def _read_savings_plan(plan: JsonObject, listing: Listing, config: SourceConfig) -> Listing | Reject:
+    """The same machine under a savings plan: an hourly price, unlike a reservation's total."""
+    try:
+        if listing.price_kind != "on_demand":
+            detail = f"a savings plan for a price that is {listing.price_kind}"
+            raise RowError(RejectReason.UNKNOWN_PRICE_KIND, detail)
+        term = str(plan.get("term"))
+        if term not in config.settings["term_days"]:
+            raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"a savings plan for {term!r}")
+        return replace(
+            listing,
+            price_kind="reserved",
+            tier="savings_plan",
+            term_days=int(config.settings["term_days"][term]),
+            native_price=plan.price("retailPrice"),
+        )
+    except RowError as error:
+        return plan.reject(error, f"{listing.raw_label}, {listing.region}")
 
 
 def _refuse_other_products(item: JsonObject) -> None:

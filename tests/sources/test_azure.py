@@ -5,8 +5,10 @@ from decimal import Decimal
 
 import pytest
 
+from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
-from tests.sources.helpers import answer, following, page, read
+from pipeline.sources import azure
+from tests.sources.helpers import answer, page, read
 
 
 def item(**fields):
@@ -59,14 +61,103 @@ def test_items_without_their_envelope():
     assert [r.region for r in listings if r.flag_reason == "restricted_region"] == ["usgovvirginia"]
 
 
+def next_urls(body, url="https://prices.azure.com/api/retail/prices?$filter=x"):
+    return [request.url for request in azure.next_requests(answer(body, url), source_config("azure"))]
+
+
 def test_the_pages_follow_one_another():
-    first, second = (answer(page("azure", name)) for name in ("page_1.json", "page_2.json"))
-    assert following("azure", first) == json.loads(page("azure", "index.json"))[1]["url"]
-    assert following("azure", second) is None
-    assert following("azure", answer("<html>busy</html>")) is None
-    assert following("azure", answer([item()])) is None
-    listings, _ = read("azure", first, second)
-    assert len(listings) == 24
+    third, fourth = (answer(page("azure", name)) for name in ("page_3.json", "page_4.json"))
+    linked = [
+        entry["url"] for entry in json.loads(page("azure", "index.json")) if entry["file"] == "page_4.json"
+    ]
+    assert next_urls(third.text()) == linked
+    assert next_urls(fourth.text()) == []
+    assert next_urls("<html>busy</html>") == []
+    assert next_urls([item()]) == []
+    assert next_urls({"Items": None}) == []
+
+
+@pytest.mark.parametrize("link", ["", None])
+def test_a_full_page_with_an_empty_link_goes_on_at_its_position(link):
+    url = "https://prices.azure.com/api/retail/prices?$filter=x"
+    full = {"Items": [item()] * 1000, "NextPageLink": link}
+    assert next_urls(full, url) == [f"{url}&$skip=1000"]
+    assert next_urls(full, f"{url}&$skip=1000") == [f"{url}&$skip=2000"]
+    assert next_urls({"Items": [item()] * 100}, f"{url}&$skip=1000") == [f"{url}&$skip=1100"]
+    assert next_urls({"Items": [item()] * 999, "NextPageLink": link}, url) == []
+    assert next_urls({"Items": [], "NextPageLink": link}, f"{url}&$skip=2000") == []
+
+
+def plans(*pairs):
+    return {
+        "savingsPlan": [{"unitPrice": price, "retailPrice": price, "term": term} for term, price in pairs]
+    }
+
+
+def test_a_savings_plan_is_an_hourly_price_for_its_term():
+    listings, rejects = read(
+        "azure", answer([item(**plans(("3 Years", 50.5), ("1 Year", "70.25")), armRegionName="usgovtexas")])
+    )
+    assert rejects == []
+    assert [(r.price_kind, r.tier, r.term_days, str(r.native_price)) for r in listings] == [
+        ("on_demand", None, None, "98.32"),
+        ("reserved", "savings_plan", 1095, "50.5"),
+        ("reserved", "savings_plan", 365, "70.25"),
+    ]
+    assert {(r.native_unit, r.flag_reason) for r in listings} == {("instance_hour", "restricted_region")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "kinds", "reason"),
+    [
+        (plans(("7 Years", 50)), ["on_demand"], "unknown_term_length"),
+        (plans(("1 Year", 0)), ["on_demand"], "zero_price"),
+        ({"meterName": "ND96isrH100v5 Spot", **plans(("1 Year", 50))}, ["spot"], "unknown_price_kind"),
+    ],
+)
+def test_a_savings_plan_that_is_unclear_is_refused_alone(fields, kinds, reason):
+    listings, rejects = read("azure", answer([item(**fields)]))
+    assert ([row.price_kind for row in listings], [row.reason for row in rejects]) == (kinds, [reason])
+    assert "Standard_ND96isr_H100_v5, eastus" in rejects[0].detail
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "is_today"),
+    [
+        ("2026-04-01T00:00:00Z", "2026-07-31T23:59:59Z", False),
+        ("2026-04-01T00:00:00Z", "2026-08-22T23:59:59Z", True),
+        ("2026-04-01T00:00:00Z", "2027-07-31T23:59:59Z", True),
+        (
+            "2026-09-01T00:00:00Z",
+            "2026-08-31T23:59:59Z",
+            False,
+        ),  # no day is in it: seen with prices of a cent
+        (None, "2026-08-21T23:59:59Z", False),
+    ],
+)
+def test_a_price_whose_time_is_over_is_refused(start, end, is_today):
+    """The API lists earlier prices of a meter as items of their own."""
+    old = item(effectiveStartDate=start, effectiveEndDate=end, retailPrice=0.002)
+    listings, rejects = read("azure", answer([item(), old]))
+    assert len(listings) == 1 + is_today
+    assert [row.reason for row in rejects] == ([] if is_today else ["discontinued"])
+
+
+@pytest.mark.parametrize(
+    ("size", "max_nodes"),
+    [
+        ("Standard_ND96isr_H100_v5", None),
+        ("Standard_ND96isrf_H100_v5", None),
+        ("Standard_ND96asr_v4", None),
+        ("Standard_ND96is_flex_H100_v5", 1),
+        ("Standard_ND96is_noIB_H100_v5", 1),
+        ("Standard_ND96is_H100_v5", 1),
+        ("Standard_NC40ads_H100_v5", None),
+    ],
+)
+def test_a_size_without_rdma_joins_no_cluster(size, max_nodes):
+    (listing,), _ = read("azure", answer([item(armSkuName=size)]))
+    assert listing.max_nodes == max_nodes
 
 
 @pytest.mark.parametrize(
@@ -116,7 +207,7 @@ def test_optional_fields_other_currencies_and_types():
         "azure",
         answer(
             [
-                item(retailPrice="98.32", savingsPlan=[{"unitPrice": 60, "term": "1 Year"}]),
+                item(retailPrice="98.32", savingsPlan=None),
                 item(currencyCode="EUR", retailPrice=90),
                 item(skuName="ND96isrH100v5 Spot", retailPrice=20.5),
                 item(effectiveStartDate="2026-12-01T00:00:00Z", armRegionName="westus"),

@@ -447,8 +447,13 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 
 
 def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3); None when it does not."""
-    wait = headers.get("retry-after", "").strip()
+    """Seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3); None when it does not.
+
+    Without the header itself, one that ends like it counts, such as Azure's
+    ``x-ms-ratelimit-retailprices-retry-after``.
+    """
+    names = ["retry-after", *(name for name in headers if name.endswith("-retry-after"))]
+    wait = next((headers[name] for name in names if name in headers), "").strip()
     if _is_number(wait):
         return float(wait)
     try:

@@ -1,0 +1,62 @@
+"""What the sources ask, of a server on loopback that answers as their evidence says."""
+
+import json
+from urllib.parse import unquote
+
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.capture import Capture
+from pipeline.sources import azure
+
+from .conftest import Capturing
+from .site import Asked, Reply, Site
+
+JSON = {"content-type": "application/json; charset=utf-8"}
+
+
+def says(body: object, status: int = 200) -> Reply:
+    return Reply(status, json.dumps(body).encode(), JSON)
+
+
+def outcomes(capture: Capture) -> list[tuple[str, str]]:
+    """The path of each request and how it ended."""
+    return [(entry.url.split("//")[1].partition("/")[2], str(entry.outcome)) for entry in capture.entries]
+
+
+def test_azure_is_asked_by_family_and_goes_on_where_a_full_page_has_no_link(
+    site: Site, capture: Capturing
+) -> None:
+    full = [{"armSkuName": "Standard_NC24ads_A100_v4"}] * 1000
+    link = "https://prices.azure.com:443/api/retail/prices?$filter=more&$skip=2"
+    pages = {
+        ("Standard_NC", 0): {"Items": full, "NextPageLink": ""},
+        ("Standard_NC", 1000): {"Items": full, "NextPageLink": None},
+        ("Standard_NC", 2000): {"Items": [], "NextPageLink": None},
+        ("Standard_ND", 0): {"Items": full[:2], "NextPageLink": link},
+        ("more", 2): {"Items": full[:1], "NextPageLink": None},
+        ("Standard_NV", 0): {"Items": full[:999], "NextPageLink": ""},
+        ("Standard_NG", 0): {"Items": full[:1], "NextPageLink": ""},
+    }
+    asked: list[tuple[str, int]] = []
+
+    def answer(request: Asked) -> Reply:
+        query = unquote(request.target)
+        asked.append(
+            next(key for key in sorted(pages, reverse=True) if key[0] in query and f"skip={key[1]}" in query)
+            if "$skip" in query
+            else next(key for key in pages if key[0] in query and not key[1])
+        )
+        assert "more" in query or "api-version=2023-01-01-preview&currencyCode='USD'&$filter=" in query
+        return says(pages[asked[-1]])
+
+    site.route("prices.azure.com", "/api/retail/prices", answer)
+    site.route("prices.azure.com:443", "/api/retail/prices", answer)
+    assert capture(source_config("azure"), azure).status == "captured"
+    assert asked == list(pages)
+
+
+def test_azures_own_header_says_how_long_to_wait(site: Site, capture: Capturing) -> None:
+    busy = Reply(429, b"{}", {**JSON, "x-ms-ratelimit-retailprices-retry-after": "1"})
+    site.say("prices.azure.com", "/api/retail/prices", busy, says({"Items": []}))
+    assert capture(source_config("azure"), azure).status == "captured"
+    first, second = site.pages_asked()[:2]
+    assert second.at - first.at >= 1
