@@ -218,6 +218,7 @@ DERIVED: Mapping[str, Callable[[Evidence], Iterator[Decimal]]] = {
     "voltagepark": _voltagepark,
     "oci": _oci,
     "ovh": _ovh,
+    "cloudrift": _cents,
     "hyperbolic": _cents,
 }
 
