@@ -16,6 +16,7 @@ HTML_PAGES = [
     ("coreweave", "pricing.html"),
     ("crusoe", "pricing.html"),
     ("gcp", "accelerator-optimized.html"),
+    ("hotaisle", "pricing.html"),
     ("hyperstack", "gpu-pricing.html"),
     ("jarvislabs", "pricing.html"),
     ("lambda", "pricing.html"),
