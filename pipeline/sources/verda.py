@@ -1,22 +1,24 @@
 """Verda (formerly DataCrunch): the API's instance types with where they are free, and the page's JSON-LD.
 
-Prices are per hour of the whole machine. The page repeats the API's machines and adds clusters and
-serverless containers; where both list a machine the API's row is taken, because it names the instance type.
+Prices are per hour of the whole machine; a long-term period states a discount on them. The page repeats the
+API's machines and adds clusters and serverless containers; where both list a machine the API's row is taken,
+because it names the instance type.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import html
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.gpu_counts import gpu_count, gpu_count_in
 from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError, agreed, price_of, spot_flag
+from pipeline.parsing.terms import term_days
 from pipeline.parsing.text import clean_text
 
 STORAGE = "Monthly storage price per GiB"
@@ -58,24 +60,43 @@ class _Machine:
     currency: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Period:
+    """A length of time to commit to, and what is left of the hourly price then."""
+
+    term_days: int
+    share_of_price: Decimal
+
+
 @dataclass(slots=True)
 class _Answers:
     """The objects of the answers by what they are."""
 
     types: list[JsonObject] = field(default_factory=list)
+    periods: list[JsonObject] = field(default_factory=list)
     offers: list[JsonObject] = field(default_factory=list)
     free_at: dict[PriceKind, dict[str, list[str]]] = field(default_factory=dict)
 
 
+def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The API's earlier host, where the one of the new name has no instance types."""
+    types = {url.partition("://")[2].partition("/")[2]: url for url in config.settings["earlier_urls"]}
+    earlier = types.get(answer.url.partition("://")[2].partition("/")[2])
+    return [Request(earlier)] if earlier and earlier != answer.url else []
+
+
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """One listing per machine, price kind and location where it is free.
+    """One listing per machine, price kind, long-term period and location where it is free.
 
     A machine that is free nowhere keeps one listing without region, ``available`` False. CPU machines and
     storage are skipped.
     """
     audit = FieldAudit(config)
     found = _sort(answers, audit)
+    periods, refused = _read_periods(found.periods)
+    yield from refused
     rows = list(read_rows(found.types, lambda item: _read_type(item, config, found.free_at), "instance_type"))
+    rows += [row for each in rows if isinstance(each, Listing) for row in _long_term(each, periods)]
     by_api = {_price_key(row): row.native_price for row in rows if isinstance(row, Listing)}
     rows += [_unless_by_api(row, by_api) for row in read_rows(found.offers, _read_page_offer, "name")]
     yield from at_least_one(rows, f"{config.name}: no GPU machine with a price")
@@ -94,6 +115,8 @@ def _sort(answers: Sequence[Answer], audit: FieldAudit) -> _Answers:
                 if not any("price_per_hour" in item for item in document):
                     raise SourceChangedError(f"{answer.url}: no instance type has a price_per_hour")
                 found.types += items
+            elif any("discount_percentage" in item for item in document):
+                found.periods += items
             elif any("availabilities" in item for item in document):
                 kind: PriceKind = "spot" if "is_spot=true" in answer.url.lower() else "on_demand"
                 found.free_at[kind] = _locations_by_type(items)
@@ -130,6 +153,38 @@ def _locations_by_type(places: list[JsonObject]) -> dict[str, list[str]]:
         for instance_type in types:
             free.setdefault(str(instance_type), []).append(location)
     return free
+
+
+def _read_periods(items: list[JsonObject]) -> tuple[list[_Period], list[Reject]]:
+    """The periods that are on sale, and those that cannot be read."""
+    periods, refused = list[_Period](), list[Reject]()
+    for item in items:
+        try:
+            if item.get("is_enabled") is not True:
+                raise RowError(RejectReason.NOT_OFFERED, "the period is not on sale")
+            length = f"{item.whole_number('unit_value')} {item.text('unit_name')}"
+            days, discount = term_days(length), item.decimal("discount_percentage")
+            if not days:
+                raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"a period of {length!r}")
+            if not 0 <= discount < 100:
+                raise RowError(RejectReason.UNREADABLE_PRICE, f"a discount of {discount} per cent")
+            periods.append(_Period(days, 1 - discount / 100))
+        except RowError as error:
+            refused.append(item.reject(error, item.name("code")))
+    return periods, refused
+
+
+def _long_term(listing: Listing, periods: list[_Period]) -> Iterator[Listing]:
+    """What an instance's hourly price is under each period; containers and spot have none."""
+    if listing.price_kind != "on_demand" or listing.tier is not None:
+        return
+    for period in periods:
+        yield replace(
+            listing,
+            price_kind="reserved",
+            term_days=period.term_days,
+            native_price=listing.native_price * period.share_of_price,
+        )
 
 
 def _read_type(

@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
-from pipeline.sources import azure
+from pipeline.sources import azure, verda
 
 from .conftest import Capturing
 from .site import Asked, Reply, Site
@@ -15,6 +15,9 @@ JSON = {"content-type": "application/json; charset=utf-8"}
 
 def says(body: object, status: int = 200) -> Reply:
     return Reply(status, json.dumps(body).encode(), JSON)
+
+
+PAGE = Reply(200, b"<!doctype html><html><body>Prices</body></html>", {"content-type": "text/html"})
 
 
 def outcomes(capture: Capture) -> list[tuple[str, str]]:
@@ -60,3 +63,29 @@ def test_azures_own_header_says_how_long_to_wait(site: Site, capture: Capturing)
     assert capture(source_config("azure"), azure).status == "captured"
     first, second = site.pages_asked()[:2]
     assert second.at - first.at >= 1
+
+
+def test_verda_is_complete_without_the_availability_that_needs_a_key(site: Site, capture: Capturing) -> None:
+    site.say("api.verda.com", "/v1/instance-types", says([{}]))
+    site.say("api.verda.com", "/v1/instance-availability", says({"code": "unauthorized_request"}, 401))
+    site.say("api.verda.com", "/v1/long-term/periods", says([{}]))
+    site.say("verda.com", "/pricing", PAGE)
+    captured = capture(source_config("verda"), verda)
+    assert captured.status == "captured"
+    assert sorted(outcomes(captured)) == [
+        ("pricing", "ok"),
+        ("v1/instance-availability", "http_4xx"),
+        ("v1/instance-types", "ok"),
+        ("v1/long-term/periods", "ok"),
+    ]
+
+
+def test_verda_is_asked_at_its_earlier_host_where_the_new_one_fails(site: Site, capture: Capturing) -> None:
+    site.say("api.datacrunch.io", "/v1/instance-types", says([{}]))
+    site.say("verda.com", "/pricing", PAGE)
+    captured = capture(source_config("verda"), verda)
+    assert captured.status == "captured"
+    hosts = [entry.url.split("/")[2] for entry in captured.entries if "instance-types" in entry.url]
+    assert hosts == ["api.verda.com", "api.datacrunch.io"]
+    site.say("api.datacrunch.io", "/v1/instance-types", says({}, 404))
+    assert capture(source_config("verda"), verda).status == "partial"

@@ -241,3 +241,60 @@ def test_spellings_of_an_offers_kind_on_the_page() -> None:
         ("1x L40S 48GB", "spot"),
     ]
     assert [reject.reason for reject in rejects] == ["unknown_price_kind"]
+
+
+def period(**changes):
+    return {
+        "code": "2_YEARS",
+        "name": "2 years",
+        "is_enabled": True,
+        "unit_name": "year",
+        "unit_value": 2,
+        "discount_percentage": 25,
+    } | changes
+
+
+def test_a_long_term_period_lowers_the_hourly_price_of_an_instance():
+    types = [instance_type(serverless_price="30.00", serverless_spot_price="15.00")]
+    places = [{"location_code": "FIN-03", "availabilities": ["8H100.80S.176V"]}]
+    url = "https://api.verda.com/v1/instance-availability"
+    listings, rejects = read("verda", answer(types), answer([period()]), answer(places, url))
+    assert rejects == []
+    assert [
+        (row.term_days, row.native_price, row.region, row.tier)
+        for row in listings
+        if row.price_kind == "reserved"
+    ] == [(730, Decimal("19.5"), "FIN-03", None)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "days", "price"),
+    [
+        ({"unit_name": "month", "unit_value": 3.0, "discount_percentage": 3.5}, 90, "25.09"),
+        ({"unit_name": "Weeks", "unit_value": 2, "discount_percentage": "1"}, 14, "25.74"),
+        ({"discount_percentage": 0}, 730, "26"),
+    ],
+)
+def test_the_length_of_a_period(changes, days, price):
+    listings, _ = read("verda", answer([instance_type()]), answer([period(**changes)]))
+    (row,) = (row for row in listings if row.price_kind == "reserved")
+    assert (row.term_days, row.native_price) == (days, Decimal(price))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"is_enabled": False}, "not_offered"),
+        ({"is_enabled": None}, "not_offered"),
+        ({"unit_name": "sprint"}, "unknown_term_length"),
+        ({"unit_value": 1.5}, "missing_field"),
+        ({"unit_value": None}, "missing_field"),
+        ({"discount_percentage": 100}, "unreadable_price"),
+        ({"discount_percentage": -2}, "unreadable_price"),
+        ({"discount_percentage": "much"}, "missing_field"),
+    ],
+)
+def test_a_period_that_is_unclear_gives_no_price(changes, reason):
+    listings, rejects = read("verda", answer([instance_type()]), answer([period(**changes)]))
+    assert {row.price_kind for row in listings} == {"on_demand", "spot"}
+    assert [row.reason for row in rejects] == [reason]
