@@ -50,14 +50,20 @@ def first_requests(config: SourceConfig, module: ModuleType, environment: Mappin
     """What a visit begins with: the module's ``requests``, else the yaml's, with ``${NAME}`` unfilled."""
     if hasattr(module, "requests"):
         return list(module.requests(config, environment))
-    return [_request_of(facts) for facts in config.requests]
+    return [_request_of(facts, environment) for facts in config.requests]
 
 
-def _request_of(facts: RequestFacts) -> Request:
+def _request_of(facts: RequestFacts, environment: Mapping[str, str]) -> Request:
+    with_key = {
+        name: value
+        for name, value in facts.key_headers.items()
+        if all(environment.get(key) for key in Secrets.names_in(value))
+    }
+    headers = {**facts.headers, **with_key}
     if facts.json_body is None:
-        return Request(facts.url, facts.method, dict(facts.headers), optional=facts.optional)
+        return Request(facts.url, facts.method, headers, optional=facts.optional)
     body = json.dumps(facts.json_body, separators=(",", ":"), ensure_ascii=False).encode()
-    headers = {"content-type": "application/json", **{k.lower(): v for k, v in facts.headers.items()}}
+    headers = {"content-type": "application/json", **{k.lower(): v for k, v in headers.items()}}
     return Request(facts.url, facts.method, headers, body, facts.optional)
 
 
@@ -226,7 +232,7 @@ class _Visit:
                 continue
             code, following = self._ask(request)
             failures_in_a_row = failures_in_a_row + 1 if code.retryable else 0
-            queue.extendleft(reversed([_as_optional_as(request, each) for each in following]))
+            queue.extendleft(reversed([_following(request, each) for each in following]))
 
     def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
         limit = self._run.client.limits.requests_per_source
@@ -430,9 +436,13 @@ def _previous_answers(
     }
 
 
-def _as_optional_as(request: Request, following: Request) -> Request:
-    """A request that follows from another one: from an optional one, it is optional, too."""
-    return replace(following, optional=following.optional or request.optional)
+def _following(request: Request, following: Request) -> Request:
+    """A request that follows from another one: optional if that is, and with its keys if on the same host."""
+    keyed: dict[str, str] = {}
+    if host_of(following.url) == host_of(request.url):
+        keyed = {name: value for name, value in request.headers.items() if Secrets.names_in(value)}
+    headers = {**keyed, **following.headers}
+    return replace(following, headers=headers, optional=following.optional or request.optional)
 
 
 def _identity(request: Request) -> tuple[str, str, bytes | None]:

@@ -72,12 +72,14 @@ class Coverage(_Facts):
 
 class RequestFacts(_Facts):
     """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may contain ``${NAME}``
-    for a key from the environment. Without the answer to an ``optional`` request the others can still be
-    read: the capture is not partial for want of it."""
+    for a key from the environment. ``key_headers`` are sent, too, where their keys are set; without them the
+    request is made without a key. Without the answer to an ``optional`` request the others can still be read:
+    the capture is not partial for want of it."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
     headers: Mapping[str, str] = Field(default_factory=dict)
+    key_headers: Mapping[str, str] = Field(default_factory=dict)
     json_body: Any = None
     content_types: tuple[str, ...] = ()
     optional: bool = False

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.gpu_counts import gpu_count_by_memory
 from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError
@@ -41,6 +41,7 @@ _PRICE_FIELDS = {
 }
 _FLAGS = {"secure": "secureCloud", "community": "communityCloud"}
 _MOST_GPUS = {"secure": "maxGpuCountSecureCloud", "community": "maxGpuCountCommunityCloud"}
+_LOWEST_PRICES = {"secure": "lowestPrice", "community": "community"}
 _IN_STOCK = {"low", "medium", "high"}
 
 
@@ -55,6 +56,10 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     query = json.dumps({"query": config.settings["minimal_query"]}, separators=(",", ":")).encode()
     headers = {"content-type": "application/json"}
     return [Request(config.requests[0].url, method="POST", headers=headers, body=query)]
+
+
+retry_requests = next_requests
+"""A refusal comes with status 400 or 200."""
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
@@ -106,7 +111,9 @@ def _listing(
     price = _price(gpu, name, price_field, config)
     smallest_cluster = _smallest_cluster(gpu, config) if price_field.cluster else None
     slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
-    stock = (gpu.object("lowestPrice").optional_text("stockStatus") or "").lower()
+    lowest = gpu.object(_LOWEST_PRICES[price_field.tier])
+    stock = (lowest.optional_text("stockStatus") or "").lower()
+    is_tier_itself = price_field.kind == "on_demand" and not price_field.cluster
     return Listing(
         raw_label=gpu.text("id"),
         gpu_count=float(smallest_cluster or slice_of_card),
@@ -120,7 +127,8 @@ def _listing(
         term_days=price_field.term_days,
         tier="cluster" if price_field.cluster else price_field.tier,
         min_gpu_count=smallest_cluster,
-        available=True if name == "securePrice" and stock in _IN_STOCK else None,
+        available=True if is_tier_itself and stock in _IN_STOCK else None,
+        flag_reason=_flag(gpu, price, price_field),
     )
 
 
@@ -136,6 +144,13 @@ def _price(gpu: JsonObject, name: str, price_field: _PriceField, config: SourceC
         detail = f"{name} is exactly {price}, which RunPod also shows for tiers not offered"
         raise RowError(RejectReason.PLACEHOLDER_SUSPECTED, detail)
     return price
+
+
+def _flag(gpu: JsonObject, price: Decimal, price_field: _PriceField) -> FlagReason | None:
+    """A plan at exactly the on-demand price is no discount: the field repeats that price where RunPod has no
+    plan. It casts no doubt on the on-demand price."""
+    is_repeated = price_field.kind == "reserved" and gpu.optional_decimal("securePrice") == price
+    return FlagReason.RESERVED_AT_ON_DEMAND_PRICE if is_repeated else None
 
 
 def _pod_sizes(gpu: JsonObject, tier: str) -> tuple[int, ...] | None:

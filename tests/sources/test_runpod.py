@@ -1,11 +1,13 @@
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.sources.runpod import next_requests
+from pipeline.daily.ingest import read_answers
+from pipeline.sources.runpod import next_requests, retry_requests
 from tests.sources.helpers import answer, read
 
 
@@ -106,6 +108,7 @@ def test_every_kind_of_price():
                 sixMonthPrice=2.86,
                 clusterPrice=3.69,
                 lowestPrice={"stockStatus": "Low"},
+                community={"stockStatus": "high"},
                 somethingNew=[1],
             )
         ),
@@ -121,7 +124,7 @@ def test_every_kind_of_price():
         ("cluster", "on_demand", None, "3.69"),
     ]
     assert listings[-1].gpu_count == listings[-1].min_gpu_count == 16
-    assert [row.available for row in listings] == [True] + [None] * 7
+    assert [row.available for row in listings] == [True, True] + [None] * 6
     assert [r.reason for r in rejects] == ["not_offered"]
 
 
@@ -184,6 +187,29 @@ def test_a_refused_query_is_asked_again_shorter():
     assert next_requests(envelope(gpu(securePrice=3.49)), config) == []
     listings, _ = read("runpod", refused, envelope(gpu(securePrice=3.49)))
     assert len(listings) == 1
+
+
+def test_a_query_refused_with_status_400_is_asked_again_shorter():
+    config = source_config("runpod")
+    refused = replace(answer({"errors": [{"message": "Cannot query field"}]}), status=400)
+    (again,) = retry_requests(refused, config)
+    assert json.loads(again.body)["query"] == config.settings["minimal_query"]
+    for other in ("<html>", "[]", '{"message": "Forbidden"}', ""):
+        assert retry_requests(replace(answer(other), status=403), config) == []
+
+
+def test_a_plan_at_the_on_demand_price_is_no_discount():
+    """Seen on 2026-09-27. It casts no doubt on the on-demand price, which stays in the rankings."""
+    fields = {"secureCloud": True, "communityCloud": True, "securePrice": 2.99, "communityPrice": 2.39}
+    plans = {"oneMonthPrice": "2.990", "threeMonthPrice": 2.98, "sixMonthPrice": 2.39}
+    built = read_answers([envelope(gpu(**fields, **plans))], source_config("runpod"))
+    assert [(offer.price_kind, offer.term_days, offer.flag_reason) for offer in built.offers] == [
+        ("on_demand", None, None),
+        ("on_demand", None, None),
+        ("reserved", 30, "reserved_at_on_demand_price"),
+        ("reserved", 90, None),
+        ("reserved", 180, None),
+    ]
 
 
 def test_a_gpu_type_without_id_does_not_take_the_others_along():

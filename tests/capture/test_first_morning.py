@@ -1,0 +1,92 @@
+"""Sources of the catalogue against hosts that answer as real ones were seen to: refusals, other content
+types, lists that are gone. Each test says where that was seen."""
+
+import gzip
+from collections.abc import Callable
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.paths import Home
+from pipeline.daily.ingest import record_day
+from pipeline.sources import source_module
+from tests.conftest import PAGES
+
+from .conftest import DAY, Capturing
+from .site import Asked, Reply, Site
+
+JSON = {"content-type": "application/json"}
+
+Visit = Callable[..., tuple[Capture, Outcome]]
+
+
+@pytest.fixture
+def visit(capture: Capturing, archive: Archive) -> Visit:
+    """Capture a source of the catalogue from ``site`` and read it into the record."""
+
+    def run(name: str, environment: dict[str, str] | None = None) -> tuple[Capture, Outcome]:
+        config = source_config(name).model_copy(update={"spacing_seconds": 0})
+        captured = capture(config, source_module(name), environment, retries=0)
+        assert archive.captures(name)[-1] == captured
+        return captured, record_day(config, DAY, [captured], Home(archive.root.parent))
+
+    return run
+
+
+def page(source: str, name: str) -> bytes:
+    return (PAGES / source / name).read_bytes()
+
+
+def stored(archive: Archive) -> bytes:
+    """All files of the archive, unpacked."""
+    files = [path for path in archive.root.rglob("*") if path.is_file()]
+    return b"\n".join(gzip.decompress(f.read_bytes()) if f.suffix == ".gz" else f.read_bytes() for f in files)
+
+
+def test_runpod_refuses_a_field_with_status_400(visit: Visit, site: Site, archive: Archive) -> None:
+    """runpod/runpod-plugins-official#56, 2026-08-28."""
+    refusal = b'{"errors": [{"message": "Cannot query field \\"clusterPrice\\" on type \\"GpuType\\"."}]}'
+
+    def graphql(asked: Asked) -> Reply:
+        if b"clusterPrice" in asked.body:
+            return Reply(400, refusal, JSON)
+        return Reply(200, page("runpod", "gpu_types.json"), JSON)
+
+    site.route("api.runpod.io", "/graphql", graphql)
+    captured, outcome = visit("runpod")
+    assert [entry.outcome for entry in captured.entries] == ["http_4xx", "ok"]
+    assert (captured.status, outcome.accepted) == ("captured", True)
+    assert outcome.rows > 40
+    (warning,) = [text for text in outcome.warnings if "asked instead" in text]
+    assert "https://api.runpod.io/graphql: http_4xx" in warning
+    assert refusal in stored(archive)
+
+
+def test_a_runpod_key_goes_with_every_query_and_into_no_file(
+    visit: Visit, site: Site, archive: Archive
+) -> None:
+    def graphql(asked: Asked) -> Reply:
+        if b"clusterPrice" in asked.body:
+            return Reply(400, b'{"errors": [{"message": "not for rpa_secret_key"}]}', JSON)
+        return Reply(200, page("runpod", "gpu_types.json"), JSON)
+
+    site.route("api.runpod.io", "/graphql", graphql)
+    captured, _ = visit("runpod", {"RUNPOD_API_KEY": "rpa_secret_key"})
+    assert captured.status == "captured"
+    sent = [asked.headers["authorization"] for asked in site.pages_asked()]
+    assert sent == ["Bearer rpa_secret_key"] * 2
+    assert b"rpa_secret_key" not in stored(archive)
+    visit("runpod")
+    assert all("authorization" not in asked.headers for asked in site.pages_asked()[2:])
+
+
+def test_runpod_without_any_answer_has_failed(visit: Visit, site: Site) -> None:
+    site.say("api.runpod.io", "/graphql", Reply(400, b'{"errors": []}', JSON))
+    captured, outcome = visit("runpod")
+    assert len(site.pages_asked()) == 2
+    assert (captured.status, outcome.accepted) == ("failed", False)
+    assert str(outcome.error).startswith(
+        "http_4xx: the host rejects the request: https://api.runpod.io/graphql"
+    )
