@@ -25,6 +25,9 @@ from tests.test_sources import PRICE_SOURCES, read_sample
 NAMES_NO_COUNTRY = {
     ("coreweave", "NORTH AMERICA"),
     ("coreweave", "EUROPE"),
+    ("gpuai", "asia-pacific"),
+    ("gpuai", "eu-east"),
+    ("gpuai", "eu-west"),
     ("hyperbolic", "eu-north-5"),
     ("jarvislabs", "europe-01"),
     ("jarvislabs", "unknown-region"),
