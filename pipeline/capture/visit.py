@@ -16,6 +16,7 @@ from pipeline.capture.http.client import Client, Response, Rules
 from pipeline.capture.http.robots import RobotsDecision, RobotsRules
 from pipeline.capture.http.secrets import MissingKeyError, Secrets, WatchedEnvironment, without_keys
 from pipeline.capture.index import PagesError, read_body, sha256_of
+from pipeline.capture.permissions import Choices, read_choices, why_off
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, OutcomeCode, request_key
 from pipeline.contracts.disk import disk_error_text
@@ -91,7 +92,8 @@ def capture_all(
         names = {name for config in chosen for name in _key_names(config)}
         _say_that_keys_are_kept_back(client.replay.base_url, sorted(filter(environment.get, names)), progress)
         environment = without_keys(environment, names)
-    run = _Run(environment, day, archive, client, robots, progress)
+    choices = read_choices(Home(archive.root.parent))
+    run = _Run(environment, day, archive, client, robots, progress, choices)
 
     def capture_group(group: list[SourceConfig]) -> list[Capture]:
         return [_capture(config, module_of, run) for config in group]
@@ -125,6 +127,7 @@ class _Run:
     client: Client
     robots: RobotsRules
     progress: Progress
+    choices: Choices
     stopped: Event = field(default_factory=Event)
 
 
@@ -157,6 +160,8 @@ def _archived(
 ) -> Capture:
     if config.disabled is not None:
         return writer.finish("disabled", config.disabled)
+    if run.client.replay is None and (off := why_off(config, run.choices, run.environment)) is not None:
+        return writer.finish("needs_permission", off)
     environment = WatchedEnvironment(run.environment)
     secrets = Secrets(environment, _key_names(config))
     try:

@@ -96,13 +96,40 @@ def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:
     show(Result(names, ("VARCHAR",) * len(names), rows), form)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def sources(form: Any) -> None:
-    """Show each source: state, last capture, last accepted offers, their age, and the evidence.
+@click.pass_context
+def sources(context: click.Context, form: Any) -> None:
+    """Show each source: state, last capture, last accepted offers, their age, evidence and terms of use.
 
     The state is of now, from the record, and follows the newest attempt; the table source_health explains it.
+    A source whose terms forbid automated reading is off until you enable it, or set a key of your own.
     """
+    if context.invoked_subcommand is None:
+        _show_sources(form)
+
+
+@sources.command("enable")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def enable_sources(names: tuple[str, ...]) -> None:
+    """Ask these sources from now on, whatever their terms say; shows what they say, and where."""
+    from pipeline.daily.permissions import enable
+
+    for line in enable(names, paths.home(), today(), os.environ):
+        click.echo(printable(line))
+
+
+@sources.command("disable")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def disable_sources(names: tuple[str, ...]) -> None:
+    """Never ask these sources, also with a key, until they are enabled again."""
+    from pipeline.daily.permissions import disable
+
+    for line in disable(names, paths.home(), today()):
+        click.echo(printable(line))
+
+
+def _show_sources(form: Any) -> None:
     from pipeline.cli.printing import COLUMNS_OF_SOURCES, WRAPPED_OF_SOURCES, show
     from pipeline.daily.source_states import source_states
     from pipeline.warehouse.query import age_note, reader

@@ -175,7 +175,7 @@ def request_key(method: str, url: str, body_sha256: str | None) -> str:
     return " ".join(filter(None, (method, url, body_sha256)))
 
 
-CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "disabled"]
+CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "needs_permission", "disabled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +183,10 @@ class Capture:
     """One visit to a source on a day (UTC).
 
     ``captured``: every request was answered, but for optional ones; ``partial``: some were; ``failed``: none
-    was; None: the visit was interrupted. ``capture_id`` is the UTC time at which the capture began and names
-    its folder; None when the archive could not be written. ``replayed_from`` is None for live answers.
-    ``damaged``: the archive's index of it cannot be read.
+    was; ``needs_permission``: it was not asked, by its terms or by the user's choice; None: the visit was
+    interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder; None when the
+    archive could not be written. ``replayed_from`` is None for live answers. ``damaged``: the archive's index
+    of it cannot be read.
     """
 
     source: str

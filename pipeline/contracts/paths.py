@@ -88,6 +88,11 @@ class Home:
         return self.root / "rankings"
 
     @property
+    def permissions(self) -> Path:
+        """Which sources the user enabled and disabled; see pipeline/capture/permissions.py."""
+        return self.root / "permissions.json"
+
+    @property
     def lock(self) -> Path:
         """Held by whoever builds and publishes: one writer at a time."""
         return self.root / "publish.lock"

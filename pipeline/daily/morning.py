@@ -28,7 +28,7 @@ SHOWN = 5
 
 MAX_QUOTED_CHARACTERS = 160
 
-FINE = frozenset({"current", "disabled", "needs_key"})
+FINE = frozenset({"current", "disabled", "needs_key", "needs_permission"})
 """States of a source that ask nobody to do anything."""
 
 NEVER_ASKED = "not_asked"

@@ -8,6 +8,9 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.incidents import Incident
 from pipeline.warehouse.build import Report
 
+NOT_ASKED = ("disabled", "needs_key", "needs_permission")
+"""Statuses of a capture for which nothing was requested; none of them is a failure."""
+
 MAX_SHOWN = 20
 """Changes, held prices and incidents are listed up to this number each."""
 
@@ -27,11 +30,12 @@ class RefreshReport:
     future_days: dict[date, list[str]] = field(default_factory=dict)
     held: dict[str, list[str]] = field(default_factory=dict)
     incidents: list[Incident] = field(default_factory=list)
+    off: list[str] = field(default_factory=list)
 
     @property
     def asked(self) -> list[Outcome]:
-        """The outcomes of sources that were asked: not those disabled or without their key."""
-        return [each for each in self.outcomes if each.status not in ("disabled", "needs_key")]
+        """The outcomes of sources that were asked: not those disabled or without a key or a permission."""
+        return [each for each in self.outcomes if each.status not in NOT_ASKED]
 
     @property
     def nobody_answered(self) -> bool:
@@ -42,6 +46,7 @@ class RefreshReport:
         """One line per source and one on what was published."""
         width = max((len(outcome.source) for outcome in self.outcomes), default=0)
         lines = [f"{outcome.source:<{width}}  {_summary(outcome)}" for outcome in self.outcomes]
+        lines += self.off
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
         for source, changed in self.changes.items():
@@ -73,6 +78,7 @@ class RefreshReport:
 
     def _nothing_new(self) -> str:
         what = "no source answered" if self.nobody_answered else "no source was accepted"
+        what = what if self.asked else "no source was asked"
         example = f", {self.asked[0].source}: {_summary(self.asked[0])}" if self.asked else ""
         return f"{what} ({len(self.asked)} asked{example}); the newest prices are of {self.newest_price_day}"
 
@@ -94,6 +100,8 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 
 
 def _summary(outcome: Outcome) -> str:
+    if outcome.status in NOT_ASKED:
+        return f"not asked  {outcome.reason}"
     if not outcome.accepted:
         detail = f" ({outcome.error})" if outcome.error and outcome.error != outcome.reason else ""
         return f"NOT ACCEPTED  {outcome.reason}{detail}"

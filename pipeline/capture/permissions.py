@@ -1,0 +1,78 @@
+"""Whether a source may be asked: by its terms of use, by the user's own choice, or by the user's own key.
+
+Asking is what needs a permission. Answers that are there already (saved pages, the archive, a replay server)
+are read without one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.paths import Home
+
+
+class Choice(BaseModel):
+    """What the user said of a source, and on which day (UTC): to ask it whatever its terms, or never."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    asked: bool
+    since: date
+
+
+CHOICES = TypeAdapter(dict[str, Choice])
+"""The content of <home>/permissions.json, by source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The user's choices by source. ``problem`` says why the file with them cannot be used: nothing is then
+    enabled, and nothing switched off."""
+
+    by_source: Mapping[str, Choice] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def read_choices(home: Home) -> Choices:
+    """What the user enabled and disabled. Never raises: a damaged file counts as none, and says so."""
+    try:
+        return Choices(CHOICES.validate_json(home.permissions.read_bytes()))
+    except FileNotFoundError:
+        return Choices()
+    except OSError as error:
+        problem = f"it cannot be read ({error.strerror})"
+    except ValidationError:
+        problem = "it is damaged"
+    return Choices(
+        problem=f"{home.permissions}: {problem}, so that nothing counts as enabled or disabled; "
+        "say it again with gpufare sources enable NAME or disable NAME"
+    )
+
+
+def why_off(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> str | None:
+    """Why a source is not asked, and how to turn it on; None when it may be.
+
+    A user's choice decides. Without one, a source whose terms forbid automated reading is asked only with a
+    key of the user's own; where there is nothing to ask without a key, the lack of it is not reported here.
+    """
+    if (choice := choices.by_source.get(config.name)) is not None:
+        return None if choice.asked else f"you disabled it on {choice.since}: {_enable(config)}"
+    if config.terms.automated != "forbidden" or config.needs_key or has_key(config, environment):
+        return None
+    keys = f", or set {' or '.join(config.key_variables)}" if config.key_variables else ""
+    return (
+        f"its terms forbid automated reading ({config.terms.url or 'no address'}, "
+        f"read on {config.terms.read_on}): {_enable(config)}{keys}"
+    )
+
+
+def has_key(config: SourceConfig, environment: Mapping[str, str]) -> bool:
+    """Whether the user set a key of the source."""
+    return any(environment.get(name, "").strip() for name in config.key_variables)
+
+
+def _enable(config: SourceConfig) -> str:
+    return f"gpufare sources enable {config.name}"

@@ -1,0 +1,244 @@
+"""Sources whose terms forbid automated reading, and those that the user switched off, are not asked."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Client, Limits, ReplayServer, Response, Rules
+from pipeline.capture.permissions import read_choices, why_off
+from pipeline.capture.visit import capture_all, first_requests
+from pipeline.catalog.source_config import SourceConfig, configs, source_config
+from pipeline.cli.main import main
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.listing import Request
+from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.daily.origin import ARCHIVE, captures_of
+from pipeline.daily.permissions import enable, off_lines
+from pipeline.daily.refresh import refresh
+from pipeline.sources import source_module
+from tests.capture.conftest import capture_one, module, source
+from tests.capture.site import Reply, Site
+
+PAGES = Path(__file__).parent / "pages"
+TODAY = datetime.now(UTC).date()
+FORBIDDEN = {
+    "automated": "forbidden",
+    "url": "https://acme.example/terms",
+    "read_on": "2026-10-05",
+    "note": "made up for a test",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
+    for name in {name for config in configs().values() for name in config.key_variables}:
+        monkeypatch.delenv(name, raising=False)
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    served = Site()
+    served.start()
+    yield served
+    served.stop()
+
+
+class Counting(Client):
+    """The client that asks the providers; it notes every request, those for robots.txt too."""
+
+    def __init__(self) -> None:
+        super().__init__(limits=Limits(retries=0))
+        self.urls: list[str] = []
+
+    def fetch(self, request: Request, rules: Rules) -> Response:
+        self.urls.append(request.url)
+        return super().fetch(request, rules)
+
+
+def acme(**facts: Any) -> SourceConfig:
+    """A source whose terms forbid it, at a host that no resolver knows (RFC 6761)."""
+    return source(requests=[{"url": "https://prices.acme.invalid/gpus"}], terms=FORBIDDEN, **facts)
+
+
+def visit(home: Home, config: SourceConfig, **environment: str) -> tuple[Capture, list[str]]:
+    """A live visit, and what was requested."""
+    with Counting() as client:
+        captures = capture_all(
+            [config],
+            environment=environment,
+            day=TODAY,
+            archive=Archive(home.archive),
+            client=client,
+            module_of=ModuleType,
+        )
+    return captures[config.name], client.urls
+
+
+def choose(home: Home, **asked: bool) -> None:
+    choices = {name: {"asked": value, "since": "2026-11-01"} for name, value in asked.items()}
+    home.permissions.write_text(json.dumps(choices))
+
+
+def gpufare(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_no_request_reaches_a_source_whose_terms_forbid_it(home: Home) -> None:
+    captured, urls = visit(home, acme())
+    assert (captured.status, captured.entries, urls) == ("needs_permission", (), [])
+    assert captured.error == (
+        "its terms forbid automated reading (https://acme.example/terms, read on 2026-10-05): "
+        "gpufare sources enable acme"
+    )
+
+
+def test_an_enabled_source_is_asked(home: Home) -> None:
+    choose(home, acme=True)
+    captured, urls = visit(home, acme())
+    assert urls[0] == "https://prices.acme.invalid/robots.txt"
+    assert captured.status == "failed"
+
+
+def test_the_users_own_key_is_a_permission(home: Home) -> None:
+    config = acme(key_variables=["ACME_KEY"])
+    assert visit(home, config, ACME_KEY="abcdefgh")[1]
+    captured, urls = visit(home, config, ACME_KEY=" ")
+    assert (captured.status, urls) == ("needs_permission", [])
+    assert captured.error is not None
+    assert captured.error.endswith("gpufare sources enable acme, or set ACME_KEY")
+
+
+def test_a_disabled_source_is_not_asked_whatever_its_terms_and_keys(home: Home) -> None:
+    choose(home, acme=False, other=False)
+    captured, urls = visit(home, acme(key_variables=["ACME_KEY"]), ACME_KEY="abcdefgh")
+    assert (captured.status, urls) == ("needs_permission", [])
+    assert captured.error == "you disabled it on 2026-11-01: gpufare sources enable acme"
+    assert visit(home, source("other"))[0].status == "needs_permission"
+
+
+def test_without_its_key_a_source_that_cannot_be_asked_needs_one(home: Home) -> None:
+    """That its terms forbid it, too, is settled by the key."""
+    facts = acme(key_variables=["ACME_KEY"]).model_dump()
+    request = {"url": "https://prices.acme.invalid/gpus", "headers": {"Authorization": "Bearer ${ACME_KEY}"}}
+    captured, urls = visit(home, SourceConfig.model_validate(facts | {"requests": [request]}))
+    assert (captured.status, urls) == ("needs_key", [])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"acme": true}', b'{"acme": {"asked": 1}}', b"\xff\xfe"]
+)
+def test_a_damaged_file_enables_nothing_and_is_reported(home: Home, content: bytes) -> None:
+    home.permissions.write_bytes(content)
+    assert visit(home, acme())[0].status == "needs_permission"
+    said = off_lines([acme()], home, {})[-1]
+    assert said.startswith(f"{home.permissions}: it is damaged")
+    assert gpufare("sources", "enable", "vast").output.startswith(f"{home.permissions} was damaged")
+    assert read_choices(home).by_source["vast"].asked
+    assert (home.damaged / "permissions.json").read_bytes() == content
+
+
+def test_a_file_that_cannot_be_read_enables_nothing(home: Home) -> None:
+    home.permissions.mkdir()
+    assert visit(home, acme())[0].status == "needs_permission"
+    assert "it cannot be read (Is a directory)" in off_lines([], home, {})[0]
+
+
+def test_enable_says_what_the_terms_are_and_disable_undoes_it(home: Home) -> None:
+    vast = source_config("vast")
+    said = gpufare("sources", "enable", "vast")
+    assert said.exit_code == 0
+    assert f"  terms: {vast.terms.url}\n  they forbid automated reading" in said.output
+    assert f"(read on {vast.terms.read_on})" in said.output
+    assert "gpufare sources disable vast" in said.output
+    assert why_off(vast, read_choices(home), {}) is None
+
+    said = gpufare("sources", "disable", "vast", "linode")
+    assert said.exit_code == 0
+    for name in ("vast", "linode"):
+        assert f"To undo it: gpufare sources enable {name}" in said.output
+        assert why_off(source_config(name), read_choices(home), {"VAST_API_KEY": "abcdefgh"}) is not None
+
+    enable(["linode"], home, TODAY, {})
+    assert set(read_choices(home).by_source) == {"vast"}, "what needs no permission is given none"
+
+
+def test_nothing_is_enabled_when_one_name_is_wrong(home: Home) -> None:
+    assert gpufare("sources", "enable", "vast", "wast").exit_code == 1
+    assert gpufare("sources", "disable", "vast", "wast").exit_code == 1
+    assert not home.permissions.exists()
+
+
+def test_a_source_that_still_needs_its_key_says_so(home: Home) -> None:
+    assert "it still needs a key: set PRIME_API_KEY" in gpufare("sources", "enable", "primeintellect").output
+
+
+def test_the_table_of_sources_still_shows_without_a_subcommand(home: Home) -> None:
+    lines = gpufare("sources", "--format", "json").stdout.splitlines()
+    assert [json.loads(line)["source"] for line in lines] == list(configs())
+
+
+def test_a_refresh_says_what_is_off_and_how_to_turn_it_on(home: Home) -> None:
+    choose(home, linode=False)
+    chosen = [source_config(name) for name in ("crusoe", "linode", "nebius", "primeintellect", "vast")]
+    keyed = acme(key_variables=["ACME_KEY"])
+    assert off_lines([*chosen, keyed], home, {"VAST_API_KEY": ""})[1:] == [
+        "off because you disabled them: linode; gpufare sources enable NAME",
+        "off without a key: primeintellect; set PRIME_API_KEY (primeintellect)",
+    ]
+    by_terms = off_lines([*chosen, keyed], home, {})[0]
+    assert by_terms.startswith("off by their terms: crusoe, vast, acme; gpufare sources enable NAME, or set ")
+    assert by_terms.endswith("ACME_KEY (acme)")
+    assert off_lines([source_config("nebius")], home, {}) == []
+
+
+def test_a_refresh_of_sources_that_are_off_is_no_failure_of_theirs(home: Home) -> None:
+    """Naming a source is no permission."""
+    report = refresh(home, sources=["crusoe"], environment={})
+    assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
+    assert report.asked == []
+    assert not report.nobody_answered
+    lines = report.lines()
+    assert lines[0].startswith("crusoe  not asked  its terms forbid automated reading")
+    assert lines[1] == "off by their terms: crusoe; gpufare sources enable NAME"
+
+
+def test_saved_pages_need_no_permission(home: Home) -> None:
+    choose(home, crusoe=False)
+    crusoe = source_config("crusoe")
+    day = date(2026, 10, 10)
+    archive = Archive(home.archive)
+    captured = captures_of([crusoe], day, str(PAGES), archive, {}, named=True)["crusoe"][0]
+    assert captured.status == "captured"
+    assert captures_of([crusoe], day, ARCHIVE, archive, {}, named=True)["crusoe"][0].status == "captured"
+
+
+def test_a_replay_needs_no_permission(home: Home, site: Site) -> None:
+    choose(home, acme=False)
+    site.say("prices.acme.invalid", "/gpus", Reply(200, b"<table>", {"content-type": "text/html"}))
+    with Client(replay=ReplayServer(site.base_url)) as client:
+        captured = capture_one(
+            acme(), module(), environment={}, day=TODAY, archive=Archive(home.archive), client=client
+        )
+    assert captured.status == "captured"
+
+
+def test_keys_that_count_as_a_permission_are_sent() -> None:
+    """Whoever sets a key agrees to be known by it: without it in the requests, it would permit nothing."""
+    keyed = [c for c in configs().values() if c.terms.automated == "forbidden" and c.key_variables]
+    assert keyed
+    for config in keyed:
+        environment = dict.fromkeys(config.key_variables, "a-key-of-a-test")
+        requests = first_requests(config, source_module(config.name), environment)
+        for request in requests:
+            text = f"{request.url} {dict(request.headers)} {request.body!r}"
+            sent = any(f"${{{name}}}" in text or "a-key-of-a-test" in text for name in config.key_variables)
+            assert sent, f"{config.name}: {request.url}"
