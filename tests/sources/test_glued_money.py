@@ -13,6 +13,7 @@ from tests.sources.helpers import answer, page, read
 
 HTML_PAGES = [
     ("baseten", "pricing.html"),
+    ("civo", "pricing.html"),
     ("coreweave", "pricing.html"),
     ("crusoe", "pricing.html"),
     ("gcp", "accelerator-optimized.html"),

@@ -1,0 +1,176 @@
+"""Civo: the GPU tables of the price page, per machine-hour, on demand and for terms of 6 to 36 months.
+
+The page hides the terms and the monthly prices until a visitor selects them, so hidden cells are read. A
+price is given per hour and per month of 730 hours: where the two disagree, neither is believed.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from bs4 import Tag
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.html import named, page, text_of, with_class
+from pipeline.parsing.prices import RowError, cell_price, optional_number
+from pipeline.parsing.terms import DAYS_PER
+from pipeline.parsing.text import is_not_offered
+from pipeline.parsing.units import HOURS_PER_MONTH, gigabytes
+
+MONTH_TOLERANCE = Decimal("0.005")
+"""Monthly prices are 730 hours of the hourly one; one of those captured is 0.14% off."""
+
+_CAPTION = re.compile(r"(?P<model>NVIDIA .{1,60}) GPU pricing", re.IGNORECASE)
+_DETAIL = re.compile(
+    r"(?P<count>\d{1,3}) ?x (?P<model>NVIDIA [\w ]{1,40}?) ?- ?(?P<vram>\d{1,4}) ?GB\b.{0,20}", re.IGNORECASE
+)
+_MEMORY = re.compile(r"\b(\d{1,4}) ?GB\b", re.IGNORECASE)
+_TERM = re.compile(r"(\d{1,2})_months")
+_LEADING_NUMBER = re.compile(r"(\d{1,4})(?: ?cores)?", re.IGNORECASE)
+_UNITS = {"hourly": frozenset({"hour"}), "monthly": frozenset({"month"})}
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    label: str
+    size: str
+    gpu_count: int
+    columns: dict[str, Any]
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """One listing per machine and term. Tables of other products are not read.
+
+    Raises SourceChangedError when there is no GPU table.
+    """
+    for answer in answers:
+        tables = [
+            (found["model"], table)
+            for table in named(page(answer), "table")
+            for caption in named(table, "caption")
+            if (found := _CAPTION.fullmatch(text_of(caption)))
+        ]
+        rows = (row for model, table in tables for row in _read_table(model, table, answer, config))
+        yield from at_least_one(rows, f"{answer.url}: no table of GPU prices")
+
+
+def _read_table(model: str, table: Tag, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    trs = [tr for tr in named(table, "tr") if named(tr, "td")]
+    if not trs:
+        raise SourceChangedError(f"{answer.url}: the table of {model!r} has no rows")
+    for tr in trs:
+        try:
+            machine = _machine(model, tr)
+            on_demand, commitment = (_cell(tr, f"{kind}-pricing") for kind in ("on-demand", "commitment"))
+        except RowError as error:
+            yield Reject(error.reason, f"{model}: {error}", text_of(tr), answer)
+            continue
+        yield _read_price(machine, "on_demand", None, on_demand, answer, config)
+        yield from _read_terms(machine, commitment, answer, config)
+
+
+def _cell(tr: Tag, name: str) -> Tag:
+    """The one cell of a row with that class. Raises RowError."""
+    cells = with_class(tr, name)
+    if len(cells) != 1:
+        raise RowError(RejectReason.UNREADABLE_ROW, f"{len(cells)} cells of {name}")
+    return cells[0]
+
+
+def _machine(model: str, tr: Tag) -> _Machine:
+    """What a row sells, by its own words, which the table's caption must confirm. Raises RowError."""
+    cells = {str(td.get("data-title")): td for td in named(tr, "td")}
+    details = [
+        found for tag in with_class(tr, "product-detail") if (found := _DETAIL.fullmatch(text_of(tag)))
+    ]
+    if len(details) != 1 or "Size" not in cells:
+        raise RowError(RejectReason.UNREADABLE_ROW, f"not one machine: {text_of(tr)[:80]!r}")
+    (found,) = details
+    chip, stated = found["model"].casefold(), [memory[1] for memory in _MEMORY.finditer(model)]
+    if not model.casefold().startswith(chip) or any(memory != found["vram"] for memory in stated):
+        raise RowError(RejectReason.UNREADABLE_ROW, f"a row of {found[0]!r} in the table of {model!r}")
+    texts = {name: text_of(td) for name, td in cells.items()}
+    cpus = _LEADING_NUMBER.fullmatch(texts.get("vCPU", ""))
+    return _Machine(
+        label=model,
+        size=texts["Size"].removesuffix(text_of(with_class(tr, "product-detail")[0])).strip(),
+        gpu_count=int(found["count"]),
+        columns={
+            "context": {"vram_gb": float(found["vram"])},
+            "vcpus": optional_number(cpus[1]) if cpus else None,
+            "ram_gib": gigabytes(texts.get("RAM")),
+            "local_disk_gb": gigabytes(texts.get("Storage", "").removesuffix("NVMe").strip()),
+        },
+    )
+
+
+def _read_terms(
+    machine: _Machine, cell: Tag, answer: Answer, config: SourceConfig
+) -> Iterator[Listing | Reject]:
+    terms = [(found, tag) for tag in named(cell, "div") if (found := _TERM.fullmatch(str(tag.get("id"))))]
+    inside = {id(part) for _, tag in terms for part in tag.descendants}
+    stray = [tag for tag in with_class(cell, "price-value") if id(tag) not in inside]
+    if not terms or stray:
+        detail = f"{machine.label}, {machine.size}: prices of a commitment without its term"
+        yield Reject(RejectReason.UNKNOWN_TERM_LENGTH, detail, text_of(cell), answer)
+    for found, tag in terms:
+        days = int(found[1]) * DAYS_PER["month"]
+        yield _read_price(machine, "reserved", days, tag, answer, config)
+
+
+def _read_price(
+    machine: _Machine, kind: PriceKind, days: int | None, cell: Tag, answer: Answer, config: SourceConfig
+) -> Listing | Reject:
+    name = f"{machine.gpu_count} x {machine.label}, {kind}{f' for {days} days' if days else ''}"
+    try:
+        price = _hourly_price(cell, config.currency)
+        if machine.gpu_count < 1:
+            raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{machine.gpu_count} GPUs")
+    except RowError as error:
+        return Reject(error.reason, f"{name}: {error}", text_of(cell), answer)
+    return Listing(
+        raw_label=machine.label,
+        instance_type=machine.size or None,
+        gpu_count=machine.gpu_count,
+        price_kind=kind,
+        term_days=days,
+        native_price=price,
+        native_currency=config.currency,
+        native_unit="instance_hour",
+        answer=answer,
+        **machine.columns,
+    )
+
+
+def _hourly_price(cell: Tag, currency: str) -> Decimal:
+    """The price per hour, which a price per month, where one is given, must confirm. Raises RowError."""
+    texts: dict[str, list[str]] = {name: [] for name in _UNITS}
+    for tag in with_class(cell, "price-value"):
+        texts.setdefault(str(tag.get("data-option")), []).append(text_of(tag))
+    if len(texts["hourly"]) != 1 or len(texts["monthly"]) > 1:
+        raise RowError(RejectReason.UNREADABLE_PRICE, f"not one price per hour: {texts}")
+    prices = {
+        option: cell_price(_bare(text), _UNITS[option], [currency])[0]
+        for option, found in texts.items()
+        for text in found
+        if option == "hourly" or not is_not_offered(_without_unit(text))
+    }
+    hourly, monthly = prices["hourly"], prices.get("monthly")
+    if monthly is not None and abs(monthly / (hourly * HOURS_PER_MONTH) - 1) > MONTH_TOLERANCE:
+        detail = f"{hourly} per hour is not {monthly} per month of {HOURS_PER_MONTH} hours"
+        raise RowError(RejectReason.CONFLICTING_PRICES, detail)
+    return hourly
+
+
+def _bare(text: str) -> str:
+    """ "N/A per hour" is no price, whatever its unit."""
+    return _without_unit(text) if is_not_offered(_without_unit(text)) else text
+
+
+def _without_unit(text: str) -> str:
+    return re.sub(r" ?per (?:hour|month)$", "", text)
