@@ -187,12 +187,10 @@ def test_how_far_a_mig_profile_can_be_from_the_share_of_the_memory(label: str, g
 @pytest.mark.parametrize(
     ("label", "context", "memory_gb", "fraction"),
     [
-        ("A100 SXM4 80GB MIG", "", 80, None),
-        ("A100 SXM4 80GB MIG 64GB", "", 80, None),  # 0.8 of the card and more is a whole card
+        ("A100 SXM4 80GB MIG 7g.80gb", "", 80, 1),
         ("A100 SXM4 80GB MIG 63GB", "", 63, 0.7875),
         ("A100 SXM4 80GB MIG 20GB", "", 20, 0.25),
         ("A100 SXM4 80GB MIG", "vram_gb=20", 20, 0.25),
-        ("H100 SXM5 80GB MIG", "vram_gb=64", 80, None),
         ("A100 SXM4 80GB", "", 80, None),
         ("A100 SXM4 80GB 3g.40gb", "", 40, 0.5),
         ("A100 SXM4 80GB 7g.81gb", "", 81, 1),
@@ -209,7 +207,10 @@ def test_the_memory_and_the_fraction_of_a_slice(
 @pytest.mark.parametrize(
     ("label", "context", "status"),
     [
-        ("A100 80GB MIG", "vram_gb=79", "matched"),
+        ("A100 80GB MIG", "vram_gb=79", "ambiguous"),
+        ("A100 SXM4 80GB MIG 63GB", "", "matched"),
+        ("A100 SXM4 80GB MIG 64GB", "", "ambiguous"),  # 0.8 of the card and more is the card's own size
+        ("H100 SXM5 80GB MIG", "vram_gb=64", "ambiguous"),
         ("A100 80GB", "vram_gb=20", "ambiguous"),
         ("L40S 24GB", "", "ambiguous"),
         ("L40S MIG 24GB", "", "matched"),

@@ -179,6 +179,81 @@ def test_a_gpu_id_is_matched_to_its_own_card_or_ambiguous(gpu_id: str) -> None:
         assert found.status == "ambiguous"
 
 
+LINKED = ["H100 NVL", "H100 NVL 94GB", "H200 NVL", "H200 NVL 141GB", "H100 SXM5 80GB", "H200 SXM", "B200 SXM"]
+
+
+@given(st.data(), st.sampled_from(LINKED), separators, counts)
+def test_nvlink_does_not_change_a_board_that_has_it(
+    data: st.DataObject, label: str, separator: str, count: int
+) -> None:
+    linked = data.draw(recased(separator.join([label, f"{count}x", "NVLink"]).replace(" ", separator)))
+    assert (identify(linked).gpu_id, identify(linked).gpu_count) == (identify(label).gpu_id, count)
+
+
+@given(
+    st.data(),
+    labels,
+    st.sampled_from(
+        ["{label}mig", "{label} MIG", "{label}-mig", "MIG {label}", "{label} (MIG)", "{label}_MIG"]
+    ),
+)
+def test_a_slice_without_a_size_is_never_a_whole_card(data: st.DataObject, label: str, frame: str) -> None:
+    whole_name = label.rsplit(" ", 1)[0]
+    for whole in (label, whole_name):
+        found = identify(data.draw(recased(frame.format(label=whole))))
+        assert found.status in ("ambiguous", "unknown")
+
+
+HOSTS = [
+    "n1-standard-4",
+    "n1-highmem-16",
+    "n1-custom-8-16384",
+    "c3d-highcpu-30",
+    "Standard_D4s_v5",
+    "m5.xlarge",
+]
+
+
+@given(
+    labels,
+    counts,
+    st.sampled_from(HOSTS),
+    st.sampled_from(["{n}x {label} ({host})", "{host} ({n}x {label})"]),
+)
+def test_the_host_of_a_gpu_in_brackets_does_not_matter(label: str, count: int, host: str, frame: str) -> None:
+    found = identify(frame.format(n=count, label=label, host=host))
+    assert (found.gpu_id, found.gpu_count) == (identify(label).gpu_id, count)
+
+
+@given(
+    st.sampled_from(
+        ["rtx-a5000", "a40-compute", "l40s-graphics", "rtx-3080", "mi300x", "a800-pci", "rtx-6000-ada"]
+    ),
+    st.sampled_from(["ice-lake", "epyc-genoa", "sapphire-rapids", "intel-broadwell", "cascade-lake"]),
+    counts,
+    st.integers(min_value=1, max_value=999),
+    st.integers(min_value=1, max_value=9999),
+    st.sampled_from(["cudo", "primeintellect", ""]),
+)
+@example("rtx-a5000", "ice-lake", 4, 1, 2, "cudo")
+def test_a_name_with_count_cpus_and_memory_has_the_count(
+    gpu: str, cpu: str, count: int, vcpus: int, memory: int, provider: str
+) -> None:
+    found = identify(f"{cpu}-{gpu}_{count}x{vcpus}v{memory}gb", provider=provider, kind="instance_type")
+    assert found.gpu_count == count
+    assert found.gpu_id == identify(gpu, provider=provider).gpu_id is not None
+
+
+GEFORCE = ["GTX 1080 Ti 11GB", "RTX 3060 Ti 8GB", "RTX 3080 10GB", "RTX 4070 Ti SUPER 16GB", "RTX 4090 24GB"]
+
+
+@given(st.data(), st.sampled_from(GEFORCE))
+def test_a_lite_hash_rate_card_is_the_same_card(data: st.DataObject, label: str) -> None:
+    model, memory = label.rsplit(" ", 1)
+    name = f"geforce{model.replace(' ', '')}lhr-pcie-{memory}"
+    assert identify(data.draw(recased(name))).gpu_id == identify(label).gpu_id is not None
+
+
 @given(labels, counts, st.integers(min_value=1, max_value=16))
 def test_a_count_that_contradicts_the_label_is_never_matched(label: str, stated: int, count: int) -> None:
     assume(abs(stated - count) > 0.15 * max(stated, count))

@@ -68,7 +68,8 @@ def _wanted_form_factors(stated: Iterable[str], existing: frozenset[str], has_on
         wanted.add("Max-Q" if "Max-Q" in existing else "Laptop")
     if "NVLink" in wanted:
         wanted.discard("NVLink")
-        if "SXM" not in wanted:
+        # An NVL card comes with NVLink bridges: "H100 NVL NVLink" is no other card than "H100 NVL".
+        if "SXM" not in wanted and "NVL" not in wanted & existing:
             linked = {"PCIe-NVLink"} if "PCIe-NVLink" in existing else {"SXM"} & existing
             wanted = linked or wanted
     if "NVL" in wanted:

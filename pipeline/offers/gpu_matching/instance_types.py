@@ -2,14 +2,15 @@
 
 ``pattern`` is a regular expression over the name in lower case, with a single dash for every separator but
 dots. ``gpu`` is the equivalent GPU label, in which ``{gpu}`` is a group of the pattern. ``gpu_count`` is a
-number, the name of a group, a group divided by a number (``cpus/24``), or ``size``, which is looked up in
-``sizes`` ("xlarge:1 48xlarge:8 large:1/8"; a fraction is a share of one GPU).
+number, the name of a group, a group divided by a number (``cpus/24``; no count where that is 2.5), or
+``size``, which is looked up in ``sizes`` ("xlarge:1 48xlarge:8 large:1/8"; a fraction is a share of one GPU).
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import isclose
 
 from pipeline.catalog.source_config import CatalogError
 from pipeline.offers.gpu_matching import catalogue
@@ -51,8 +52,10 @@ class _Family:
         if rule == "size":
             return self.sizes.get(groups["size"])
         name, _, divisor = rule.partition("/")
-        value = groups.get(name, name) or "1"
-        return float(value) / float(divisor or 1)
+        count = float(groups.get(name, name) or "1") / float(divisor or 1)
+        # Neither a whole number nor one part of a GPU: then the divisor is not that of this machine.
+        is_part = 0 < count < 1 and isclose(1 / count, round(1 / count))
+        return count if is_part or count.is_integer() else None
 
 
 def _number(text: str) -> float:

@@ -34,7 +34,8 @@ class ParsedLabel:
     ``models`` is empty where no GPU is named. ``adjacent_memories`` are next to the model's name; the
     ``other_memories`` can be the host's where ``mentions_host``. ``bare_numbers`` have no unit and are before
     the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU profile.
-    ``conflict`` is true where the label has several names without a model in common."""
+    ``conflict`` is true where the label has several names without a model in common, ``is_weak`` where the
+    names are also ordinary words."""
 
     models: tuple[str, ...] = ()
     form_factors: frozenset[str] = frozenset()
@@ -49,6 +50,7 @@ class ParsedLabel:
     mentions_mig: bool = False
     mentions_host: bool = False
     conflict: bool = False
+    is_weak: bool = False
     accelerator: Accelerator | None = None
 
 
@@ -111,6 +113,7 @@ class _Parser:
             mentions_mig=self.mentions_mig or self.slice_gb is not None,
             mentions_host=bool(self._texts_of(Kind.HOST)),
             conflict=conflict,
+            is_weak=all(name.spelling.weak for name in names),
         )
 
     def _texts_of(self, kind: Kind) -> frozenset[str]:

@@ -80,14 +80,20 @@ def _identify(
     raw_label: str, provider: str, kind: LabelKind, columns: Columns, given_count: float | None
 ) -> Identity:
     rules = _provider_rules(raw_label, provider)
-    machine = _instance_type_in(raw_label, provider)
+    machine, other_words = _instance_type_in(raw_label, provider)
+    parsed, counts = parse_label(other_words)
     if machine is not None:
-        parsed, _ = parse_label(machine.gpu_label)
-        counts = frozenset() if machine.gpu_count is None else frozenset({machine.gpu_count})
-        return _decide(
-            parsed, counts, columns, given_count, rules, True, "instance_type+", machine.total_memory_gb
-        )
-    parsed, counts = parse_label(raw_label)
+        named_beside = frozenset(() if parsed.is_weak else parsed.models)
+        of_machine, _ = parse_label(machine.gpu_label)
+        if of_machine.models and named_beside and named_beside.isdisjoint(of_machine.models):
+            cards = _cards_of(*of_machine.models, *parsed.models)
+            return _ambiguous(cards, "instance_type_contradicts", None)
+        if of_machine.models or not named_beside:
+            # "4x H100 (p5.48xlarge)": two counts leave it open; "2x p5.48xlarge" counts machines.
+            stated = counts if named_beside else frozenset[float]()
+            counts = stated if machine.gpu_count is None else stated | {machine.gpu_count}
+            memory_gb = machine.total_memory_gb
+            return _decide(of_machine, counts, columns, given_count, rules, True, "instance_type+", memory_gb)
     if "/" in raw_label and (share := _FRACTION.search(raw_label)) and given_count in (None, 1):
         given_count = 1 / int(share[1])
     return _decide(parsed, counts, columns, given_count, rules, kind == "instance_type", "", None)
@@ -102,16 +108,22 @@ def _provider_rules(raw_label: str, provider: str) -> tuple[ProviderRule, ...]:
     return catalogue.provider_rules(provider)
 
 
-def _instance_type_in(raw_label: str, provider: str) -> InstanceType | None:
-    """The label as a machine name, or a machine name among other words: "A100 40GB (a2-highgpu-1g)"."""
+def _instance_type_in(raw_label: str, provider: str) -> tuple[InstanceType | None, str]:
+    """The label as a machine name, or a machine name among other words ("A100 40GB (a2-highgpu-1g)"), and
+    these words, in which a machine without a GPU is where its host is described ("T4 (n1-standard-4)")."""
     machine = find_instance_type(raw_label, provider)
-    if machine is not None or " " not in raw_label or not any(map(raw_label.__contains__, "(._")):
-        return machine
-    for name in _NAME_AMONG_WORDS.findall(raw_label):
-        machine = find_instance_type(name, provider)
-        if machine is not None:
-            return machine
-    return None
+    if machine is not None:
+        return machine, ""
+    if " " in raw_label and any(map(raw_label.__contains__, "(._-")):
+        for name in _NAME_AMONG_WORDS.findall(raw_label):
+            machine = find_instance_type(name, provider)
+            if machine is not None:
+                return machine, raw_label.replace(name, f" {tokens.HOST_WORD} ")
+    return None, raw_label
+
+
+def _cards_of(*models: str) -> list[Card]:
+    return [card for model in models for card in catalogue.cards_of_model()[model]]
 
 
 @lru_cache(maxsize=tokens.CACHE_SIZE)
@@ -197,7 +209,7 @@ def _choose(
 ) -> Identity:
     """The card that all evidence leaves, among the cards of the models that are named."""
     evidence = Evidence(parsed, columns, gpu_count, machine_memory_gb, is_instance_type)
-    all_cards = [card for model in parsed.models for card in catalogue.cards_of_model()[model]]
+    all_cards = _cards_of(*parsed.models)
     if parsed.conflict:
         return _ambiguous(all_cards, "several_models", gpu_count)
     cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
@@ -248,6 +260,8 @@ def _single_card(
         if card is not None:
             confidence = "usual"
             steps.append("usual_memory")
+    if card is not None and _is_open_slice(card, evidence):
+        return _ambiguous(cards, "slice_open", evidence.gpu_count)
     if card is not None:
         return _matched(card, "+".join(steps), confidence, evidence)
     steps.append("memory_open" if has_one_model else "model_open")
@@ -316,6 +330,12 @@ def _matched(card: Card, rule: str, confidence: MatchConfidence, evidence: Evide
         confidence=confidence,
         candidates=(card.gpu_id,),
     )
+
+
+def _is_open_slice(card: Card, evidence: Evidence) -> bool:
+    """Whether MIG is mentioned, but neither a size below the card's nor a share: an "H100 MIG" is no H100."""
+    is_share = evidence.gpu_count is not None and evidence.gpu_count < 1
+    return evidence.label.mentions_mig and not is_share and _slice_gb(card, evidence) is None
 
 
 def _slice_gb(card: Card, evidence: Evidence) -> float | None:

@@ -60,10 +60,13 @@ ARCHITECTURES = {
     "turing": "turing", "volta": "volta", "pascal": "pascal", "maxwell": "maxwell", "kepler": "kepler",
 }  # fmt: skip
 _EDITIONS = frozenset({"se", "ws", "wk"})
-_FILLER_FRAGMENTS = ("gpu", "generation", "edition", "nvl4", "nvl36", "nvl72")
+_FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl36", "nvl72")
 
 HOST_MARK = "|"
 """Replaces what a label says about the host; read as a token of kind HOST."""
+
+HOST_WORD = "1vcpu"
+"""A word of kind HOST, to put into a label in place of a machine's name."""
 
 # Words that say nothing about the GPU; they may occur between those that do.
 _FILLER = catalogue.BRANDS | {
@@ -74,12 +77,13 @@ _FILLER = catalogue.BRANDS | {
     "shared", "serverless", "standard", "premium", "basic", "small", "medium", "large", "xlarge", "full",
     "plus", "mega", "high", "performance", "ib", "infiniband", "roce", "eth", "ethernet", "ecc", "vram",
     "memory", "ram", "vcpu", "vcpus", "usd", "gddr", "hbm", "r", "tm",
-    "nvl2", "nvl4", "nvl8", "nvl16", "nvl36", "nvl72", "nvl144",
+    "lhr", "nvl2", "nvl4", "nvl8", "nvl16", "nvl36", "nvl72", "nvl144",
 }  # fmt: skip
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)(gib|gbs|gb|gi|g|mib|mb|mi)")
 _COUNT_BEFORE = re.compile(r"([1-9]\d{0,2})x(?!l?arge|l$|\d)")
 _COUNT_AFTER = re.compile(r"x([1-9]\d{0,2})$")
 _GPUS = re.compile(r"([1-9]\d{0,2})gpus?")
+_COUNT_CPUS_MEMORY = re.compile(r"([1-9]\d{0,2})x\d{1,4}v\d{1,5}gb")
 _HARDWARE = re.compile(r"\d+(?:v?cpus?|vcores?|cores?|ocpus?|threads?|nvme|ssd|hdd|tb|tib|gbps|w|h|hr|hrs)")
 _SLICE = re.compile(r"(\d)g\.?(\d+)gb")
 _VGPU = re.compile(r"(\d{1,2})q")
@@ -93,7 +97,7 @@ _TO_SPACES = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
 _OTHER_SEPARATORS = str.maketrans(dict.fromkeys("–—•·\u00a0", " ") | {"×": "x"})
 _DOT = re.compile(r"(?<![a-z\d.])(\d+\.\d+gi?b?)\b|\.")
 _MAX_Q = re.compile(r"\bmax[- ]?q\b")
-_MIG = re.compile(r"\b(\d)g[.\- ](\d+)gb\b")
+_MIG = re.compile(r"(?<!\d)(\d)g[.\- ](\d+)gb\b")
 
 
 def split_words(label: str) -> list[str]:
@@ -157,7 +161,7 @@ def _single_token(word: str) -> Token | None:
         return Token(Kind.SLICE, word, float(match[2]), int(match[1]))
     if match := _VGPU.fullmatch(word):
         return Token(Kind.SLICE, word, float(match[1]))
-    if match := _GPUS.fullmatch(word):
+    if match := _GPUS.fullmatch(word) or _COUNT_CPUS_MEMORY.fullmatch(word):
         return Token(Kind.COUNT, word, float(match[1]))
     return Token(Kind.NUMBER, word, float(word)) if word.isdigit() else None
 
