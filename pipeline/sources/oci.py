@@ -1,4 +1,9 @@
-"""Oracle Cloud: prices per GPU-hour by part number, and the shapes that these parts bill."""
+"""Oracle Cloud: prices per GPU-hour by part number, and the shapes that these parts bill.
+
+There are three lists of prices, each asked when the one before it fails: the products API, the cost
+estimator's products and the list behind the price page. Only the first names a part and its unit; of the
+others the part numbers that it was seen to bill per GPU-hour (settings.gpu_parts) are read.
+"""
 
 import re
 from collections import defaultdict
@@ -8,7 +13,16 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
+from pipeline.contracts.listing import (
+    Answer,
+    Listing,
+    PriceKind,
+    ReaderWarning,
+    Reject,
+    Request,
+    Row,
+    SourceChangedError,
+)
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import RowError, agreed, price_of
@@ -30,22 +44,29 @@ class Part:
     answer: Answer
 
 
+def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The list of prices after the one that failed."""
+    lists = [config.requests[0].url, *config.settings["further_price_lists"]]
+    after = lists[lists.index(answer.url) + 1 :] if answer.url in lists else []
+    return [Request(url) for url in after[:1]]
+
+
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One offer per GPU part, or per shape that it bills where the shapes are known.
 
     Other products and shapes are skipped. Raises SourceChangedError when no answer has a GPU.
     """
     audit = FieldAudit(config)
-    items = [item for answer in answers for item in audit.items(answer, "items")]
+    items = [item for answer in answers for item in _items(answer, audit, config)]
     products = [item for item in items if not _is_shape(item)]
-    if products and not any("metricName" in item.raw and "serviceCategory" in item.raw for item in products):
+    if products and not any(_names_its_unit(item) or "pricetype" in item.raw for item in products):
         raise SourceChangedError(f"{config.name}: no product has a metricName and a serviceCategory")
     gpus = [product for product in products if _is_gpu_hour(product, config)]
     shapes = [item for item in items if _is_shape(item) and item.peek("gpuQty")]
     if not gpus and not shapes:
         raise SourceChangedError(f"{config.name}: no product billed per GPU-hour and no GPU shape")
     parts: dict[str, Part] = {}
-    yield from _read_parts(gpus, parts)
+    yield from _read_parts(gpus, parts, config)
     billed: set[str] = set()
     for shape in shapes:
         numbers = dict.fromkeys(str(part.get("partNumber")) for part in shape.objects("products"))
@@ -55,6 +76,34 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
         if part.number not in billed:
             yield _listing(part, part.price, "on_demand", raw_label=part.label, gpu_count=1)
     yield from audit.warnings()
+    for url in dict.fromkeys(gpu.answer.url for gpu in gpus if not _names_its_unit(gpu)):
+        number = len(config.settings["gpu_parts"])
+        yield ReaderWarning(f"{url} names no units: only the {number} known part numbers are read")
+
+
+def _items(answer: Answer, audit: FieldAudit, config: SourceConfig) -> list[JsonObject]:
+    """The products or shapes of an answer. The list behind the price page has a price by part number and
+    currency; its known parts are given as the estimator's products are."""
+    body = answer.json()
+    prices = body.get("items") if isinstance(body, dict) else None
+    if not isinstance(prices, dict):
+        return audit.items(answer, "items")
+    known = [number for number in config.settings["gpu_parts"] if isinstance(prices.get(number), dict)]
+    if not known:
+        raise SourceChangedError(f"{answer.url}: none of the known part numbers has prices by currency")
+    return [audit.item(_as_product(number, prices[number]), answer, "price.") for number in known]
+
+
+def _as_product(number: str, by_currency: dict[str, Any]) -> dict[str, Any]:
+    local = [
+        {"currencyCode": currency, "prices": [{"model": PAY_AS_YOU_GO, "value": value}]}
+        for currency, value in by_currency.items()
+    ]
+    return {"partNumber": number, "pricetype": "HOUR", "currencyCodeLocalizations": local}
+
+
+def _names_its_unit(product: JsonObject) -> bool:
+    return "metricName" in product.raw and "serviceCategory" in product.raw
 
 
 def _is_shape(item: JsonObject) -> bool:
@@ -63,22 +112,24 @@ def _is_shape(item: JsonObject) -> bool:
 
 def _is_gpu_hour(product: JsonObject, config: SourceConfig) -> bool:
     """Whether a product is a GPU rented by the hour."""
+    if not _names_its_unit(product):
+        return product.peek("partNumber") in config.settings["gpu_parts"]
     metric, category = (clean_text(str(product.peek(name))) for name in ("metricName", "serviceCategory"))
     prefix = re.escape(config.settings["category_prefix"])
     return metric == config.settings["metric"] and re.match(rf"{prefix}\b", category) is not None
 
 
-def _read_parts(products: list[JsonObject], parts: dict[str, Part]) -> Iterator[Reject]:
+def _read_parts(products: list[JsonObject], parts: dict[str, Part], config: SourceConfig) -> Iterator[Reject]:
     """Fill ``parts`` by number with what has one price; the other products are rejects."""
     read: list[tuple[JsonObject, Part]] = []
     prices: dict[str, list[Decimal]] = defaultdict(list)
     for product in products:
         try:
-            part = _part(product)
+            part = _part(product, config)
             read.append((product, part))
             prices[part.number].append(part.price)
         except RowError as error:
-            yield product.reject(error, product.name("displayName"))
+            yield product.reject(error, product.name("displayName", "partNumber"))
     for product, part in read:
         try:
             agreed(prices[part.number])
@@ -87,8 +138,14 @@ def _read_parts(products: list[JsonObject], parts: dict[str, Part]) -> Iterator[
             yield product.reject(error, part.label)
 
 
-def _part(product: JsonObject) -> Part:
-    label, part_number = product.text("displayName"), product.text("partNumber")
+def _part(product: JsonObject, config: SourceConfig) -> Part:
+    part_number = product.text("partNumber")
+    if not _names_its_unit(product):
+        if product.get("pricetype") != "HOUR":
+            raise RowError(RejectReason.UNKNOWN_UNIT, f"a price per {product.get('pricetype')!r}")
+        label = config.settings["gpu_parts"][part_number]
+        return Part(part_number, label, *_price(product), product.answer)
+    label = product.text("displayName")
     if not _MACHINE.search(clean_text(label)):
         detail = "billed per GPU-hour but not a machine (software has the same metric)"
         raise RowError(RejectReason.OTHER_PRODUCT, detail)

@@ -2,6 +2,7 @@
 types, lists that are gone. Each test says where that was seen."""
 
 import gzip
+import json
 from collections.abc import Callable
 
 import pytest
@@ -90,3 +91,71 @@ def test_runpod_without_any_answer_has_failed(visit: Visit, site: Site) -> None:
     assert str(outcome.error).startswith(
         "http_4xx: the host rejects the request: https://api.runpod.io/graphql"
     )
+
+
+CETOOLS, ORACLE = "apexapps.oracle.com", "www.oracle.com"
+ESTIMATOR = "/a/ocom/docs/cloudestimator2/data/"
+PRICE_LIST = "/a/ocom/docs/pricing/cloud-price-list.json"
+
+
+def oracle_prices() -> dict[str, bytes]:
+    """The sample page's prices in the shapes of the further lists."""
+    items = json.loads(page("oci", "products.json"))["items"]
+    parts = [
+        {"partNumber": i["partNumber"], "pricetype": "HOUR", "currencyCodeLocalizations": local}
+        for i in items
+        if (local := i["currencyCodeLocalizations"])
+    ]
+    by_part = {
+        part["partNumber"]: {
+            local["currencyCode"]: price["value"]
+            for local in part["currencyCodeLocalizations"]
+            for price in local["prices"]
+        }
+        for part in parts
+    }
+    return {
+        f"{ESTIMATOR}products.json": json.dumps({"items": parts}).encode(),
+        PRICE_LIST: json.dumps({"items": by_part}).encode(),
+    }
+
+
+def oracle_site(site: Site, *paths: str, shapes: bool = True) -> None:
+    """Oracle with a firewall in front of the products API, and only these further lists."""
+    site.say(CETOOLS, "/pls/apex/cetools/api/v1/products/", Reply(403, b"<html>Access Denied</html>"))
+    site.say(ORACLE, "/robots.txt", Reply(200, b"User-agent: *\nDisallow: /search\n"))
+    for path in paths:
+        site.say(ORACLE, path, Reply(200, oracle_prices()[path], JSON))
+    if shapes:
+        site.say(ORACLE, f"{ESTIMATOR}shapes.json", Reply(200, page("oci", "shapes.json"), JSON))
+
+
+@pytest.mark.parametrize("path", [f"{ESTIMATOR}products.json", PRICE_LIST])
+def test_oracles_products_api_answers_403(visit: Visit, site: Site, path: str) -> None:
+    """A tracker's notes of 2026-09: the whole host is behind a firewall."""
+    oracle_site(site, path)
+    captured, outcome = visit("oci")
+    assert (captured.status, outcome.accepted, outcome.error) == ("captured", True, None)
+    assert captured.entries[-1].url.endswith("shapes.json")
+    refused = [
+        text for text in outcome.warnings if text.startswith("request failed: https://apexapps.oracle")
+    ]
+    assert len(refused) == 1
+    assert "http_403" in refused[0]
+    assert any("names no units" in text for text in outcome.warnings)
+
+
+def test_oracles_shapes_are_missing(visit: Visit, site: Site) -> None:
+    oracle_site(site, PRICE_LIST, shapes=False)
+    captured, outcome = visit("oci")
+    assert (captured.status, outcome.accepted) == ("captured", True)
+    assert any("shapes.json: http_404" in text for text in outcome.warnings)
+
+
+def test_oracle_without_any_list_has_failed(visit: Visit, site: Site) -> None:
+    """Before, it was "no offers"; the first error is that of the list that is asked first."""
+    oracle_site(site)
+    captured, outcome = visit("oci")
+    assert (captured.status, outcome.accepted) == ("partial", False)
+    assert str(outcome.error).startswith(f"http_403: the host forbids the request (403): https://{CETOOLS}")
+    assert "(and 2 more requests failed)" in str(outcome.error)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.catalog.machine_sizes import machine_size
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import SourceChangedError
+from pipeline.contracts.listing import ReaderWarning, SourceChangedError
 from pipeline.offers.build import build_offers
 from pipeline.sources import source_module
 from tests.sources.helpers import answer, page, read
@@ -234,3 +234,81 @@ def test_a_mangled_product_does_not_take_the_others_along() -> None:
     listings, rejects = read("oci", answer({"items": [nameless, mangled, H100]}))
     assert [row.raw_label for row in listings] == ["OCI - Compute - GPU - H100"]
     assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+ESTIMATED: list[dict[str, Any]] = [
+    {
+        "partNumber": item["partNumber"],
+        "billingModel": "UCM",
+        "pricetype": "HOUR",
+        "currencyCodeLocalizations": item["currencyCodeLocalizations"],
+    }
+    for item in PRODUCTS["items"]
+]
+"""The sample page's products as the cost estimator lists them: without name, metric and category."""
+
+PRICE_LIST: dict[str, Any] = {
+    "buildId": {"buildNumber": 350, "buildDate": "2026-07-16"},
+    "items": {
+        item["partNumber"]: {
+            local["currencyCode"]: price["value"]
+            for local in item["currencyCodeLocalizations"]
+            for price in local["prices"]
+        }
+        for item in PRODUCTS["items"]
+    },
+    "vcpuItems": {"B98415": {"USD": 5}},
+}
+
+
+def offered(*bodies: Any) -> dict[tuple[str, str], Decimal]:
+    listings, _ = read("oci", *map(answer, bodies))
+    return {(row.raw_label, row.price_kind): row.native_price for row in listings}
+
+
+@pytest.mark.parametrize("prices", [{"items": ESTIMATED}, PRICE_LIST], ids=["estimator", "price list"])
+@pytest.mark.parametrize("others", [[SHAPES], []], ids=["with shapes", "alone"])
+def test_the_further_lists_give_the_same_offers_as_the_products(prices: Any, others: list[Any]) -> None:
+    expected = offered(PRODUCTS, *others)
+    assert len(expected) > 14
+    assert offered(prices, *others) == expected
+
+
+@pytest.mark.parametrize("prices", [{"items": ESTIMATED}, PRICE_LIST], ids=["estimator", "price list"])
+def test_a_reading_of_a_further_list_says_what_it_leaves_out(prices: Any) -> None:
+    rows = list(source_module("oci").read([answer(prices, url="https://oracle.example/list")], OCI))
+    (warning,) = [row.text for row in rows if isinstance(row, ReaderWarning)]
+    count = len(OCI.settings["gpu_parts"])
+    assert (
+        warning == f"https://oracle.example/list names no units: only the {count} known part numbers are read"
+    )
+
+
+def test_a_part_of_unknown_unit_is_never_priced() -> None:
+    """A number that no products answer had may be billed per node; a shape that it bills is a reject."""
+    known, unknown = ESTIMATED[0] | {"partNumber": "B98415"}, ESTIMATED[0] | {"partNumber": "B999999"}
+    monthly = ESTIMATED[0] | {"partNumber": "B110519", "pricetype": "MONTH"}
+    shapes = {"items": [shape(products=[{"partNumber": "B999999"}])]}
+    listings, rejects = read("oci", answer({"items": [known, unknown, monthly]}), answer(shapes))
+    assert [row.raw_label for row in listings] == [OCI.settings["gpu_parts"]["B98415"]]
+    assert sorted(reject.reason for reject in rejects) == ["incomplete_price", "unknown_unit"]
+
+
+def test_the_price_list_without_a_known_part_fails_the_source() -> None:
+    with pytest.raises(SourceChangedError, match="none of the known part numbers"):
+        read("oci", answer({"items": {"B1": {"USD": 1}, "B98415": 10}}))
+
+
+def test_price_lists_that_contradict_each_other_are_refused() -> None:
+    other = PRICE_LIST | {"items": PRICE_LIST["items"] | {"B98415": {"USD": 9}}}
+    listings, rejects = read("oci", answer(PRODUCTS), answer(other))
+    assert "conflicting_prices" in {reject.reason for reject in rejects}
+    assert not any("H100" in row.raw_label and "H100T" not in row.raw_label for row in listings)
+
+
+def test_each_price_list_leads_to_the_next() -> None:
+    products, estimator, price_list = OCI.requests[0].url, *OCI.settings["further_price_lists"]
+    retry = source_module("oci").retry_requests
+    chain = [[each.url for each in retry(answer("", url), OCI)] for url in (products, estimator, price_list)]
+    assert chain == [[estimator], [price_list], []]
+    assert retry(answer("", OCI.requests[1].url), OCI) == []
