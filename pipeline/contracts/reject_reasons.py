@@ -125,6 +125,7 @@ class FlagReason(StrEnum):
     SEVERAL_EFFECTIVE_DATES = "several_effective_dates"
     SPOT_NOT_BELOW_ON_DEMAND = "spot_not_below_on_demand"
     SPOT_PRICE_FLOOR = "spot_price_floor"
+    STARTING_PRICE = "starting_price"
     STARTING_PRICE_OF_AN_UNSTATED_TERM = "starting_price_of_an_unstated_term"
     SUPERSEDED = "superseded"
     UNEVEN_PRICES = "uneven_prices"

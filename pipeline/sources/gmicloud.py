@@ -1,0 +1,72 @@
+"""GMI Cloud: the GPU cards of the price page, each with the lowest price per GPU-hour ("from $2.00").
+
+The page says itself that on-demand and committed prices differ and does not say which of them a card has: a
+card's price is flagged, and so not ranked. A card without "from" is of no known kind, and a reject.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from bs4 import Tag
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.parsing.html import hides, named, page, text_of, texts_of
+from pipeline.parsing.prices import RowError, cell_price
+from pipeline.parsing.text import is_starting_price
+
+UNIT = "/GPU-hour"
+PER_GPU_HOUR = frozenset({"gpu-hour"})
+MAX_CARD_CHARACTERS = 400
+
+_VENDOR = re.compile(r"(?:NVIDIA|AMD) ", re.IGNORECASE)
+_NOT_SOLD_YET = re.compile(r"\bpre-?\s?order\b|coming soon", re.IGNORECASE)
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+    """One listing per card. Raises SourceChangedError for a page without cards, and when a price per GPU-hour
+    is outside of them."""
+    for answer in answers:
+        soup = page(answer)
+        cards = [(text_of(title), card) for title in named(soup, "h3") if (card := _card(title))]
+        if not cards:
+            raise SourceChangedError(f"{answer.url}: no card with a GPU and {UNIT!r}")
+        units = sum(text == UNIT for text in texts_of(named(soup, "span")))
+        if units != len(cards):
+            detail = f"{units} prices per GPU-hour in {len(cards)} cards"
+            raise SourceChangedError(f"{answer.url}: {detail}")
+        for label, card in cards:
+            yield _read_card(label, card, answer, config)
+
+
+def _card(title: Tag) -> Tag | None:
+    """The nearest element around a GPU's heading that has a price's unit, and no second heading."""
+    if not _VENDOR.match(text_of(title)) or any(hides(part) for part in (title, *title.parents)):
+        return None
+    for element in title.parents:
+        text = text_of(element)
+        if len(named(element, "h3")) > 1 or len(text) > MAX_CARD_CHARACTERS:
+            return None
+        if UNIT in text:
+            return element
+    return None
+
+
+def _read_card(label: str, card: Tag, answer: Answer, config: SourceConfig) -> Listing | Reject:
+    texts = texts_of(tag for tag in named(card, "span") if not named(tag, "span"))
+    raw = {"card": label, "texts": texts}
+    try:
+        if len(texts) != 2 or texts[1] != UNIT:
+            raise RowError(RejectReason.UNREADABLE_ROW, f"not a price and its unit: {texts}")
+        if _NOT_SOLD_YET.search(texts[0]):
+            raise RowError(RejectReason.NOT_OFFERED, f"not sold yet: {texts[0]!r}")
+        price, currency = cell_price(f"{texts[0]}{UNIT}", PER_GPU_HOUR, [config.currency])
+        if not is_starting_price(texts[0]):
+            detail = f"{texts[0]!r} may be an on-demand or a committed price"
+            raise RowError(RejectReason.UNKNOWN_PRICE_KIND, detail)
+    except RowError as error:
+        return Reject(error.reason, f"{label}: {error}", raw, answer)
+    return Listing.per_gpu_hour(
+        label, "on_demand", price, currency, answer, flag_reason=FlagReason.STARTING_PRICE
+    )
