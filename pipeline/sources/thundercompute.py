@@ -1,4 +1,8 @@
-"""Thunder Compute: GPUs in two modes, from the pricing page's cards or its JSON-LD products."""
+"""Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards or JSON-LD.
+
+The API has three answers whose keys name the same machines: prices per hour, specifications, and which are
+available. The page also shows other providers' prices.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,11 +11,12 @@ from typing import Any
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject
+from pipeline.contracts.listing import Answer, Listing, Reject, Request, Row
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import json_ld, page, text_of
-from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row
+from pipeline.parsing.json_objects import ENVELOPE, FieldAudit, JsonObject
+from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row, price_of
 from pipeline.parsing.text import MONEY_IN_TEXT
 from pipeline.parsing.text_blocks import cards, label_before, prices_with_words
 
@@ -27,14 +32,90 @@ _MODE_ATTRIBUTES = ("id", "aria-label", "aria-labelledby", "data-mode", "data-ti
 MAX_JSON_LD_DEPTH = 8
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """GPUs by the hour, per mode (``tier``) where the page names the mode.
+def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The page, where the API does not answer (it may want a key)."""
+    instead = config.settings["page"]
+    return [] if answer.url in (instead, config.settings["availability"]) else [Request(instead)]
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+    """The machines of the API; without its prices and specifications, the GPUs of the page, per mode
+    (``tier``) where the page names the mode.
 
     JSON-LD is read where the page shows no cards. Storage, vCPUs and snapshots
     are skipped. Raises SourceChangedError when no GPU is found.
     """
-    rows = (row for answer in answers for row in _read_answer(answer, config))
-    return at_least_one(rows, f"{config.name}: no GPU in a card or in JSON-LD")
+    audit = FieldAudit(config)
+    bodies = [audit.item(body, answer, ENVELOPE) for answer, body in _json_objects(answers)]
+    prices = next((body for body in bodies if isinstance(body.peek("pricing"), dict)), None)
+    # An availability has "specs", too, but of texts.
+    with_specs = [body for body in bodies if isinstance(body.peek("specs"), dict)]
+    specs = next((body for body in with_specs if _first(body.peek("specs"), dict)), None)
+    status = next((body for body in with_specs if _first(body.peek("specs"), str)), None)
+    if prices is not None and specs is not None:
+        rows = _read_machines(prices, specs, status, config)
+    else:
+        rows = (row for answer in answers for row in _read_answer(answer, config))
+    yield from at_least_one(rows, f"{config.name}: no GPU in the API, in a card or in JSON-LD")
+    yield from audit.warnings()
+
+
+def _json_objects(answers: Sequence[Answer]) -> Iterator[tuple[Answer, dict[str, Any]]]:
+    for answer in answers:
+        body = answer.json() if answer.is_json else None
+        if isinstance(body, dict):
+            yield answer, body
+
+
+def _first(values: dict[str, Any], kind: type) -> bool:
+    return isinstance(next(iter(values.values()), None), kind)
+
+
+def _read_machines(
+    prices: JsonObject, specs: JsonObject, status: JsonObject | None, config: SourceConfig
+) -> Iterator[Listing | Reject]:
+    """One listing per machine that has a specification and a price; other prices are refused."""
+    machines = specs.objects_by_name("specs")
+    priced = prices.get("pricing")
+    available = status.get("specs") if status is not None else {}
+    for key, machine in machines.items():
+        raw = {key: machine.raw, "price": str(priced.get(key))}
+        try:
+            yield _machine(key, machine, priced.get(key), available.get(key), config)
+        except RowError as error:
+            yield machine.reject(error, key, raw)
+    for key in sorted(priced.keys() - machines.keys()):
+        if not any(word in key for word in config.settings["extras"]):
+            without = RowError(RejectReason.MISSING_FIELD, "a price without a specification")
+            yield prices.reject(without, key, {key: str(priced[key])})
+
+
+def _machine(key: str, machine: JsonObject, price: Any, status: Any, config: SourceConfig) -> Listing:
+    if price is None:
+        raise RowError(RejectReason.NOT_OFFERED, "a specification without a price")
+    vcpus = machine.get("vcpuOptions")
+    if not isinstance(vcpus, list) or not vcpus or not all(isinstance(n, int) and n > 0 for n in vcpus):
+        raise RowError(RejectReason.MISSING_FIELD, f"vcpuOptions are {vcpus!r}")
+    least_vcpus, gib_per_vcpu = min(vcpus), machine.optional_number("ramPerVCPUGiB")
+    vram_gb = machine.optional_number("vramGB")
+    is_capped = machine.optional_number("ramCapGiB") is not None
+    mode = machine.optional_text("mode")
+    return Listing(
+        raw_label=machine.text("displayName"),
+        instance_type=key,
+        gpu_count=machine.gpu_count("gpuCount"),
+        price_kind="on_demand",
+        native_price=price_of(price),
+        native_currency=config.currency,
+        native_unit="instance_hour",
+        answer=machine.answer,
+        tier=mode if mode in config.settings["modes"] else None,
+        context={"vram_gb": vram_gb} if vram_gb else {},
+        available={"available": True, "unavailable": False}.get(status),
+        # The price includes the fewest; how a cap on the memory is applied to them is not documented.
+        vcpus=least_vcpus,
+        ram_gib=least_vcpus * gib_per_vcpu if gib_per_vcpu and not is_capped else None,
+    )
 
 
 def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
@@ -51,6 +132,12 @@ def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rej
             yield from _read_products(document, answer, config)
 
 
+def _other_product(text: str, config: SourceConfig) -> str | None:
+    """The name in a text that says that it is of another provider, or of another product than machines."""
+    names = [*config.settings["other_providers"], *config.settings["other_products"]]
+    return next((n for n in names if re.search(rf"\b{re.escape(n)}\b", text, re.IGNORECASE)), None)
+
+
 def _mode(text: str, config: SourceConfig) -> str | None:
     """The one mode that a text names; None where it names none or both."""
     found = [
@@ -62,6 +149,10 @@ def _mode(text: str, config: SourceConfig) -> str | None:
 
 
 def _read_card(element: Tag, text: str, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    heading = element.find_previous(["h1", "h2"])
+    if (name := _other_product(f"{text} {text_of(heading) if heading else ''}", config)) is not None:
+        yield Reject(RejectReason.OTHER_PRODUCT, f"names {name!r}: {text[:80]!r}", text, answer)
+        return
     try:
         label, mark = label_before(text, _MARK, _DOLLARS)
     except RowError as error:
@@ -98,6 +189,10 @@ def _mode_around(element: Tag, config: SourceConfig) -> str | None:
 def _read_products(node: Any, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     for product in _products(node):
         name = str(product.get("name") or "")
+        whose = " ".join(str(product.get(part) or "") for part in ("name", "brand", "seller", "offers"))
+        if (other := _other_product(whose, config)) is not None:
+            yield Reject(RejectReason.OTHER_PRODUCT, f"names {other!r}: {name!r}", product, answer)
+            continue
         if any(word in name.casefold() for word in config.settings["extras"]):
             continue
         offers = product.get("offers")

@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
-from pipeline.sources import azure, verda
+from pipeline.sources import azure, thundercompute, verda
 
 from .conftest import Capturing
 from .site import Asked, Reply, Site
@@ -89,3 +89,28 @@ def test_verda_is_asked_at_its_earlier_host_where_the_new_one_fails(site: Site, 
     assert hosts == ["api.verda.com", "api.datacrunch.io"]
     site.say("api.datacrunch.io", "/v1/instance-types", says({}, 404))
     assert capture(source_config("verda"), verda).status == "partial"
+
+
+THUNDER = "api.thundercompute.com:8443"
+
+
+def test_thunder_computes_api_is_asked_at_its_port(site: Site, capture: Capturing) -> None:
+    for name in ("pricing", "specs", "status"):
+        site.say(THUNDER, f"/v2/{name}", says({}))
+    captured = capture(source_config("thundercompute"), thundercompute)
+    assert captured.status == "captured"
+    assert [entry.url for entry in captured.entries] == [
+        f"https://{THUNDER}/v2/{name}" for name in ("pricing", "specs", "status")
+    ]
+
+
+def test_thunder_computes_page_is_asked_where_the_api_wants_a_key(site: Site, capture: Capturing) -> None:
+    for name in ("pricing", "specs", "status"):
+        site.say(THUNDER, f"/v2/{name}", says({"error": "unauthorized"}, 401))
+    site.say("www.thundercompute.com", "/pricing", PAGE)
+    captured = capture(source_config("thundercompute"), thundercompute)
+    assert captured.status == "captured"
+    assert ("pricing", "ok") in outcomes(captured)
+    assert len(site.pages_asked("www.thundercompute.com")) == 1
+    site.say("www.thundercompute.com", "/pricing", Reply(403, b"no"))
+    assert capture(source_config("thundercompute"), thundercompute).status == "failed"

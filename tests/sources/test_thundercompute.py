@@ -1,4 +1,4 @@
-"""Thunder Compute's two modes, as cards and as JSON-LD products."""
+"""Thunder Compute's machines from its API, and its two modes, as cards and as JSON-LD products."""
 
 import json
 from decimal import Decimal
@@ -142,3 +142,96 @@ def test_a_product_that_is_not_an_hourly_price_is_rejected(node: dict[str, Any],
 def test_what_shows_no_gpu_is_a_change(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("thundercompute", answer(body))
+
+
+def parts(**changes: Any) -> list[Any]:
+    """The API's three answers, with some of their machines changed."""
+    bodies = {
+        name: json.loads(page("thundercompute", f"{name}.json")) for name in ("pricing", "specs", "status")
+    }
+    for name, values in changes.items():
+        bodies[name]["pricing" if name == "pricing" else "specs"] |= values
+    return [answer(body) for body in bodies.values()]
+
+
+def test_a_machine_of_the_api_has_its_price_specification_and_availability() -> None:
+    listings, rejects = read("thundercompute", *parts())
+    assert {(row.instance_type, row.gpu_count, row.native_price, row.available) for row in listings} == {
+        ("a100xl_x4", 4, Decimal("5.96"), True),
+        ("a6000_x1", 1, Decimal("0.35"), True),
+        ("h100_x1", 1, Decimal("3.2"), True),
+        ("h100_x2", 2, Decimal("6.4"), True),
+        ("l40_x1", 1, Decimal("0.79"), False),
+    }
+    assert {(row.native_unit, row.tier) for row in listings} == {("instance_hour", None)}
+    assert {reject.detail.split(":")[0] for reject in rejects} == {"b200_x8", "a100xl_native"}
+
+
+def test_the_api_is_read_before_the_page_and_without_its_availability() -> None:
+    pricing, specs, _ = parts()
+    shown = answer(page("thundercompute", "pricing.html"))
+    listings, _ = read("thundercompute", shown, specs, pricing)
+    assert {row.instance_type for row in listings} >= {"h100_x2"}
+    assert {row.available for row in listings} == {None}
+
+
+@pytest.mark.parametrize("without", [0, 1])
+def test_without_prices_or_specifications_the_page_is_read(without: int) -> None:
+    answers = parts()
+    del answers[without]
+    with pytest.raises(SourceChangedError):
+        read("thundercompute", *answers)
+    listings, _ = read("thundercompute", *answers, answer(page("thundercompute", "pricing.html")))
+    assert {row.tier for row in listings} == {"prototyping", "production"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"pricing": {"h100_x2": 0}}, "zero_price"),
+        ({"pricing": {"h100_x2": "soon"}}, "unreadable_price"),
+        ({"pricing": {"h100_x2": None}}, "not_offered"),
+        ({"specs": {"h100_x2": {"displayName": "NVIDIA H100", "gpuCount": 2}}}, "missing_field"),
+        ({"specs": {"h100_x2": {"gpuCount": 2, "vcpuOptions": [8]}}}, "missing_field"),
+        ({"specs": {"h100_x2": {"displayName": "NVIDIA H100", "vcpuOptions": [8]}}}, "unknown_gpu_count"),
+        ({"specs": {"h100_x2": "soon"}}, "missing_field"),
+    ],
+)
+def test_a_machine_that_is_unclear_is_refused(changes: dict[str, Any], reason: str) -> None:
+    listings, rejects = read("thundercompute", *parts(**changes))
+    assert "h100_x2" not in {row.instance_type for row in listings}
+    assert [reject.reason for reject in rejects if "h100_x2" in reject.detail] == [reason]
+
+
+def test_the_mode_of_an_earlier_answer_is_the_tier() -> None:
+    machine = {
+        "displayName": "NVIDIA H100",
+        "mode": "production",
+        "gpuCount": 4,
+        "vcpuOptions": [72],
+        "vramGB": 80,
+    }
+    changes = {"specs": {"h100_x4_production": machine}, "pricing": {"h100_x4_production": 9.96}}
+    listings, _ = read("thundercompute", *parts(**changes))
+    assert {row.tier for row in listings if row.gpu_count == 4} == {"production", None}
+
+
+RIVALS = """<section><h2>Compared with AWS</h2><div class="card"><h3>H100 SXM</h3><p>VRAM 80 GB</p>
+<p>GPU/hr $12.29</p></div></section><h2>More</h2>
+<div class="card"><b>A100 on RunPod</b> VRAM 80 GB GPU/hr $1.64</div>
+<div class="card"><h3>H100 sandbox</h3><p>VRAM 80 GB</p><p>GPU/hr $2.95</p></div>"""
+
+
+def test_prices_of_other_providers_and_of_sandboxes_are_not_read() -> None:
+    before, _ = read("thundercompute", answer(page("thundercompute", "pricing.html")))
+    listings, rejects = read("thundercompute", answer(variant("<p>(*)", f"{RIVALS}<p>(*)")))
+    assert prices(listings) == prices(before)
+    assert [reject.detail.split(":")[0] for reject in rejects if reject.reason == "other_product"] == [
+        "names 'AWS'",
+        "names 'RunPod'",
+        "names 'sandbox'",
+    ]
+    node = product("H100 SXM", "12.29") | {"brand": {"name": "CoreWeave"}}
+    listings, rejects = read("thundercompute", answer(json_ld(node, product("L40", "0.79"))))
+    assert prices(listings) == {("L40", None): Decimal("0.79")}
+    assert [reject.reason for reject in rejects] == ["other_product"]
