@@ -9,6 +9,7 @@ instances are left out. Its instance types without a GPU are skipped.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -17,6 +18,7 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Request, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.parsing.announced import Validity, is_superseded, validity
 from pipeline.parsing.dates import date_of, effective_from
 from pipeline.parsing.gpu_counts import gpu_count
 from pipeline.parsing.html import around, around_with_role, named, page, text_of, with_role
@@ -26,7 +28,7 @@ from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError, clean_text, number
 from pipeline.parsing.units import gb_from_gib
 
-_PRICE = r"(?:price|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
+_PRICE = r"(?:\bprice|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
 _DURATION = r"(?:duration|term|commitment|reservation)\b"
 _GPU_COUNT = r"(?:gpu count|gpus|number of gpus|# of gpus)$"
 _VRAM = r"(?:vram|gpu memory|memory ?/ ?gpu)\b"
@@ -126,15 +128,37 @@ def _read_row(
     cells = _cells(row, answer)
     in_cluster = _named(cells, _DURATION) is not None and _named(cells, _GPU_COUNT) is not None
     in_instances = _named(cells, _DURATION) is None and _named(cells, _GPU_COUNT) is None and tab is not None
-    price_labels = [label for label in cells if re.match(_PRICE, label, re.IGNORECASE)]
+    price_labels = [label for label in cells if re.search(_PRICE, label, re.IGNORECASE)]
     if not price_labels or not (in_cluster or in_instances):
         raise SourceChangedError(f"{answer.url}: a pricing row has unknown columns: {list(cells)}")
     for label in price_labels:
         try:
-            yield _listing(row, cells, label, tab if in_instances else None, announced, answer, config)
+            validities = _validities(price_labels, answer)
+            listing = _listing(row, cells, label, tab if in_instances else None, answer, config)
         except RowError as error:
             detail = f"{row['data-plan']}: {error}"
             yield Reject(error.reason, detail, dict(cells), answer)
+            continue
+        if any(stated != Validity() for stated in validities.values()):
+            replaced = is_superseded(validities[label], validities.values(), answer)
+            flag = FlagReason.SUPERSEDED if replaced else None
+            yield replace(listing, effective_from=validities[label].first_day, flag_reason=flag)
+        else:
+            flag = FlagReason.SEVERAL_EFFECTIVE_DATES if len(announced) > 1 else None
+            yield replace(listing, effective_from=max(announced, default=None), flag_reason=flag)
+
+
+def _validities(price_labels: Sequence[str], answer: Answer) -> dict[str, Validity]:
+    """When the prices of each column hold. Raises RowError where a date cannot be read, and where two columns
+    start on the same day."""
+    try:
+        found = {label: validity(label, answer) for label in price_labels}
+    except UnreadableError as error:
+        raise RowError(RejectReason.UNKNOWN_TERMS, str(error)) from error
+    if len({stated.first_day for stated in found.values()}) < len(found):
+        detail = f"the columns {price_labels} do not say which of their prices is valid when"
+        raise RowError(RejectReason.CONFLICTING_PRICES, detail)
+    return found
 
 
 def _cells(row: Tag, answer: Answer) -> dict[str, str]:
@@ -178,14 +202,12 @@ def _listing(
     cells: Mapping[str, str],
     price_label: str,
     tab: int | None,
-    announced: list[date],
     answer: Answer,
     config: SourceConfig,
 ) -> Listing:
     price, currency = cell_price(cells[price_label])
     count = tab if tab is not None else gpu_count((_named(cells, _GPU_COUNT) or "").removesuffix("+"))
     days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
-    dates = _effective_dates(price_label, answer) or announced
     vram, ram, disk = (_size(_named(cells, kind)) for kind in (_VRAM, _RAM, _DISK))
     return Listing(
         raw_label=clean_text(str(row["data-plan"])),
@@ -206,8 +228,6 @@ def _listing(
         vcpus=optional_number(_named(cells, _VCPUS)),
         ram_gib=float(ram / 2**30) if ram else None,
         local_disk_gb=float(disk / 10**9) if disk else None,
-        effective_from=max(dates) if dates else None,
-        flag_reason=FlagReason.SEVERAL_EFFECTIVE_DATES if len(dates) > 1 else None,
     )
 
 

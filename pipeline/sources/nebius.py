@@ -17,12 +17,12 @@ from typing import Any
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError, read_json
 from pipeline.contracts.reject_reasons import FlagReason
-from pipeline.parsing.dates import date_of, day_of
+from pipeline.parsing.announced import Validity, is_superseded, validity
 from pipeline.parsing.html import exactly_one, named, page, text_of, texts_of, with_class
 from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
 from pipeline.parsing.tables import PriceColumn, column, columns, prices_in_unknown_columns
 from pipeline.parsing.terms import price_kind, term_days
-from pipeline.parsing.text import clean_text, is_starting_price
+from pipeline.parsing.text import UnreadableError, clean_text, is_starting_price
 
 BLOCK_TYPE = "highlight-table-block"
 GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"
@@ -107,22 +107,12 @@ def _price_columns(headers: list[str], title: str, answer: Answer) -> list[Price
                 f"{answer.url}: {headers[at]!r} does not say which of {own_kinds} it prices"
             )
         term = term_days(headers[at]) if kind == "reserved" else None
-        effective = _effective_from(headers[at], answer)
-        prices.append(PriceColumn(at, headers[at], kind, term, effective_from=effective))
+        try:
+            first_day = validity(headers[at], answer).first_day
+        except UnreadableError as error:
+            raise SourceChangedError(f"{answer.url}: {error}") from error
+        prices.append(PriceColumn(at, headers[at], kind, term, effective_from=first_day))
     return prices
-
-
-def _effective_from(header: str, answer: Answer) -> date | None:
-    """The day in a header such as ``GPU-hour (Effective October 1, 2026)``; None without a date."""
-    if not re.search(r"\b20\d\d\b|effective", header, re.IGNORECASE):
-        return None
-    found = re.search(
-        r"(?:effective|starting|from)(?: from| on)?:? ([\w ,-]{6,30}?)[)\]]?$", header, re.IGNORECASE
-    )
-    day = date_of(found[1]) if found else None
-    if day is None:
-        raise SourceChangedError(f"{answer.url}: the date in the column {header!r} cannot be read")
-    return day
 
 
 def _row(
@@ -175,13 +165,14 @@ def _flag(
     # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
     if is_starting_price(price) and re.search(r"\bspot\b", header, re.IGNORECASE):
         return FlagReason.SPOT_PRICE_FLOOR
-    is_superseded = any(
-        (other.label, other.vcpus, other.kind, other.term_days)
-        == (machine.label, machine.vcpus, machine.kind, machine.term_days)
-        and (machine.effective_from or date.min) < (other.effective_from or date.min) <= day_of(answer)
+    same = (machine.label, machine.vcpus, machine.kind, machine.term_days)
+    others = [
+        Validity(other.effective_from)
         for other in prices
-    )
-    return FlagReason.SUPERSEDED if is_superseded else None
+        if (other.label, other.vcpus, other.kind, other.term_days) == same
+    ]
+    replaced = is_superseded(Validity(machine.effective_from), others, answer)
+    return FlagReason.SUPERSEDED if replaced else None
 
 
 def _blocks(answer: Answer) -> list[_Block]:

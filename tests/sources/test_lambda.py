@@ -1,4 +1,6 @@
-from datetime import date
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -113,6 +115,46 @@ def test_a_second_price_column_with_a_date(html):
     listings, _ = read("lambda", answer(html.replace(row, later)))
     found = [(str(x.native_price), x.effective_from) for x in listings if x.raw_label == "NVIDIA GH200"]
     assert found == [("2.29", None), ("2.49", date(2026, 11, 16))]
+
+
+def with_second_column(html, header):
+    """The page with a second price, a dollar higher, in every instance row."""
+    return re.sub(
+        r'(<td data-label="PRICE/GPU/HR\*">\$)([\d.]+)</td></tr>',
+        lambda m: f'{m[1]}{m[2]}</td><td data-label="{header}">${Decimal(m[2]) + 1}</td></tr>',
+        html,
+    )
+
+
+@pytest.mark.parametrize(
+    "header", ["PRICE/GPU/HR* from 1 January", "New price/GPU/hr (effective January 1, 2027)"]
+)
+def test_a_price_column_for_the_new_year_leaves_one_price_for_each_day(html, header):
+    html = with_second_column(html, header).replace("<h2", f"<p>{header}</p><h2", 1)
+    now, later = datetime(2026, 11, 22, tzinfo=UTC), datetime(2027, 1, 5, tzinfo=UTC)
+    for observed_at, flags in ((now, [None, None]), (later, ["superseded", None])):
+        listings, _ = read("lambda", answer(html, observed_at=observed_at))
+        found = [row for row in listings if row.raw_label == "NVIDIA GH200"]
+        assert [str(row.native_price) for row in found] == ["2.29", "3.29"]
+        assert [row.effective_from for row in found] == [None, date(2027, 1, 1)]
+        assert [row.flag_reason for row in found] == flags
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ("PRICE/GPU/HR* (new)", "conflicting_prices"),
+        ("PRICE/GPU/HR* (effective soon)", "unknown_terms"),
+        ("PRICE/GPU/HR* (2027)", "unknown_terms"),
+    ],
+)
+def test_two_price_columns_that_do_not_say_which_holds_are_refused(html, header, reason):
+    row = instance_row(html)
+    later = row.replace("</tr>", f'<td data-label="{header}">$2.49</td></tr>')
+    listings, rejects = read("lambda", answer(html.replace(row, later)))
+    assert "NVIDIA GH200" not in {listing.raw_label for listing in listings}
+    assert [r.reason for r in rejects].count(reason) == 2
+    assert len(listings) == 27
 
 
 def test_durations(html):
