@@ -22,6 +22,8 @@ class OutcomeCode(CodeWithSentence):
     CONNECTION_REFUSED = "connection_refused", "the host refused the connection"
     CONNECTION_FAILED = "connection_failed", "the connection failed or was cut"
     DNS_ERROR = "dns_error", "the host's name could not be resolved"
+    PROXY_FAILED = "proxy_failed", "the proxy could not be used"
+    PROXY_REFUSED = "proxy_refused", "the proxy refuses the request"
     TLS_ERROR = "tls_error", "the host could not be verified over TLS"
     CONNECT_TIMEOUT = "connect_timeout", "no connection within the time limit"
     READ_TIMEOUT = "read_timeout", "the host stopped sending"
@@ -77,6 +79,7 @@ _RETRYABLE = frozenset(
         OutcomeCode.CONNECTION_REFUSED,
         OutcomeCode.CONNECTION_FAILED,
         OutcomeCode.DNS_ERROR,
+        OutcomeCode.PROXY_FAILED,
         OutcomeCode.CONNECT_TIMEOUT,
         OutcomeCode.READ_TIMEOUT,
         OutcomeCode.INCOMPLETE_BODY,

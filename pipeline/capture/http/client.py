@@ -27,8 +27,21 @@ import stamina
 
 from pipeline.capture.http.content import type_warning, wrong_content
 from pipeline.capture.http.decode import BoundedDecoder, DecodeError, TooMuchError
-from pipeline.capture.http.network import AddressRefusedError, GuardedTransport, reading_until
+from pipeline.capture.http.network import (
+    AddressRefusedError,
+    GuardedTransport,
+    UserNetworkTransport,
+    reading_until,
+)
 from pipeline.capture.http.secrets import Secrets
+from pipeline.capture.http.user_network import (
+    DOCUMENT,
+    Proxy,
+    ProxyDoor,
+    UserNetwork,
+    is_name_of_the_internet,
+    user_network,
+)
 from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.hosts import host_with_port, without_www
 from pipeline.contracts.listing import Request
@@ -169,13 +182,19 @@ class _Failure(Exception):
 
 
 class Client:
-    """Fetches for all sources of one refresh; may be used by several threads. Close it, or use ``with``."""
+    """Fetches for all sources of one refresh; may be used by several threads. Close it, or use ``with``.
+
+    The providers are reached as the environment says (user_network.py); a replay server always directly.
+    Raises UserNetworkError when the environment's settings cannot be used.
+    """
 
     def __init__(self, *, limits: Limits | None = None, replay: ReplayServer | None = None) -> None:
         self.limits = limits or (Limits() if replay is None else REPLAY_LIMITS)
         self.replay = replay
+        self._network = UserNetwork() if replay else user_network(os.environ)
+        self._proxy_door = ProxyDoor()
         self._http = httpx.Client(
-            transport=GuardedTransport(only=replay.endpoint if replay else None),
+            transport=GuardedTransport(replay.endpoint) if replay else UserNetworkTransport(self._network),
             trust_env=False,
             follow_redirects=False,
             headers={
@@ -206,7 +225,10 @@ class Client:
         began = time.monotonic()
         retries = 0
         try:
-            with self._turn(without_www(_parsed(request.url).host), rules):
+            host = _parsed(request.url).host
+            if self._proxy_door.refusal is not None and self._network.proxy_for(host):
+                raise _Failure(OutcomeCode.PROXY_REFUSED, self._proxy_door.refusal)
+            with self._turn(without_www(host), rules):
                 for attempt in stamina.retry_context(
                     on=lambda error: self._retry(error, rules),
                     attempts=self.limits.retries + 1,
@@ -316,6 +338,8 @@ class Client:
         if host_with_port(url.host, url.port, url.scheme) not in rules.allowed_hosts:
             hosts = ", ".join(sorted(rules.allowed_hosts))
             return f"{url} is not on one of the hosts and ports that {rules.source} declares ({hosts})"
+        if self._network.proxy_for(url.host) and not is_name_of_the_internet(url.host):
+            return f"{url} is not on a public name, which is all that a proxy is asked for"
         return None
 
     def _redirect_target(
@@ -350,13 +374,14 @@ class Client:
         if self.replay is not None:
             address = self.replay.address_of(url)
             sent |= {"host": url.netloc.decode("ascii"), SOURCE_HEADER: rules.source}
+        proxy, way = self._network.proxy_for(url.host), _Way()
         response: httpx.Response | None = None
         http_request = self._http.build_request(
-            method, address, headers=sent, content=content, timeout=timeout
+            method, address, headers=sent, content=content, timeout=timeout, extensions={"trace": way.note}
         )
         try:
             with reading_until(deadline):
-                response = self._http.send(http_request, stream=True, auth=None)
+                response = self._sent(http_request, proxy)
                 try:
                     body = self._body(response, rules)
                 finally:
@@ -366,6 +391,8 @@ class Client:
         except AddressRefusedError as error:
             raise _Failure(OutcomeCode.ADDRESS_REFUSED, str(error)) from None
         except httpx.HTTPError as error:
+            if proxy is not None and way.ends_at_proxy and time.monotonic() < deadline:
+                raise _proxy_failure(error, url, proxy) from None
             begun = response is not None
             raise _transport_failure(error, url, begun, deadline, rules.deadline) from None
         return Response(
@@ -375,6 +402,20 @@ class Client:
             body=body,
             final_url=str(url),
         )
+
+    def _sent(self, request: httpx.Request, proxy: Proxy | None) -> httpx.Response:
+        """The answer as far as its headers. Raises what httpx does, and _Failure for a closed proxy."""
+        if proxy is None:
+            return self._http.send(request, stream=True, auth=None)
+        with self._proxy_door.opened():
+            if self._proxy_door.refusal is not None:
+                raise _Failure(OutcomeCode.PROXY_REFUSED, self._proxy_door.refusal)
+            try:
+                return self._http.send(request, stream=True, auth=None)
+            except httpx.ProxyError as error:
+                if _status_of(error) == 407:
+                    self._proxy_door.refusal = _password_refused(proxy)
+                raise
 
     def _body(self, response: httpx.Response, rules: Rules) -> bytes:
         """The unpacked body. An error's body is cut to an excerpt; any other over its limit is a failure."""
@@ -492,7 +533,54 @@ def _transport_failure(
     code = codes[0] if codes else OutcomeCode.CONNECTION_FAILED
     if begun and code in (OutcomeCode.CONNECTION_FAILED, OutcomeCode.PROTOCOL_ERROR):
         code = OutcomeCode.INCOMPLETE_BODY
-    return _Failure(code, f"{url} ({causes[-1]})")
+    hint = _TRUST_HINT if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes) else ""
+    return _Failure(code, f"{url} ({causes[-1]}){hint}")
+
+
+_TRUST_HINT = f"; if your network inspects TLS, set SSL_CERT_FILE to its certificates ({DOCUMENT})"
+
+
+class _Way:
+    """How far a request has come: whether what goes wrong now is the proxy's doing, or the host's."""
+
+    def __init__(self) -> None:
+        self.ends_at_proxy = False
+
+    def note(self, event: str, info: Mapping[str, object]) -> None:
+        """One of httpcore's trace events. A connection that is used again gives none of these."""
+        if event == "connection.connect_tcp.started":
+            self.ends_at_proxy = True
+        elif event == "proxy.start_tls.started":  # with the host, through the proxy
+            self.ends_at_proxy = False
+
+
+def _status_of(error: httpx.HTTPError) -> int | None:
+    """The status with which a proxy answered; its own words are not used, they may repeat a password."""
+    status = str(error).partition(" ")[0] if isinstance(error, httpx.ProxyError) else ""
+    return int(status) if _is_number(status) else None
+
+
+def _password_refused(proxy: Proxy) -> str:
+    said = "refuses the name and password" if proxy.credentials else "wants a name and a password"
+    return (
+        f"{proxy} {said} (407): it is not asked again in this run; give them as "
+        f"http://name:password@proxy.example:3128 (it must accept Basic; {DOCUMENT})"
+    )
+
+
+def _proxy_failure(error: httpx.HTTPError, url: httpx.URL, proxy: Proxy) -> _Failure:
+    """The outcome of a request that did not get past the proxy."""
+    status, asked = _status_of(error), f"{url.host}:{url.port or 443}"
+    if status == 407:
+        return _Failure(OutcomeCode.PROXY_REFUSED, _password_refused(proxy))
+    if status is not None and 400 <= status < 500:
+        detail = f"{proxy} does not allow {asked} ({status}): whoever runs it can allow it"
+        return _Failure(OutcomeCode.PROXY_REFUSED, detail)
+    if status is not None:
+        return _Failure(OutcomeCode.PROXY_FAILED, f"{proxy} could not reach {asked} ({status})")
+    cause = str(list(_causes(error))[-1]) or "it said nothing"
+    check = f"check the address in {proxy.variable}, and whether the proxy runs"
+    return _Failure(OutcomeCode.PROXY_FAILED, f"{proxy}: {cause}; {check}")
 
 
 _CODES_BY_CAUSE: tuple[tuple[type[BaseException], OutcomeCode], ...] = (

@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -17,6 +17,15 @@ from typing import Any
 
 import httpcore
 import httpx
+
+from pipeline.capture.http.user_network import (
+    ALLOW_VARIABLE,
+    DOCUMENT,
+    OPENABLE_NETWORKS,
+    Proxy,
+    UserNetwork,
+    UserNetworkError,
+)
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that IANA has given out of IPv6
@@ -65,6 +74,10 @@ SPECIAL_ADDRESSES = tuple(
 with all rows up to RFC 9780 of 2025), and multicast. No price page is on any of them, globally reachable or
 not; ``ipaddress.is_global`` differs between versions of Python."""
 
+_NEVER_ALLOWED = frozenset(
+    {ipaddress.IPv4Address("100.100.100.200")}  # Alibaba Cloud's metadata service, inside 100.64.0.0/10
+)
+
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
@@ -82,50 +95,104 @@ def reading_until(deadline: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
-def is_public_address(text: str) -> bool:
+def is_public_address(text: str, allowed: Collection[ipaddress.IPv4Network] = ()) -> bool:
     """Whether an IP address is of the public internet: none of SPECIAL_ADDRESSES, and not an IPv6
-    address that wraps such an IPv4 one."""
+    address that wraps such an IPv4 one. Addresses of the networks ``allowed`` by the user count as public."""
+    address = _unwrapped(text)
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
+    if address not in _NEVER_ALLOWED and any(address in network for network in allowed):
+        return True
+    return address.is_global and not any(address in block for block in SPECIAL_ADDRESSES)
+
+
+def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """An address; the IPv4 address where an IPv6 one wraps it (IPv4-mapped, NAT64)."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
-            return is_public_address(str(address.ipv4_mapped))
+            return address.ipv4_mapped
         if address in _NAT64:
-            return is_public_address(str(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)))
-        if address not in _GLOBAL_UNICAST:
-            return False
-    return address.is_global and not any(address in block for block in SPECIAL_ADDRESSES)
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
 
 
 class GuardedTransport(httpx.HTTPTransport):
     """httpx's transport over connections that keep to the rules of this module.
 
     ``only`` names the one host and port that may be connected to, whatever its address (replay); without it
-    every public address may be. Proxies of the environment are not used: a proxy would resolve names itself.
+    every public address may be, and those of the networks ``allowed``. With a ``proxy`` nothing else is
+    connected to: it gets a CONNECT for each host and resolves the name; TLS is with the host, and verified.
+    Proxies of the environment are not used unless the user says so.
     """
 
-    def __init__(self, only: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        only: tuple[str, int] | None = None,
+        *,
+        allowed: Collection[ipaddress.IPv4Network] = (),
+        proxy: Proxy | None = None,
+    ) -> None:
         context = _trust(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
         super().__init__(verify=context, trust_env=False)
         # httpx has no argument for the network backend; its pool is replaced by one that has it.
+        if proxy is not None:
+            self._pool = httpcore.HTTPProxy(
+                proxy.url,
+                proxy_auth=proxy.credentials,
+                ssl_context=context,
+                proxy_ssl_context=context if proxy.scheme == "https" else None,
+                max_connections=None,
+                keepalive_expiry=15.0,
+                network_backend=_GuardedBackend((proxy.host, proxy.port)),
+            )
+            return
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
             max_connections=None,
             # A replay server may serve one connection at a time: none is kept from it.
             max_keepalive_connections=None if only is None else 0,
             keepalive_expiry=15.0,
-            network_backend=_GuardedBackend(only),
+            network_backend=_GuardedBackend(only, allowed),
         )
+
+
+class UserNetworkTransport(httpx.BaseTransport):
+    """Through the user's proxy where it is for the host, else directly."""
+
+    def __init__(self, network: UserNetwork) -> None:
+        self._network = network
+        self._direct = GuardedTransport(allowed=network.allowed)
+        self._proxied = GuardedTransport(proxy=network.proxy) if network.proxy else self._direct
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request. Raises httpx.TransportError and AddressRefusedError."""
+        transport = self._proxied if self._network.proxy_for(request.url.host) else self._direct
+        return transport.handle_request(request)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._direct.close()
+        self._proxied.close()
 
 
 @cache
 def _trust(cert_file: str | None, cert_dir: str | None) -> ssl.SSLContext:
-    """Verification against the certificates that the environment names, else certifi's; read once."""
-    return httpx.create_ssl_context()
+    """Verification against the certificates that the environment names, else certifi's; read once. Raises
+    UserNetworkError when the file cannot be used."""
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:  # ssl.SSLError is one, too
+        raise UserNetworkError(
+            f"SSL_CERT_FILE={cert_file or ''} cannot be used: {error.strerror or error}; it must be "
+            f"a file of certificates in PEM ({DOCUMENT})"
+        ) from None
 
 
 class _GuardedBackend(httpcore.NetworkBackend):
-    def __init__(self, only: tuple[str, int] | None) -> None:
+    def __init__(self, only: tuple[str, int] | None, allowed: Collection[ipaddress.IPv4Network] = ()) -> None:
         self._only = only
+        self._allowed = allowed
         self._plain = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -149,15 +216,31 @@ class _GuardedBackend(httpcore.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> list[str]:
         if self._only is not None and (host, port) != self._only:
-            raise AddressRefusedError(f"{host}:{port} is not the replay server")
+            raise AddressRefusedError(f"{host}:{port} is not the one server that may be asked")
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host}: {error}") from error
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        if self._only is None and (refused := [each for each in addresses if not is_public_address(each)]):
-            raise AddressRefusedError(f"{host} resolves to {refused[0]}, which is not a public address")
+        if self._only is None:
+            refused = [each for each in addresses if not is_public_address(each, self._allowed)]
+            if refused:
+                way = _way_to_allow(refused[0])
+                raise AddressRefusedError(
+                    f"{host} resolves to {refused[0]}, which is not a public address{way}"
+                )
         return addresses
+
+
+def _way_to_allow(refused: str) -> str:
+    """What the user can do about an address in a block that can be opened."""
+    address = _unwrapped(refused)
+    for network, whose in OPENABLE_NETWORKS.items():
+        if address in network and address not in _NEVER_ALLOWED:
+            return (
+                f": {whose} gives such addresses; if you use one, set {ALLOW_VARIABLE}={network} ({DOCUMENT})"
+            )
+    return ""
 
 
 class _BoundedStream(httpcore.NetworkStream):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from urllib.parse import quote, quote_plus
 
+from pipeline.capture.http.user_network import secrets_of_proxies
 from pipeline.contracts.listing import Request
 
 _PLACE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -79,7 +80,8 @@ def without_keys(environment: Mapping[str, str], key_names: Collection[str]) -> 
 
 
 class Secrets:
-    """The keys of one source. ``fill`` puts them in place of ``${NAME}``; ``redact`` does the reverse.
+    """The keys of one source. ``fill`` puts them in place of ``${NAME}``; ``redact`` does the reverse, also
+    for the password of a proxy.
 
     Only variables named in the source's yaml are filled in: ``${HOME}`` in an answer gets nothing.
     """
@@ -87,6 +89,7 @@ class Secrets:
     def __init__(self, environment: WatchedEnvironment, fillable: frozenset[str]) -> None:
         self._environment = environment
         self._fillable = fillable
+        self._of_proxies = tuple(secrets_of_proxies(environment))
 
     @staticmethod
     def names_in(text: str) -> frozenset[str]:
@@ -121,10 +124,10 @@ class Secrets:
     def _pairs(self) -> list[tuple[str, str]]:
         """Each spelling of each key with its placeholder, longest first."""
         read = {name for name in self._environment.read if _SOUNDS_SECRET.search(name)}
-        values = {name: self._environment.get(name, "") for name in read | self._fillable}
+        values = [(self._environment.get(name, ""), name) for name in read | self._fillable]
         pairs = {
             (spelling, f"${{{name}}}")
-            for name, value in values.items()
+            for value, name in (*values, *self._of_proxies)
             if len(value) >= _SHORTEST_SECRET
             for spelling in _spellings(value)
         }

@@ -1,0 +1,497 @@
+"""The user's own network: a proxy, and addresses of a VPN or a provider's NAT in place of public ones."""
+
+import base64
+import ipaddress
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Client, Limits
+from pipeline.capture.http.network import is_public_address
+from pipeline.capture.http.user_network import (
+    UserNetworkError,
+    is_name_of_the_internet,
+    user_network,
+)
+from pipeline.capture.visit import capture_all
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.listing import Request
+from tests.conftest import gpufare
+from tests.faulty_server import UNTRUSTED, refusing
+
+from .conftest import FAST, Capturing, capture_one, module, source
+from .connect_proxy import ConnectProxy
+from .site import Reply, Site
+from .test_network import REGISTRY
+
+TODAY = datetime.now(UTC).date()
+CERTIFICATE = Path(__file__).with_name("acme.pem")
+PRICES = "prices.acme.example"
+API = "api.acme.example"
+PASSWORD = "p@ss/wörd-1"
+VARIABLES = ("GPUFARE_PROXY", "GPUFARE_ALLOW_NETWORKS", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def secure_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A site over TLS, whose certificate the user trusts."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    with Site(CERTIFICATE) as site:
+        site.say(PRICES, "/gpus", Reply(200, b'{"h100": 2.99}'))
+        yield site
+
+
+@pytest.fixture
+def proxy(secure_site: Site) -> Iterator[ConnectProxy]:
+    with ConnectProxy({f"{PRICES}:443": secure_site.port}) as proxy:
+        yield proxy
+
+
+def live(archive: Archive, config: SourceConfig | None = None, url: str | None = None) -> Capture:
+    """Capture one source in the mode that asks the providers."""
+    functions = module(requests=lambda config, environment: [Request(url)]) if url else module()
+    limits = Limits(**FAST, connect_seconds=5, read_seconds=5)
+    with Client(limits=limits) as client:
+        return capture_one(
+            config or source(), functions, environment={}, day=TODAY, archive=archive, client=client
+        )
+
+
+# --- through a proxy ----------------------------------------------------------------------------------------
+
+
+def test_the_proxy_opens_a_tunnel_and_resolves_the_name(
+    archive: Archive, proxy: ConnectProxy, secure_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No resolver here knows prices.acme.example."""
+    monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+    captured = live(archive)
+    assert captured.status == "captured"
+    assert [answer.body for answer in archive.answers(captured)] == [b'{"h100": 2.99}']
+    assert set(proxy.asked) == {f"{PRICES}:443"}
+    assert [asked.target for asked in secure_site.asked] == ["/robots.txt", "/gpus"]
+    assert b"/gpus" not in proxy.carried  # encrypted from here to the host
+    assert all("proxy-authorization" not in head.lower() for head in proxy.heads)
+
+
+def test_a_declared_port_is_asked_through_the_proxy(
+    archive: Archive, proxy: ConnectProxy, secure_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+    proxy.tunnels[f"{API}:8443"] = secure_site.port
+    secure_site.say(f"{API}:8443", "/v2/pricing", Reply(200, b"{}"))
+    config = source(requests=[{"url": f"https://{API}:8443/v2/pricing"}], api_hosts=[f"{API}:8443"])
+    assert live(archive, config).status == "captured"
+    assert proxy.asked == [f"{API}:8443"]
+
+
+@pytest.mark.parametrize("trusted", [None, UNTRUSTED])
+def test_a_proxy_that_answers_for_the_host_is_found_out(
+    archive: Archive, trusted: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TLS ends at the host: neither an unknown certificate nor one of another name is accepted."""
+    if trusted is None:
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    else:
+        monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    with Site(UNTRUSTED) as impostor, ConnectProxy({f"{PRICES}:443": impostor.port}) as proxy:
+        monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+        captured = live(archive)
+        assert [entry.outcome for entry in captured.entries] == ["tls_error"]
+        assert "SSL_CERT_FILE" in (captured.error or "")
+        assert impostor.asked == []
+
+
+def test_a_proxy_that_is_spoken_to_over_tls(
+    archive: Archive, secure_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ConnectProxy({f"{PRICES}:443": secure_site.port}, certificate=CERTIFICATE) as proxy:
+        monkeypatch.setenv("GPUFARE_PROXY", f"https://127.0.0.1:{proxy.port}")
+        assert live(archive).status == "captured"
+        assert proxy.asked
+
+
+def test_a_proxy_whose_certificate_nobody_trusts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    with ConnectProxy({}, certificate=CERTIFICATE) as proxy:
+        monkeypatch.setenv("GPUFARE_PROXY", f"https://someone:{PASSWORD_IN_ADDRESS}@127.0.0.1:{proxy.port}")
+        captured = live(archive)
+        assert [entry.outcome for entry in captured.entries] == ["proxy_failed"]
+        assert proxy.asked == []
+
+
+PASSWORD_IN_ADDRESS = "p%40ss%2Fw%C3%B6rd-1"
+
+
+def spellings_of_the_password() -> list[str]:
+    sent = base64.b64encode(f"someone:{PASSWORD}".encode()).decode()
+    return [PASSWORD, PASSWORD_IN_ADDRESS, sent]
+
+
+def kept(archive: Archive) -> str:
+    """Everything that the archive has stored, file names included."""
+    files = [path for path in archive.root.rglob("*") if path.is_file()]
+    return "\n".join(f"{path} {path.read_bytes().decode('utf-8', 'replace')}" for path in files)
+
+
+def test_a_password_opens_the_proxy_and_is_kept_nowhere(
+    archive: Archive, secure_site: Site, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sent = spellings_of_the_password()[-1]
+    secure_site.say(PRICES, "/gpus", Reply(200, f"you said {PASSWORD}, {sent}".encode()))
+    with ConnectProxy({f"{PRICES}:443": secure_site.port}, password=f"someone:{PASSWORD}") as proxy:
+        address = proxy.url.replace("//", f"//someone:{PASSWORD_IN_ADDRESS}@")
+        monkeypatch.setenv("GPUFARE_PROXY", address)
+        with Client(limits=Limits(**FAST)) as client:
+            captured = capture_one(
+                source(),
+                module(),
+                environment={"GPUFARE_PROXY": address},
+                day=TODAY,
+                archive=archive,
+                client=client,
+            )
+            shown = f"{captured} {client._network!r} {client._network.proxy}"
+    assert captured.status == "captured"
+    assert sent in proxy.heads[0]
+    assert all("authorization" not in asked.headers for asked in secure_site.asked)
+    everything = shown + kept(archive) + "".join(capfd.readouterr())
+    assert not [each for each in spellings_of_the_password() if each in everything]
+
+
+@pytest.mark.parametrize("password", [None, "wrong-password"])
+def test_a_refused_password_is_tried_once(
+    archive: Archive, password: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong password that is tried for every source locks the account."""
+    sources = [source(f"s{number}") for number in range(6)]
+    with ConnectProxy({}, password="someone:right-password") as proxy:
+        userinfo = f"someone:{password}@" if password else ""
+        monkeypatch.setenv("GPUFARE_PROXY", proxy.url.replace("//", f"//{userinfo}"))
+        with Client(limits=Limits(**FAST)) as client:
+            captures = capture_all(
+                sources,
+                environment={},
+                day=TODAY,
+                archive=archive,
+                client=client,
+                module_of=lambda name: module(),
+            )
+        assert len(proxy.asked) == 1
+    for captured in captures.values():
+        assert [entry.outcome for entry in captured.entries] == ["proxy_refused"]
+        error = captured.error or ""
+        said = "refuses the name and password" if password else "wants a name and a password"
+        assert f"the proxy {proxy.url} (GPUFARE_PROXY) {said} (407)" in error
+        assert "wrong-password" not in error
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "times", "said"),
+    [
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", "proxy_refused", 1, f"does not allow {PRICES}:443 (403)"),
+        (b"HTTP/1.1 502 Bad\r\n\r\n", "proxy_failed", 3, f"could not reach {PRICES}:443 (502)"),
+        (b"HTTP/1.1 504 Late s3cret\r\n\r\n", "proxy_failed", 3, f"could not reach {PRICES}:443 (504)"),
+        (b"", "proxy_failed", 3, "whether the proxy runs"),
+        (b"\x05\xff", "proxy_failed", 3, "check the address in GPUFARE_PROXY"),
+    ],
+)
+def test_what_goes_wrong_at_the_proxy_is_said_of_the_proxy(
+    archive: Archive,
+    answers: bytes,
+    outcome: str,
+    times: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ConnectProxy(answers=answers) as proxy:
+        monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+        captured = live(archive, source(api_hosts=[PRICES]))
+    assert [entry.outcome for entry in captured.entries] == [outcome]
+    assert len(proxy.asked) == times
+    error = captured.error or ""
+    assert error.startswith(f"{outcome}: ")
+    assert f"the proxy {proxy.url} (GPUFARE_PROXY)" in error
+    assert said in error
+    assert "s3cret" not in error
+
+
+@pytest.mark.parametrize("way", ["refused", "unknown"])
+def test_a_proxy_that_is_not_there(archive: Archive, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing() as base_url:
+        monkeypatch.setenv(
+            "GPUFARE_PROXY", base_url if way == "refused" else "http://no-such-proxy.invalid:3128"
+        )
+        captured = live(archive)
+    assert [entry.outcome for entry in captured.entries] == ["proxy_failed"]
+    assert "(GPUFARE_PROXY)" in (captured.error or "")
+
+
+def test_what_goes_wrong_behind_the_proxy_is_said_of_the_host(
+    archive: Archive, proxy: ConnectProxy, secure_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+    secure_site.say(PRICES, "/gpus", Reply(403))
+    assert [entry.outcome for entry in live(archive).entries] == ["http_403"]
+    with Site() as plain:  # no TLS where TLS belongs
+        proxy.tunnels[f"{PRICES}:443"] = plain.port
+        assert [entry.outcome for entry in live(archive).entries] == ["tls_error"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "10.0.0.1",
+        "127.1",
+        "0x7f000001",
+        "2130706433",
+        "localhost",
+        "intranet",
+        "metadata.google.internal",
+        "printer.local",
+        "a.localhost",
+    ],
+)
+def test_the_proxy_is_asked_for_names_of_the_internet_only(
+    archive: Archive, host: str, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+    captured = live(archive, source(hosts=[host]), url=f"https://{host}/gpus")
+    assert [entry.outcome for entry in captured.entries] == ["host_refused"]
+    assert proxy.asked == []
+
+
+@pytest.mark.parametrize(
+    "host", ["::1", "fe80::1%eth0", "1.2.3.4.", "example.0x10", "LOCALHOST", "a.Internal."]
+)
+def test_addresses_and_inner_names_in_other_spellings(host: str) -> None:
+    assert not is_name_of_the_internet(host)
+
+
+def test_through_a_proxy_only_declared_hosts_are_asked(
+    archive: Archive, proxy: ConnectProxy, secure_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+    secure_site.say(PRICES, "/gpus", Reply(302, b"", {"location": "https://evil.example/gpus"}))
+    assert [entry.outcome for entry in live(archive).entries] == ["redirect_refused"]
+    assert [entry.outcome for entry in live(archive, url="https://evil.example/gpus").entries] == [
+        "host_refused"
+    ]
+    assert set(proxy.asked) == {f"{PRICES}:443"}
+
+
+def test_a_replay_server_is_never_asked_through_the_proxy(
+    capture: Capturing, site: Site, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+    site.say(PRICES, "/gpus", Reply(200, b"{}"))
+    assert capture(source()).status == "captured"
+    assert proxy.asked == []
+
+
+# --- the usual variables ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "HTTP_PROXY"])
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_the_usual_variables_are_used_on_request(
+    archive: Archive, variable: str, scheme: str, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, proxy.url.replace("http://", scheme))
+    assert live(archive).entries[0].outcome == "dns_error"
+    assert proxy.asked == []
+    monkeypatch.setenv("GPUFARE_PROXY", "environment")
+    assert live(archive).status == "captured"
+
+
+@pytest.mark.parametrize(
+    ("excepted", "direct"),
+    [
+        (PRICES, True),
+        (".acme.example", True),
+        ("acme.example", True),
+        ("*.acme.example", True),
+        ("10.0.0.0/8, Prices.Acme.Example ,x.example", True),
+        ("*", True),
+        ("", False),
+        (",", False),
+        ("me.example", False),
+        (f"eu.{PRICES}", False),
+    ],
+)
+def test_hosts_of_no_proxy_are_asked_directly(
+    archive: Archive, excepted: str, direct: bool, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUFARE_PROXY", "environment")
+    monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+    monkeypatch.setenv("NO_PROXY", excepted)
+    assert live(archive).entries[0].outcome == ("dns_error" if direct else "ok")
+    assert bool(proxy.asked) is not direct
+
+
+def test_a_direct_host_of_no_proxy_keeps_the_guard(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUFARE_PROXY", "environment")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    config = source(requests=[{"url": "https://localhost/gpus"}], api_hosts=["localhost"])
+    assert [entry.outcome for entry in live(archive, config).entries] == ["address_refused"]
+
+
+# --- settings that cannot be used ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "proxy.example:3128",
+        "enviroment",
+        "http://proxy.example",
+        "htp://someone:s3cret@proxy.example:3128",
+        "http://someone:s3cret/x@proxy.example:3128",
+        "http://someone:1#s3cret@proxy.example:3128",
+        "http://someone:s3cret@proxy.example:port",
+        "http://someone:s3cret@:3128",
+        "http://proxy.example:3128/s3cret",
+        "http://[proxy:3128",
+        "socks5://someone:s3cret@127.0.0.1:1080",
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value(value: str) -> None:
+    with pytest.raises(UserNetworkError, match=r"^GPUFARE_PROXY .*docs/networks\.md\)$") as found:
+        user_network({"GPUFARE_PROXY": value})
+    assert "s3cret" not in str(found.value)
+    assert "someone" not in str(found.value)
+    assert ("SOCKS" in str(found.value)) == value.startswith("socks")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no certificate"])
+def test_certificates_that_cannot_be_read_stop_the_command(
+    tmp_path: Path, content: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "company.pem"
+    if content is not None:
+        file.write_bytes(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    with pytest.raises(UserNetworkError, match=r"company\.pem cannot be used: .*docs/networks\.md"):
+        Client()
+
+
+def test_the_environment_is_asked_for_but_has_no_proxy() -> None:
+    with pytest.raises(UserNetworkError, match="none of HTTPS_PROXY, ALL_PROXY and HTTP_PROXY is set"):
+        user_network({"GPUFARE_PROXY": "environment", "HTTPS_PROXY": " "})
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in REGISTRY if block not in ("198.18.0.0/15", "100.64.0.0/10")]
+)
+def test_no_other_network_can_be_allowed(block: str) -> None:
+    with pytest.raises(UserNetworkError, match="cannot be allowed"):
+        user_network({"GPUFARE_ALLOW_NETWORKS": f"198.18.0.0/15,{block}"})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "198.18.0.0/15,",
+        "198.18.0.1/15",
+        "198.18.0.0-198.19.0.0",
+        "198.18.0.0/15 100.64.0.0/10",
+        "yes",
+        "198.18",
+        "198.16.0.0/13",
+        "0.0.0.0/0",
+        "::/0",
+        "100.64.0.0/9",
+        "8.8.8.8",
+        "::ffff:198.18.0.0/111",
+    ],
+)
+def test_a_network_that_is_misspelt_or_too_wide_is_an_error(value: str) -> None:
+    with pytest.raises(UserNetworkError, match=r"^GPUFARE_ALLOW_NETWORKS: "):
+        user_network({"GPUFARE_ALLOW_NETWORKS": value})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("GPUFARE_PROXY", "proxy:3128"), ("GPUFARE_ALLOW_NETWORKS", "10.0.0.0/8")]
+)
+def test_a_setting_that_cannot_be_used_stops_the_command(
+    tmp_path: Path, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    answer = gpufare("refresh", "--source", "lambda", home=tmp_path)
+    assert answer.returncode == 1
+    assert variable in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert not list(tmp_path.glob("archive/*/*"))  # nothing was asked
+
+
+# --- addresses that stand for public ones -------------------------------------------------------------------
+
+BOTH = {"GPUFARE_ALLOW_NETWORKS": "198.18.0.0/15, 100.64.0.0/10"}
+
+
+@pytest.mark.parametrize(
+    "address", ["198.18.0.1", "198.19.255.255", "100.64.0.1", "100.127.1.1", "::ffff:198.18.0.1"]
+)
+def test_addresses_of_an_allowed_network(address: str) -> None:
+    allowed = user_network(BOTH).allowed
+    assert not is_public_address(address)
+    assert is_public_address(address, allowed)
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in REGISTRY if block not in ("198.18.0.0/15", "100.64.0.0/10")]
+)
+def test_an_allowed_network_opens_nothing_else(block: str) -> None:
+    allowed, network = user_network(BOTH).allowed, ipaddress.ip_network(block)
+    for address in (network[0], network[network.num_addresses // 2], network[-1]):
+        assert not is_public_address(str(address), allowed)
+
+
+@pytest.mark.parametrize(
+    "address", ["100.100.100.200", "::ffff:100.100.100.200", "64:ff9b::6464:64c8", "169.254.169.254"]
+)
+def test_metadata_services_stay_closed(address: str) -> None:
+    assert not is_public_address(address, user_network(BOTH).allowed)
+
+
+def test_a_part_of_a_network_opens_that_part() -> None:
+    allowed = user_network({"GPUFARE_ALLOW_NETWORKS": "198.18.0.0/16"}).allowed
+    assert is_public_address("198.18.255.255", allowed)
+    assert not is_public_address("198.19.0.0", allowed)
+
+
+@pytest.mark.parametrize(
+    ("address", "network"), [("198.18.0.7", "198.18.0.0/15"), ("100.64.0.7", "100.64.0.0/10")]
+)
+def test_a_name_that_leads_there_is_refused_with_the_variable_that_allows_it(
+    archive: Archive, address: str, network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = source(requests=[{"url": f"https://{address}/gpus"}], api_hosts=[address])
+    refused = live(archive, config)
+    assert [entry.outcome for entry in refused.entries] == ["address_refused"]
+    assert f"GPUFARE_ALLOW_NETWORKS={network}" in (refused.error or "")
+
+    monkeypatch.setenv("GPUFARE_ALLOW_NETWORKS", network)
+    with Client(limits=Limits(**FAST, retries=0, connect_seconds=0.05)) as client:
+        asked = capture_one(config, module(), environment={}, day=TODAY, archive=archive, client=client)
+    # Nothing is there, but it was connected to.
+    assert asked.entries[0].sent
+    assert asked.entries[0].outcome not in ("address_refused", "host_refused")
+
+
+@pytest.mark.parametrize("address", ["100.100.100.200", "10.0.0.1"])
+def test_no_variable_is_named_for_what_stays_closed(archive: Archive, address: str) -> None:
+    config = source(requests=[{"url": f"https://{address}/gpus"}], api_hosts=[address])
+    assert "GPUFARE_ALLOW_NETWORKS" not in (live(archive, config).error or "")
