@@ -25,11 +25,13 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import OBSERVED_AT_HEADER, SOURCE_HEADER
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body, sha256_of
 from pipeline.catalog.source_config import RequestFacts, SourceConfig, configs
-from pipeline.contracts.capture import Capture, Entry, OutcomeCode
+from pipeline.contracts.capture import NO_PAGE_HEADER, Capture, Entry, OutcomeCode
 
 _NOT_PASSED_ON = frozenset(
     {"connection", "content-encoding", "content-length", "date", "server", "transfer-encoding"}
 )
+
+_NO_PAGE = 404, {NO_PAGE_HEADER: "1"}, b"no such page\n"
 
 
 def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
@@ -137,7 +139,7 @@ class PagesServer:
                 length = int(self.headers.get("content-length") or 0)
                 sent = self.rfile.read(length) if length else None
                 page = _find(pages, self.command, self.headers, self.path, sent)
-                status, headers, body = (404, {}, b"no such page\n") if page is None else _answer_of(page)
+                status, headers, body = _NO_PAGE if page is None else _answer_of(page)
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)

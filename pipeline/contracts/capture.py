@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from pipeline.contracts.codes import CodeWithSentence
 
+NO_PAGE_HEADER = "x-gpufare-no-page"
+"""A server of saved pages says with it that it has none for the request."""
+
 
 class OutcomeCode(CodeWithSentence):
     """How one request ended: a code for SQL, and its sentence without the details of the case."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import (
@@ -22,6 +22,7 @@ from pipeline.contracts.listing import (
     NativeUnit,
     PriceKind,
     Reject,
+    Request,
     Row,
     SourceChangedError,
     read_json,
@@ -42,6 +43,32 @@ _CSV_COLUMNS = (
     "Operating System", "CapacityStatus", "Pre Installed S/W",
 )  # fmt: skip
 _CSV_MARKET = "MarketOption"
+
+
+def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
+    """The on-demand list of each region that is open to everybody, and the spot prices of all regions. The
+    yaml's first request is the pattern of the others, which are optional."""
+    first, *further = (Request(facts.url, optional=facts.optional) for facts in config.requests)
+    restricted = tuple(config.settings["restricted_region_prefixes"])
+    names: dict[str, str] = {}
+    for name, code in config.settings["regions"].items():
+        names.setdefault(code, name)
+    urls = [_on_demand_url(name, config) for code, name in names.items() if not code.startswith(restricted)]
+    return [first, *(Request(url, optional=True) for url in urls if url != first.url), *further]
+
+
+def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The same region's list under the next spelling of its name: Europe is EU in some addresses."""
+    regions = config.settings["regions"]
+    failed = _region_of_url(answer)
+    spellings = [name for name, code in regions.items() if code == regions.get(failed)]
+    after = spellings[spellings.index(failed) + 1 :] if failed in spellings else []
+    return [Request(_on_demand_url(name, config)) for name in after[:1]]
+
+
+def _on_demand_url(region: str, config: SourceConfig) -> str:
+    pattern = config.requests[0].url
+    return pattern.replace(pattern.split("/")[-3], quote(region, safe="()"))
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:

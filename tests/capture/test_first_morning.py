@@ -4,6 +4,7 @@ types, lists that are gone. Each test says where that was seen."""
 import gzip
 import json
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -159,3 +160,70 @@ def test_oracle_without_any_list_has_failed(visit: Visit, site: Site) -> None:
     assert (captured.status, outcome.accepted) == ("partial", False)
     assert str(outcome.error).startswith(f"http_403: the host forbids the request (403): https://{CETOOLS}")
     assert "(and 2 more requests failed)" in str(outcome.error)
+
+
+AWS_LISTS = "/pricing/2.0/meteredUnitMaps/ec2/USD/current/ec2-ondemand-without-sec-sel/"
+SPOT_HOST = "website.spot.ec2.aws.a2z.com"
+
+
+def aws_site(site: Site, *regions: str, spot: Reply) -> None:
+    """AWS with these regions' lists (page by region name) and spot prices; S3 answers 403 for all else."""
+    pages = {"US East (N. Virginia)": "us-east-1", "Europe (Stockholm)": "eu-north-1"}
+    for name in AWS_REGIONS:
+        site.say("b0.p.awsstatic.com", f"{AWS_LISTS}{name}/Linux/index.json", Reply(403, b"<Error/>"))
+    for name in regions:
+        body = page("aws", f"on_demand_{pages[name]}.json")
+        site.say("b0.p.awsstatic.com", f"{AWS_LISTS}{name}/Linux/index.json", Reply(200, body, JSON))
+    site.say(SPOT_HOST, "/spot.json", spot)
+
+
+AWS_REGIONS = list(source_config("aws").settings["regions"])
+
+
+@pytest.mark.parametrize(
+    "body", [page("aws", "spot.json"), b"callback(%s);" % page("aws", "spot.json")], ids=["JSON", "JSONP"]
+)
+def test_awss_spot_prices_come_as_javascript(visit: Visit, site: Site, body: bytes) -> None:
+    """Another tracker's note of 2026 on spot.js: still served as application/x-javascript."""
+    spot = Reply(200, body, {"content-type": "application/x-javascript"})
+    aws_site(site, "US East (N. Virginia)", spot=spot)
+    captured, outcome = visit("aws")
+    assert (captured.status, outcome.accepted, outcome.error) == ("captured", True, None)
+    assert captured.entries[-1].usable
+    assert not any("spot.json" in text for text in outcome.warnings)
+    (missing,) = [text for text in outcome.warnings if "optional requests failed" in text]
+    assert missing.startswith("41 of 42 optional requests failed, the first: https://b0.p.awsstatic.com/")
+
+
+def test_awss_region_is_asked_under_its_other_name(visit: Visit, site: Site) -> None:
+    aws_site(site, "US East (N. Virginia)", "Europe (Stockholm)", spot=Reply(403))
+    captured, outcome = visit("aws")
+    assert (captured.status, outcome.accepted) == ("captured", True)
+    (instead,) = [text for text in outcome.warnings if "asked instead" in text]
+    assert "EU%20(Stockholm)/Linux/index.json: http_403" in instead
+    assert instead.endswith("Europe%20(Stockholm)/Linux/index.json")
+
+
+def test_aws_without_its_largest_region_is_partial(visit: Visit, site: Site) -> None:
+    aws_site(site, "Europe (Stockholm)", spot=Reply(200, page("aws", "spot.json"), JSON))
+    captured, _ = visit("aws")
+    assert captured.status == "partial"
+    assert "US%20East%20(N.%20Virginia)" in str(captured.error)
+
+
+def test_verdas_availability_needs_a_login(visit: Visit, site: Site) -> None:
+    """Reading notes of about 2026-09: 401 without a key, for the availability only."""
+    config = source_config("verda")
+    for entry in json.loads(page("verda", "index.json")):
+        parts = urlsplit(entry["url"])
+        reply = Reply(200, page("verda", entry["file"]), entry["headers"])
+        if parts.path.endswith("/instance-availability"):
+            reply = Reply(
+                401, b'{"code": "unauthorized_request", "message": "Access token is missing"}', JSON
+            )
+        site.say(parts.netloc, parts.path, reply)
+    captured, outcome = visit("verda")
+    assert any(facts.optional for facts in config.requests)
+    assert (captured.status, outcome.accepted, outcome.error) == ("captured", True, None)
+    (warning,) = [text for text in outcome.warnings if text.startswith("optional request failed")]
+    assert "/v1/instance-availability: http_4xx" in warning
