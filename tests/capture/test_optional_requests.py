@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.replay import capture_pages
+from pipeline.capture.replay import PagesServer, capture_pages
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, Entry, capture_status, request_warnings
 from pipeline.contracts.listing import Request
@@ -124,6 +124,23 @@ def test_a_folder_without_an_optional_answer_is_complete(tmp_path: Path, archive
         captured = capture_pages(folder.parent, config, day=DAY, archive=archive)
         assert captured.status == "captured"
         assert len(captured.warnings) == len(index) - 1
+
+
+def test_served_pages_without_an_optional_answer_are_complete(capture: Capturing, tmp_path: Path) -> None:
+    """No host failed: the folder gives the same capture as when it is imported. A page that the index has
+    with an error is one, and a mandatory page that is missing is missed."""
+    folder = tmp_path / "pages" / "acme"
+    folder.mkdir(parents=True)
+    (folder / "gpus.json").write_bytes(b"{}")
+    rows = [{"url": at("/gpus"), "file": "gpus.json"}, {"url": at("/stock"), "status": 404}]
+    config = asking(("/gpus", False), ("/stock", True))
+    for index, count in ((rows[:1], 1), (rows, 2)):
+        (folder / "index.json").write_text(json.dumps(index))
+        with PagesServer(folder.parent) as server:
+            captured = capture(config, base_url=server.base_url)
+            assert captured.status == "captured"
+            assert (len(captured.entries), len(captured.warnings)) == (count, count - 1)
+            assert capture(asking(("/other", False)), base_url=server.base_url).status == "failed"
 
 
 def test_entries_of_earlier_versions_are_mandatory() -> None:

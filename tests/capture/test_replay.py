@@ -215,8 +215,11 @@ def test_the_live_path_over_the_sample_pages(name: str, archive: Archive) -> Non
     assert captured.status == "captured"
     archived = archive.answers(captured)
     saved = answers_of(PAGES, Archive(archive.root.parent / "saved"), config)
-    assert [a.sha256 for a in archived] == [a.sha256 for a in saved]
-    assert [a.observed_at for a in archived] == [a.observed_at for a in saved]
+    # Optional requests come last, and what is asked only after a failure is saved, but not asked.
+    asked = {a.sha256: a.observed_at for a in archived}
+    kept = {a.sha256: a.observed_at for a in saved}
+    assert asked.items() <= kept.items()
+    assert len(asked) == len(kept) or hasattr(source_module(name), "retry_requests")
 
 
 def test_first_requests_come_from_the_yaml_unless_the_module_makes_them() -> None:
