@@ -1,0 +1,36 @@
+"""The data that a Next.js page carries for its own scripts: texts pushed to ``__next_f``, in pieces."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline.contracts.listing import Answer, SourceChangedError, read_json
+
+_PIECE = re.compile(r'self\.__next_f\.push\(\[1,"((?:[^"\\]|\\.)*)"\]\)', re.DOTALL)
+
+
+def flight_text(answer: Answer) -> str:
+    """The pieces of a page's stream joined and without their escapes: one may end inside a word of the next.
+
+    An answer without any is taken for a part of a stream that was saved without its page. Raises
+    SourceChangedError when the text cannot be read.
+    """
+    body = answer.text()
+    escaped = "".join(_PIECE.findall(body)) or body.replace("\r", "").replace("\n", r"\n")
+    if '\\"' not in escaped:
+        return body
+    try:
+        return str(json.loads(f'"{escaped}"', strict=False))
+    except ValueError as error:
+        raise SourceChangedError(f"{answer.url}: the page's data cannot be read ({error})") from error
+
+
+def objects_after(text: str, beginning: re.Pattern[str], answer: Answer) -> Iterator[Any]:
+    """The JSON value at each match of ``beginning`` in the text of a stream. Raises SourceChangedError."""
+    for found in beginning.finditer(text):
+        try:
+            yield read_json(text[found.start() :], answer.url, beginning=True)
+        except ValueError as error:
+            at = text[found.start() : found.start() + 60]
+            raise SourceChangedError(f"{answer.url}: {at!r} is no JSON value ({error})") from error
