@@ -119,7 +119,6 @@ class FlagReason(StrEnum):
     ONE_PRICE_FOR_ALL = "one_price_for_all"
     PARTS_PRICED_APART = "parts_priced_apart"
     PREPAID_TIME = "prepaid_time"
-    PRICE_FLOOR = "price_floor"
     RESERVED_AT_ON_DEMAND_PRICE = "reserved_at_on_demand_price"
     RESERVED_NOT_BELOW_ON_DEMAND = "reserved_not_below_on_demand"
     RESTRICTED_REGION = "restricted_region"

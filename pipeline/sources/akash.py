@@ -35,7 +35,7 @@ def _read_model(model: JsonObject) -> Iterator[Listing]:
         model.answer,
         context=_context(model),
         available=is_available(model.object("availability").get("available")),
-        flag_reason=FlagReason.PRICE_FLOOR,
+        flag_reason=FlagReason.STARTING_PRICE,
     )
 
 

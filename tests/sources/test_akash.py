@@ -24,13 +24,13 @@ def test_the_lowest_bid_of_a_month_is_a_floor() -> None:
     (row,), rejects = read("akash", answer(models()))
     assert not rejects
     assert (row.native_price, row.native_unit) == (Decimal("2.04"), "gpu_hour")
-    assert row.flag_reason == "price_floor"
+    assert row.flag_reason == "starting_price"
 
 
 def test_no_price_of_a_summary_can_win_a_ranking() -> None:
     offers = read_sample("akash").offers
     assert offers
-    assert {offer.flag_reason for offer in offers} == {"price_floor"}
+    assert {offer.flag_reason for offer in offers} == {"starting_price"}
     assert {offer.tier_class for offer in offers} == {"marketplace"}
 
 
