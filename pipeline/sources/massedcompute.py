@@ -72,7 +72,7 @@ def _read_machine(
 
 
 def _prices(row: str, currency: str) -> Iterator[tuple[Decimal, str]]:
-    """The prices of one copy: texts that begin with ``$$``, an escaped dollar sign, and the unit after them."""
+    """The prices of one copy: texts that begin with ``$$``, an escaped dollar sign, and the unit after."""
     texts = _STRING.findall(row)
     for at, text in enumerate(texts):
         if text.startswith("$$"):
