@@ -11,6 +11,7 @@ from datetime import date
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.daily.permissions import off_sources
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_newest
@@ -46,6 +47,9 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
             _log.warning("%s cannot be read and is left out: %s", damage.file.path, damage.reason)
         connection.execute("SET VARIABLE as_of_day = ?::DATE", [today])
         connection.execute("SET VARIABLE today = ?::DATE", [today])
+        off = off_sources(configs().values(), home, environment)
+        connection.execute("SET VARIABLE sources_off = ?::VARCHAR[]", [list(off)])
+        connection.execute("SET VARIABLE reasons_off = ?::VARCHAR[]", [list(off.values())])
         connection.execute("SET VARIABLE sources_with_keys = ?::VARCHAR[]", [_with_keys(environment)])
         for table in Lineage(connection).marts([TABLE]):
             fill(connection, table)

@@ -6,13 +6,18 @@ WITH _attempts AS (
         count(*) FILTER (accepted) OVER (_newest_first ROWS UNBOUNDED PRECEDING) AS accepted_since
     FROM attempt_outcomes()
     WHERE day <= getvariable('as_of_day')::DATE
+        -- A source that has its permission again is as its attempts before left it.
+        AND NOT (
+            status = 'needs_permission'
+            AND NOT coalesce(list_contains(getvariable('sources_off')::VARCHAR[], source), TRUE)
+        )
     WINDOW _newest_first AS (PARTITION BY source ORDER BY day DESC, attempt DESC)
 ),
 
 _failures AS (
     SELECT source, min(day) AS failing_since, count(*) AS failed_attempts
     FROM _attempts
-    WHERE accepted_since = 0
+    WHERE accepted_since = 0 AND status <> 'needs_permission'
     GROUP BY source
 ),
 
@@ -42,6 +47,12 @@ SELECT
         AND NOT coalesce(list_contains(getvariable('sources_with_keys')::VARCHAR[], s.source), FALSE)
         THEN s.key_variables
     END AS missing_key,
+    CASE WHEN a.status = 'needs_permission' THEN coalesce(a.error, a.reason)
+        WHEN a.day IS NULL THEN list_extract(
+            getvariable('reasons_off')::VARCHAR[],
+            list_position(getvariable('sources_off')::VARCHAR[], s.source)
+        )
+    END AS no_permission,
     a.day AS last_attempt_day,
     a.accepted AS last_attempt_accepted,
     a.status AS last_status,
@@ -64,5 +75,5 @@ SELECT
     s.evidence_level, s.evidence_date, s.evidence_note
 FROM main.sources AS s
 LEFT JOIN _attempts AS a ON a.source = s.source AND a.place = 1
-LEFT JOIN _failures AS f ON f.source = s.source
+LEFT JOIN _failures AS f ON f.source = s.source AND a.status <> 'needs_permission'
 LEFT JOIN _accepted AS o ON o.source = s.source

@@ -54,6 +54,7 @@ SELECT
     d.source, d.day,
     CASE
         WHEN d.status = 'disabled' THEN 'disabled'
+        WHEN d.status = 'needs_permission' THEN 'needs_permission'
         WHEN d.last_accepted_day IS NULL AND d.status = 'needs_key' THEN 'needs_key'
         WHEN d.last_accepted_day IS NULL THEN 'never_accepted'
         WHEN d.day - d.last_accepted_day > s.stale_after_days THEN 'stale'

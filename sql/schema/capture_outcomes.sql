@@ -27,7 +27,7 @@ COMMENT ON COLUMN main.capture_outcomes.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.capture_outcomes.source IS 'Key into sources.';
 COMMENT ON COLUMN main.capture_outcomes.attempt IS 'Id of the capture: the UTC time at which it began. Empty in records of earlier versions, which kept one outcome per day.';
 COMMENT ON COLUMN main.capture_outcomes.stands IS 'Whether the day''s offers are those of this attempt: of the accepted attempts a complete one before a partial one, of partial ones the one with more offers, then the newest.';
-COMMENT ON COLUMN main.capture_outcomes.status IS 'How the capture ended: captured (every request answered), partial, failed, needs_key, disabled.';
+COMMENT ON COLUMN main.capture_outcomes.status IS 'How the capture ended: captured (every request answered), partial, failed, needs_key, needs_permission (off by its terms or by the user''s choice), disabled.';
 COMMENT ON COLUMN main.capture_outcomes.accepted IS 'Whether the attempt''s offers were accepted for publishing.';
 COMMENT ON COLUMN main.capture_outcomes.reason IS 'Why they were not.';
 COMMENT ON COLUMN main.capture_outcomes.warnings IS 'What was unusual but accepted.';

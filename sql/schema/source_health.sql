@@ -5,6 +5,7 @@ CREATE TABLE main.source_health (
     kind VARCHAR NOT NULL,
     disabled VARCHAR,
     missing_key VARCHAR,
+    no_permission VARCHAR,
     last_attempt_day DATE,
     last_attempt_accepted BOOLEAN,
     last_status VARCHAR,
@@ -33,6 +34,7 @@ CREATE TABLE main.source_health (
     state VARCHAR GENERATED ALWAYS AS (
         CASE
             WHEN disabled IS NOT NULL THEN 'disabled'
+            WHEN no_permission IS NOT NULL THEN 'needs_permission'
             WHEN last_accepted_day IS NULL AND missing_key IS NOT NULL THEN 'needs_key'
             WHEN last_accepted_day IS NULL AND coalesce(last_status, 'needs_key') = 'needs_key'
                 THEN 'not_asked'
@@ -52,6 +54,7 @@ CREATE TABLE main.source_health (
             ELSE concat_ws(
                 '; ',
                 CASE
+                    WHEN state = 'needs_permission' THEN no_permission
                     WHEN state = 'aging' OR (last_attempt_accepted AND last_accepted_day = last_attempt_day)
                         THEN 'not asked since ' || last_attempt_day
                     ELSE last_error
@@ -88,11 +91,12 @@ COMMENT ON COLUMN main.source_health.provider IS 'Provider of the GPUs.';
 COMMENT ON COLUMN main.source_health.kind IS 'prices or exchange_rates.';
 COMMENT ON COLUMN main.source_health.disabled IS 'Why it is never asked; null for a source that is.';
 COMMENT ON COLUMN main.source_health.missing_key IS 'Environment variables for the key that it cannot be asked without and that was not set; null where none is missing.';
+COMMENT ON COLUMN main.source_health.no_permission IS 'Why it is not asked, and how to allow it: its terms of use forbid automated reading, or the user disabled it; null for a source that may be asked.';
 COMMENT ON COLUMN main.source_health.last_attempt_day IS 'Day of the newest attempt, successful or not, also where no request could be sent.';
 COMMENT ON COLUMN main.source_health.last_attempt_accepted IS 'Whether its answers were accepted; null without an attempt.';
 COMMENT ON COLUMN main.source_health.last_status IS 'How it ended.';
 COMMENT ON COLUMN main.source_health.last_error IS 'What went wrong in it.';
-COMMENT ON COLUMN main.source_health.failing_since IS 'Day of the first failed attempt after the last accepted one; null when the newest attempt was accepted.';
+COMMENT ON COLUMN main.source_health.failing_since IS 'Day of the first failed attempt after the last accepted one; null where there is none.';
 COMMENT ON COLUMN main.source_health.failed_attempts IS 'Failed attempts since then, without an accepted one between them.';
 COMMENT ON COLUMN main.source_health.last_accepted_day IS 'Day of the last accepted offers, or exchange rates.';
 COMMENT ON COLUMN main.source_health.stale_after_days IS 'Offers older than this leave the rankings.';
@@ -108,5 +112,5 @@ COMMENT ON COLUMN main.source_health.evidence_date IS 'Day of that evidence.';
 COMMENT ON COLUMN main.source_health.evidence_note IS 'That evidence in words.';
 COMMENT ON COLUMN main.source_health.age_days IS 'Days from last_accepted_day to today (UTC), whenever the question is asked.';
 COMMENT ON COLUMN main.source_health.ranked_until IS 'Last day whose rankings use prices of last_accepted_day; null for exchange rates.';
-COMMENT ON COLUMN main.source_health.state IS 'State today. The newest attempt decides: current (accepted, and the prices are of today or yesterday), aging (accepted, but not asked since), failing (not accepted; the last good prices stay in the rankings until ranked_until), stale (the last good prices are older than stale_after_days), never_accepted, needs_key, not_asked or disabled.';
+COMMENT ON COLUMN main.source_health.state IS 'State today. The newest attempt decides: current (accepted, and the prices are of today or yesterday), aging (accepted, but not asked since), failing (not accepted; the last good prices stay in the rankings until ranked_until), stale (the last good prices are older than stale_after_days), never_accepted, needs_key, needs_permission, not_asked or disabled.';
 COMMENT ON COLUMN main.source_health.why IS 'The reason for that state: what went wrong, since when, and how long the last good prices stay in the rankings; for a current source what is incomplete, else null.';

@@ -16,7 +16,7 @@ CREATE TABLE main.source_health_history (
 COMMENT ON TABLE main.source_health_history IS 'State of each source at the end of each day on which it was asked: when it failed, why, and what was kept of that day.';
 COMMENT ON COLUMN main.source_health_history.source IS 'Key into sources.';
 COMMENT ON COLUMN main.source_health_history.day IS 'Day of the attempts (UTC).';
-COMMENT ON COLUMN main.source_health_history.state IS 'State at the end of that day, as in source_health: current, failing, stale, never_accepted, needs_key or disabled.';
+COMMENT ON COLUMN main.source_health_history.state IS 'State at the end of that day, as in source_health: current, failing, stale, never_accepted, needs_key, needs_permission or disabled.';
 COMMENT ON COLUMN main.source_health_history.why IS 'What went wrong in the last attempt of the day; for a current source what was incomplete, else null.';
 COMMENT ON COLUMN main.source_health_history.attempts IS 'Attempts on that day.';
 COMMENT ON COLUMN main.source_health_history.accepted_attempts IS 'Those of them whose answers were accepted.';
