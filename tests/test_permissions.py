@@ -1,12 +1,13 @@
 """Sources whose terms forbid automated reading, and those that the user switched off, are not asked."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import dagster as dg
 import pytest
 from click.testing import CliRunner, Result
 
@@ -19,15 +20,22 @@ from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.daily.morning import morning
 from pipeline.daily.origin import ARCHIVE, captures_of
-from pipeline.daily.permissions import enable, off_lines
+from pipeline.daily.permissions import disable, enable, off_lines
 from pipeline.daily.refresh import refresh
+from pipeline.daily.source_states import source_states
+from pipeline.offers.records import Records
+from pipeline.orchestration.keys import offers_key
+from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
+from pipeline.orchestration.source_assets import source_assets
 from pipeline.sources import source_module
 from tests.capture.conftest import capture_one, module, source
 from tests.capture.site import Reply, Site
 
 PAGES = Path(__file__).parent / "pages"
 TODAY = datetime.now(UTC).date()
+DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
 FORBIDDEN = {
     "automated": "forbidden",
     "url": "https://acme.example/terms",
@@ -209,6 +217,55 @@ def test_a_refresh_of_sources_that_are_off_is_no_failure_of_theirs(home: Home) -
     lines = report.lines()
     assert lines[0].startswith("crusoe  not asked  its terms forbid automated reading")
     assert lines[1] == "off by their terms: crusoe; gpufare sources enable NAME"
+
+
+def test_the_state_is_of_now(home: Home) -> None:
+    """Before the next refresh, too: enabled, it was not asked yet; disabled, its prices age."""
+    refresh(home, sources=["crusoe"], environment={})
+
+    def row(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+        rows = source_states(home, TODAY, environment or {}).dicts()
+        return next(row for row in rows if row["source"] == "crusoe")
+
+    assert (row()["state"], row()["terms"]) == ("needs_permission", "forbidden")
+    assert row()["why"].endswith("gpufare sources enable crusoe")
+    enable(["crusoe"], home, TODAY, {})
+    assert (row()["state"], row()["why"]) == ("not_asked", "not asked yet")
+    disable(["crusoe"], home, TODAY)
+    assert row()["state"] == "needs_permission"
+
+
+def test_a_source_that_was_never_asked_says_what_it_needs(home: Home) -> None:
+    rows = {row["source"]: row for row in source_states(home, TODAY, {}).dicts()}
+    assert rows["vast"]["state"] == "needs_permission"
+    assert "gpufare sources enable vast" in rows["vast"]["why"]
+    assert rows["primeintellect"]["state"] == "needs_key"
+    assert rows["nebius"]["state"] == "not_asked"
+
+
+def test_a_morning_with_sources_that_are_off_has_nothing_broken(home: Home) -> None:
+    refresh(home, sources=["crusoe"], environment={})
+    lines = morning(home, datetime.now(UTC)).lines
+    assert "Broke: no source" in lines
+    assert not any("crusoe" in line for line in lines)
+
+
+def test_the_asset_of_a_source_that_is_off_is_not_red(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize(
+            source_assets(source_config("crusoe"), DAYS),
+            partition_key=TODAY.isoformat(),
+            resources={"home": GpufareHome(root=str(home.root))},
+            instance=instance,
+        )
+        assert result.success
+        (seen,) = instance.fetch_observations(offers_key("crusoe"), limit=1).records
+    assert seen.asset_observation is not None
+    said = seen.asset_observation.metadata["skipped"].value
+    assert str(said).startswith("its terms forbid automated reading")
+    (outcome,) = Records(home).outcomes("crusoe", TODAY)
+    assert (outcome["status"], outcome["requests"]) == ("needs_permission", 0)
 
 
 def test_saved_pages_need_no_permission(home: Home) -> None:

@@ -52,6 +52,7 @@ COLUMNS_OF_SOURCES = (
     ("last_accepted_day", "accepted"),
     ("age_days", "days old"),
     ("evidence", "evidence"),
+    ("terms", "terms"),
 )
 """What a person is shown of the sources, before a line per source that says why."""
 

@@ -23,10 +23,12 @@ _log = logging.getLogger("gpufare")
 TABLE = "source_health"
 
 _STATES = f"""
-SELECT source, title, state, last_attempt_day, last_accepted_day, age_days, offers, offers_ranked,
-    evidence_level || ' ' || evidence_date AS evidence, why
-FROM main.{TABLE}
-ORDER BY source
+SELECT h.source, h.title, h.state, h.last_attempt_day, h.last_accepted_day, h.age_days,
+    h.offers, h.offers_ranked, h.evidence_level || ' ' || h.evidence_date AS evidence,
+    s.terms_automated AS terms, s.terms_url, h.why
+FROM main.{TABLE} AS h
+INNER JOIN main.sources AS s ON s.source = h.source
+ORDER BY h.source
 """  # noqa: S608 - our own table
 
 
@@ -36,7 +38,8 @@ class HomeError(GpufareError):
 
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
     """One row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of what its
-    reader is based on, not a claim that it works live. ``today`` is in UTC.
+    reader is based on, not a claim that it works live; ``terms`` is what the provider's terms of use say of
+    automated reading. ``today`` is in UTC.
 
     Raises HomeError.
     """

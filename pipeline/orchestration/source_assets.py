@@ -21,6 +21,7 @@ from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import capture_live
+from pipeline.daily.report import NOT_ASKED
 from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
@@ -135,6 +136,9 @@ def _offers_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> d
             _skip(context, f"the archive has no complete capture of {config.title} on {day}")
             return
         outcome = record_day(config, day, captures, home.folders())
+        if outcome.status in NOT_ASKED and not outcome.accepted:
+            _skip(context, outcome.reason or outcome.status)
+            return
         yield _expectations(config, outcome, page_and_capture(config, captures, home.folders()))
         if not outcome.accepted:
             raise dg.Failure(outcome.error or outcome.reason, allow_retries=False)

@@ -7,6 +7,13 @@ CREATE TABLE main.sources (
     evidence_level VARCHAR NOT NULL,
     evidence_date DATE NOT NULL,
     evidence_note VARCHAR NOT NULL,
+    terms_automated VARCHAR NOT NULL CHECK (terms_automated IN ('allowed', 'silent', 'forbidden', 'unknown')),
+    terms_url VARCHAR,
+    terms_read_on DATE,
+    terms_note VARCHAR,
+    coverage_share DECIMAL(6, 4),
+    coverage_regions INTEGER,
+    coverage_with_key VARCHAR,
     currency VARCHAR NOT NULL,
     key_variables VARCHAR,
     needs_key BOOLEAN NOT NULL,
@@ -38,6 +45,13 @@ COMMENT ON COLUMN main.sources.kind IS 'What the source publishes: prices of GPU
 COMMENT ON COLUMN main.sources.evidence_level IS 'What the reader was checked against: a captured answer, code that others run, documentation, or inference. No guarantee that the source works today.';
 COMMENT ON COLUMN main.sources.evidence_date IS 'Day of that evidence.';
 COMMENT ON COLUMN main.sources.evidence_note IS 'That evidence in words.';
+COMMENT ON COLUMN main.sources.terms_automated IS 'What the provider''s terms of use say of automated reading: allowed, silent (they were read and say nothing of it), forbidden (a live refresh asks the source only with the user''s word or key) or unknown (nobody is known to have read them). No legal advice.';
+COMMENT ON COLUMN main.sources.terms_url IS 'Address of those terms; null where it is not known.';
+COMMENT ON COLUMN main.sources.terms_read_on IS 'Day on which somebody read them; null where nobody is known to have.';
+COMMENT ON COLUMN main.sources.terms_note IS 'Who read them, and what they say in short.';
+COMMENT ON COLUMN main.sources.coverage_share IS 'Estimated share of the provider''s GPU offers that the source shows without a key, 0 to 1; null where it is not estimated.';
+COMMENT ON COLUMN main.sources.coverage_regions IS 'Regions in which the provider sells GPUs; null where it is not known.';
+COMMENT ON COLUMN main.sources.coverage_with_key IS 'What a key in key_variables adds; null where it adds nothing.';
 COMMENT ON COLUMN main.sources.currency IS 'Currency of its prices.';
 COMMENT ON COLUMN main.sources.key_variables IS 'Environment variables with its keys; null means none.';
 COMMENT ON COLUMN main.sources.needs_key IS 'Whether nothing can be asked without a key; elsewhere a key only adds to what is asked.';

@@ -67,6 +67,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "evidence_level": "captured",
         "evidence_date": AS_OF_DAY,
         "evidence_note": "a case",
+        "terms_automated": "unknown",
         "currency": "USD",
         "stale_after_days": 7,
         "needs_key": False,
