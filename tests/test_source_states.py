@@ -178,7 +178,7 @@ def test_a_home_that_is_a_file_is_an_error(tmp_path: Path) -> None:
 def test_a_person_sees_a_table_and_then_why(home: Home) -> None:
     answer = gpufare("sources", home=home)
     table, _, reasons = answer.stdout.strip().partition("\n\n")
-    headings = ["source", "title", "state", "asked", "accepted", "days", "old", "evidence"]
+    headings = ["source", "title", "state", "asked", "accepted", "days", "old", "evidence", "terms"]
     assert table.splitlines()[0].split() == headings
     assert "tensordock: needs a key in TENSORDOCK_API_KEY" in reasons.splitlines()
     assert reasons.splitlines()[0].startswith(
