@@ -42,8 +42,8 @@ def pages(folder: Path, answered: int | None = None) -> Path:
     return folder
 
 
-ALL, SOME, FEWER, NONE = None, 28, 20, 0
-"""How many of the 42 requests are answered."""
+ALL, SOME, FEWER, NONE = None, 4, 3, 0
+"""How many of the 5 requests are answered."""
 
 
 def attempt(home: Home, folder: Path, answered: int | None, day: date = DAY) -> Outcome:

@@ -1,4 +1,9 @@
-"""Vast.ai: asks of a marketplace of hosts, one offer per ask."""
+"""Vast.ai: asks of a marketplace of hosts, an offer per ask, and one for who bids its least price.
+
+The marketplace lists its names of GPUs. A search is for several of them and shows at most 64 asks. What is
+cut off is asked for in smaller searches: half of the names, one name by number of GPUs, and at last the
+dearest of a number.
+"""
 
 import json
 import re
@@ -13,6 +18,7 @@ from pipeline.contracts.listing import (
     Answer,
     Listing,
     PriceKind,
+    ReaderWarning,
     Reject,
     Request,
     Row,
@@ -23,6 +29,9 @@ from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.answers import each_answer
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
 from pipeline.parsing.prices import RowError, spot_flag
+
+_CHEAPEST_FIRST = [["dph_total", "asc"]]
+_DEAREST_FIRST = [["dph_total", "desc"]]
 
 _ADDRESS_FIELD = rb'"public_ipaddr"\s*:\s*(?:"[^"]*"?|null)\s*'
 _ADDRESS = re.compile(_ADDRESS_FIELD + rb",\s*")
@@ -35,42 +44,58 @@ def redact(body: bytes) -> bytes:
 
 
 def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
-    """One search per GPU name and rental type."""
-    return [
-        _search(config, {"gpu_name": {"eq": name}}, rental_type, "asc")
-        for name in config.settings["gpu_names"]
-        for rental_type in config.settings["rental_types"]
-    ]
+    """The names of the GPUs, from which the searches follow; with the user's key where there is one."""
+    has_key = any(environment.get(name) for name in config.key_variables)
+    return [Request(config.requests[0].url, headers=config.settings["key_headers"] if has_key else {})]
+
+
+def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """Searches for the names of the yaml, where the list of names is not answered."""
+    return _searches(config.settings["gpu_names"], config) if _is_list_of_names(answer, config) else []
 
 
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """A full reply hides the rest: ask per GPU count, and a full count from the dearest end as well.
+    """The searches for the names of a list; of a full reply, smaller searches.
 
     The address has no offset or cursor, so this is no paging that the yaml could declare.
     """
+    if _is_list_of_names(answer, config):
+        return _searches(_names_in(answer) or config.settings["gpu_names"], config)
     query = _query_of(answer)
-    if query is None or len(FieldAudit(config).items(answer, "offers")) < config.settings["reply_limit"]:
+    if query is None or not _is_full(FieldAudit(config).items(answer, "offers"), config):
         return []
+    if query.get("order") != _CHEAPEST_FIRST:
+        return []
+    names = query.get("gpu_name", {}).get("in", [])
+    if len(names) > 1:
+        half = len(names) // 2
+        return [_search(_one_of(part), config) for part in (names[:half], names[half:])]
     filters: dict[str, Any] = {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}
-    if query["order"] != [["dph_total", "asc"]]:
-        return []
     if "num_gpus" in filters:
-        return [_search(config, filters, query["type"], "desc")]
+        return [_search(filters, config, _DEAREST_FIRST)]
     counts = config.settings["gpu_counts"]
     shares = [{"eq": count} for count in counts] + [{"notin": counts}]
-    return [_search(config, filters | {"num_gpus": share}, query["type"], "asc") for share in shares]
+    return [_search(filters | {"num_gpus": share}, config) for share in shares]
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """Every ask once, though several searches may show it. Asks for CPUs only are skipped.
+    """Every ask once, though several searches may show it, and the least bid on it. Asks for CPUs only are
+    skipped; a search that hides asks is a reject.
 
     Raises SourceChangedError when no search shows any ask.
     """
     audit = FieldAudit(config)
     seen: dict[tuple[Any, PriceKind], Listing | Reject] = {}
     asks = 0
-    searches, refused = each_answer(answers, lambda answer: audit.items(answer, "offers"))
+    lists = [answer for answer in answers if _is_list_of_names(answer, config)]
+    if any(not _names_in(answer) for answer in lists):
+        yield ReaderWarning("the list of GPU names cannot be read: only the names of the yaml were asked for")
+    searches, refused = each_answer(
+        [answer for answer in answers if answer not in lists], lambda answer: audit.items(answer, "offers")
+    )
     yield from refused
+    # Captures of earlier versions have searches for bidders, whose prices come first.
+    searched_for_bids = any((_query_of(answer) or {}).get("type") == "bid" for answer, _ in searches)
     for answer, found in searches:
         rental_type = (_query_of(answer) or {}).get("type")
         for ask in found:
@@ -78,17 +103,41 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
             if ask.peek("resource_type") not in (None, "gpu"):
                 continue
             kind, ask_id = _kind(ask, rental_type), ask.get("id")
-            key = (str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {asks}", kind)
-            if key in seen:
+            name = str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {asks}"
+            if (name, kind) in seen:
                 error = RowError(RejectReason.DUPLICATE, "shown by an earlier search")
-                yield ask.reject(error, f"ask {key[0]}")
-            else:
-                seen[key] = _read_ask(ask, kind, config)
+                yield ask.reject(error, f"ask {name}")
+                continue
+            seen[name, kind] = row = _read_ask(ask, kind, config)
+            may_bid = kind == "on_demand" and not searched_for_bids and isinstance(row, Listing)
+            if may_bid and ask.get("min_bid") is not None:
+                seen[name, "spot"] = _read_ask(ask, "spot", config)
     if not asks:
         raise SourceChangedError(f"{config.name}: no search shows any ask")
     for (ask_id, _), row in seen.items():
         yield _flagged(row, seen.get((ask_id, "on_demand")))
+    yield from _cut_off(searches, config)
     yield from audit.warnings()
+
+
+def _cut_off(searches: Sequence[tuple[Answer, list[JsonObject]]], config: SourceConfig) -> Iterator[Reject]:
+    """A reject for each search whose cheapest and dearest asks are full replies that do not meet."""
+    ids = {answer.url: {ask.peek("id") for ask in found} for answer, found in searches}
+    for answer, found in searches:
+        query = _query_of(answer)
+        if query is None or query.get("order") != _DEAREST_FIRST or not _is_full(found, config):
+            continue
+        filters: dict[str, Any] = {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}
+        cheapest = ids.get(_search(filters, config).url, set())
+        if not cheapest & ids[answer.url]:
+            detail = (
+                f"{json.dumps(filters)}: an unknown number of asks lies between the cheapest and the dearest"
+            )
+            yield Reject(RejectReason.UNREAD_PAGE, detail, filters, answer)
+
+
+def _is_full(found: Sequence[JsonObject], config: SourceConfig) -> bool:
+    return len(found) >= int(config.settings["reply_limit"])
 
 
 def _flagged(row: Listing | Reject, on_demand: Listing | Reject | None) -> Listing | Reject:
@@ -180,13 +229,36 @@ def _available(ask: JsonObject) -> bool | None:
     return (rentable is True or "rentable" not in ask) and rented is not True
 
 
-def _search(config: SourceConfig, filters: dict[str, Any], rental_type: str, order: str) -> Request:
+def _is_list_of_names(answer: Answer, config: SourceConfig) -> bool:
+    return answer.url == config.requests[0].url
+
+
+def _names_in(answer: Answer) -> list[str]:
+    """The names of a list, sorted, so that each day's searches are alike; none where it is no list."""
+    body = answer.json() if answer.is_json else None
+    names = body.get("gpu_names") if isinstance(body, dict) else None
+    return sorted({name for name in names if isinstance(name, str)}) if isinstance(names, list) else []
+
+
+def _searches(names: Sequence[str], config: SourceConfig) -> list[Request]:
+    """A search for each group of names."""
+    size = int(config.settings["names_per_search"])
+    groups = [names[at : at + size] for at in range(0, len(names), size)]
+    return [_search(_one_of(group), config) for group in groups]
+
+
+def _one_of(names: Sequence[str]) -> dict[str, Any]:
+    return {"gpu_name": {"in": list(names)}}
+
+
+def _search(filters: dict[str, Any], config: SourceConfig, order: list[list[str]] | None = None) -> Request:
     query = filters | {
         "rentable": {"eq": True},
         "rented": {"eq": False},
-        "type": rental_type,
-        "order": [["dph_total", order]],
+        "type": "on-demand",
+        "order": order or _CHEAPEST_FIRST,
         "limit": config.settings["reply_limit"],
+        "allocated_storage": config.settings["disk_in_total_gb"],
     }
     text = json.dumps(query, separators=(",", ":"))
     return Request(f"{config.settings['endpoint']}?q={quote(text)}")

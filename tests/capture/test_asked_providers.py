@@ -1,11 +1,11 @@
 """What the sources ask, of a server on loopback that answers as their evidence says."""
 
 import json
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
-from pipeline.sources import azure, thundercompute, verda
+from pipeline.sources import azure, thundercompute, vast, verda
 
 from .conftest import Capturing
 from .site import Asked, Reply, Site
@@ -114,3 +114,34 @@ def test_thunder_computes_page_is_asked_where_the_api_wants_a_key(site: Site, ca
     assert len(site.pages_asked("www.thundercompute.com")) == 1
     site.say("www.thundercompute.com", "/pricing", Reply(403, b"no"))
     assert capture(source_config("thundercompute"), thundercompute).status == "failed"
+
+
+def test_vast_is_searched_for_the_names_that_it_lists_with_the_users_key(
+    site: Site, capture: Capturing
+) -> None:
+    searched: list[list[str]] = []
+
+    def search(request: Asked) -> Reply:
+        query = json.loads(parse_qs(urlsplit(request.target).query)["q"][0])
+        searched.append(query["gpu_name"]["in"])
+        full = len(searched[-1]) > 1 and "A" in searched[-1]
+        return says({"offers": [{"id": at} for at in range(64 if full else 1)]})
+
+    site.say("console.vast.ai", "/api/v0/gpu_names/unique/", says({"gpu_names": list("ABCDEFGH")}))
+    site.route("console.vast.ai", "/api/v0/bundles/", search)
+    captured = capture(source_config("vast"), vast, {"VAST_API_KEY": "s3cret"})
+    assert captured.status == "captured"
+    assert searched == [list("ABCDEF"), list("ABC"), ["A"], ["B", "C"], list("DEF"), ["G", "H"]]
+    assert {asked.headers.get("authorization") for asked in site.pages_asked()} == {"Bearer s3cret"}
+    assert "s3cret" not in str(captured.entries)
+
+
+def test_vast_is_searched_for_known_names_where_the_list_wants_a_key(site: Site, capture: Capturing) -> None:
+    site.say("console.vast.ai", "/api/v0/gpu_names/unique/", says({"error": "unauthorized"}, 401))
+    site.say("console.vast.ai", "/api/v0/bundles/", says({"offers": []}))
+    captured = capture(source_config("vast"), vast)
+    assert captured.status == "captured"
+    searches = [asked for asked in site.pages_asked() if "/bundles/" in asked.target]
+    known = source_config("vast").settings["gpu_names"]
+    assert all(any(name in unquote(search.target) for search in searches) for name in known)
+    assert not any("authorization" in asked.headers for asked in site.pages_asked())

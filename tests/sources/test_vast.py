@@ -3,12 +3,13 @@
 import json
 from datetime import date, timedelta
 from decimal import Decimal
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import Answer, SourceChangedError
+from pipeline.contracts.listing import Answer, ReaderWarning, Request, SourceChangedError
 from pipeline.offers.build import build_offers
 from pipeline.offers.price_moves import History, sift
 from pipeline.sources import vast as source
@@ -20,11 +21,11 @@ ASK = {
     "gpu_ram": 81920,
     "num_gpus": 4,
     "dph_total": 4.01,
-    "min_bid": 2.0,
     "is_bid": False,
     "geolocation": "Sweden, SE",
     "public_ipaddr": "203.0.113.7",
 }
+BID = ASK | {"min_bid": 2.0}
 
 
 def asked(offers: object, **query: object) -> Answer:
@@ -64,8 +65,8 @@ def test_price_is_of_the_whole_ask_and_a_bid_answer_gives_the_least_bid() -> Non
         Decimal("4.01"),
         4,
     )
-    (by_flag,), _ = read("vast", answer([ASK | {"is_bid": True}]))
-    (by_search,), _ = read("vast", asked([ASK], type="bid"))
+    (by_flag,), _ = read("vast", answer([BID | {"is_bid": True}]))
+    (by_search,), _ = read("vast", asked([BID], type="bid"))
     for spot in (by_flag, by_search):
         assert (spot.price_kind, spot.native_price) == ("spot", Decimal("2.0"))
 
@@ -78,15 +79,15 @@ def test_price_is_without_the_disk_which_is_charged_apart() -> None:
     assert listing.storage_usd_per_gb_month == Decimal("0.2")
     (only_total,), _ = read("vast", asked([ask | {"dph_base": None}]))
     assert (only_total.native_price, only_total.local_disk_gb) == (Decimal("4.0022"), 8)
-    (bid,), _ = read("vast", asked([ask], type="bid"))
+    (bid,), _ = read("vast", asked([ask | {"min_bid": 2.0}], type="bid"))
     assert (bid.native_price, bid.local_disk_gb) == (Decimal("2.0"), None)
 
 
 def test_prices_without_disk_are_believed_the_day_after_prices_with_it() -> None:
     """As on the day on which a record of an earlier version is followed by one of this."""
     config, day = source_config("vast"), date(2026, 8, 22)
-    files = sorted((PAGES / "vast").glob("*.json"))
-    asks = [json.loads(file.read_text()) for file in files if file.name != "index.json"]
+    files = sorted((PAGES / "vast").glob("search_*.json"))
+    asks = [json.loads(file.read_text()) for file in files]
     totals = [{"offers": [a | {"dph_base": None} for a in answered["offers"]]} for answered in asks]
     before, after = (
         build_offers(source.read([answer(body) for body in bodies], config), config).offers
@@ -190,25 +191,108 @@ def test_addresses_of_hosts_go_and_every_other_byte_stays() -> None:
     assert source.redact(b'[{"id": 1, "public_ipaddr": null}]') == b'[{"id": 1}]'
     assert source.redact(b'[{"public_ipaddr":"203.0.113.7\\n"}]') == b"[{}]"
     assert b"203.0" not in source.redact(b'[{"id": 1, "public_ipaddr": "203.0.11')
-    untouched = page("vast", "h100-sxm.json").encode()
+    untouched = page("vast", "search_2.json").encode()
     assert source.redact(untouched) == untouched
 
 
-def test_full_reply_is_asked_again_per_count_and_then_from_the_dear_end() -> None:
-    config = source_config("vast")
-    first = source.requests(config, {})
-    assert len(first) == len({request.url for request in first}) == 42
-    full = [ASK | {"id": at} for at in range(64)]
-    reply = Answer(first[0].url, json.dumps({"offers": full}).encode(), answer("").observed_at, "")
-    per_count = source.next_requests(reply, config)
-    assert len(per_count) == 5
-    assert quote('"num_gpus":{"eq":8}', safe="") in per_count[3].url
-    assert quote('"num_gpus":{"notin":[1,2,4,8]}', safe="") in per_count[4].url
-    (dear,) = source.next_requests(Answer(per_count[0].url, reply.body, reply.observed_at, ""), config)
-    assert quote('[["dph_total","desc"]]', safe="") in dear.url
-    assert source.next_requests(Answer(dear.url, reply.body, reply.observed_at, ""), config) == []
-    short = Answer(first[0].url, json.dumps({"offers": full[:63]}).encode(), reply.observed_at, "")
-    assert source.next_requests(short, config) == []
+CONFIG = source_config("vast")
+NAMES_URL = CONFIG.requests[0].url
+
+
+def names_answer(*names: object) -> Answer:
+    return answer({"success": True, "gpu_names": list(names)}, NAMES_URL)
+
+
+def query_of(request: Request) -> dict[str, Any]:
+    return json.loads(parse_qs(urlsplit(request.url).query)["q"][0])
+
+
+def replied(request: Request, count: int) -> Answer:
+    """A reply of so many asks to a search."""
+    return answer({"offers": [ASK | {"id": at} for at in range(count)]}, request.url)
+
+
+def test_the_names_are_asked_for_first_and_searched_in_groups() -> None:
+    (first,) = source.requests(CONFIG, {})
+    assert (first.url, first.headers) == (NAMES_URL, {})
+    (with_key,) = source.requests(CONFIG, {"VAST_API_KEY": "secret"})
+    assert with_key.headers == {"Authorization": "Bearer ${VAST_API_KEY}"}
+    searches = source.next_requests(names_answer(*"HGFEDCBA", "A", 7), CONFIG)
+    assert [query_of(search)["gpu_name"] for search in searches] == [
+        {"in": list("ABCDEF")},
+        {"in": ["G", "H"]},
+    ]
+    query = query_of(searches[0])
+    assert (query["type"], query["allocated_storage"], query["limit"]) == ("on-demand", 8, 64)
+
+
+@pytest.mark.parametrize("body", ["<html>busy</html>", {"gpu_names": []}, {"gpu_names": None}, [], {}])
+def test_without_the_list_the_names_of_the_yaml_are_searched(body: object) -> None:
+    broken = answer(body, NAMES_URL)
+    searches = source.next_requests(broken, CONFIG)
+    assert searches == source.retry_requests(Answer(NAMES_URL, b"", broken.observed_at, "", 404), CONFIG)
+    assert [name for s in searches for name in query_of(s)["gpu_name"]["in"]] == CONFIG.settings["gpu_names"]
+    rows = list(source.read([broken, asked([ASK])], CONFIG))
+    assert "only the names of the yaml" in next(row.text for row in rows if isinstance(row, ReaderWarning))
+    assert source.retry_requests(replied(searches[0], 0), CONFIG) == []
+
+
+def test_a_full_reply_is_halved_then_asked_per_count_and_then_from_the_dear_end() -> None:
+    (search,) = source.next_requests(names_answer("A", "B", "C"), CONFIG)
+    assert source.next_requests(replied(search, 63), CONFIG) == []
+    one, two = source.next_requests(replied(search, 64), CONFIG)
+    assert [query_of(half)["gpu_name"] for half in (one, two)] == [{"in": ["A"]}, {"in": ["B", "C"]}]
+    per_count = source.next_requests(replied(one, 64), CONFIG)
+    assert [query_of(search)["num_gpus"] for search in per_count] == [
+        {"eq": 1},
+        {"eq": 2},
+        {"eq": 4},
+        {"eq": 8},
+        {"notin": [1, 2, 4, 8]},
+    ]
+    assert {json.dumps(query_of(search)["gpu_name"]) for search in per_count} == {'{"in": ["A"]}'}
+    (dear,) = source.next_requests(replied(per_count[0], 64), CONFIG)
+    assert query_of(dear) == query_of(per_count[0]) | {"order": [["dph_total", "desc"]]}
+    assert source.next_requests(replied(dear, 64), CONFIG) == []
+
+
+def test_asks_that_no_search_shows_are_a_reject() -> None:
+    (search,) = source.next_requests(names_answer("A"), CONFIG)
+    count = source.next_requests(replied(search, 64), CONFIG)[0]
+    (dear,) = source.next_requests(replied(count, 64), CONFIG)
+    far = answer({"offers": [ASK | {"id": at} for at in range(100, 164)]}, dear.url)
+    _, rejects = read("vast", replied(count, 64), far)
+    (reject,) = rejects
+    assert reject.reason == "unread_page"
+    assert '"num_gpus": {"eq": 1}' in reject.detail
+    meeting = answer({"offers": [ASK | {"id": at} for at in range(63, 127)]}, dear.url)
+    _, rejects = read("vast", replied(count, 64), meeting)
+    assert {reject.reason for reject in rejects} == {"duplicate"}
+    _, rejects = read("vast", replied(count, 64), replied(dear, 5))
+    assert {reject.reason for reject in rejects} == {"duplicate"}
+
+
+def test_an_ask_is_let_at_its_price_and_at_the_least_bid() -> None:
+    listings, rejects = read("vast", asked([BID, ASK | {"id": 2, "min_bid": None}, ASK | {"id": 3}]))
+    assert [(row.price_kind, str(row.native_price)) for row in listings] == [
+        ("on_demand", "4.01"),
+        ("spot", "2.0"),
+        ("on_demand", "4.01"),
+        ("on_demand", "4.01"),
+    ]
+    assert rejects == []
+    _, rejects = read("vast", asked([BID | {"min_bid": 0}]))
+    assert [reject.reason for reject in rejects] == ["zero_price"]
+    (_, dear), _ = read("vast", asked([BID | {"min_bid": 4.5}]))
+    assert dear.flag_reason == "spot_not_below_on_demand"
+
+
+def test_a_capture_with_searches_for_bidders_is_read_as_it_was() -> None:
+    listings, _ = read("vast", asked([BID]), asked([BID | {"min_bid": 1.5}], type="bid"))
+    assert [(row.price_kind, str(row.native_price)) for row in listings] == [
+        ("on_demand", "4.01"),
+        ("spot", "1.5"),
+    ]
 
 
 def test_optional_fields_that_cannot_be_read_cost_no_ask():
