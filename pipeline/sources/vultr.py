@@ -4,14 +4,15 @@ Prices are per hour of the whole plan and the same wherever it can be deployed.
 """
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.gpu_counts import gpu_count_by_memory
 from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError
+from pipeline.parsing.text import UnreadableError, number
 from pipeline.parsing.units import gib_from_mib
 
 PRICES: tuple[tuple[str, PriceKind, str], ...] = (
@@ -44,26 +45,57 @@ def _read_plan(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Rej
         return _read_cloud_gpu(plan, config)
     # Bare metal, and cloud GPUs on dedicated machines (type vdm), name their GPUs in the id only.
     words = str(plan.peek("id")).lower().split("-")
-    if "gpu" in words or words[0] == "vcg" or plan.peek("gpu_brand") or plan.peek("id") is None:
-        return _read_prices(plan, plan.text("id"), None, {}, config)
+    has_brand = plan.peek("gpu_brand") not in (None, "", "none")
+    if "gpu" in words or words[0] == "vcg" or has_brand or plan.peek("id") is None:
+        return _read_prices(plan, plan.text("id"), _stated_count(plan), {}, config)
     return iter(())
 
 
 def _read_cloud_gpu(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
-    """A cloud GPU plan: a whole number of cards, or a fraction of one by its memory."""
-    gpu_type = plan.text("gpu_type")
-    card_memory_gb = config.settings["vram_gb_per_gpu"].get(gpu_type)
-    if card_memory_gb is None:
+    """A cloud GPU plan: as many cards as it states, and by its memory a whole number of them or a part of one
+    (a quarter, a twentieth)."""
+    gpu_type, vram_gb = plan.text("gpu_type"), plan.get("gpu_vram_gb")
+    count = _stated_count(plan)
+    card_gb = config.settings["vram_gb_per_gpu"].get(gpu_type)
+    if card_gb is None and (count is None or count < 1):
         detail = f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml"
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
-    gpu_count = gpu_count_by_memory(plan.get("gpu_vram_gb"), card_memory_gb)
-    return _read_prices(plan, gpu_type, float(gpu_count), {"vram_gb": float(card_memory_gb)}, config)
+    try:
+        vram = Fraction(number(vram_gb))
+    except UnreadableError as error:
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu_vram_gb {error}") from error
+    by_memory = _checked(vram / card_gb, f"{vram_gb} GB of {gpu_type}") if card_gb else count
+    if by_memory is None or count not in (None, by_memory):
+        detail = f"gpu_count {plan.peek('gpu_count')!r}, but {vram_gb} GB of {gpu_type} are {by_memory}"
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
+    return _read_prices(plan, gpu_type, by_memory, {"vram_gb": float(card_gb or vram / by_memory)}, config)
+
+
+def _stated_count(plan: JsonObject) -> Fraction | None:
+    """The number of GPUs that a plan states, as a number or a text ("8", "1/4"). Raises RowError."""
+    stated = plan.get("gpu_count")
+    if stated is None:
+        return None
+    try:
+        parts = [number(part) for part in str(stated).split("/")]
+        return _checked(
+            Fraction(parts[0]) / (Fraction(parts[1]) if parts[1:] else 1), f"gpu_count {stated!r}"
+        )
+    except (UnreadableError, ZeroDivisionError) as error:
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu_count {stated!r}: {error}") from error
+
+
+def _checked(count: Fraction, what: str) -> Fraction:
+    """A number of whole GPUs, or one part of a GPU. Raises RowError for any other."""
+    if count <= 0 or 1 not in (count.numerator, count.denominator):
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{what} is no number of GPUs nor one part of a GPU")
+    return count
 
 
 def _read_prices(
     plan: JsonObject,
     label: str,
-    gpu_count: float | None,
+    gpu_count: Fraction | None,
     context: dict[str, float],
     config: SourceConfig,
 ) -> Iterator[Listing | Reject]:
@@ -82,9 +114,9 @@ def _read_prices(
         for region, available in _regions(plan):
             yield Listing(
                 raw_label=label,
-                label_kind="gpu_name" if gpu_count else "instance_type",
+                label_kind="instance_type" if label == plan_id else "gpu_name",
                 instance_type=plan_id,
-                gpu_count=gpu_count,
+                gpu_count=None if gpu_count is None else float(gpu_count),
                 price_kind=kind,
                 native_price=price,
                 native_currency=config.currency,

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
+from pipeline.offers.gpu_matching import identify
 
 from .helpers import answer, following, page, read
 
@@ -106,6 +107,19 @@ def test_one_listing_per_location():
         ({"gpu_vram_gb": 0}, 0, ["unknown_gpu_count"]),
         ({"gpu_vram_gb": None}, 0, ["unknown_gpu_count"]),
         ({"gpu_vram_gb": 120}, 0, ["unknown_gpu_count"]),
+        ({"gpu_vram_gb": 60}, 0, ["unknown_gpu_count"]),  # three quarters of a card
+        ({"gpu_type": "NVIDIA_A40", "gpu_vram_gb": 16}, 1, []),  # a third
+        ({"gpu_count": "1"}, 1, []),
+        ({"gpu_count": 1}, 1, []),
+        ({"gpu_count": "2"}, 0, ["unknown_gpu_count"]),  # 80 GB are one
+        ({"gpu_count": "1/4", "gpu_vram_gb": 20}, 1, []),
+        ({"gpu_count": "1/4", "gpu_vram_gb": 40}, 0, ["unknown_gpu_count"]),
+        ({"gpu_count": "3/4", "gpu_vram_gb": 60}, 0, ["unknown_gpu_count"]),
+        ({"gpu_count": "1/0"}, 0, ["unknown_gpu_count"]),
+        ({"gpu_count": "one"}, 0, ["unknown_gpu_count"]),
+        ({"gpu_count": -1}, 0, ["unknown_gpu_count"]),
+        ({"gpu_type": "NVIDIA_A100_SXM", "gpu_count": "8", "gpu_vram_gb": 640}, 1, []),
+        ({"gpu_type": "NVIDIA_A100_SXM", "gpu_count": "1/2", "gpu_vram_gb": 40}, 0, ["unknown_gpu_count"]),
         ({"id": None}, 0, ["missing_field"]),
     ],
 )
@@ -117,9 +131,9 @@ def test_variants_of_a_plan(changes, offers, reasons):
 
 def test_next_page_keeps_the_query():
     body = {"plans": [plan()], "meta": {"links": {"next": "bmV4dA==", "prev": ""}}}
-    first = answer(body, url="https://api.vultr.com/v2/plans?type=vcg&per_page=500")
+    first = answer(body, url="https://api.vultr.com/v2/plans?type=all&per_page=500")
     url = following("vultr", first)
-    assert url == "https://api.vultr.com/v2/plans?type=vcg&per_page=500&cursor=bmV4dA%3D%3D"
+    assert url == "https://api.vultr.com/v2/plans?type=all&per_page=500&cursor=bmV4dA%3D%3D"
     assert following("vultr", answer(body, url=url)) == url
     assert following("vultr", answer(page("vultr", "plans_vcg.json"))) is None
     assert following("vultr", answer([plan()])) is None
@@ -157,6 +171,52 @@ def test_plans_that_name_their_gpus_in_the_id_only() -> None:
         ("vcg-a40-24c-120g-48vram", "instance_type", None, "blr")
     ]
     assert rejects == []
+
+
+B200 = {"id": "vcg-b200-248c-2826g-1536vram", "hourly_cost": 62.6, "locations": ["sea"]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"type": "vdm", "gpu_brand": "NVIDIA"},
+        {"type": "vcg", "gpu_type": "NVIDIA_B200", "gpu_vram_gb": 1536},
+        {"type": "vcg", "gpu_type": "NVIDIA_B200", "gpu_vram_gb": 1536, "gpu_count": "8"},
+    ],
+)
+def test_eight_b200_are_eight(fields) -> None:
+    listings, rejects = read("vultr", answer({"plans": [B200 | fields]}))
+    ((row,), found) = listings, identify_listing(listings[0])
+    assert (found.gpu_id, found.gpu_count, rejects) == ("b200-sxm-180gb", 8, [])
+    assert row.gpu_count in (8, None)
+
+
+def identify_listing(row):
+    return identify(
+        row.raw_label, provider="vultr", kind=row.label_kind, context=row.context, gpu_count=row.gpu_count
+    )
+
+
+def test_a_plan_whose_memory_fits_no_whole_number_of_cards_has_no_count() -> None:
+    plan = B200 | {"id": "vcg-mi325x-252c-2872g-1536vram", "type": "vdm", "gpu_brand": "AMD"}
+    (row,), _ = read("vultr", answer({"plans": [plan]}))
+    assert identify_listing(row).gpu_count is None
+    _, (reject,) = read("vultr", answer({"plans": [B200 | {"gpu_type": "NVIDIA_B200", "gpu_vram_gb": 1440}]}))
+    assert reject.reason == "unknown_gpu_count"
+
+
+def test_a_brand_of_none_is_no_gpu() -> None:
+    cpu = {"id": "vx1-g-2c-8g", "type": "vx1", "gpu_brand": "none", "hourly_cost": 0.06}
+    listings, rejects = read("vultr", answer({"plans": [cpu, plan()]}))
+    assert ([row.instance_type for row in listings], rejects) == (["vcg-a100-12c-120g-80vram"], [])
+
+
+def test_bare_metal_that_states_its_count() -> None:
+    plan = metal(id="vbm-256c-3072gb-8-mi325x-gpu", gpu_count=8, gpu_vram_gb=2048)
+    listings, rejects = read("vultr", answer({"plans_metal": [plan]}))
+    assert ([row.gpu_count for row in listings], rejects) == ([8, 8], [])
+    assert {identify_listing(row).gpu_id for row in listings} == {"mi325x"}
+    assert {row.label_kind for row in listings} == {"instance_type"}
 
 
 def test_locations_that_are_no_names_are_left_out() -> None:
