@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipeline.parsing.text_blocks import Item, agrees_with_hourly, items, leadin
 GPU_LABEL = re.compile(r"(?:\d{1,2}x )?nvidia [a-z0-9][a-z0-9 ()-]{0,40}", re.IGNORECASE)
 ADDITIONAL = re.compile(r"additional (?:multi-gpu )?hardware\b.{0,200}", re.IGNORECASE)
 _SKU = re.compile(r"gpu-[a-z0-9-]{1,40}")
+_LABEL_AND_SKU = re.compile(rf"(?P<label>.+?) (?P<sku>{_SKU.pattern})", re.IGNORECASE)
 _LEADING_SKU = re.compile(rf"[| ]*(?P<sku>{_SKU.pattern})?[| ]*", re.IGNORECASE)
 _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 
@@ -50,6 +52,8 @@ def _read_text(soup: BeautifulSoup, answer: Answer) -> Iterator[Listing | Reject
 
 def _read_item(item: Item, by_contract: bool, answer: Answer) -> Listing | Reject | None:
     """A row is a label, a SKU, a price per second and one per hour; a GPU named in running text is none."""
+    if together := _LABEL_AND_SKU.fullmatch(item.label):
+        item = replace(item, label=together["label"], rest=f"{together['sku']} {item.rest}")
     found = _LEADING_SKU.match(item.rest)
     sku, prices = (found["sku"], item.rest[found.end() :]) if found else (None, item.rest)
     price = leading_price(prices)
