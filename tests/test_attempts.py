@@ -207,3 +207,32 @@ def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
     newer = Outcome(**base, attempt="20260822T070000.000000Z", status="partial", rows=8)
     whole = Outcome(**base, attempt="20260822T050000.000000Z", status="captured", rows=7)
     assert sorted([partial, newer, whole], key=lambda each: each.merit) == [newer, partial, whole]
+    morning = Outcome(**base, attempt="20260822T060000.000000Z", status="captured", rows=9, failed_requests=1)
+    noon = Outcome(**base, attempt="20260822T120000.000000Z", status="captured", rows=8, failed_requests=2)
+    again = Outcome(**base, attempt="20260822T130000.000000Z", status="captured", rows=7, failed_requests=1)
+    assert sorted([morning, noon, again], key=lambda each: each.merit) == [noon, morning, again]
+
+
+def test_an_attempt_that_lacks_optional_answers_does_not_replace_one_that_has_them(
+    home: Home, tmp_path: Path
+) -> None:
+    config = source_config("aws")
+    spot = next(facts.url for facts in config.requests if facts.optional)
+    shutil.copytree(PAGES / "aws", tmp_path / "all" / "aws")
+    shutil.copytree(PAGES / "aws", tmp_path / "some" / "aws")
+    index = tmp_path / "some" / "aws" / "index.json"
+    entries = json.loads(index.read_text(encoding="utf-8"))
+    refused = [e | {"status": 403, "file": None} if e["url"] == spot else e for e in entries]
+    index.write_text(json.dumps(refused))
+    archive = Archive(home.archive)
+    morning, noon = (
+        record_day(config, DAY, [capture_pages(tmp_path / name, config, day=DAY, archive=archive)], home)
+        for name in ("all", "some")
+    )
+    assert (morning.status, noon.status, noon.accepted) == ("captured", "captured", True)
+    assert noon.rows < morning.rows == len(Records(home).offers("aws", DAY))
+    with connect() as connection:
+        create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
+        load_record(connection, home, DAY)
+        stands = connection.execute("SELECT attempt FROM main.capture_outcomes WHERE stands").fetchall()
+    assert stands == [(morning.attempt,)]

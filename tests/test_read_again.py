@@ -40,6 +40,14 @@ def second_request_fails(host: Host) -> None:
         host.say_as_ever()
 
 
+def third_request_fails(host: Host) -> None:
+    """Verda's availability, the first of its optional requests."""
+    if host.asked == 3:
+        host.say(401)
+    else:
+        host.say_as_ever()
+
+
 def fails_the_second_time(host: Host) -> None:
     if host.asked == 1:
         host.say_as_ever()
@@ -62,6 +70,16 @@ CASES: dict[str, tuple[str, Fault | None, dict[str, Any]]] = {
     "good": ("scaleway", None, {"status": "captured", "accepted": True, "error": None}),
     "retried": ("lambda", first(2, says(500)), {"status": "captured", "accepted": True, "retries": 2}),
     "partial": ("vast", second_request_fails, {"status": "partial", "accepted": True, "failed_requests": 1}),
+    "an optional answer is missing": (
+        "verda",
+        third_request_fails,
+        {"status": "captured", "accepted": True, "error": None, "failed_requests": 1},
+    ),
+    "asked in another way": (
+        "runpod",
+        first(1, says(400, b'{"errors": []}', content_type="application/json")),
+        {"status": "captured", "accepted": True, "error": None, "failed_requests": 1},
+    ),
     "partial and refused": ("azure", second_request_fails, {"status": "partial", "accepted": False}),
     "failed": ("coreweave", says(403, b"no"), {"status": "failed", "rows": 0}),
     "unreadable": (

@@ -349,11 +349,12 @@ class Outcome:
     @property
     def merit(self) -> tuple[bool, int, str]:
         """Of a day's accepted attempts the greatest gives the day's offers: a complete one before a partial
-        one, of partial ones the one with more offers, then the newest."""
-        return merit(self.status, self.rows, self.attempt)
+        one, of complete ones the one that lacks fewer optional answers, of partial ones the one with more
+        offers, then the newest."""
+        return merit(self.status, self.rows, self.failed_requests, self.attempt)
 
 
-def merit(status: str, rows: int, attempt: str) -> tuple[bool, int, str]:
+def merit(status: str, rows: int, failed_requests: int, attempt: str) -> tuple[bool, int, str]:
     """What Outcome.merit is, of a row of capture_outcomes."""
     complete = status == "captured"
-    return complete, 0 if complete else rows, attempt
+    return complete, -failed_requests if complete else rows, attempt

@@ -156,7 +156,11 @@ def _read_all(
     config: SourceConfig, captures: Sequence[Capture], kept: Mapping[str, Mapping[str, Any]], home: Home
 ) -> _Reading:
     """Read captures, oldest first, and choose between them and the attempts kept."""
-    merits = [merit(row["status"], row["rows"], row["attempt"]) for row in kept.values() if row["accepted"]]
+    merits = [
+        merit(row["status"], row["rows"], row["failed_requests"], row["attempt"])
+        for row in kept.values()
+        if row["accepted"]
+    ]
     best = max(merits, default=None)
     reading = _Reading()
     for capture in captures:

@@ -290,7 +290,7 @@ FROM (
     WHERE accepted
     QUALIFY row_number() OVER (
         PARTITION BY source, day
-        ORDER BY status = 'captured' DESC, if(status = 'captured', 0, rows) DESC, attempt DESC
+        ORDER BY status = 'captured' DESC, if(status = 'captured', -failed_requests, rows) DESC, attempt DESC
     ) = 1
 ) AS best
 WHERE o.source = best.source AND o.day = best.day AND o.attempt = best.attempt

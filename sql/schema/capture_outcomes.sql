@@ -26,13 +26,13 @@ COMMENT ON TABLE main.capture_outcomes IS 'The outcome of each attempt at a sour
 COMMENT ON COLUMN main.capture_outcomes.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.capture_outcomes.source IS 'Key into sources.';
 COMMENT ON COLUMN main.capture_outcomes.attempt IS 'Id of the capture: the UTC time at which it began. Empty in records of earlier versions, which kept one outcome per day.';
-COMMENT ON COLUMN main.capture_outcomes.stands IS 'Whether the day''s offers are those of this attempt: of the accepted attempts a complete one before a partial one, of partial ones the one with more offers, then the newest.';
-COMMENT ON COLUMN main.capture_outcomes.status IS 'How the capture ended: captured (every request answered), partial, failed, needs_key, needs_permission (off by its terms or by the user''s choice), disabled.';
+COMMENT ON COLUMN main.capture_outcomes.stands IS 'Whether the day''s offers are those of this attempt: of the accepted attempts a complete one before a partial one, of complete ones the one that lacks fewer optional answers, of partial ones the one with more offers, then the newest.';
+COMMENT ON COLUMN main.capture_outcomes.status IS 'How the capture ended: captured (every request answered but optional ones), partial, failed, needs_key, needs_permission (off by its terms or by the user''s choice), disabled.';
 COMMENT ON COLUMN main.capture_outcomes.accepted IS 'Whether the attempt''s offers were accepted for publishing.';
 COMMENT ON COLUMN main.capture_outcomes.reason IS 'Why they were not.';
 COMMENT ON COLUMN main.capture_outcomes.warnings IS 'What was unusual but accepted.';
 COMMENT ON COLUMN main.capture_outcomes.requests IS 'Requests of the capture, including those that were not sent (disallowed, refused, without a key, given up).';
-COMMENT ON COLUMN main.capture_outcomes.failed_requests IS 'Requests without a usable answer.';
+COMMENT ON COLUMN main.capture_outcomes.failed_requests IS 'Requests without a usable answer, optional ones and those that others made up for included.';
 COMMENT ON COLUMN main.capture_outcomes.bytes IS 'Bytes of the archived answers.';
 COMMENT ON COLUMN main.capture_outcomes.sha256 IS 'SHA-256 of the first usable answer.';
 COMMENT ON COLUMN main.capture_outcomes.duration_seconds IS 'Duration of the capture in seconds.';
