@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_HOME := data/demo
 
-.PHONY: demo test lint lock mutants stress audit wheel clean
+.PHONY: demo test lint docs lock mutants stress audit wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
@@ -19,6 +19,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/sqruff lint sql
+
+# docs/sources.md; a test fails when it is out of date.
+docs: $(READY)
+	$(BIN)/python -m tests.sources_table
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

@@ -1,10 +1,9 @@
 """Sources whose terms forbid automated reading, and those that the user switched off, are not asked."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import dagster as dg
@@ -12,17 +11,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Client, Limits, ReplayServer, Response, Rules
+from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.permissions import read_choices, why_off
-from pipeline.capture.visit import capture_all, first_requests
+from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture
-from pipeline.contracts.listing import Request
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.morning import morning
 from pipeline.daily.origin import ARCHIVE, captures_of
-from pipeline.daily.permissions import disable, enable, off_lines
+from pipeline.daily.permissions import enable, off_lines
 from pipeline.daily.refresh import refresh
 from pipeline.daily.source_states import source_states
 from pipeline.offers.records import Records
@@ -31,9 +29,12 @@ from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.sources import source_module
 from tests.capture.conftest import capture_one, module, source
+from tests.capture.connect_proxy import ConnectProxy
 from tests.capture.site import Reply, Site
 
 PAGES = Path(__file__).parent / "pages"
+CERTIFICATE = Path(__file__).parent / "capture" / "acme.pem"
+HOST = "prices.acme.example"
 TODAY = datetime.now(UTC).date()
 DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
 FORBIDDEN = {
@@ -53,42 +54,41 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    served = Site()
-    served.start()
-    yield served
-    served.stop()
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """The source's host, over TLS on loopback; a live visit reaches it through the user's proxy."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    monkeypatch.delenv("GPUFARE_ALLOW_NETWORKS", raising=False)
+    with Site(CERTIFICATE) as site, ConnectProxy({f"{HOST}:443": site.port}) as proxy:
+        monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+        site.say(HOST, "/gpus", Reply(200, b'{"h100": 2.99}'))
+        yield site
 
 
-class Counting(Client):
-    """The client that asks the providers; it notes every request, those for robots.txt too."""
-
-    def __init__(self) -> None:
-        super().__init__(limits=Limits(retries=0))
-        self.urls: list[str] = []
-
-    def fetch(self, request: Request, rules: Rules) -> Response:
-        self.urls.append(request.url)
-        return super().fetch(request, rules)
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[ConnectProxy]:
+    """A proxy that opens no tunnel, and notes the hosts for which one was requested."""
+    with ConnectProxy({}) as proxy:
+        monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+        yield proxy
 
 
 def acme(**facts: Any) -> SourceConfig:
-    """A source whose terms forbid it, at a host that no resolver knows (RFC 6761)."""
-    return source(requests=[{"url": "https://prices.acme.invalid/gpus"}], terms=FORBIDDEN, **facts)
+    """A source at prices.acme.example whose terms forbid automated reading."""
+    return source(terms=FORBIDDEN, **facts)
 
 
-def visit(home: Home, config: SourceConfig, **environment: str) -> tuple[Capture, list[str]]:
-    """A live visit, and what was requested."""
-    with Counting() as client:
-        captures = capture_all(
-            [config],
+def visit(home: Home, config: SourceConfig, **environment: str) -> Capture:
+    """A live visit."""
+    limits = Limits(retries=0, connect_seconds=5, read_seconds=5)
+    with Client(limits=limits) as client:
+        return capture_one(
+            config,
+            module(),
             environment=environment,
             day=TODAY,
             archive=Archive(home.archive),
             client=client,
-            module_of=ModuleType,
         )
-    return captures[config.name], client.urls
 
 
 def choose(home: Home, **asked: bool) -> None:
@@ -100,45 +100,60 @@ def gpufare(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def test_no_request_reaches_a_source_whose_terms_forbid_it(home: Home) -> None:
-    captured, urls = visit(home, acme())
-    assert (captured.status, captured.entries, urls) == ("needs_permission", (), [])
+def test_no_request_reaches_a_source_whose_terms_forbid_it(home: Home, host: Site) -> None:
+    captured = visit(home, acme())
+    assert host.asked == []
+    assert (captured.status, captured.entries) == ("needs_permission", ())
     assert captured.error == (
         "its terms forbid automated reading (https://acme.example/terms, read on 2026-10-05): "
         "gpufare sources enable acme"
     )
 
 
-def test_an_enabled_source_is_asked(home: Home) -> None:
+def test_an_enabled_source_is_asked(home: Home, host: Site) -> None:
     choose(home, acme=True)
-    captured, urls = visit(home, acme())
-    assert urls[0] == "https://prices.acme.invalid/robots.txt"
-    assert captured.status == "failed"
+    assert visit(home, acme()).status == "captured"
+    assert [asked.target for asked in host.asked] == ["/robots.txt", "/gpus"]
 
 
-def test_the_users_own_key_is_a_permission(home: Home) -> None:
+def test_the_users_own_key_is_a_permission(home: Home, host: Site) -> None:
     config = acme(key_variables=["ACME_KEY"])
-    assert visit(home, config, ACME_KEY="abcdefgh")[1]
-    captured, urls = visit(home, config, ACME_KEY=" ")
-    assert (captured.status, urls) == ("needs_permission", [])
+    captured = visit(home, config, ACME_KEY=" ")
+    assert (captured.status, host.asked) == ("needs_permission", [])
     assert captured.error is not None
     assert captured.error.endswith("gpufare sources enable acme, or set ACME_KEY")
+    assert visit(home, config, ACME_KEY="abcdefgh").status == "captured"
 
 
-def test_a_disabled_source_is_not_asked_whatever_its_terms_and_keys(home: Home) -> None:
-    choose(home, acme=False, other=False)
-    captured, urls = visit(home, acme(key_variables=["ACME_KEY"]), ACME_KEY="abcdefgh")
-    assert (captured.status, urls) == ("needs_permission", [])
+def test_a_disabled_source_is_not_asked_whatever_its_terms_and_keys(home: Home, host: Site) -> None:
+    choose(home, acme=False)
+    captured = visit(home, acme(key_variables=["ACME_KEY"]), ACME_KEY="abcdefgh")
     assert captured.error == "you disabled it on 2026-11-01: gpufare sources enable acme"
-    assert visit(home, source("other"))[0].status == "needs_permission"
+    assert visit(home, source()).status == captured.status == "needs_permission"
+    assert host.asked == []
 
 
-def test_without_its_key_a_source_that_cannot_be_asked_needs_one(home: Home) -> None:
+def test_without_its_key_a_source_that_cannot_be_asked_needs_one(home: Home, host: Site) -> None:
     """That its terms forbid it, too, is settled by the key."""
-    facts = acme(key_variables=["ACME_KEY"]).model_dump()
-    request = {"url": "https://prices.acme.invalid/gpus", "headers": {"Authorization": "Bearer ${ACME_KEY}"}}
-    captured, urls = visit(home, SourceConfig.model_validate(facts | {"requests": [request]}))
-    assert (captured.status, urls) == ("needs_key", [])
+    request = {"url": f"https://{HOST}/gpus", "headers": {"Authorization": "Bearer ${ACME_KEY}"}}
+    config = acme(key_variables=["ACME_KEY"], requests=[request])
+    assert visit(home, config).status == "needs_key"
+    assert host.asked == []
+
+
+def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy) -> None:
+    report = refresh(home, sources=["crusoe"], environment={})
+    assert proxy.asked == []
+    assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
+    assert report.asked == []
+    assert not report.nobody_answered
+    lines = report.lines()
+    assert lines[0].startswith("crusoe  not asked  its terms forbid automated reading")
+    assert lines[1] == "off by their terms: crusoe; gpufare sources enable NAME"
+    enable(["crusoe"], home, TODAY, {})
+    report = refresh(home, sources=["crusoe"], environment={}, limits=Limits(retries=0))
+    assert set(proxy.asked) == {"www.crusoe.ai:443"}
+    assert report.off == []
 
 
 @pytest.mark.parametrize(
@@ -146,7 +161,7 @@ def test_without_its_key_a_source_that_cannot_be_asked_needs_one(home: Home) -> 
 )
 def test_a_damaged_file_enables_nothing_and_is_reported(home: Home, content: bytes) -> None:
     home.permissions.write_bytes(content)
-    assert visit(home, acme())[0].status == "needs_permission"
+    assert visit(home, acme()).status == "needs_permission"
     said = off_lines([acme()], home, {})[-1]
     assert said.startswith(f"{home.permissions}: it is damaged")
     assert gpufare("sources", "enable", "vast").output.startswith(f"{home.permissions} was damaged")
@@ -156,7 +171,7 @@ def test_a_damaged_file_enables_nothing_and_is_reported(home: Home, content: byt
 
 def test_a_file_that_cannot_be_read_enables_nothing(home: Home) -> None:
     home.permissions.mkdir()
-    assert visit(home, acme())[0].status == "needs_permission"
+    assert visit(home, acme()).status == "needs_permission"
     assert "it cannot be read (Is a directory)" in off_lines([], home, {})[0]
 
 
@@ -208,31 +223,20 @@ def test_a_refresh_says_what_is_off_and_how_to_turn_it_on(home: Home) -> None:
     assert off_lines([source_config("nebius")], home, {}) == []
 
 
-def test_a_refresh_of_sources_that_are_off_is_no_failure_of_theirs(home: Home) -> None:
-    """Naming a source is no permission."""
-    report = refresh(home, sources=["crusoe"], environment={})
-    assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
-    assert report.asked == []
-    assert not report.nobody_answered
-    lines = report.lines()
-    assert lines[0].startswith("crusoe  not asked  its terms forbid automated reading")
-    assert lines[1] == "off by their terms: crusoe; gpufare sources enable NAME"
-
-
 def test_the_state_is_of_now(home: Home) -> None:
-    """Before the next refresh, too: enabled, it was not asked yet; disabled, its prices age."""
+    """A source that was enabled since the last refresh is not off any more."""
     refresh(home, sources=["crusoe"], environment={})
 
-    def row(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-        rows = source_states(home, TODAY, environment or {}).dicts()
+    def row() -> dict[str, Any]:
+        rows = source_states(home, TODAY, {}).dicts()
         return next(row for row in rows if row["source"] == "crusoe")
 
-    assert (row()["state"], row()["terms"]) == ("needs_permission", "forbidden")
-    assert row()["why"].endswith("gpufare sources enable crusoe")
+    off = row()
+    assert (off["state"], off["terms"]) == ("needs_permission", "forbidden")
+    assert off["why"].endswith("gpufare sources enable crusoe")
     enable(["crusoe"], home, TODAY, {})
-    assert (row()["state"], row()["why"]) == ("not_asked", "not asked yet")
-    disable(["crusoe"], home, TODAY)
-    assert row()["state"] == "needs_permission"
+    enabled = row()
+    assert (enabled["state"], enabled["why"]) == ("not_asked", "not asked yet")
 
 
 def test_a_source_that_was_never_asked_says_what_it_needs(home: Home) -> None:
@@ -250,7 +254,9 @@ def test_a_morning_with_sources_that_are_off_has_nothing_broken(home: Home) -> N
     assert not any("crusoe" in line for line in lines)
 
 
-def test_the_asset_of_a_source_that_is_off_is_not_red(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_asset_of_a_source_that_is_off_is_not_red(
+    home: Home, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
@@ -260,6 +266,7 @@ def test_the_asset_of_a_source_that_is_off_is_not_red(home: Home, monkeypatch: p
             instance=instance,
         )
         assert result.success
+        assert proxy.asked == []
         (seen,) = instance.fetch_observations(offers_key("crusoe"), limit=1).records
     assert seen.asset_observation is not None
     said = seen.asset_observation.metadata["skipped"].value
@@ -278,13 +285,14 @@ def test_saved_pages_need_no_permission(home: Home) -> None:
     assert captures_of([crusoe], day, ARCHIVE, archive, {}, named=True)["crusoe"][0].status == "captured"
 
 
-def test_a_replay_needs_no_permission(home: Home, site: Site) -> None:
+def test_a_replay_needs_no_permission(home: Home) -> None:
     choose(home, acme=False)
-    site.say("prices.acme.invalid", "/gpus", Reply(200, b"<table>", {"content-type": "text/html"}))
-    with Client(replay=ReplayServer(site.base_url)) as client:
-        captured = capture_one(
-            acme(), module(), environment={}, day=TODAY, archive=Archive(home.archive), client=client
-        )
+    with Site() as site:
+        site.say(HOST, "/gpus", Reply(200, b'{"h100": 2.99}'))
+        with Client(replay=ReplayServer(site.base_url)) as client:
+            captured = capture_one(
+                acme(), module(), environment={}, day=TODAY, archive=Archive(home.archive), client=client
+            )
     assert captured.status == "captured"
 
 

@@ -1,0 +1,152 @@
+"""docs/sources.md: a row per source, from catalog/sources, the sources' modules and the sample pages.
+
+    python -m tests.sources_table
+
+writes the file; `make docs` does the same.
+"""
+
+import csv
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from pipeline.capture.permissions import Choices, why_off
+from pipeline.capture.visit import first_requests
+from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.sources import source_module
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "docs" / "sources.md"
+PAGES = ROOT / "tests" / "pages"
+
+HEADINGS = (
+    "source",
+    "asked by default",
+    "requests",
+    "evidence",
+    "offers on its page",
+    "share of the provider's GPU offers",
+    "terms of use",
+)
+
+
+INTRODUCTION = """# Sources
+
+This file is made by `make docs` from `catalog/sources`, the readers and `tests/pages`.
+
+{all} sources: {asked} are asked by default, {by_terms} are off by their terms of use, {keyless} need a key,
+{retired} are retired. No reader was proven live: the evidence is what each request and reader rest on.
+
+- **asked by default**: by a `gpufare refresh` without keys and without choices of yours. A source whose
+  terms forbid automated reading is asked after `gpufare sources enable NAME`, or with a key of your own
+  where one is named; `gpufare sources disable NAME` switches any source off. Sample pages and replays need
+  no permission.
+- **requests**: those that a visit begins with, without optional keys; + means that answers may lead to
+  more. There is one visit a day unless you ask for more.
+- **offers on its page**: offers that the reader finds on the sample page in `tests/pages`.
+- **share**: an estimate of how much of what the provider sells the source shows without a key; empty where
+  there is none.
+- **terms of use**: what they say of automated reading: *allowed*, *silent* (they were read and do not speak
+  of it), *forbidden*, or *unknown* (nobody is known to have read them). This is no legal advice, and most
+  were read by others: the notes below the table say by whom.
+"""
+
+NOTES = """
+## What the terms say, and who read them
+"""
+
+
+def page() -> str:
+    """The whole file."""
+    sources = list(configs().values())
+    counts = {
+        "all": len(sources),
+        "asked": sum(_why_not(each) is None for each in sources),
+        "by_terms": sum(_is_off_by_terms(each) for each in sources),
+        "keyless": sum(each.needs_key and each.disabled is None for each in sources),
+        "retired": sum(each.disabled is not None for each in sources),
+    }
+    table = [_row(HEADINGS), _row(["---"] * len(HEADINGS)), *(_row(_cells(each)) for each in sources)]
+    notes = [f"- **{each.name}** ({each.terms.automated}): {_note(each)}" for each in sources]
+    return "\n".join([INTRODUCTION.format(**counts), *table, NOTES, *notes, ""])
+
+
+def _cells(config: SourceConfig) -> list[str]:
+    return [
+        f"[{config.name}]({config.homepage})",
+        _asked(config),
+        _requests(config),
+        f"{config.evidence.level} {config.evidence.date}",
+        str(_offers(config)),
+        _share(config),
+        _terms(config),
+    ]
+
+
+def _is_off_by_terms(config: SourceConfig) -> bool:
+    return config.disabled is None and why_off(config, Choices(), {}) is not None
+
+
+def _why_not(config: SourceConfig) -> str | None:
+    keys = " and ".join(f"`{name}`" for name in config.key_variables)
+    if config.disabled is not None:
+        return f"retired: {_text(config.disabled)}"
+    if _is_off_by_terms(config):
+        return "its terms forbid it" + (f"; asked with {keys}, too" if keys else "")
+    return f"needs {keys}" if config.needs_key else None
+
+
+def _asked(config: SourceConfig) -> str:
+    if (why_not := _why_not(config)) is not None:
+        return f"no: {why_not}"
+    keys = " and ".join(f"`{name}`" for name in config.key_variables)
+    return f"yes; with {keys}: {_text(config.coverage.with_key or 'more')}" if keys else "yes"
+
+
+def _requests(config: SourceConfig) -> str:
+    if config.disabled is not None:
+        return ""
+    environment = dict.fromkeys(config.key_variables, "key") if config.needs_key else {}
+    module = source_module(config.name)
+    more = config.paging is not None or hasattr(module, "next_requests") or hasattr(module, "retry_requests")
+    return f"{len(first_requests(config, module, environment))}{'+' if more else ''}"
+
+
+def _offers(config: SourceConfig) -> int:
+    name = "expected_rates.csv" if config.kind == "exchange_rates" else "expected.csv"
+    with (PAGES / config.name / name).open(newline="", encoding="utf-8") as file:
+        return sum(1 for _ in csv.DictReader(file))
+
+
+def _share(config: SourceConfig) -> str:
+    coverage = config.coverage
+    share = "" if coverage.share is None else f"{_percent(coverage.share)}"
+    regions = f"{coverage.regions} regions in all" if coverage.regions else ""
+    return "; ".join(filter(None, (share, regions)))
+
+
+def _percent(share: Decimal) -> str:
+    return f"{(100 * share).normalize():f}%"
+
+
+def _terms(config: SourceConfig) -> str:
+    terms = config.terms
+    address = f"[{terms.automated}]({terms.url})" if terms.url else terms.automated
+    return f"{address}, read on {terms.read_on}" if terms.read_on else address
+
+
+def _note(config: SourceConfig) -> str:
+    return _text(config.terms.note) or "no note"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _text(text: str) -> str:
+    """A note of a yaml in one line of Markdown."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    FILE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,18 @@
+"""docs/sources.md is what the catalogue, the readers and the sample pages say."""
+
+from pipeline.catalog.source_config import configs
+from tests.sources_table import FILE, page
+
+
+def test_the_table_of_sources_is_up_to_date() -> None:
+    assert FILE.read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+def test_the_table_says_why_a_source_is_not_asked() -> None:
+    rows = {line.split("]")[0][3:]: line for line in page().splitlines() if line.startswith("| [")}
+    assert set(rows) == set(configs())
+    assert "no: its terms forbid it" in rows["vast"]
+    assert "| [forbidden](https://vast.ai/terms), read on 2026-10-05 |" in rows["vast"]
+    assert "no: needs `PRIME_API_KEY`" in rows["primeintellect"]
+    assert "| yes; with `GCP_API_KEY`: " in rows["gcp"]
+    assert "| yes | 1 |" in rows["coreweave"]
