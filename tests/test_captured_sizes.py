@@ -43,6 +43,10 @@ FILES = {
     "cudo": ["cudo_machine_types.json"],
     "digitalocean": ["digitalocean_v2_sizes.json"],
     "jarvislabs": ["jarvislabs_server_meta.json"],
+    "civo": ["civo_l40s_table_2026-08-22.html"],
+    "hotaisle": ["hotaisle_pricing_2026-08-22.html"],
+    "massedcompute": ["massedcompute_pricing_rsc_2026-08-22.txt"],
+    "seeweb": ["seeweb_plans_2026-08-19.json"],
 }
 
 BARE_METAL = {"h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "b300-sxm-288gb", "mi300x", "mi355x"}

@@ -41,6 +41,7 @@ CAPTURES = {
     "cudo_machine_types.json": "cudo",
     "digitalocean_v2_sizes.json": "digitalocean",
     "jarvislabs_server_meta.json": "jarvislabs",
+    "seeweb_plans_2026-08-19.json": "seeweb",
     "vultr_plans_metal.json": "vultr",
     "vultr_plans_vcg.json": "vultr",
 }

@@ -1,6 +1,5 @@
 """The data that a Next.js page carries for its own scripts: texts pushed to ``__next_f``, in pieces."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +20,7 @@ def flight_text(answer: Answer) -> str:
     if '\\"' not in escaped:
         return body
     try:
-        return str(json.loads(f'"{escaped}"', strict=False))
+        return str(read_json(f'"{escaped}"', answer.url))
     except ValueError as error:
         raise SourceChangedError(f"{answer.url}: the page's data cannot be read ({error})") from error
 
