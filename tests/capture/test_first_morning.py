@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.catalog.source_config import source_config
+from pipeline.capture.visit import first_requests
+from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.paths import Home
 from pipeline.daily.ingest import record_day
@@ -184,7 +185,7 @@ AWS_REGIONS = list(source_config("aws").settings["regions"])
     "body", [page("aws", "spot.json"), b"callback(%s);" % page("aws", "spot.json")], ids=["JSON", "JSONP"]
 )
 def test_awss_spot_prices_come_as_javascript(visit: Visit, site: Site, body: bytes) -> None:
-    """Another tracker's note of 2026 on spot.js: still served as application/x-javascript."""
+    """alexei-led/spotinfo, internal/spot/data.go: plain JSON, which may be wrapped again."""
     spot = Reply(200, body, {"content-type": "application/x-javascript"})
     aws_site(site, "US East (N. Virginia)", spot=spot)
     captured, outcome = visit("aws")
@@ -227,3 +228,15 @@ def test_verdas_availability_needs_a_login(visit: Visit, site: Site) -> None:
     assert (captured.status, outcome.accepted, outcome.error) == ("captured", True, None)
     (warning,) = [text for text in outcome.warnings if text.startswith("optional request failed")]
     assert "/v1/instance-availability: http_4xx" in warning
+
+
+@pytest.mark.parametrize(
+    "name", [c.name for c in configs().values() if c.terms.automated == "forbidden" and c.key_variables]
+)
+def test_a_key_that_turns_a_source_on_goes_with_each_of_its_requests(name: str) -> None:
+    """Its terms forbid automated reading without one."""
+    config = configs()[name]
+    for key in config.key_variables:
+        place = f"${{{key}}}"
+        for request in first_requests(config, source_module(name), {key: place}):
+            assert place in "".join((request.url, *request.headers.values(), str(request.body)))
