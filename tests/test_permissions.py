@@ -18,6 +18,7 @@ from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.daily.doctor.finding import places
 from pipeline.daily.morning import morning
 from pipeline.daily.origin import ARCHIVE, captures_of
 from pipeline.daily.permissions import enable, off_lines
@@ -164,6 +165,7 @@ def test_a_damaged_file_enables_nothing_and_is_reported(home: Home, content: byt
     assert visit(home, acme()).status == "needs_permission"
     said = off_lines([acme()], home, {})[-1]
     assert said.startswith(f"{home.permissions}: it is damaged")
+    assert f"{home.permissions}: it is damaged" in gpufare("sources").stderr
     assert gpufare("sources", "enable", "vast").output.startswith(f"{home.permissions} was damaged")
     assert read_choices(home).by_source["vast"].asked
     assert (home.damaged / "permissions.json").read_bytes() == content
@@ -192,6 +194,22 @@ def test_enable_says_what_the_terms_are_and_disable_undoes_it(home: Home) -> Non
 
     enable(["linode"], home, TODAY, {})
     assert set(read_choices(home).by_source) == {"vast"}, "what needs no permission is given none"
+
+
+def test_terms_that_were_read_after_the_users_word_are_said(home: Home) -> None:
+    """The word still counts; a newer reading may say something else."""
+    choose(home, acme=True, other=False)
+    assert off_lines([acme()], home, {}) == []
+    read_later = acme().terms.model_copy(update={"read_on": date(2026, 11, 2)})
+    config = acme().model_copy(update={"terms": read_later})
+    assert off_lines([config], home, {}) == [
+        "enabled before their terms were last read: acme; gpufare sources enable NAME shows and confirms them"
+    ]
+
+
+def test_the_choices_belong_in_the_home(home: Home) -> None:
+    enable(["vast"], home, TODAY, {})
+    assert set(home.root.iterdir()) <= set(places(home)), "gpufare doctor calls others stray"
 
 
 def test_nothing_is_enabled_when_one_name_is_wrong(home: Home) -> None:

@@ -130,6 +130,7 @@ def disable_sources(names: tuple[str, ...]) -> None:
 
 
 def _show_sources(form: Any) -> None:
+    from pipeline.capture.permissions import read_choices
     from pipeline.cli.printing import COLUMNS_OF_SOURCES, WRAPPED_OF_SOURCES, show
     from pipeline.daily.source_states import source_states
     from pipeline.warehouse.query import age_note, reader
@@ -150,6 +151,8 @@ def _show_sources(form: Any) -> None:
         note = f"note: {problem}"
     if note:
         click.echo(note, err=True)
+    if problem_with_choices := read_choices(paths.home()).problem:
+        click.echo(problem_with_choices, err=True)
 
 
 @click.command()

@@ -93,6 +93,11 @@ class Home:
         return self.root / "permissions.json"
 
     @property
+    def permissions_lock(self) -> Path:
+        """Held while they are changed."""
+        return self.root / "permissions.lock"
+
+    @property
     def lock(self) -> Path:
         """Held by whoever builds and publishes: one writer at a time."""
         return self.root / "publish.lock"

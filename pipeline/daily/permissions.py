@@ -6,7 +6,7 @@ from datetime import date
 
 from filelock import FileLock
 
-from pipeline.capture.permissions import CHOICES, Choice, read_choices, why_off
+from pipeline.capture.permissions import CHOICES, Choice, Choices, read_choices, why_off
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
@@ -65,8 +65,19 @@ def off_lines(chosen: Iterable[SourceConfig], home: Home, environment: Mapping[s
         *_line("off by their terms", by_terms, "gpufare sources enable NAME", _or_set_keys(by_terms)),
         *_line("off because you disabled them", by_user, "gpufare sources enable NAME"),
         *_line("off without a key", keyless, "set " + _keys(keyless)),
+        *_line(
+            "enabled before their terms were last read",
+            [config for config in live if _is_older_than_terms(choices, config)],
+            "gpufare sources enable NAME shows and confirms them",
+        ),
         *([choices.problem] if choices.problem else []),
     ]
+
+
+def _is_older_than_terms(choices: Choices, config: SourceConfig) -> bool:
+    """Whether the user's word is older than what the catalogue has of the terms."""
+    choice, read_on = choices.by_source.get(config.name), config.terms.read_on
+    return choice is not None and choice.asked and read_on is not None and choice.since < read_on
 
 
 def off_sources(
@@ -82,7 +93,7 @@ def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
     """Keep choices in place of earlier ones; None forgets one. Says so where a file was damaged."""
     said: list[str] = []
     home.root.mkdir(parents=True, exist_ok=True)
-    with FileLock(home.permissions.with_suffix(".lock"), timeout=LOCK_SECONDS):
+    with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):
         choices = read_choices(home)
         if choices.problem:
             said += _moved_aside(home)
