@@ -240,9 +240,14 @@ class Capture:
 def _is_answered(entries: Sequence[Entry]) -> list[bool]:
     """For each entry whether it was answered: by itself, or by all of the requests made instead of it."""
     keys = {entry.key for entry in entries if entry.usable}
-    made_up_for = [entry for entry in reversed(entries) if entry.instead and not entry.usable]
-    while found := {e.key for e in made_up_for if e.key not in keys and keys.issuperset(e.instead)}:
-        keys |= found
+    waiting = [entry for entry in reversed(entries) if entry.instead and not entry.usable]
+    grown = True
+    while grown:  # once for a chain: what was asked instead comes later, and is looked at first
+        before = len(keys)
+        for entry in waiting:
+            if keys.issuperset(entry.instead):
+                keys.add(entry.key)
+        grown = len(keys) > before
     return [entry.usable or (bool(entry.instead) and entry.key in keys) for entry in entries]
 
 

@@ -147,6 +147,15 @@ def test_oracles_products_api_answers_403(visit: Visit, site: Site, path: str) -
     assert any("names no units" in text for text in outcome.warnings)
 
 
+def test_oracles_products_api_answers_with_a_page(visit: Visit, site: Site) -> None:
+    """A firewall may answer with status 200, too."""
+    oracle_site(site, PRICE_LIST)
+    site.say(CETOOLS, "/pls/apex/cetools/api/v1/products/", Reply(200, b"<html>Access Denied</html>", JSON))
+    captured, outcome = visit("oci")
+    assert [entry.outcome for entry in captured.entries] == ["wrong_content_type", "http_404", "ok", "ok"]
+    assert (captured.status, outcome.accepted) == ("captured", True)
+
+
 def test_oracles_shapes_are_missing(visit: Visit, site: Site) -> None:
     oracle_site(site, PRICE_LIST, shapes=False)
     captured, outcome = visit("oci")

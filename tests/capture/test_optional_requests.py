@@ -245,6 +245,15 @@ def test_a_chain_without_an_answer_is_a_failure(capture: Capturing, site: Site) 
     assert "1 more requests failed" in str(captured.error)
 
 
+def test_a_chain_without_an_end_has_a_limit(capture: Capturing, site: Site) -> None:
+    def retry_requests(answer, config):
+        return [Request(f"{answer.url}x")]
+
+    captured = capture(source(), module(retry_requests=retry_requests), requests_per_source=5)
+    assert [entry.outcome for entry in captured.entries] == ["http_404"] * 5 + ["request_limit"]
+    assert captured.status == "failed"
+
+
 def test_all_that_was_asked_instead_must_be_answered(capture: Capturing, site: Site) -> None:
     def halves(answer, config):
         return [Request(at("/half1")), Request(at("/half2"))] if answer.url == at("/all") else []
