@@ -1,23 +1,29 @@
-"""Nebius: the GPU tables of the price page, per GPU-hour.
+"""Nebius: the GPU tables of the price page and of the documentation, per GPU-hour.
 
-The page has each table as visible rows and again as escaped JSON in a script. Both are read and merged; a
-price on which they disagree is a reject. Columns come and go, so each one's header says what kind of price it
-is and from which day it is valid.
+The price page has each table as visible rows and again as escaped JSON in a script. Both are read and merged;
+a price on which they disagree is a reject. Columns come and go, so each one's header says what kind of price
+it is and from which day it is valid.
+
+The documentation, in Markdown, has a section for each platform, with its region and a table in each currency,
+of which the one in dollars is read. It states preemptible prices exactly, the price page as "from". What both
+have is read from the documentation, with the CPUs and memory of the price page.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from html import unescape
 from itertools import islice
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError, read_json
-from pipeline.contracts.reject_reasons import FlagReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.announced import Validity, is_superseded, validity
+from pipeline.parsing.dates import day_of
 from pipeline.parsing.html import exactly_one, named, page, text_of, texts_of, with_class
 from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
 from pipeline.parsing.tables import PriceColumn, column, columns, prices_in_unknown_columns
@@ -28,6 +34,15 @@ BLOCK_TYPE = "highlight-table-block"
 GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"
 MAX_BLOCK_CHARACTERS = 300_000
 MAX_BLOCKS = 200
+
+_SECTION = re.compile(r"^#{2,6} (?P<title>[^\n]{1,200})$", re.MULTILINE)
+_PLATFORM = re.compile(r", `?gpu-[a-z0-9-]+`?$")
+_DOLLARS = re.compile(r'<Tab title="USD">(.*?)</Tab>', re.DOTALL)
+_TABLE_LINE = re.compile(r"^[ \t]*(\|[^\n]*\|)[ \t]*$", re.MULTILINE)
+_GPU_HOUR_UNIT = re.compile(r"(?:1|per)? ?GPU ?hour", re.IGNORECASE)
+_PART_HOUR = re.compile(r"(?:1|per)? ?(?:v?CPU|GiB|GB)(?: RAM)? ?hour", re.IGNORECASE)
+_REGION = re.compile(r"`([a-z]{2}-[a-z]+\d)`")
+_MODEL = re.compile(r"\bRTX PRO \d{4}\b|\b[A-Z]{1,2}\d{2,3}S?\b")
 
 _EMBEDDED = re.compile(rf'\{{(\\{{0,7}})"type\1":\1"{BLOCK_TYPE}\1"')
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -53,22 +68,178 @@ class _Machine:
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
-    """GPU rows as one listing per price column. CPU, storage and network tables are not read."""
-    for answer in answers:
-        prices: dict[_Machine, dict[str, str]] = {}
-        for block in _blocks(answer):
-            _collect(block, answer, prices)
-        if not prices:
-            raise SourceChangedError(f"{answer.url}: no GPU table with a price per GPU-hour")
-        for machine, stated in prices.items():
-            yield _row(machine, stated, prices, answer)
+    """One listing per price column of a GPU row, and one per region of the documentation's. CPU, storage and
+    network tables are not read.
+
+    Raises SourceChangedError for a price page of another shape, and for documentation alone that has no GPU
+    price; beside the price page such documentation is a reject.
+    """
+    pages = [answer for answer in answers if not _is_markdown(answer)]
+    exact = [
+        row
+        for answer in answers
+        if _is_markdown(answer)
+        for row in _read_documentation(answer, is_alone=not pages)
+    ]
+    listed = [row for answer in pages for row in _read_page(answer)]
+    yield from _merged(listed, exact)
+
+
+def _read_page(answer: Answer) -> Iterator[Listing | Reject]:
+    prices: dict[_Machine, dict[str, str]] = {}
+    for block in _blocks(answer):
+        _collect(block, answer, prices)
+    if not prices:
+        raise SourceChangedError(f"{answer.url}: no GPU table with a price per GPU-hour")
+    for machine, stated in prices.items():
+        yield _row(machine, stated, prices, answer)
+
+
+def _merged(listed: list[Listing | Reject], exact: list[Listing | Reject]) -> Iterator[Listing | Reject]:
+    """Both sources' rows, without the price page's where the documentation has a whole price for the same GPU
+    and kind. Prices of today on which they disagree are flagged on both sides."""
+    of_page, of_documentation = _by_gpu(listed), _by_gpu(exact)
+    disputed = {key for key, rows in of_documentation.items() if _disagree(of_page.get(key, []), rows)}
+    for row in listed:
+        if not isinstance(row, Listing) or _gpu_and_kind(row) not in of_documentation:
+            yield row
+        elif _gpu_and_kind(row) in disputed:
+            yield replace(row, flag_reason=row.flag_reason or FlagReason.CONFLICTING_PRICES)
+    for row in exact:
+        if isinstance(row, Listing):
+            if machines := of_page.get(_gpu_and_kind(row)):
+                row = replace(row, vcpus=machines[0].vcpus, ram_gib=machines[0].ram_gib)
+            if _gpu_and_kind(row) in disputed:
+                row = replace(row, flag_reason=row.flag_reason or FlagReason.CONFLICTING_PRICES)
+        yield row
+
+
+def _by_gpu(rows: Iterable[Listing | Reject]) -> dict[tuple[str, PriceKind, int | None], list[Listing]]:
+    """The listings of whole prices, by what they are for."""
+    found: dict[tuple[str, PriceKind, int | None], list[Listing]] = {}
+    for row in rows:
+        if isinstance(row, Listing) and row.flag_reason is not FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA:
+            found.setdefault(_gpu_and_kind(row), []).append(row)
+    return found
+
+
+def _gpu_and_kind(row: Listing) -> tuple[str, PriceKind, int | None]:
+    return _model(row.raw_label), row.price_kind, row.term_days
+
+
+def _disagree(of_page: list[Listing], of_documentation: list[Listing]) -> bool:
+    """Whether the price page has a price of today, not a floor, that the documentation has in no region."""
+    stated = {row.native_price for row in of_documentation if _is_of_today(row)}
+    return bool(stated) and any(row.native_price not in stated for row in of_page if _is_of_today(row))
+
+
+def _is_of_today(row: Listing) -> bool:
+    return row.flag_reason is None and (row.effective_from or date.min) <= day_of(row.answer)
+
+
+def _model(label: str) -> str:
+    """The GPU that a label of either source names: "H100" of "NVIDIA HGX H100" and "NVIDIA H100 NVLink"."""
+    found = _MODEL.search(label.upper().replace("®", "").replace("™", ""))
+    return found[0] if found else label
+
+
+def _is_markdown(answer: Answer) -> bool:
+    if answer.is_json:
+        return False
+    text = answer.text()
+    return bool(_SECTION.search(text)) and not re.search(r"<html|<body|<div", text[:5_000], re.IGNORECASE)
+
+
+def _read_documentation(answer: Answer, *, is_alone: bool) -> Iterator[Listing | Reject]:
+    text = answer.text()
+    sections = [*_SECTION.finditer(text)]
+    ends = [*(section.start() for section in sections[1:]), len(text)]
+    has_prices = False
+    for section, end in zip(sections, ends, strict=True):
+        title = clean_text(unescape(section["title"]))
+        if not _PLATFORM.search(title):
+            continue
+        for row in _read_section(title, text[section.end() : end], answer):
+            has_prices = has_prices or isinstance(row, Listing)
+            yield row
+    if not has_prices:
+        detail = "the documentation has no platform with a price per GPU hour in dollars"
+        if is_alone:
+            raise SourceChangedError(f"{answer.url}: {detail}")
+        yield Reject(RejectReason.UNREADABLE_ANSWER, detail, text[:200], answer)
+
+
+def _read_section(title: str, body: str, answer: Answer) -> Iterator[Listing | Reject]:
+    """The prices of one platform: of its table in dollars, for each of its regions."""
+    tabs = _DOLLARS.findall(body)
+    table = tabs[0] if len(tabs) == 1 else "" if "<Tab" in body else body
+    lines = [[_cell(cell) for cell in line.strip("| \t").split("|")] for line in _TABLE_LINE.findall(table)]
+    rows = [row for row in lines if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
+    regions = _regions(body.split("<Tab")[0])
+    has_parts = any(_PART_HOUR.fullmatch(row[-1]) for row in rows)
+    try:
+        valid_by_header = {row[0]: validity(row[0], answer) for row in rows if _is_header(row)}
+    except UnreadableError as error:
+        yield Reject(RejectReason.UNKNOWN_TERMS, f"{title}: {error}", rows, answer)
+        return
+    valid: Validity | None = None
+    for row in rows:
+        if _is_header(row):
+            valid = valid_by_header[row[0]]
+        elif not _PART_HOUR.fullmatch(row[-1]):
+            try:
+                amount, currency = _gpu_hour_price(row, title, valid)
+            except RowError as error:
+                yield Reject(error.reason, f"{title}: {error}", row, answer)
+                continue
+            flag = FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA if has_parts else None
+            if valid and is_superseded(valid, valid_by_header.values(), answer):
+                flag = FlagReason.SUPERSEDED
+            for region in regions:
+                yield Listing.per_gpu_hour(
+                    title,
+                    price_kind(row[0]) or "on_demand",
+                    amount,
+                    currency,
+                    answer,
+                    region=region,
+                    effective_from=valid.first_day if valid else None,
+                    flag_reason=flag,
+                )
+
+
+def _gpu_hour_price(row: list[str], title: str, valid: Validity | None) -> tuple[Decimal, str]:
+    """The price in a row, and its currency. Raises RowError."""
+    if valid is None or len(row) != 3 or not _GPU_HOUR_UNIT.fullmatch(row[2]):
+        raise RowError(RejectReason.UNREADABLE_ROW, f"not an item, a price and 1 GPU hour: {row}")
+    if _model(row[0]) != _model(title):
+        raise RowError(RejectReason.UNREADABLE_ROW, f"{row[0]!r} is another GPU")
+    return cell_price(row[1], currencies=["USD"])
+
+
+def _cell(text: str) -> str:
+    return clean_text(unescape(text.replace("\\", "").replace("**", "")))
+
+
+def _is_header(row: list[str]) -> bool:
+    return row[0].lower().startswith("item") and [cell.lower() for cell in row[1:]] == ["price", "per"]
+
+
+def _regions(text: str) -> list[str | None]:
+    """The regions that a platform is said to be in; [None] where it does not say, or not simply."""
+    sentences = [part for part in re.split(r"(?<=[.:])\s", text) if re.search(r"\bregions?\b", part)]
+    if len(sentences) != 1 or re.search(r"\b(?:all|every|except|not|private)\b", sentences[0], re.IGNORECASE):
+        return [None]
+    return list(dict.fromkeys(_REGION.findall(sentences[0]))) or [None]
 
 
 def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str]]) -> None:
     """Add a block's cells to ``prices``: by machine, each price text of the page and its header."""
     headers, *rows = block.rows
     if not columns(headers, GPU_HOUR):
-        if re.search(r"\bGPU\b", block.title) and columns(headers, r"price|hour|on-demand|spot"):
+        if re.search(r"(?<!non-)(?<!non )\bGPU\b", block.title, re.IGNORECASE) and columns(
+            headers, r"price|hour|on-demand|spot"
+        ):
             raise SourceChangedError(f"{answer.url}: {block.title!r} has no GPU-hour column: {headers}")
         return
     label_at = column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)

@@ -3,12 +3,16 @@
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
+from pipeline.offers.gpu_matching import identify
+from tests.capture.site import Reply, Site
 
 from .helpers import answer, page, read
+from .loopback import visit
 
 SEPTEMBER = [
     ["Item", "vCPUs", "RAM, GB", "On-demand, GPU-hour", "GPU-hour (Effective October 1, 2026)"],
@@ -179,3 +183,172 @@ def test_two_spellings_of_one_price_are_no_conflict() -> None:
     listings, rejects = read("nebius", answer(rows))
     assert [str(row.native_price) for row in listings] == ["3.85"]
     assert rejects == []
+
+
+def test_a_table_of_machines_without_gpus_does_not_fail_the_page() -> None:
+    rows = [["Item", "vCPU-hour", "RAM, price per GiB-hour"], ["AMD EPYC Genoa", "$0.015", "$0.0045"]]
+    for title in ("Non-GPU instances", "Non GPU AMD EPYC Genoa", "non-GPU virtual machines"):
+        listings, rejects = read("nebius", answer([block(SEPTEMBER), block(rows, title)]))
+        assert (len(listings), len(rejects)) == (4, 2)
+    for title in ("NVIDIA GPU Instances", "New GPU instances"):
+        with pytest.raises(SourceChangedError, match="no GPU-hour column"):
+            read("nebius", answer([block(SEPTEMBER), block(rows, title)]))
+
+
+DOCUMENTATION = r"""
+#### NVIDIA® H100 NVLink, gpu-h100-sxm
+
+The platform is only available in the `eu-north1` [region](/overview/regions).
+
+<Tabs>
+  <Tab title="USD">
+    | **Item — from October 1, 2026** | **Price** | **Per** |
+    | - | - | - |
+    | NVIDIA® H100 NVLink | \$4.50 | 1 GPU hour |
+    | Preemptible NVIDIA® H100 NVLink | \$2.60 | 1 GPU hour |
+    | **Item — before October 1, 2026** | **Price** | **Per** |
+    | NVIDIA® H100 NVLink | \$3.85 | 1 GPU hour |
+    | Preemptible NVIDIA® H100 NVLink | \$2.15 | 1 GPU hour |
+  </Tab>
+  <Tab title="ILS">
+    | **Item — from October 1, 2026** | **Price** | **Per** |
+    | - | - | - |
+    | NVIDIA® H100 NVLink | ₪16.61 | 1 GPU hour |
+  </Tab>
+</Tabs>
+
+#### NVIDIA® RTX PRO™ 6000, gpu-rtx6000
+"""
+IN_SEPTEMBER, IN_OCTOBER = datetime(2026, 9, 29, tzinfo=UTC), datetime(2026, 10, 5, tzinfo=UTC)
+
+
+def short(listings):
+    return sorted(
+        (r.price_kind, str(r.native_price), str(r.effective_from), str(r.flag_reason)) for r in listings
+    )
+
+
+def test_the_documentation_says_from_when_a_price_holds() -> None:
+    before, rejects = read("nebius", answer(DOCUMENTATION, observed_at=IN_SEPTEMBER))
+    assert short(before) == [
+        ("on_demand", "3.85", "None", "None"),
+        ("on_demand", "4.50", "2026-10-01", "None"),
+        ("spot", "2.15", "None", "None"),
+        ("spot", "2.60", "2026-10-01", "None"),
+    ]
+    assert {r.region for r in before} == {"eu-north1"}
+    assert rejects == []
+    after, _ = read("nebius", answer(DOCUMENTATION, observed_at=IN_OCTOBER))
+    assert [row for row in short(after) if row[3] == "None"] == [
+        ("on_demand", "4.50", "2026-10-01", "None"),
+        ("spot", "2.60", "2026-10-01", "None"),
+    ]
+    assert {flag for *_, flag in short(after)} == {"None", "superseded"}
+    assert {identify(row.raw_label, provider="Nebius").gpu_id for row in after} == {"h100-sxm-80gb"}
+
+
+@pytest.mark.parametrize("observed_at", [IN_SEPTEMBER, IN_OCTOBER])
+def test_no_price_of_the_page_is_counted_again(observed_at) -> None:
+    blocks = answer([block(SEPTEMBER), block(SEPTEMBER_SPOT, "Preemptible GPUs")], observed_at=observed_at)
+    documentation = answer(DOCUMENTATION, observed_at=observed_at)
+    for answers in ((blocks, documentation), (documentation, blocks)):
+        listings, _ = read("nebius", *answers)
+        h100 = [row for row in listings if "H100" in row.raw_label]
+        assert {row.raw_label for row in h100} == {"NVIDIA® H100 NVLink, gpu-h100-sxm"}
+        assert short(h100) == short(read("nebius", documentation)[0])
+        assert {(row.vcpus, row.ram_gib) for row in h100} == {(16, 200)}
+        of_page = {row.raw_label for row in listings} - {h100[0].raw_label}
+        assert of_page == {"NVIDIA HGX B300", "NVIDIA L40S with AMD CPU"}
+
+
+def test_prices_on_which_page_and_documentation_disagree_are_flagged_on_both_sides() -> None:
+    other = DOCUMENTATION.replace("3.85", "3.58")
+    listings, _ = read(
+        "nebius",
+        answer(block(SEPTEMBER), observed_at=IN_SEPTEMBER),
+        answer(other, observed_at=IN_SEPTEMBER),
+    )
+    flags = {(str(r.native_price), r.price_kind): r.flag_reason for r in listings if "H100" in r.raw_label}
+    assert flags["3.85", "on_demand"] == flags["3.58", "on_demand"] == "conflicting_prices"
+    assert flags["2.15", "spot"] is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "regions"),
+    [
+        ("The platform is available in the `eu-north1` and `eu-west1` regions.", ["eu-north1", "eu-west1"]),
+        ("It is available in all [regions](/r) except `me-west1`.", [None]),
+        ("It is available in the private `us-north1` region.", [None]),
+        ("Ask your manager.", [None]),
+        ("In the `eu-north1` region. Preemptible in the `eu-west1` region.", [None]),
+    ],
+)
+def test_regions_of_a_platform(sentence: str, regions: list[str | None]) -> None:
+    text = DOCUMENTATION.replace(
+        "The platform is only available in the `eu-north1` [region](/overview/regions).", sentence
+    )
+    listings, _ = read("nebius", answer(text, observed_at=IN_OCTOBER))
+    assert [r.region for r in listings if str(r.native_price) == "4.50"] == regions
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (r"\$4.50 | 1 GPU hour", r"\$4.50 | 1 hour", "unreadable_row"),
+        (r"\$4.50", "₪4.50", "unreadable_price"),
+        ("| NVIDIA® H100 NVLink | \\$4.50", "| NVIDIA® H200 NVLink | \\$4.50", "unreadable_row"),
+        ("October 1, 2026** | **Price", "next autumn 2026** | **Price", "unknown_terms"),
+        ("**Item — from October 1, 2026** | **Price**", "**Item** | **Rate**", "unreadable_row"),
+    ],
+)
+def test_documentation_that_is_not_understood_gives_no_price(old: str, new: str, reason: str) -> None:
+    text = DOCUMENTATION.replace(old, new, 1)
+    page_answer = answer(block(SEPTEMBER), observed_at=IN_OCTOBER)
+    listings, rejects = read("nebius", page_answer, answer(text, observed_at=IN_OCTOBER))
+    assert reason in {reject.reason for reject in rejects}
+    assert not any("gpu-h100" in row.raw_label and str(row.native_price) == "4.50" for row in listings)
+    assert "NVIDIA HGX B300" in {row.raw_label for row in listings}
+
+
+def test_documentation_without_prices_fails_alone_and_is_a_reject_beside_the_page() -> None:
+    empty = answer("# Pricing\n\n## Prices\n\nSee the console.\n")
+    with pytest.raises(SourceChangedError, match="no platform with a price per GPU hour"):
+        read("nebius", empty)
+    listings, rejects = read("nebius", answer(block(SEPTEMBER)), empty)
+    assert len(listings) == 4
+    assert [reject.reason for reject in rejects][-1] == "unreadable_answer"
+
+
+def test_a_price_of_the_gpu_without_its_cpus_is_flagged_and_replaces_nothing() -> None:
+    parts = r"""
+#### NVIDIA® L40S PCIe with AMD Epyc Genoa, gpu-l40s-d
+
+<Tabs><Tab title="USD">
+| **Item** | **Price** | **Per** |
+| - | - | - |
+| NVIDIA® L40S PCIe with AMD Epyc Genoa. GPU | \$1.35 | 1 GPU hour |
+| NVIDIA® L40S PCIe with AMD Epyc Genoa. CPU | \$0.01 | 1 vCPU hour |
+</Tab></Tabs>
+"""
+    listings, rejects = read("nebius", answer(block(SEPTEMBER_SPOT, "Spot GPUs")), answer(parts))
+    found = {(r.raw_label, r.price_kind): r.flag_reason for r in listings if "L40S" in r.raw_label}
+    assert found == {
+        ("NVIDIA L40S with AMD CPU", "spot"): "spot_price_floor",
+        ("NVIDIA® L40S PCIe with AMD Epyc Genoa, gpu-l40s-d", "on_demand"): "cpu_and_memory_charged_extra",
+    }
+    assert rejects == []
+
+
+@pytest.mark.parametrize("status", [200, 403, 404, 500])
+def test_the_documentation_is_asked_for_and_can_be_missing(status: int, tmp_path: Path) -> None:
+    html, markdown = page("nebius", "prices.html"), page("nebius", "pricing.md")
+    with Site() as site:
+        site.say("nebius.com", "/prices", Reply(200, html.encode(), {"content-type": "text/html"}))
+        reply = Reply(status, markdown.encode(), {"content-type": "text/markdown; charset=utf-8"})
+        site.say("docs.nebius.com", "/compute/resources/pricing.md", reply)
+        captured, answers = visit("nebius", site, tmp_path)
+    assert captured.status == "captured"
+    listings, _ = read("nebius", *answers)
+    regions = {row.region for row in listings if row.region}
+    assert regions == ({"uk-south1", "us-central1", "eu-north1", "eu-west1"} if status == 200 else set())
+    assert {"NVIDIA RTX PRO 6000"} <= {row.raw_label for row in listings}

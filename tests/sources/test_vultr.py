@@ -2,13 +2,16 @@
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
 from pipeline.offers.gpu_matching import identify
+from tests.capture.site import Asked, Reply, Site
 
 from .helpers import answer, following, page, read
+from .loopback import json_reply, visit
 
 
 def plan(**changes):
@@ -224,3 +227,26 @@ def test_locations_that_are_no_names_are_left_out() -> None:
     priced = plan | {"hourly_cost": 1.671, "locations": [{"a": 1}, "blr", 7]}
     listings, rejects = read("vultr", answer({"plans": [priced]}))
     assert ([row.region for row in listings], rejects) == (["blr"], [])
+
+
+def test_all_plans_are_asked_for_page_by_page(tmp_path: Path) -> None:
+    """type=vcg lacks the whole cards, which are of type vdm; an empty cursor ends the list."""
+    whole = json.loads(page("vultr", "plans_vcg.json"))
+    first = {"plans": whole["plans"][:3], "meta": {"links": {"next": "bmV4dA==", "prev": ""}}}
+    second = {"plans": whole["plans"][3:], "meta": {"links": {"next": "", "prev": "cHJldg=="}}}
+
+    def plans(asked: Asked) -> Reply:
+        if "type=all" not in asked.target:
+            return json_reply(json.dumps({"plans": [], "meta": {"links": {"next": ""}}}))
+        return json_reply(json.dumps(second if "cursor=bmV4dA" in asked.target else first))
+
+    with Site() as site:
+        site.route("api.vultr.com", "/v2/plans", plans)
+        site.say("api.vultr.com", "/v2/plans-metal", json_reply(page("vultr", "plans_metal.json")))
+        captured, answers = visit("vultr", site, tmp_path)
+        asked = [request.target for request in site.pages_asked()]
+    assert captured.status == "captured"
+    assert asked.count("/v2/plans?type=all&per_page=500") == 1
+    assert len(asked) == 3
+    listings, _ = read("vultr", *answers)
+    assert {"vcg-a40-24c-120g-48vram", "vcg-l40s-16c-180g-48vram"} <= {r.instance_type for r in listings}
