@@ -213,6 +213,17 @@ def _cents(evidence: Evidence) -> Iterator[Decimal]:
     yield from (price.scaleb(-2) for price in evidence.prices)
 
 
+def _nosana(evidence: Evidence) -> Iterator[Decimal]:
+    """A renter pays what the host gets and the network's fee, in percent of it."""
+    for market in evidence.objects:
+        reward, fee = (
+            _number(market.get("usd_reward_per_hour")),
+            _number(market.get("network_fee_percentage")),
+        )
+        if reward is not None and fee is not None:
+            yield reward * (1 + fee / 100)
+
+
 DERIVED: Mapping[str, Callable[[Evidence], Iterator[Decimal]]] = {
     "cudo": _cudo,
     "voltagepark": _voltagepark,
@@ -220,6 +231,7 @@ DERIVED: Mapping[str, Callable[[Evidence], Iterator[Decimal]]] = {
     "ovh": _ovh,
     "cloudrift": _cents,
     "hyperbolic": _cents,
+    "nosana": _nosana,
 }
 
 

@@ -1,0 +1,67 @@
+"""Nosana: markets, each of one kind of GPU in one tier; what hosts get per hour, to which a fee is added."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Row
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.answers import at_least_one
+from pipeline.parsing.gpu_counts import gpu_count_in
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
+from pipeline.parsing.prices import RowError
+
+ONE_GPU = ("PREMIUM", "COMMUNITY")
+"""Types of markets whose name states no number of GPUs because it is one."""
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+    """One listing per market that is open to everybody. Raises SourceChangedError when there is none."""
+    audit = FieldAudit(config)
+    partners = frozenset(config.settings["markets_of_partners"])
+
+    def read_market(market: JsonObject) -> Iterator[Listing]:
+        if market.peek("slug") in partners:
+            raise RowError(
+                RejectReason.UNKNOWN_TERMS, "a partner's market, which the provider's site leaves out"
+            )
+        yield _listing(market)
+
+    markets = (market for answer in answers for market in audit.items(answer, "markets"))
+    yield from at_least_one(read_rows(markets, read_market, "name", "slug"), f"{config.name}: no market")
+    yield from audit.warnings()
+
+
+def _listing(market: JsonObject) -> Listing:
+    label, gpu_types = market.text("name"), market.get("gpu_types")
+    is_one_kind = isinstance(gpu_types, list) and len(gpu_types) == 1 and isinstance(gpu_types[0], str)
+    tier = market.optional_text("type")
+    return Listing(
+        raw_label=label,
+        gpu_count=_gpu_count(label, market.optional_text("slug") or "", tier),
+        price_kind="on_demand",
+        native_price=_with_fee(market),
+        native_currency="USD",
+        native_unit="instance_hour",
+        answer=market.answer,
+        context={"gpu_name": gpu_types[0]} if is_one_kind else {},
+        tier=tier.lower() if tier else None,
+    )
+
+
+def _gpu_count(name: str, slug: str, tier: str | None) -> int:
+    """What the name or the slug states, or the one GPU of an ordinary market. Raises RowError."""
+    stated = gpu_count_in(name) or gpu_count_in(slug)
+    if stated is None and tier not in ONE_GPU:
+        raise RowError(
+            RejectReason.UNKNOWN_GPU_COUNT, f"a market of type {tier!r} that states no number of GPUs"
+        )
+    return stated or 1
+
+
+def _with_fee(market: JsonObject) -> Decimal:
+    """The network's fee is added to what the host gets. Raises RowError."""
+    reward, percent = market.price("usd_reward_per_hour"), market.optional_decimal("network_fee_percentage")
+    if percent is None or not 0 <= percent < 100:
+        raise RowError(RejectReason.INCOMPLETE_PRICE, f"network_fee_percentage {percent}")
+    return reward * (100 + percent) / 100
