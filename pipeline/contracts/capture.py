@@ -93,6 +93,74 @@ _RETRYABLE = frozenset(
 )
 
 
+class SourceResult(CodeWithSentence):
+    """How an attempt at a source ended, for the person who reads of it. The order is that of reports."""
+
+    FRESH = "fresh", "fresh prices"
+    PARTIAL = "partial", "fresh prices, but some requests failed"
+    DOUBTED = "doubted", "read, but not believed: the last accepted prices stay"
+    CHANGED = "changed", "the page or the API has another shape than its reader knows"
+    REFUSED_BY_HOST = "refused_by_host", "refused by the host"
+    REFUSED_BY_US = "refused_by_us", "refused by gpufare's own rules"
+    UNREACHABLE = "unreachable", "the host was not reached or did not answer"
+    FAILED_HERE = "failed_here", "failed on this machine"
+    NEEDS_KEY = "needs_key", "not asked: needs a key"
+    NEEDS_PERMISSION = "needs_permission", "not asked: needs your permission"
+    RETIRED = "retired", "not asked: retired"
+
+    @property
+    def asked(self) -> bool:
+        """Whether the source was asked, or would have been."""
+        return self not in (SourceResult.NEEDS_KEY, SourceResult.NEEDS_PERMISSION, SourceResult.RETIRED)
+
+
+_CODES: Mapping[SourceResult, tuple[OutcomeCode, ...]] = {
+    SourceResult.FRESH: (OutcomeCode.OK, OutcomeCode.NOT_MODIFIED),
+    SourceResult.CHANGED: (
+        OutcomeCode.HTTP_404,
+        OutcomeCode.HTTP_OTHER,
+        OutcomeCode.EMPTY_BODY,
+        OutcomeCode.REDACTION_FAILED,
+    ),
+    SourceResult.REFUSED_BY_HOST: (
+        OutcomeCode.HTTP_403,
+        OutcomeCode.HTTP_429,
+        OutcomeCode.HTTP_4XX,
+        OutcomeCode.ROBOTS_DISALLOWED,
+    ),
+    SourceResult.REFUSED_BY_US: (
+        OutcomeCode.HOST_REFUSED,
+        OutcomeCode.ADDRESS_REFUSED,
+        OutcomeCode.REDIRECT_REFUSED,
+        OutcomeCode.TOO_MANY_REDIRECTS,
+        OutcomeCode.WRONG_CONTENT_TYPE,
+        OutcomeCode.TOO_LARGE,
+        OutcomeCode.DECOMPRESSION_BOMB,
+        OutcomeCode.BAD_ENCODING,
+        OutcomeCode.REQUEST_LIMIT,
+    ),
+    SourceResult.UNREACHABLE: (
+        OutcomeCode.CONNECTION_REFUSED,
+        OutcomeCode.CONNECTION_FAILED,
+        OutcomeCode.DNS_ERROR,
+        OutcomeCode.TLS_ERROR,
+        OutcomeCode.CONNECT_TIMEOUT,
+        OutcomeCode.READ_TIMEOUT,
+        OutcomeCode.RESPONSE_TIMEOUT,
+        OutcomeCode.SOURCE_TIMEOUT,
+        OutcomeCode.INCOMPLETE_BODY,
+        OutcomeCode.PROTOCOL_ERROR,
+        OutcomeCode.HTTP_5XX,
+        OutcomeCode.GIVEN_UP,
+    ),
+    SourceResult.NEEDS_KEY: (OutcomeCode.NEEDS_KEY,),
+}
+RESULT_OF_CODE: Mapping[OutcomeCode, SourceResult] = {
+    code: result for result, codes in _CODES.items() for code in codes
+}
+"""What a source's result is when a request that it cannot do without ended so."""
+
+
 class Entry(BaseModel):
     """One request and how it ended, as archived. ``url`` and ``error`` contain no keys.
 
@@ -321,13 +389,42 @@ def _grouped(texts: Sequence[str], one: str, many: str) -> list[str]:
     return [f"{one}: {text}" for text in texts]
 
 
+def code_of_error(error: str | None) -> OutcomeCode | None:
+    """The code that an error of ``first_error`` begins with; None of any other error."""
+    code = (error or "").partition(":")[0]
+    return OutcomeCode(code) if code in list(OutcomeCode) else None
+
+
+_NOT_ASKED: Mapping[str, SourceResult] = {
+    "disabled": SourceResult.RETIRED,
+    "needs_key": SourceResult.NEEDS_KEY,
+    "needs_permission": SourceResult.NEEDS_PERMISSION,
+}
+
+
+def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceResult:
+    """How an attempt ended. ``changed``: its answers are not in the shape that the reader knows, or have no
+    row. A request that failed explains more than what the reader then says of the rest."""
+    if capture.status in _NOT_ASKED:
+        return _NOT_ASKED[capture.status]
+    if accepted:
+        return SourceResult.PARTIAL if capture.status == "partial" else SourceResult.FRESH
+    if capture.status != "captured" and (code := code_of_error(capture.error)) is not None:
+        return RESULT_OF_CODE[code]
+    if changed:
+        return SourceResult.CHANGED
+    has_answer = any(entry.usable for entry in capture.entries)
+    return SourceResult.DOUBTED if has_answer else SourceResult.FAILED_HERE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The outcome of one attempt at a source, from the first request to acceptance: a row of
     capture_outcomes.
 
     ``attempt`` is the capture's id, the UTC time at which it began; '' in records of earlier versions, which
-    kept one outcome per day.
+    kept one outcome per day. ``result`` and ``code`` (how the request that decided ended, where one failed)
+    are None in records of earlier versions. ``regions`` counts the different regions of the offers.
     """
 
     day: date
@@ -350,6 +447,9 @@ class Outcome:
     unknown: int = 0
     error: str | None = None
     observed_at: datetime | None = None
+    result: SourceResult | None = None
+    code: OutcomeCode | None = None
+    regions: int = 0
 
     @property
     def merit(self) -> tuple[bool, int, str]:

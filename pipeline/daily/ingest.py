@@ -12,7 +12,14 @@ from typing import Any
 
 from pipeline.capture.archive import ID_FORMAT, Archive
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.capture import Capture, Outcome, merit
+from pipeline.contracts.capture import (
+    Capture,
+    Outcome,
+    SourceResult,
+    code_of_error,
+    merit,
+    source_result,
+)
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.incidents import Incident, IncidentKind
@@ -184,7 +191,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         except RecordError as error:
             file = error.damage.file
             if file.path in tried:
-                return _outcome(capture, Acceptance(False, str(error)), str(error), {}), None
+                return _outcome(capture, Acceptance(False, str(error)), str(error), {}, failed_here=True), None
             tried.add(file.path)
             _mend_all_of(file, home)
 
@@ -201,19 +208,23 @@ def _read_once(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outc
     capture, answers = _answers(capture, home)
     error = capture.error
     acceptance, counts, content = Acceptance(False, error or capture.status), dict[str, int](), None
+    changed = failed_here = False
     read = _rates_of if config.kind == "exchange_rates" else _offers_of
     try:
         if answers:
             acceptance, counts, content = read(config, capture.day, answers, Records(home))
+            changed = not counts["rows"]
     except RecordError:
         raise
-    except SourceChangedError as changed:
-        acceptance, error = Acceptance(False, "the answer could not be read"), str(changed)
+    except SourceChangedError as problem:
+        # Of a partial capture, the request that failed is the likelier cause.
+        error = f"{error}; {problem}" if capture.status == "partial" and error else str(problem)
+        acceptance, changed = Acceptance(False, "the answer could not be read"), True
         content = _Content(rejects=[])
     except Exception as problem:
         error = sentence_of(problem)
-        acceptance = Acceptance(False, error)
-    return _outcome(capture, acceptance, error, counts), content
+        acceptance, failed_here = Acceptance(False, error), True
+    return _outcome(capture, acceptance, error, counts, changed=changed, failed_here=failed_here), content
 
 
 def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
@@ -250,7 +261,9 @@ def _store(reading: _Reading, config: SourceConfig, day: date, home: Home) -> No
         _report_unwritable(home, config, day, problem)
         error = _printable(sentence_of(problem))
         reading.outcomes = [
-            replace(outcome, accepted=False, reason=error, error=error)
+            replace(
+                outcome, accepted=False, reason=error, error=error, result=SourceResult.FAILED_HERE, code=None
+            )
             if outcome.attempt == reading.attempt
             else outcome
             for outcome in reading.outcomes
@@ -293,8 +306,15 @@ def _report_unwritable(home: Home, config: SourceConfig, day: date, problem: Exc
 
 
 def _outcome(
-    capture: Capture, acceptance: Acceptance, error: str | None, counts: Mapping[str, int]
+    capture: Capture,
+    acceptance: Acceptance,
+    error: str | None,
+    counts: Mapping[str, int],
+    *,
+    changed: bool = False,
+    failed_here: bool = False,
 ) -> Outcome:
+    result = source_result(capture, accepted=acceptance.accepted, changed=changed)
     return Outcome(
         day=capture.day,
         source=capture.source,
@@ -311,6 +331,8 @@ def _outcome(
         retries=capture.retries,
         error=_printable(error),
         observed_at=capture.observed_at,
+        result=SourceResult.FAILED_HERE if failed_here else result,
+        code=code_of_error(capture.error),
         **counts,
     )
 
@@ -340,5 +362,6 @@ def _offers_of(
         "matched": statuses.count("matched"),
         "ambiguous": statuses.count("ambiguous"),
         "unknown": statuses.count("unknown"),
+        "regions": len({offer.region for offer in built.offers} - {None}),
     }
     return acceptance, counts, _Content(built.offers if acceptance.accepted else None, built.rejects)

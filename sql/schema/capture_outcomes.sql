@@ -19,7 +19,10 @@ CREATE TABLE main.capture_outcomes (
     ambiguous INTEGER NOT NULL,
     unknown INTEGER NOT NULL,
     error VARCHAR,
-    observed_at TIMESTAMPTZ
+    observed_at TIMESTAMPTZ,
+    result VARCHAR,
+    code VARCHAR,
+    regions INTEGER
 );
 
 COMMENT ON TABLE main.capture_outcomes IS 'The outcome of each attempt at a source, from the first request to acceptance.';
@@ -44,3 +47,6 @@ COMMENT ON COLUMN main.capture_outcomes.ambiguous IS 'Offers whose GPU could be 
 COMMENT ON COLUMN main.capture_outcomes.unknown IS 'Offers whose label is in no catalogue.';
 COMMENT ON COLUMN main.capture_outcomes.error IS 'What went wrong, as a sentence.';
 COMMENT ON COLUMN main.capture_outcomes.observed_at IS 'When the last usable answer arrived (UTC).';
+COMMENT ON COLUMN main.capture_outcomes.result IS 'How the attempt ended, for people: fresh, partial, doubted (read, but not believed), changed (another shape), refused_by_host, refused_by_us, unreachable, failed_here, needs_key, needs_permission, retired. Null in records of earlier versions.';
+COMMENT ON COLUMN main.capture_outcomes.code IS 'How the request ended that decided the result; null where none failed and in records of earlier versions.';
+COMMENT ON COLUMN main.capture_outcomes.regions IS 'Different regions among the offers read.';
