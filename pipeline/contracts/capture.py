@@ -392,21 +392,22 @@ def _grouped(texts: Sequence[str], one: str, many: str) -> list[str]:
 def code_of_error(error: str | None) -> OutcomeCode | None:
     """The code that an error of ``first_error`` begins with; None of any other error."""
     code = (error or "").partition(":")[0]
-    return OutcomeCode(code) if code in list(OutcomeCode) else None
+    return next((each for each in OutcomeCode if each == code), None)
 
 
-_NOT_ASKED: Mapping[str, SourceResult] = {
+NOT_ASKED: Mapping[str, SourceResult] = {
     "disabled": SourceResult.RETIRED,
     "needs_key": SourceResult.NEEDS_KEY,
     "needs_permission": SourceResult.NEEDS_PERMISSION,
 }
+"""The results by the statuses of captures for which nothing was requested; none of them is a failure."""
 
 
 def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceResult:
     """How an attempt ended. ``changed``: its answers are not in the shape that the reader knows, or have no
     row. A request that failed explains more than what the reader then says of the rest."""
-    if capture.status in _NOT_ASKED:
-        return _NOT_ASKED[capture.status]
+    if (not_asked := NOT_ASKED.get(capture.status or "")) is not None:
+        return not_asked
     if accepted:
         return SourceResult.PARTIAL if capture.status == "partial" else SourceResult.FRESH
     if capture.status != "captured" and (code := code_of_error(capture.error)) is not None:

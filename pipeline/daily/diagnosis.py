@@ -39,9 +39,10 @@ class Diagnosis:
 
     def line(self, asked: int) -> str:
         """The diagnosis in one line; ``asked`` is the number of all sources asked."""
-        who = f"all {asked} sources asked" if self.all_asked else f"{len(self.sources)} of {asked} sources asked"
+        who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
         names = "" if self.all_asked else f" ({', '.join(self.sources)})"
-        return f"{who} failed alike: {self.what}{names} -> {self.step}; `gpufare sources` has each error"
+        where = "`gpufare sources` has each error"
+        return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
 
 
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
@@ -73,7 +74,10 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str] | None:
     if code is OutcomeCode.ADDRESS_REFUSED:
         return _cause_of_addresses(error)
     if code is OutcomeCode.TLS_ERROR and _NOT_NOW.search(error):
-        return "every certificate is out of date or not yet valid: this machine's clock is wrong", "set the clock"
+        return (
+            "every certificate is out of date or not yet valid: this machine's clock is wrong",
+            "set the clock",
+        )
     if code is OutcomeCode.TLS_ERROR:
         return (
             "no host could be verified over TLS: a proxy on the way opens TLS with its own certificate",
@@ -81,7 +85,7 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str] | None:
         )
     if code in _UNCONNECTED:
         return (
-            "host names are resolved but no connection is made: a firewall blocks what does not go through a proxy",
+            "host names are resolved but no connection is made: a firewall blocks all but a proxy",
             f"set {PROXY} to the proxy's address",
         )
     return None

@@ -191,7 +191,9 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         except RecordError as error:
             file = error.damage.file
             if file.path in tried:
-                return _outcome(capture, Acceptance(False, str(error)), str(error), {}, failed_here=True), None
+                return _outcome(
+                    capture, Acceptance(False, str(error)), str(error), {}, failed_here=True
+                ), None
             tried.add(file.path)
             _mend_all_of(file, home)
 

@@ -40,8 +40,7 @@ _OF_A_REQUEST = frozenset(
 
 _BY_CODE: Mapping[OutcomeCode, Step] = {
     OutcomeCode.HTTP_403: lambda c: (
-        f"open {c.homepage} in a browser: where that works, the host refuses programs, or the address of "
-        "this network, as hosts do with VPNs and data centres: try another network"
+        "try from another network: hosts refuse VPNs and data centres"
     ),
     OutcomeCode.HTTP_429: lambda c: "refresh again in an hour, and not more than once a day",
     OutcomeCode.HTTP_4XX: lambda c: (
@@ -73,13 +72,12 @@ _BY_RESULT: Mapping[SourceResult, Step] = {
         f"compare with {c.homepage}; where the prices are right, confirm them under reviewed_prices in "
         f"catalog/sources/{c.name}.yaml"
     ),
-    SourceResult.CHANGED: lambda c: f"its reader has to be adapted: {_examine(c)} keeps the page for a report",
+    SourceResult.CHANGED: lambda c: (
+        f"its reader has to be adapted: {_examine(c)} keeps the page for a report"
+    ),
     SourceResult.REFUSED_BY_HOST: lambda c: f"{_examine(c)} keeps the answer for a report",
     SourceResult.REFUSED_BY_US: lambda c: f"{_examine(c)} shows the answer's host, type and size",
     SourceResult.UNREACHABLE: lambda c: "refresh again later today",
     SourceResult.FAILED_HERE: lambda c: "`gpufare doctor` examines this machine and its data",
     SourceResult.NEEDS_KEY: lambda c: f"set {key_text(c)}",
-    SourceResult.NEEDS_PERMISSION: lambda c: (
-        f"read its terms{f', {c.terms.url},' if c.terms.url else ''} and `gpufare sources enable {c.name}`"
-    ),
 }

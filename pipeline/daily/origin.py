@@ -129,8 +129,13 @@ def capture_live(
         )
 
 
+def is_url(pages: str | None) -> bool:
+    """Whether ``pages`` is the URL of a replay server."""
+    return bool(pages) and str(pages).startswith(("http://", "https://"))
+
+
 def _folder(pages: str | None) -> Path | None:
-    if not pages or pages == ARCHIVE or pages.startswith(("http://", "https://")):
+    if not pages or pages == ARCHIVE or is_url(pages):
         return None
     return Path(pages)
 

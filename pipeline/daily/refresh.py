@@ -19,7 +19,7 @@ from pipeline.contracts.progress import Progress, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.daily.future_days import report_future_days
 from pipeline.daily.ingest import record_day
-from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, day_to_read
+from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, day_to_read, is_url
 from pipeline.daily.permissions import off_lines
 from pipeline.daily.publishing import publish_day
 from pipeline.daily.report import RefreshReport
@@ -63,7 +63,12 @@ def refresh(
         progress=progress,
         limits=limits,
     )
-    report = RefreshReport(day, swept_files=len(swept), future_days=report_future_days(home, now))
+    report = RefreshReport(
+        day,
+        swept_files=len(swept),
+        future_days=report_future_days(home, now),
+        replay_url=pages if is_url(pages) else None,
+    )
     report.off = off_lines(chosen, home, environment) if pages is None else []
     for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
         if config.name in captures:

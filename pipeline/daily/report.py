@@ -1,23 +1,28 @@
 """What a refresh did, in lines for people."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import groupby
 
-from pipeline.contracts.capture import Outcome
+from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.contracts.capture import NOT_ASKED, Outcome, SourceResult
 from pipeline.contracts.incidents import Incident
+from pipeline.daily.diagnosis import Diagnosis, diagnosis
+from pipeline.daily.next_steps import next_step
 from pipeline.warehouse.build import Report
-
-NOT_ASKED = ("disabled", "needs_key", "needs_permission")
-"""Statuses of a capture for which nothing was requested; none of them is a failure."""
 
 MAX_SHOWN = 20
 """Changes, held prices and incidents are listed up to this number each."""
 
+_ORDER = list(SourceResult)
+
 
 @dataclass(slots=True)
 class RefreshReport:
-    """The outcome of each source, and what was published."""
+    """The outcome of each source, and what was published. ``replay_url`` is that of the server that was asked
+    in place of the providers."""
 
     day: date
     outcomes: list[Outcome] = field(default_factory=list)
@@ -31,22 +36,27 @@ class RefreshReport:
     held: dict[str, list[str]] = field(default_factory=dict)
     incidents: list[Incident] = field(default_factory=list)
     off: list[str] = field(default_factory=list)
+    replay_url: str | None = None
 
     @property
     def asked(self) -> list[Outcome]:
-        """The outcomes of sources that were asked: not those disabled or without a key or a permission."""
-        return [each for each in self.outcomes if each.status not in NOT_ASKED]
+        """The outcomes of sources that were asked: not those retired, or without their key or permission."""
+        return [each for each in self.outcomes if _result(each).asked]
 
     @property
     def nobody_answered(self) -> bool:
         """Whether sources were asked and not one of them gave an answer that can be read."""
         return bool(self.asked) and all(each.requests <= each.failed_requests for each in self.asked)
 
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What most of the sources that failed have in common."""
+        return diagnosis(self.outcomes, self.replay_url)
+
     def lines(self) -> list[str]:
-        """One line per source and one on what was published."""
-        width = max((len(outcome.source) for outcome in self.outcomes), default=0)
-        lines = [f"{outcome.source:<{width}}  {_summary(outcome)}" for outcome in self.outcomes]
-        lines += self.off
+        """The sources by their result, each in one line or in the diagnosis that they share, and one line on
+        what was published."""
+        lines = [*self._of_sources(), *self.off]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
         for source, changed in self.changes.items():
@@ -70,6 +80,21 @@ class RefreshReport:
                 lines.append(self._nothing_new())
         return lines
 
+    def _of_sources(self) -> list[str]:
+        shared = self.diagnosis
+        lines = [shared.line(len(self.asked))] if shared else []
+        rest = [each for each in self.outcomes if not shared or each.source not in shared.sources]
+        if shared and shared.all_asked:
+            rest = []
+        width = max((len(outcome.source) for outcome in rest), default=0)
+        by_result = sorted(rest, key=lambda outcome: _ORDER.index(_result(outcome)))
+        for result, outcomes in groupby(by_result, _result):
+            same = list(outcomes)
+            if len(self.outcomes) > 1:
+                lines.append(f"{result.sentence}: {len(same)} of {len(self.outcomes)} sources")
+            lines += [f"{outcome.source:<{width}}  {_summary(outcome)}" for outcome in same]
+        return lines
+
     def failure(self) -> str | None:
         """Why the run failed, in one line: nothing was published, or nobody answered; else None."""
         if not self.published:
@@ -79,15 +104,30 @@ class RefreshReport:
     def _nothing_new(self) -> str:
         what = "no source answered" if self.nobody_answered else "no source was accepted"
         what = what if self.asked else "no source was asked"
-        example = f", {self.asked[0].source}: {_summary(self.asked[0])}" if self.asked else ""
+        if self.diagnosis and self.diagnosis.all_asked:
+            example = f": {self.diagnosis.what} -> {self.diagnosis.step}"
+        else:
+            example = f", {self.asked[0].source}: {_summary(self.asked[0])}" if self.asked else ""
         return f"{what} ({len(self.asked)} asked{example}); the newest prices are of {self.newest_price_day}"
 
     def why_not_published(self) -> str:
         """The reason, in one line."""
         if self.publish_error:
             return f"nothing was published: {self.publish_error}"
-        reasons = "; ".join(f"{outcome.source}: {_summary(outcome)}" for outcome in self.outcomes)
+        if self.diagnosis:
+            return f"nothing was published: {self.diagnosis.line(len(self.asked))}"
+        if len(self.outcomes) <= 1:
+            reasons = "; ".join(f"{outcome.source}: {_summary(outcome)}" for outcome in self.outcomes)
+        else:
+            counts = Counter(_result(outcome) for outcome in self.outcomes)
+            reasons = "; ".join(f"{counts[result]} {result.sentence}" for result in _ORDER if counts[result])
         return f"nothing was published, because no source has accepted offers ({reasons})"
+
+
+def _result(outcome: Outcome) -> SourceResult:
+    """The result, also of an outcome that a test or an earlier version made without one."""
+    accepted = SourceResult.FRESH if outcome.accepted else SourceResult.DOUBTED
+    return outcome.result or NOT_ASKED.get(outcome.status, accepted)
 
 
 def _shown(heading: str, details: Sequence[str]) -> list[str]:
@@ -100,14 +140,28 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 
 
 def _summary(outcome: Outcome) -> str:
-    if outcome.status in NOT_ASKED:
-        return f"not asked  {outcome.reason}"
+    config = configs().get(outcome.source)
+    step = next_step(_result(outcome), outcome.code, config) if config else None
+    remedy = f" -> {step}" if step else ""
+    if not _result(outcome).asked:
+        reason = "needs a key" if step else outcome.reason
+        return f"not asked  {reason}{remedy}"
     if not outcome.accepted:
         detail = f" ({outcome.error})" if outcome.error and outcome.error != outcome.reason else ""
-        return f"NOT ACCEPTED  {outcome.reason}{detail}"
+        return f"NOT ACCEPTED  {outcome.reason}{detail}{remedy}"
     rejected = f", {outcome.rejects} rejected" if outcome.rejects else ""
     unidentified = outcome.ambiguous + outcome.unknown
     open_labels = f", {unidentified} with an open GPU" if unidentified else ""
+    covered = _coverage_text(outcome, config) if config else ""
     partial = f"  PARTIAL {outcome.error}" if outcome.status == "partial" else ""
     warned = f"  warning: {'; '.join(outcome.warnings)}" if outcome.warnings else ""
-    return f"accepted  {outcome.rows} offers{rejected}{open_labels}{partial}{warned}"
+    return f"accepted  {outcome.rows} offers{rejected}{open_labels}{covered}{partial}{warned}{remedy}"
+
+
+def _coverage_text(outcome: Outcome, config: SourceConfig) -> str:
+    """How much of what the provider sells the offers are: counted where its regions are known, else as the
+    yaml estimates."""
+    if config.coverage.regions is not None and outcome.regions:
+        return f", regions {outcome.regions} of {config.coverage.regions}"
+    share = config.coverage.share
+    return f", about {share:.0%} of what it sells" if share is not None and 0 < share < 1 else ""
