@@ -15,7 +15,7 @@ FEWEST_ALIKE = 3
 SHARED_NETWORKS = tuple(ipaddress.ip_network(block) for block in ("198.18.0.0/15", "100.64.0.0/10"))
 """What fake-IP VPNs and carriers' NAT give as the addresses of public hosts."""
 
-_RESOLVED = re.compile(r"resolves to ([0-9a-f.:]+)")
+_RESOLVED = re.compile(r"resolves to ([0-9a-f.:]+),")
 _NOT_NOW = re.compile(r"certificate (?:is not yet valid|has expired)")
 
 _UNCONNECTED = frozenset(
@@ -95,7 +95,7 @@ def _cause_of_addresses(error: str) -> tuple[str, str] | None:
     """Of host names that lead to addresses that are not public."""
     found = _RESOLVED.search(error)
     try:
-        address = ipaddress.ip_address(found[1].rstrip(".:")) if found else None
+        address = ipaddress.ip_address(found[1]) if found else None
     except ValueError:
         address = None
     if address is None:

@@ -39,9 +39,7 @@ _OF_A_REQUEST = frozenset(
 """Results that a single request decides."""
 
 _BY_CODE: Mapping[OutcomeCode, Step] = {
-    OutcomeCode.HTTP_403: lambda c: (
-        "try from another network: hosts refuse VPNs and data centres"
-    ),
+    OutcomeCode.HTTP_403: lambda c: "try from another network: hosts refuse VPNs and data centres",
     OutcomeCode.HTTP_429: lambda c: "refresh again in an hour, and not more than once a day",
     OutcomeCode.HTTP_4XX: lambda c: (
         f"check the key in {' and '.join(c.key_variables)}, where it is set; else the request has to change: "

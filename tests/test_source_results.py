@@ -1,0 +1,267 @@
+"""How each source ended, in one class with one next step, and the one cause that many failures have."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.visit import capture_all
+from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.contracts.capture import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
+from pipeline.contracts.paths import Home
+from pipeline.daily.diagnosis import diagnosis
+from pipeline.daily.ingest import read_again, record_day
+from pipeline.daily.next_steps import next_step
+from pipeline.daily.origin import capture_live
+from pipeline.daily.report import RefreshReport
+from tests.capture.conftest import module, source
+from tests.capture.site import Reply, Site
+from tests.faulty_server import (
+    Fault,
+    FaultyServer,
+    breaks_off,
+    falls_silent,
+    first,
+    redirects_to,
+    redirects_to_untrusted_tls,
+    refusing,
+    says,
+    sends_200_mb,
+)
+from tests.test_faults import Edit, each_dollar_price, edited
+
+DAY = date(2026, 8, 22)
+LIMITS = Limits(read_seconds=0.5, body_bytes=2**21, backoff_seconds=0.01, backoff_max_seconds=0.02)
+THREE = ("crusoe", "lambda", "modal")
+
+
+def of_host(name: str, fault: Fault) -> Fault:
+    """The fault of one of a source's hosts."""
+    return lambda host: fault(host) if host.headers["Host"] == name else host.say_as_ever()  # type: ignore[attr-defined]
+
+
+FAULTS: dict[str, tuple[Fault, SourceResult]] = {
+    "coreweave": (says(403), SourceResult.REFUSED_BY_HOST),
+    "together": (says(429, retry_after="3600"), SourceResult.REFUSED_BY_HOST),
+    "jarvislabs": (says(401, b"{}"), SourceResult.REFUSED_BY_HOST),
+    "hyperstack": (redirects_to("http://elsewhere.invalid/"), SourceResult.REFUSED_BY_US),
+    "cudo": (says(200, b"<html>", content_type="text/html"), SourceResult.REFUSED_BY_US),
+    "replicate": (sends_200_mb, SourceResult.REFUSED_BY_US),
+    "baseten": (says(500), SourceResult.UNREACHABLE),
+    "crusoe": (redirects_to_untrusted_tls, SourceResult.UNREACHABLE),
+    "linode": (breaks_off, SourceResult.UNREACHABLE),
+    "digitalocean": (falls_silent, SourceResult.UNREACHABLE),
+    "gcp": (says(200, b"", content_type="text/html"), SourceResult.CHANGED),
+    "salad": (says(404), SourceResult.CHANGED),
+    "verda": (first(3, says(500)), SourceResult.UNREACHABLE),
+    "ovh": (of_host("api.us.ovhcloud.com", says(500)), SourceResult.PARTIAL),
+}
+EDITS: dict[tuple[str, str], tuple[Edit, SourceResult]] = {
+    ("nebius", "prices.html"): (lambda page: "<html><p>We moved.</p></html>", SourceResult.CHANGED),
+    ("lambda", "pricing.html"): (each_dollar_price("10"), SourceResult.DOUBTED),
+}
+OTHERS = {
+    "modal": SourceResult.FRESH,
+    "primeintellect": SourceResult.NEEDS_KEY,
+    "vultr": SourceResult.FAILED_HERE,
+    "voltagepark": SourceResult.RETIRED,
+}
+EXPECTED = (
+    {name: result for name, (_, result) in FAULTS.items()}
+    | {name: result for (name, _), (_, result) in EDITS.items()}
+    | OTHERS
+)
+
+
+def config_of(name: str) -> SourceConfig:
+    config = source_config(name)
+    return config.model_copy(update={"disabled": "the company is gone"}) if name == "voltagepark" else config
+
+
+@pytest.fixture(scope="module")
+def bad_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, dict[str, Outcome]]:
+    """A day on which sources end in every way; nothing is published."""
+    folder = tmp_path_factory.mktemp("results")
+    home = Home(folder / "home")
+    (home.archive).mkdir(parents=True)
+    (home.archive / "vultr").write_text("a file in the way")
+    pages = edited(folder / "pages", {place: edit for place, (edit, _) in EDITS.items()})
+    chosen = [config_of(name) for name in EXPECTED]
+    with FaultyServer(pages, {name: fault for name, (fault, _) in FAULTS.items()}) as server:
+        captures = capture_live(
+            chosen, DAY, Archive(home.archive), {}, replay_url=server.base_url, limits=LIMITS
+        )
+    return home, {each.name: record_day(each, DAY, [captures[each.name]], home) for each in chosen}
+
+
+def outcomes_of_made_up(chosen: list[SourceConfig], client: Client, home: Home, day: date) -> list[Outcome]:
+    """Ask sources that have no module."""
+    options = {"environment": {}, "day": day, "archive": Archive(home.archive), "client": client}
+    captures = capture_all(chosen, module_of=lambda name: module(), **options)  # type: ignore[arg-type]
+    return [record_day(each, day, [captures[each.name]], home) for each in chosen]
+
+
+def test_every_code_of_a_request_gives_a_result() -> None:
+    assert set(RESULT_OF_CODE) == set(OutcomeCode)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_each_source_ends_in_one_class(name: str, bad_day: tuple[Home, dict[str, Outcome]]) -> None:
+    outcome = bad_day[1][name]
+    assert outcome.result is EXPECTED[name], (outcome.reason, outcome.error)
+    if name not in FAULTS or outcome.result is SourceResult.PARTIAL:
+        return
+    assert outcome.code is not None
+    assert RESULT_OF_CODE[outcome.code] is outcome.result
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPECTED) - {"vultr", "voltagepark"}))
+def test_a_day_read_again_gives_the_same_class(name: str, bad_day: tuple[Home, dict[str, Outcome]]) -> None:
+    home, outcomes = bad_day
+    again = read_again(name, DAY, home)
+    assert again is not None
+    assert (again.result, again.code) == (outcomes[name].result, outcomes[name].code)
+
+
+def test_a_failed_request_explains_more_than_what_its_reader_says_of_the_rest(
+    bad_day: tuple[Home, dict[str, Outcome]],
+) -> None:
+    outcome = bad_day[1]["verda"]
+    assert outcome.status == "partial"
+    assert (outcome.error or "").startswith("http_5xx: ")
+
+
+def test_robots_txt_is_the_hosts_refusal(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with Site() as site, Client(limits=LIMITS, replay=ReplayServer(site.base_url)) as client:
+        site.say("prices.acme.example", "/robots.txt", Reply(200, b"User-agent: *\nDisallow: /"))
+        (outcome,) = outcomes_of_made_up([source()], client, home, DAY)
+    assert (outcome.result, outcome.code) == (SourceResult.REFUSED_BY_HOST, OutcomeCode.ROBOTS_DISALLOWED)
+
+
+def test_a_source_that_lacks_a_permission_was_not_asked(tmp_path: Path) -> None:
+    """Of the providers themselves: a replay needs no permission."""
+    terms = {"automated": "forbidden", "url": "https://acme.example/terms", "read_on": DAY, "note": "read"}
+    config = source(terms=terms)
+    today = datetime.now(UTC).date()
+    captures = capture_live([config], today, Archive(tmp_path / "archive"), {})
+    outcome = record_day(config, today, [captures["acme"]], Home(tmp_path))
+    assert outcome.result is SourceResult.NEEDS_PERMISSION
+    assert "gpufare sources enable acme" in (outcome.reason or "")
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPECTED) - {"modal", "voltagepark"}))
+def test_each_class_names_one_thing_to_do(name: str, bad_day: tuple[Home, dict[str, Outcome]]) -> None:
+    outcome = bad_day[1][name]
+    assert outcome.result is not None
+    step = next_step(outcome.result, outcome.code, source_config(name))
+    assert step
+    (line,) = (line for line in RefreshReport(DAY, outcomes=[outcome]).lines() if line.startswith(name))
+    assert line.endswith(f" -> {step}")
+
+
+def test_the_report_has_a_line_per_source_under_its_class_fresh_ones_first(
+    bad_day: tuple[Home, dict[str, Outcome]],
+) -> None:
+    lines = RefreshReport(DAY, outcomes=list(bad_day[1].values())).lines()
+    first_words = [line.split()[0] for line in lines]
+    assert all(first_words.count(name) == 1 for name in EXPECTED)
+    headings = [line for line in lines if line.endswith(f" of {len(EXPECTED)} sources")]
+    assert headings[0] == f"fresh prices: 1 of {len(EXPECTED)} sources"
+    assert len(headings) == len(set(EXPECTED.values()))
+    assert lines.index(headings[0]) + 1 == first_words.index("modal")
+
+
+def test_the_regions_that_are_seen_are_counted(bad_day: tuple[Home, dict[str, Outcome]]) -> None:
+    assert {name: bad_day[1][name].regions for name in ("modal", "verda")} == {"modal": 0, "verda": 0}
+    seen = Outcome(day=DAY, source="gcp", status="captured", accepted=True, reason=None, rows=39, regions=1)
+    (line,) = RefreshReport(DAY, outcomes=[seen]).lines()
+    assert line == f"gcp  accepted  39 offers, regions 1 of {source_config('gcp').coverage.regions}"
+
+
+# ------------------------------------------------------------------ many that fail alike
+
+
+def outcomes_of(home: Home, url: str, names: tuple[str, ...] = THREE) -> list[Outcome]:
+    chosen = [source_config(name) for name in names]
+    captures = capture_live(chosen, DAY, Archive(home.archive), {}, replay_url=url, limits=LIMITS)
+    return [record_day(each, DAY, [captures[each.name]], home) for each in chosen]
+
+
+def one_line(outcomes: list[Outcome], replay_url: str | None = None) -> str:
+    """The report of a day on which everything failed: the diagnosis alone."""
+    report = RefreshReport(DAY, outcomes=outcomes, replay_url=replay_url)
+    lines = report.lines()
+    assert len(lines) == 1, lines
+    (line,) = lines
+    assert line.startswith(f"all {len(report.asked)} sources asked failed alike: ")
+    assert line in report.why_not_published()
+    return line
+
+
+def test_no_network(tmp_path: Path) -> None:
+    assert "no network, or no resolver" in one_line(outcomes_of(Home(tmp_path), "http://nowhere.invalid"))
+
+
+def test_a_firewall(tmp_path: Path) -> None:
+    with refusing() as url:
+        outcomes = outcomes_of(Home(tmp_path), url)
+    assert "set GPUFARE_PROXY" in one_line(outcomes)
+    assert f"{url} does not answer (connection_refused) -> start the replay server" in one_line(outcomes, url)
+
+
+def test_a_proxy_that_opens_tls(tmp_path: Path) -> None:
+    with FaultyServer(Path(__file__).parent / "pages", {}) as server:
+        outcomes = outcomes_of(Home(tmp_path), server.tls_url)
+    assert "set SSL_CERT_FILE" in one_line(outcomes)
+
+
+def test_a_clock_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The certificate is trusted, and valid from 2090 on."""
+    certificate = Path(__file__).parent / "capture" / "not_yet_valid.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with Site(certificate) as site:
+        outcomes = outcomes_of(Home(tmp_path), site.base_url)
+    assert "not yet valid" in (outcomes[0].error or "")
+    assert one_line(outcomes).endswith("-> set the clock; `gpufare sources` has each error")
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("198.18.0.7", "-> set GPUFARE_ALLOW_NETWORKS=198.18.0.0/15"),
+        ("100.64.1.2", "-> set GPUFARE_ALLOW_NETWORKS=100.64.0.0/10"),
+        ("10.0.0.1", "a captive portal, or a resolver that blocks them"),
+    ],
+)
+def test_hosts_that_lead_to_addresses_that_are_not_public(address: str, says: str, tmp_path: Path) -> None:
+    """Nothing is sent: the addresses are refused before a connection is made."""
+    facts = {"requests": [{"url": f"https://{address}/gpus"}], "api_hosts": [address]}
+    chosen = [source(name, **facts) for name in ("acme", "bolt", "cube")]
+    home, today = Home(tmp_path), datetime.now(UTC).date()
+    with Client(limits=LIMITS) as client:
+        outcomes = outcomes_of_made_up(chosen, client, home, today)
+    assert {outcome.result for outcome in outcomes} == {SourceResult.REFUSED_BY_US}
+    assert says in one_line(outcomes)
+
+
+def test_what_most_have_in_common_is_said_once_before_the_others(
+    bad_day: tuple[Home, dict[str, Outcome]], tmp_path: Path
+) -> None:
+    alike = outcomes_of(Home(tmp_path), "http://nowhere.invalid")
+    others = [bad_day[1][name] for name in ("coreweave", "primeintellect")]
+    lines = RefreshReport(DAY, outcomes=[*alike, *others]).lines()
+    assert lines[0].startswith("3 of 4 sources asked failed alike: no host name could be resolved")
+    assert "(crusoe, lambda, modal)" in lines[0]
+    assert [line.split()[0] for line in lines[1:]] == ["refused", "coreweave", "not", "primeintellect"]
+
+
+def test_failures_of_hosts_and_few_failures_are_no_diagnosis(
+    bad_day: tuple[Home, dict[str, Outcome]], tmp_path: Path
+) -> None:
+    of_hosts = [outcome for outcome in bad_day[1].values() if outcome.code is OutcomeCode.HTTP_403]
+    assert diagnosis(of_hosts * 5) is None
+    two = outcomes_of(Home(tmp_path), "http://nowhere.invalid", THREE[:2])
+    assert diagnosis(two) is None
