@@ -142,6 +142,8 @@ _CODES: Mapping[SourceResult, tuple[OutcomeCode, ...]] = {
     SourceResult.UNREACHABLE: (
         OutcomeCode.CONNECTION_REFUSED,
         OutcomeCode.CONNECTION_FAILED,
+        OutcomeCode.PROXY_FAILED,
+        OutcomeCode.PROXY_REFUSED,
         OutcomeCode.DNS_ERROR,
         OutcomeCode.TLS_ERROR,
         OutcomeCode.CONNECT_TIMEOUT,

@@ -16,12 +16,11 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.capture import NOT_ASKED, Capture, Outcome
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import capture_live
-from pipeline.daily.report import NOT_ASKED
 from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
