@@ -18,6 +18,7 @@ from pipeline.daily.origin import capture_live
 from pipeline.daily.report import RefreshReport
 from tests.capture.conftest import module, source
 from tests.capture.site import Reply, Site
+from tests.conftest import gpufare
 from tests.faulty_server import (
     Fault,
     FaultyServer,
@@ -245,6 +246,20 @@ def test_hosts_that_lead_to_addresses_that_are_not_public(address: str, says: st
         outcomes = outcomes_of_made_up(chosen, client, home, today)
     assert {outcome.result for outcome in outcomes} == {SourceResult.REFUSED_BY_US}
     assert says in one_line(outcomes)
+
+
+def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The live job at the command line: nothing leaves this machine."""
+    names = [word for name in ("lambda", "modal", "nebius") for word in ("--source", name)]
+    with refusing() as url:
+        monkeypatch.setenv("GPUFARE_PROXY", url)
+        answer = gpufare("refresh", *names, home=tmp_path)
+    assert answer.returncode == 1
+    (line,) = answer.stdout.splitlines()
+    assert line.startswith(
+        "all 3 sources asked failed alike: the proxy could not be used -> check the address"
+    )
+    assert answer.stderr.splitlines()[-1] == f"Error: nothing was published: {line}"
 
 
 def test_what_most_have_in_common_is_said_once_before_the_others(

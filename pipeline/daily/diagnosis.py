@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.capture.http.user_network import ALLOW_VARIABLE, PROXY_VARIABLE
 from pipeline.contracts.capture import Outcome, OutcomeCode, SourceResult
-from pipeline.daily.next_steps import ALLOW_NETWORKS, CERTIFICATES, PROXY
+from pipeline.daily.next_steps import CERTIFICATES
 
 FEWEST_ALIKE = 3
 """Fewer sources that fail alike may do so by chance."""
@@ -83,10 +84,20 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str] | None:
             "no host could be verified over TLS: a proxy on the way opens TLS with its own certificate",
             f"set {CERTIFICATES} to a file that has the proxy's certificate",
         )
+    if code is OutcomeCode.PROXY_FAILED:
+        return (
+            "the proxy could not be used",
+            f"check the address in {PROXY_VARIABLE}, and whether the proxy runs",
+        )
+    if code is OutcomeCode.PROXY_REFUSED:
+        return (
+            "the proxy refuses the requests",
+            f"give {PROXY_VARIABLE} the proxy's name and password, or ask whoever runs it to allow the hosts",
+        )
     if code in _UNCONNECTED:
         return (
             "host names are resolved but no connection is made: a firewall blocks all but a proxy",
-            f"set {PROXY} to the proxy's address",
+            f"set {PROXY_VARIABLE} to the proxy's address",
         )
     return None
 
@@ -105,7 +116,7 @@ def _cause_of_addresses(error: str) -> tuple[str, str] | None:
             return (
                 f"the resolver gives addresses in {network} for public hosts, as a VPN with fake addresses "
                 "or a carrier's NAT does",
-                f"set {ALLOW_NETWORKS}={network}",
+                f"set {ALLOW_VARIABLE}={network}",
             )
     return (
         "host names lead to addresses that are not public: a captive portal, or a resolver that blocks them",

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
+from pipeline.capture.http.user_network import ALLOW_VARIABLE, PROXY_VARIABLE
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import OutcomeCode, SourceResult
 
-ALLOW_NETWORKS = "GPUFARE_ALLOW_NETWORKS"
-PROXY = "GPUFARE_PROXY"
 CERTIFICATES = "SSL_CERT_FILE"
 
 Step = Callable[[SourceConfig], str]
@@ -52,10 +51,14 @@ _BY_CODE: Mapping[OutcomeCode, Step] = {
     ),
     OutcomeCode.HTTP_404: lambda c: f"look for its new address, from {c.homepage}, and report it",
     OutcomeCode.ADDRESS_REFUSED: lambda c: (
-        f"where a VPN or provider gives such addresses to every host, set {ALLOW_NETWORKS}; else check DNS"
+        f"where a VPN or provider gives such addresses to every host, set {ALLOW_VARIABLE}; else check DNS"
     ),
     OutcomeCode.TLS_ERROR: lambda c: (
         f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to its certificate"
+    ),
+    OutcomeCode.PROXY_FAILED: lambda c: f"check the address in {PROXY_VARIABLE}, and whether the proxy runs",
+    OutcomeCode.PROXY_REFUSED: lambda c: (
+        f"give {PROXY_VARIABLE} the proxy's name and password, or ask whoever runs it to allow the host"
     ),
     OutcomeCode.DNS_ERROR: lambda c: "check this machine's network and resolver, and refresh again",
     OutcomeCode.REQUEST_LIMIT: lambda c: f"its list has grown beyond the limit: {_examine(c)} for a report",
