@@ -6,6 +6,10 @@ from typing import Any
 
 from pipeline.contracts.listing import Answer, SourceChangedError, read_json
 
+MAX_VALUE_CHARACTERS = 1_000_000
+MAX_VALUES = 500
+"""Far more than any page has: each value is read from a copy of the text after its beginning."""
+
 _PIECE = re.compile(r'self\.__next_f\.push\(\[1,"((?:[^"\\]|\\.)*)"\]\)', re.DOTALL)
 
 
@@ -27,9 +31,12 @@ def flight_text(answer: Answer) -> str:
 
 def objects_after(text: str, beginning: re.Pattern[str], answer: Answer) -> Iterator[Any]:
     """The JSON value at each match of ``beginning`` in the text of a stream. Raises SourceChangedError."""
-    for found in beginning.finditer(text):
+    for number, found in enumerate(beginning.finditer(text)):
+        if number == MAX_VALUES:
+            raise SourceChangedError(f"{answer.url}: more than {MAX_VALUES} values in the page's data")
+        start = found.start()
         try:
-            yield read_json(text[found.start() :], answer.url, beginning=True)
+            yield read_json(text[start : start + MAX_VALUE_CHARACTERS], answer.url, beginning=True)
         except ValueError as error:
-            at = text[found.start() : found.start() + 60]
+            at = text[start : start + 60]
             raise SourceChangedError(f"{answer.url}: {at!r} is no JSON value ({error})") from error

@@ -1,7 +1,7 @@
 """Price pages without tables: cards, each a block of text, and running text cut at its labels."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -80,6 +80,23 @@ def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> I
             yield from ((card, piece) for piece in _cut(text, mark, end))
 
 
+def card_around(heading: Tag, is_whole: Callable[[str], bool]) -> Tag | None:
+    """The nearest element around a card's heading whose text is a whole card.
+
+    None where the page hides the heading, and where another heading of its kind, or more text than a card
+    has, comes in first.
+    """
+    if is_hidden(heading):
+        return None
+    for element in heading.parents:
+        others = (part for part in _tags(element, heading.name) if part is not heading)
+        if next(others, None) is not None or _is_long(element):
+            return None
+        if is_whole(text_of(element)):
+            return element
+    return None
+
+
 def label_before(text: str, mark: re.Pattern[str], price: re.Pattern[str]) -> tuple[str, re.Match[str]]:
     """A card's label, which is all of its text before the mark, and the mark. Raises RowError."""
     found = mark.search(text)
@@ -98,6 +115,11 @@ def prices_with_words(text: str, price: re.Pattern[str]) -> list[tuple[str, re.M
     return [
         (text[start : found.start()].strip(), found) for start, found in zip(starts, prices, strict=False)
     ]
+
+
+def _tags(root: Tag, name: str) -> Iterator[Tag]:
+    """The tags below another with that name; unlike ``named``, only as far as they are taken."""
+    return (part for part in root.descendants if isinstance(part, Tag) and part.name == name)
 
 
 def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:

@@ -152,7 +152,7 @@ def _hourly_price(cell: Tag, currency: str) -> Decimal:
     texts: dict[str, list[str]] = {name: [] for name in _UNITS}
     for tag in with_class(cell, "price-value"):
         texts.setdefault(str(tag.get("data-option")), []).append(text_of(tag))
-    if len(texts["hourly"]) != 1 or len(texts["monthly"]) > 1:
+    if texts.keys() != _UNITS.keys() or len(texts["hourly"]) != 1 or len(texts["monthly"]) > 1:
         raise RowError(RejectReason.UNREADABLE_PRICE, f"not one price per hour: {texts}")
     prices = {
         option: cell_price(_bare(text), _UNITS[option], [currency])[0]

@@ -12,13 +12,13 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.html import hides, named, page, text_of, texts_of
+from pipeline.parsing.html import named, page, text_of, texts_of
 from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.text import is_starting_price
+from pipeline.parsing.text_blocks import card_around
 
 UNIT = "/GPU-hour"
 PER_GPU_HOUR = frozenset({"gpu-hour"})
-MAX_CARD_CHARACTERS = 400
 
 _VENDOR = re.compile(r"(?:NVIDIA|AMD) ", re.IGNORECASE)
 _NOT_SOLD_YET = re.compile(r"\bpre-?\s?order\b|coming soon", re.IGNORECASE)
@@ -41,16 +41,8 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 
 def _card(title: Tag) -> Tag | None:
-    """The nearest element around a GPU's heading that has a price's unit, and no second heading."""
-    if not _VENDOR.match(text_of(title)) or any(hides(part) for part in (title, *title.parents)):
-        return None
-    for element in title.parents:
-        text = text_of(element)
-        if len(named(element, "h3")) > 1 or len(text) > MAX_CARD_CHARACTERS:
-            return None
-        if UNIT in text:
-            return element
-    return None
+    """The element around a GPU's heading that has a price's unit."""
+    return card_around(title, lambda text: UNIT in text) if _VENDOR.match(text_of(title)) else None
 
 
 def _read_card(label: str, card: Tag, answer: Answer, config: SourceConfig) -> Listing | Reject:

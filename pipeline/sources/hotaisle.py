@@ -12,10 +12,10 @@ from bs4 import Tag
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.html import is_hidden, named, page, text_of, texts_of
+from pipeline.parsing.html import named, page, text_of, texts_of
 from pipeline.parsing.prices import RowError, agreed, cell_price
 from pipeline.parsing.text import MONEY_IN_TEXT
-from pipeline.parsing.text_blocks import MAX_CARD_CHARACTERS
+from pipeline.parsing.text_blocks import card_around
 
 GPU = re.compile(r"(?:AMD )?(?:Instinct )?MI\d{3}[A-Z]?", re.IGNORECASE)
 PER_GPU_HOUR = frozenset({"gpu/hr", "gpu/hour", "gpu-hour", "gpu/h"})
@@ -45,18 +45,10 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
 
 
 def _card(heading: Tag) -> Tag | None:
-    """The nearest element around a plan's heading that has a GPU and a price, or at least a GPU, and no
-    second heading."""
-    card = None
-    for element in () if is_hidden(heading) else heading.parents:
-        text = text_of(element)
-        if len(named(element, "h2")) > 1 or len(text) > MAX_CARD_CHARACTERS:
-            break
-        if GPU.search(text):
-            card = card or element
-            if "$" in text:
-                return element
-    return card
+    """The element around a plan's heading with a GPU and a price; where there is no price, with a GPU."""
+    return card_around(heading, lambda text: bool(GPU.search(text)) and "$" in text) or card_around(
+        heading, lambda text: bool(GPU.search(text))
+    )
 
 
 def _read_card(plan: str, card: Tag, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:

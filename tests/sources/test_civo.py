@@ -110,3 +110,12 @@ def test_a_price_of_a_commitment_outside_of_its_terms_is_reported() -> None:
 def test_a_page_without_gpu_tables_is_a_change(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("civo", answer(body))
+
+
+def test_a_price_that_is_neither_hourly_nor_monthly_is_not_guessed_at() -> None:
+    text = sample(
+        'data-option="hourly" class="price-value">$2.99', 'data-option="daily" class="price-value">$2.99'
+    )
+    listings, rejects = read("civo", answer(text))
+    assert None not in h100(listings)
+    assert "unreadable_price" in {reject.reason for reject in rejects}

@@ -56,3 +56,8 @@ def test_a_value_that_is_cut_or_damaged_is_refused(text: str) -> None:
 def test_a_field_with_two_values_is_refused() -> None:
     with pytest.raises(SourceChangedError, match="several values"):
         list(objects_after('1b:{"price":1.1,"price":1.2}', re.compile(r"(?<=1b:)\{"), answer("")))
+
+
+def test_a_page_with_more_values_than_any_has_is_refused() -> None:
+    with pytest.raises(SourceChangedError, match="more than 500 values"):
+        list(objects_after("{}" * 501, re.compile(r"\{"), answer("")))

@@ -1,5 +1,6 @@
 """Hot Aisle's cards: what they sell, and the former price that nobody can rent any more."""
 
+import time
 from decimal import Decimal
 
 import pytest
@@ -70,3 +71,11 @@ def test_a_card_that_is_not_certain_is_rejected(old: str, new: str, reason: str)
 def test_a_page_without_cards_is_a_change(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("hotaisle", answer(body))
+
+
+def test_a_page_of_thousands_of_headings_is_read_in_a_moment() -> None:
+    text = sample("<nav>", "<div>" + "<h2>More</h2><p>text</p>" * 20_000 + "</div><nav>")
+    began = time.perf_counter()
+    listings, _ = read("hotaisle", answer(text))
+    assert len(listings) == 4
+    assert time.perf_counter() - began < 20
