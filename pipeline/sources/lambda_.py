@@ -2,8 +2,9 @@
 
 *1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab 8x, 4x, 2x or
 1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax. The API
-repeats the instances, in cents per instance-hour and with their availability: where it answered, the page's
-instances are left out. Its instance types without a GPU are skipped.
+repeats the instances, in cents per instance-hour and with their availability: where it answered, the pages'
+instances are left out. Its instance types without a GPU are skipped. The page /instances has the instances
+alone, once more.
 """
 
 import re
@@ -16,7 +17,15 @@ from decimal import Decimal
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Request, Row, SourceChangedError
+from pipeline.contracts.listing import (
+    Answer,
+    Listing,
+    ReaderWarning,
+    Reject,
+    Request,
+    Row,
+    SourceChangedError,
+)
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.announced import Validity, is_superseded, validity
 from pipeline.parsing.dates import date_of, effective_from
@@ -44,8 +53,11 @@ _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\
 
 
 def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
-    """The page, and with a key the API's instance types."""
-    wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
+    """The pages, and with a key the API's instance types."""
+    wanted = [
+        Request(request.url, request.method, request.headers, optional=request.optional)
+        for request in config.requests
+    ]
     (key,) = config.key_variables
     if environment.get(key):
         wanted.append(Request(config.settings["api_url"], headers={"authorization": f"Bearer ${{{key}}}"}))
@@ -53,17 +65,43 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """Every price of the page and of the API. Raises SourceChangedError for unknown rows or columns."""
+    """Every price of the pages and of the API. A row that an earlier page has, too, is left out.
+
+    Raises SourceChangedError for unknown rows or columns on every page; where another page can be read, the
+    changed one is a reject and a warning.
+    """
     audit = FieldAudit(config)
-    from_api = any(answer.is_json for answer in answers)
+    pages = [answer for answer in answers if not answer.is_json]
+    from_api = len(pages) < len(answers)
+    for row in _read_pages(pages, config):
+        if not (from_api and isinstance(row, Listing) and row.tier is None):
+            yield row
     for answer in answers:
         if answer.is_json:
             yield from _read_api(answer, audit, config)
-            continue
-        for row in _read_page(answer, config):
-            if not (from_api and isinstance(row, Listing) and row.tier is None):
-                yield row
     yield from audit.warnings()
+
+
+def _read_pages(pages: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+    changed: list[tuple[Answer, SourceChangedError]] = []
+    earlier: list[Listing] = []
+    for answer in pages:
+        try:
+            rows = list(_read_page(answer, config))
+        except SourceChangedError as error:
+            changed.append((answer, error))
+            continue
+        yield from (row for row in rows if not (isinstance(row, Listing) and _is_among(row, earlier)))
+        earlier += [row for row in rows if isinstance(row, Listing)]
+    if changed and len(changed) == len(pages):
+        raise changed[0][1]
+    for answer, reason in changed:
+        yield ReaderWarning(f"only other pages were read: {reason}")
+        yield Reject(RejectReason.UNREADABLE_ANSWER, str(reason), answer.text()[:200], answer)
+
+
+def _is_among(row: Listing, others: Sequence[Listing]) -> bool:
+    return any(replace(row, answer=other.answer) == other for other in others)
 
 
 def _read_api(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:

@@ -5,9 +5,13 @@ from decimal import Decimal
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import SourceChangedError
+from pipeline.contracts.listing import Listing, ReaderWarning, Reject, SourceChangedError
+from pipeline.daily.ingest import read_answers
+from pipeline.sources import source_module
 from pipeline.sources.lambda_ import requests
+from tests.capture.site import Reply, Site
 from tests.sources.helpers import answer, page, read, sample
+from tests.sources.loopback import visit
 
 
 @pytest.fixture
@@ -222,8 +226,8 @@ def test_where_the_api_answered_the_page_gives_its_clusters_only(html):
 
 def test_the_api_is_asked_with_a_key_only():
     config = source_config("lambda")
-    assert len(requests(config, {})) == 1
-    asked = requests(config, {"LAMBDA_API_KEY": "secret-of-the-test"})[1]
+    assert [request.optional for request in requests(config, {})] == [False, True]
+    asked = requests(config, {"LAMBDA_API_KEY": "secret-of-the-test"})[2]
     assert asked.headers == {"authorization": "Bearer ${LAMBDA_API_KEY}"}
 
 
@@ -271,3 +275,72 @@ def test_the_tab_of_single_gpus_lists_machines_too() -> None:
         (4, None),
         (8, None),
     }
+
+
+INSTANCES = "https://lambda.ai/instances"
+
+
+def instances_page(html):
+    """The pricing page without its cluster tables, as /instances is."""
+    start, end = html.index("<section><h2>1-Click"), html.index('<section><h2 id="instances">')
+    return html[:start] + html[end:]
+
+
+def test_instances_on_two_pages_are_counted_once(html):
+    alone, _ = read("lambda", answer(html))
+    both, rejects = read("lambda", answer(html), answer(instances_page(html), INSTANCES))
+    assert short(both) == short(alone)
+    assert [r.reason for r in rejects] == ["not_offered", "not_offered"]
+    only, _ = read("lambda", answer(instances_page(html), INSTANCES))
+    assert short(only) == [row for row in short(alone) if row[3] is None]
+
+
+def test_a_price_that_differs_between_the_pages_is_given_twice(html):
+    other = instances_page(html).replace("$2.29", "$2.49")
+    listings, _ = read("lambda", answer(html), answer(other, INSTANCES))
+    gh200 = [row for row in listings if row.raw_label == "NVIDIA GH200"]
+    assert [str(row.native_price) for row in gh200] == ["2.29", "2.49"]
+    built = read_answers([answer(html), answer(other, INSTANCES)], source_config("lambda"), {})
+    flags = {offer.flag_reason for offer in built.offers if offer.raw_label == "NVIDIA GH200"}
+    assert flags == {"conflicting_prices"}
+
+
+def test_rates_that_one_page_announces_stand_beside_those_of_today(html):
+    notice = "<p>Listed rates take effect on November 16, 2026.</p><h2"
+    later = instances_page(html).replace("<h2", notice, 1).replace("$2.29", "$2.49")
+    listings, _ = read("lambda", answer(html), answer(later, INSTANCES))
+    gh200 = [(str(r.native_price), r.effective_from) for r in listings if r.raw_label == "NVIDIA GH200"]
+    assert gh200 == [("2.29", None), ("2.49", date(2026, 11, 16))]
+
+
+def test_one_page_that_changed_leaves_the_other(html):
+    changed = answer("<html><body><h1>Sign in to see prices</h1></body></html>")
+    for answers in ([changed, answer(instances_page(html), INSTANCES)], [answer(html), changed]):
+        rows = list(read_all("lambda", *answers))
+        assert any(isinstance(row, Listing) for row in rows)
+        assert [r.reason for r in rows if isinstance(r, Reject)][-1] == "unreadable_answer"
+        assert ["only other pages were read" in r.text for r in rows if isinstance(r, ReaderWarning)] == [
+            True
+        ]
+    with pytest.raises(SourceChangedError, match="no pricing row"):
+        read("lambda", changed, changed)
+
+
+def read_all(source, *answers):
+    return source_module(source).read(answers, source_config(source))
+
+
+@pytest.mark.parametrize("status", [200, 302, 404, 500])
+def test_the_second_page_is_asked_for_and_can_be_missing(html, status, tmp_path):
+    with Site() as site:
+        reply = Reply(200, html.encode(), {"content-type": "text/html"})
+        site.say("lambda.ai", "/pricing", reply)
+        location = {"location": "https://lambda.com/instances"} if status == 302 else {}
+        body = instances_page(html).encode()
+        site.say("lambda.ai", "/instances", Reply(status, body, {"content-type": "text/html"} | location))
+        site.say("lambda.com", "/instances", Reply(200, body, {"content-type": "text/html"}))
+        captured, answers = visit("lambda", site, tmp_path)
+    assert captured.status == "captured"
+    assert len(answers) == (2 if status in (200, 302) else 1)
+    listings, _ = read("lambda", *answers)
+    assert len(listings) == 28
