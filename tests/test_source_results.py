@@ -260,6 +260,7 @@ def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monkey
         "all 3 sources asked failed alike: the proxy could not be used -> check the address"
     )
     assert answer.stderr.splitlines()[-1] == f"Error: nothing was published: {line}"
+    assert answer.stderr.startswith("asking 3 sources: at least ")
 
 
 def test_what_most_have_in_common_is_said_once_before_the_others(

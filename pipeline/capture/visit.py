@@ -38,6 +38,9 @@ from pipeline.sources import source_module
 GIVE_UP_AFTER = 3
 """So many requests in a row that end in a transport error, 429 or 5xx end the visit."""
 
+MAX_PARALLEL = 8
+"""So many sources are asked at the same time."""
+
 
 class PastDayError(GpufareError):
     """A live capture was asked for a day other than today."""
@@ -84,7 +87,7 @@ def capture_all(
     client: Client,
     progress: Progress = no_progress,
     module_of: Callable[[str], ModuleType] = source_module,
-    max_workers: int = 8,
+    max_workers: int = MAX_PARALLEL,
 ) -> dict[str, Capture]:
     """Capture sources, in parallel where they ask different hosts, one after another where they share one.
 
@@ -107,7 +110,7 @@ def capture_all(
 
     with ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="capture") as pool:
         try:
-            groups = list(pool.map(capture_group, _sharing_hosts(chosen)))
+            groups = list(pool.map(capture_group, sharing_hosts(chosen)))
         except BaseException:  # Ctrl-C: each visit ends after its present request
             run.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -138,7 +141,7 @@ class _Run:
     stopped: Event = field(default_factory=Event)
 
 
-def _sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
+def sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
     """Groups of sources; no two groups share a host."""
     groups: list[tuple[frozenset[str], list[SourceConfig]]] = []
     for config in configs:

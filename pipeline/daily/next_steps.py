@@ -20,7 +20,7 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
 def key_text(config: SourceConfig) -> str:
     """The variables to set for a source's key, and where a user gets one."""
     origin = config.coverage.key_from
-    return " and ".join(config.key_variables) + (f" ({origin})" if origin else "")
+    return " and ".join(config.key_variables) + (f": {origin}" if origin else "")
 
 
 def _examine(config: SourceConfig) -> str:

@@ -17,6 +17,7 @@ from pipeline.contracts.capture import Capture
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.daily.announcement import announcement
 from pipeline.daily.future_days import report_future_days
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, day_to_read, is_url
@@ -53,6 +54,9 @@ def refresh(
     _check_writable(home)
     swept = sweep(home)
     known = kept_files(home)
+    if pages is None and day == now.date():
+        for line in announcement(chosen, home, environment):
+            progress(line)
     captures = captures_of(
         chosen,
         day,

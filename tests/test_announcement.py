@@ -1,0 +1,92 @@
+"""What a live refresh says before it asks."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import ID_FORMAT, Archive
+from pipeline.capture.visit import MAX_PARALLEL, first_requests
+from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.contracts.capture import Entry
+from pipeline.contracts.paths import Home
+from pipeline.daily.announcement import announcement, seconds_in_parallel
+from pipeline.offers.records import Records
+from pipeline.sources import source_module
+
+TODAY = datetime.now(UTC).date()
+
+
+def chosen(*names: str) -> list[SourceConfig]:
+    return [source_config(name) for name in names]
+
+
+def captured(home: Home, source: str, seconds: float, replayed_from: str | None = None) -> None:
+    """A capture that took so long."""
+    writer = Archive(home.archive).start(source, TODAY, replayed_from=replayed_from)
+    writer.add(Entry(url="https://a.example/1", outcome="ok"), b"{}")
+    capture = writer.finish()
+    index = writer.folder / "index.json"
+    content = json.loads(index.read_text())
+    began = datetime.strptime(capture.capture_id or "", ID_FORMAT).replace(tzinfo=UTC)
+    content["finished_at"] = (began + timedelta(seconds=seconds)).isoformat()
+    index.chmod(0o644)
+    index.write_text(json.dumps(content))
+
+
+def test_before_the_first_day_all_is_said(tmp_path: Path) -> None:
+    lines = announcement(chosen("modal", "gcp", "primeintellect", "vast"), Home(tmp_path), {})
+    assert lines[0].startswith("asking 2 sources: at least ")
+    assert any(line.startswith("off by their terms: vast;") for line in lines)
+    assert any("set PRIME_API_KEY (primeintellect)" in line for line in lines)
+    facts = source_config("gcp").coverage
+    assert f"a key would add to gcp: {facts.with_key}; set GCP_API_KEY: {facts.key_from}" in lines
+
+
+def test_with_a_key_the_source_is_asked_and_the_key_not_shown(tmp_path: Path) -> None:
+    keys = {"PRIME_API_KEY": "secret-of-mine", "GCP_API_KEY": " "}
+    lines = announcement(chosen("modal", "gcp", "primeintellect"), Home(tmp_path), keys)
+    assert lines[0].startswith("asking 3 sources, with your keys primeintellect: ")
+    assert not any("primeintellect" in line or "secret-of-mine" in line for line in lines[1:])
+    assert any(line.startswith("a key would add to gcp") for line in lines)
+
+
+def test_after_a_first_accepted_day_one_line_is_enough(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    Records(home).write_accepted(TODAY - timedelta(days=1), "modal", [])
+    (line,) = announcement(chosen("modal", "gcp", "primeintellect", "vast"), home, {})
+    assert line.startswith("asking 2 sources: ")
+
+
+def test_without_an_earlier_capture_the_pauses_are_counted(tmp_path: Path) -> None:
+    """An API's robots.txt is not asked, a page's is."""
+    config = source_config("vast")
+    asked = len(first_requests(config, source_module("vast"), {}))
+    least = int((asked - 1) * config.spacing_seconds)
+    (line, *_) = announcement([config], Home(tmp_path), {"VAST_API_KEY": "secret-of-mine"})
+    said = f"{asked} requests {config.spacing_seconds:g} s apart" if asked > 1 else f"at least {least} s"
+    assert line.startswith("asking 1 source, with your keys vast: at least ")
+    assert said in line
+    page = source_config("modal")
+    assert announcement([page], Home(tmp_path), {})[0].endswith(f"at least {page.spacing_seconds:.0f} s")
+
+
+def test_what_the_last_visits_took_is_what_the_next_ones_take(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    captured(home, "modal", 42)
+    captured(home, "lambda", 17)
+    captured(home, "together", 300, replayed_from="http://127.0.0.1:1")
+    assert announcement(chosen("modal", "lambda"), home, {})[0] == "asking 2 sources: about 42 s"
+    of_a_replay = announcement(chosen("modal", "together"), home, {})[0]
+    assert of_a_replay == "asking 2 sources: at least 42 s"
+    captured(home, "modal", 250)
+    assert announcement(chosen("modal", "lambda"), home, {})[0] == "asking 2 sources: about 5 min"
+
+
+@pytest.mark.parametrize(
+    ("durations", "seconds"),
+    [([], 0), ([10] * MAX_PARALLEL, 10), ([10] * (MAX_PARALLEL + 1), 20), ([100, *[10] * MAX_PARALLEL], 100)],
+)
+def test_groups_are_asked_in_parallel(durations: list[float], seconds: float) -> None:
+    assert seconds_in_parallel(durations) == seconds
