@@ -11,12 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.http.client import Client, Limits, ReplayServer, Response, Rules
 from pipeline.capture.permissions import read_choices, why_off
-from pipeline.capture.visit import first_requests
+from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.listing import Request
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.doctor.finding import places
 from pipeline.daily.morning import morning
@@ -29,6 +30,8 @@ from pipeline.orchestration.keys import offers_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.sources import source_module
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.query import ask
 from tests.capture.conftest import capture_one, module, source
 from tests.capture.connect_proxy import ConnectProxy
 from tests.capture.site import Reply, Site
@@ -165,7 +168,6 @@ def test_a_damaged_file_enables_nothing_and_is_reported(home: Home, content: byt
     assert visit(home, acme()).status == "needs_permission"
     said = off_lines([acme()], home, {})[-1]
     assert said.startswith(f"{home.permissions}: it is damaged")
-    assert f"{home.permissions}: it is damaged" in gpufare("sources").stderr
     assert gpufare("sources", "enable", "vast").output.startswith(f"{home.permissions} was damaged")
     assert read_choices(home).by_source["vast"].asked
     assert (home.damaged / "permissions.json").read_bytes() == content
@@ -223,8 +225,10 @@ def test_a_source_that_still_needs_its_key_says_so(home: Home) -> None:
 
 
 def test_the_table_of_sources_still_shows_without_a_subcommand(home: Home) -> None:
-    lines = gpufare("sources", "--format", "json").stdout.splitlines()
-    assert [json.loads(line)["source"] for line in lines] == list(configs())
+    home.permissions.write_text("{")
+    shown = gpufare("sources", "--format", "json")
+    assert [json.loads(line)["source"] for line in shown.stdout.splitlines()] == list(configs())
+    assert f"{home.permissions}: it is damaged" in shown.stderr
 
 
 def test_a_refresh_says_what_is_off_and_how_to_turn_it_on(home: Home) -> None:
@@ -314,14 +318,57 @@ def test_a_replay_needs_no_permission(home: Home) -> None:
     assert captured.status == "captured"
 
 
-def test_keys_that_count_as_a_permission_are_sent() -> None:
-    """Whoever sets a key agrees to be known by it: without it in the requests, it would permit nothing."""
-    keyed = [c for c in configs().values() if c.terms.automated == "forbidden" and c.key_variables]
-    assert keyed
-    for config in keyed:
-        environment = dict.fromkeys(config.key_variables, "a-key-of-a-test")
-        requests = first_requests(config, source_module(config.name), environment)
-        for request in requests:
-            text = f"{request.url} {dict(request.headers)} {request.body!r}"
-            sent = any(f"${{{name}}}" in text or "a-key-of-a-test" in text for name in config.key_variables)
-            assert sent, f"{config.name}: {request.url}"
+class Recording(Client):
+    """Notes the requests as they are sent."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.sent: list[Request] = []
+
+    def fetch(self, request: Request, rules: Rules) -> Response:
+        self.sent.append(request)
+        return super().fetch(request, rules)
+
+
+KEYED = [
+    name for name, each in configs().items() if each.terms.automated == "forbidden" and each.key_variables
+]
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_keys_that_count_as_a_permission_are_sent(home: Home, name: str) -> None:
+    """Each request has the key: what is asked without it is not asked as a customer."""
+    config = source_config(name)
+    environment = dict.fromkeys(config.key_variables, f"key-of-{name}")
+    with PagesServer(PAGES) as server, Recording(replay=ReplayServer(server.base_url)) as client:
+        capture_one(
+            config,
+            source_module(name),
+            environment=environment,
+            day=TODAY,
+            archive=Archive(home.archive),
+            client=client,
+        )
+    pages = [request for request in client.sent if not request.url.endswith("/robots.txt")]
+    assert pages
+    without = [request.url for request in pages if f"key-of-{name}" not in str(request)]
+    assert without == []
+
+
+def test_the_published_sources_have_the_terms_and_the_coverage() -> None:
+    with in_memory("sources") as connection:
+        rows = {row["source"]: row for row in ask(connection, "FROM main.sources").dicts()}
+    assert set(rows) == set(configs())
+    for name, config in configs().items():
+        terms, coverage, row = config.terms, config.coverage, rows[name]
+        assert (row["terms_automated"], row["terms_url"], row["terms_read_on"]) == (
+            terms.automated,
+            terms.url,
+            terms.read_on,
+        )
+        assert row["terms_note"] == (terms.note or None)
+        assert (row["coverage_share"], row["coverage_regions"], row["coverage_with_key"]) == (
+            coverage.share,
+            coverage.regions,
+            coverage.with_key,
+        )
