@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.paths import Home
 from pipeline.daily.ingest import record_day
 from pipeline.offers.incidents import kept_files, kept_incidents
+from pipeline.offers.price_moves import HELD_DAYS
 from pipeline.offers.records import Records
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
@@ -211,6 +212,35 @@ def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
     noon = Outcome(**base, attempt="20260822T120000.000000Z", status="captured", rows=8, failed_requests=2)
     again = Outcome(**base, attempt="20260822T130000.000000Z", status="captured", rows=7, failed_requests=1)
     assert sorted([morning, noon, again], key=lambda each: each.merit) == [noon, morning, again]
+
+
+@pytest.mark.parametrize(
+    ("days", "refused", "accepted"),
+    [(HELD_DAYS - 1, True, False), (HELD_DAYS, True, True), (HELD_DAYS, False, False)],
+)
+def test_less_than_half_of_the_offers_is_accepted_at_last_where_answers_are_lacking(
+    days: int, refused: bool, accepted: bool, home: Home, tmp_path: Path
+) -> None:
+    """They may never come again. Where all requests were answered, half of the offers may be misread."""
+    config = source_config("aws")
+    later = DAY + timedelta(days=days)
+    archive = Archive(home.archive)
+    shutil.copytree(PAGES / "aws", tmp_path / "all" / "aws")
+    shutil.copytree(PAGES / "aws", tmp_path / "first" / "aws")
+    index = tmp_path / "first" / "aws" / "index.json"
+    first, *others = json.loads(index.read_text(encoding="utf-8"))
+    lacking = [each | {"status": 403, "file": None, "optional": True} for each in others if refused]
+    index.write_text(json.dumps([first, *lacking]))
+    full, less = (
+        record_day(config, day, [capture_pages(tmp_path / name, config, day=day, archive=archive)], home)
+        for name, day in (("all", DAY), ("first", later))
+    )
+    assert (full.accepted, less.status, less.accepted) == (True, "captured", accepted)
+    assert less.rows < full.rows / 2
+    if accepted:
+        assert f"{less.rows} offers where the reading of {DAY} had {full.rows}" in less.warnings[0]
+    else:
+        assert less.reason == f"{less.rows} offers where the last accepted reading had {full.rows}"
 
 
 def test_an_attempt_that_lacks_optional_answers_does_not_replace_one_that_has_them(

@@ -343,12 +343,12 @@ class _Visit:
                 if code is OutcomeCode.OK:
                     code, error = OutcomeCode.REDACTION_FAILED, self._failure_in("redact", broken)
         method, url, body_sha256 = self._key(request)
-        instead: list[Request] = []
+        sent, instead = self._without_keys(request.body), list[Request]()
         if not (code.usable and body):
-            failed = Answer(
-                url, body or b"", response.observed_at, sha256_of(body or b""), status or 0, headers
+            excerpt = body or b""
+            instead = self._retry_requests(
+                Answer(url, excerpt, response.observed_at, sha256_of(excerpt), status or 0, headers, sent)
             )
-            instead = self._retry_requests(failed)
         entry = self._writer.add(
             Entry(
                 method=method,
@@ -372,7 +372,7 @@ class _Visit:
         )
         if not entry.usable or body is None or entry.sha256 is None:
             return code, instead
-        answer = Answer(url, body, response.observed_at, entry.sha256, 200, entry.headers)
+        answer = Answer(url, body, response.observed_at, entry.sha256, 200, entry.headers, sent)
         return code, self._next_requests(template, answer)
 
     def _refused(self, request: Request, code: OutcomeCode, error: str) -> tuple[OutcomeCode, list[Request]]:
@@ -407,8 +407,11 @@ class _Visit:
 
     def _key(self, request: Request) -> tuple[str, str, str | None]:
         """What distinguishes requests, without keys: method, URL, SHA-256 of the body."""
-        body = None if request.body is None else sha256_of(self._secrets.redact_bytes(request.body))
-        return request.method, self._secrets.redact(request.url), body
+        sent = self._without_keys(request.body)
+        return request.method, self._secrets.redact(request.url), None if sent is None else sha256_of(sent)
+
+    def _without_keys(self, body: bytes | None) -> bytes | None:
+        return None if body is None else self._secrets.redact_bytes(body)
 
     def _earlier(self, request: Request) -> "_Earlier | None":
         """The last archived answer to the request; None when there is none or it is damaged, and is

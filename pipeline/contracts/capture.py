@@ -281,6 +281,12 @@ class Capture:
         return sum(not entry.usable for entry in self.entries)
 
     @property
+    def lacks_answers(self) -> bool:
+        """Whether a request that could be sent has no usable answer, even if it was optional or another one
+        made up for it: fewer offers than usual are then no misreading."""
+        return any(not entry.usable and entry.outcome is not OutcomeCode.NEEDS_KEY for entry in self.entries)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What a complete capture lacks, where another request made up for a failure, and odd answers."""
         return request_warnings(self.entries)

@@ -83,7 +83,8 @@ class Request:
 class Answer:
     """One archived answer: its raw bytes, its address, and when it was captured (``observed_at``, UTC).
 
-    A reader gets those with status 200; ``retry_requests`` gets the others, with status 0 where none came."""
+    A reader gets those with status 200; ``retry_requests`` gets the others, with status 0 where none came.
+    ``request_body`` is what was sent, without keys; a reader does not get it."""
 
     url: str
     body: bytes
@@ -91,6 +92,7 @@ class Answer:
     sha256: str
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    request_body: bytes | None = None
 
     def text(self) -> str:
         """The body as UTF-8 text. Raises SourceChangedError when it is not."""

@@ -214,7 +214,7 @@ def _read_once(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outc
     read = _rates_of if config.kind == "exchange_rates" else _offers_of
     try:
         if answers:
-            acceptance, counts, content = read(config, capture.day, answers, Records(home))
+            acceptance, counts, content = read(config, capture, answers, Records(home))
             changed = not counts["rows"]
     except RecordError:
         raise
@@ -345,18 +345,20 @@ def _printable(text: str | None) -> str | None:
 
 
 def _rates_of(
-    config: SourceConfig, day: date, answers: Sequence[Answer], records: Records
+    config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
 ) -> tuple[Acceptance, dict[str, int], _Content]:
-    rows, acceptance = read_rates(config, day, answers, records)
+    rows, acceptance = read_rates(config, capture.day, answers, records)
     return acceptance, {"rows": len(rows)}, _Content(rates=rows)
 
 
 def _offers_of(
-    config: SourceConfig, day: date, answers: Sequence[Answer], records: Records
+    config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
 ) -> tuple[Acceptance, dict[str, int], _Content]:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
-    built = read_answers(answers, config, records.usd_rates(day))
-    built, acceptance = judged(built, answers, config, day, records)
+    built = read_answers(answers, config, records.usd_rates(capture.day))
+    built, acceptance = judged(
+        built, answers, config, capture.day, records, lacks_answers=capture.lacks_answers
+    )
     statuses = [offer.match_status for offer in built.offers]
     counts = {
         "rows": len(built.offers),

@@ -6,10 +6,17 @@ from datetime import date
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
-from pipeline.offers.acceptance import Acceptance, judge, missing_cards, why_grown, why_in_another_currency
+from pipeline.offers.acceptance import (
+    MIN_SHARE_OF_LAST_ROWS,
+    Acceptance,
+    judge,
+    missing_cards,
+    why_grown,
+    why_in_another_currency,
+)
 from pipeline.offers.build import Built
 from pipeline.offers.price_history import OtherSources, read_history
-from pipeline.offers.price_moves import sift
+from pipeline.offers.price_moves import HELD_DAYS, sift
 from pipeline.offers.records import Records
 
 GROWTH_DAYS = 7
@@ -17,12 +24,29 @@ GROWTH_DAYS = 7
 
 
 def judged(
-    built: Built, answers: Sequence[Answer], config: SourceConfig, day: date, records: Records
+    built: Built,
+    answers: Sequence[Answer],
+    config: SourceConfig,
+    day: date,
+    records: Records,
+    *,
+    lacks_answers: bool = False,
 ) -> tuple[Built, Acceptance]:
-    """The reading without held prices, which are added to its rejects, and whether it is accepted."""
+    """The reading without held prices, which are added to its rejects, and whether it is accepted.
+
+    Where answers are lacking, the reading's size is compared with the last one's for HELD_DAYS only: what the
+    other requests give is better than nothing for ever.
+    """
     history = read_history(records, config.name, day)
-    acceptance = judge(built.offers, config, len(history.last) if history.last_day else None, built.rejects)
+    last_rows = len(history.last) if history.last_day else None
+    lasts = lacks_answers and history.last_day is not None and (day - history.last_day).days >= HELD_DAYS
+    acceptance = judge(built.offers, config, None if lasts else last_rows, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
+    if lasts and last_rows and len(built.offers) < MIN_SHARE_OF_LAST_ROWS * last_rows:
+        warnings += (
+            f"{len(built.offers)} offers where the reading of {history.last_day} had {last_rows}: "
+            "not all requests are answered",
+        )
     reason = (
         acceptance.reason
         or why_in_another_currency(answers, config)

@@ -6,7 +6,8 @@ that a pod may have.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -43,23 +44,50 @@ _FLAGS = {"secure": "secureCloud", "community": "communityCloud"}
 _MOST_GPUS = {"secure": "maxGpuCountSecureCloud", "community": "maxGpuCountCommunityCloud"}
 _LOWEST_PRICES = {"secure": "lowestPrice", "community": "community"}
 _IN_STOCK = {"low", "medium", "high"}
+_UNKNOWN_FIELD = re.compile(r"""Cannot query field ["'](\w{1,60})["']""")
 
 
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """Ask again with fewer fields when the API refused a field of the full query: another query, no page."""
+    """A query that the API may accept where it refused one: without the fields that it does not know, or the
+    shortest where it names none."""
     try:
         body = answer.json()
     except SourceChangedError:
         return []
     if not isinstance(body, dict) or "errors" not in body:
         return []
-    query = json.dumps({"query": config.settings["minimal_query"]}, separators=(",", ":")).encode()
-    headers = {"content-type": "application/json"}
-    return [Request(config.requests[0].url, method="POST", headers=headers, body=query)]
+    data = body.get("data")
+    if isinstance(data, dict) and data.get("gpuTypes"):
+        return []
+    shortest = str(config.settings["minimal_query"])
+    refused = _query(answer)
+    unknown = set(_UNKNOWN_FIELD.findall(str(body["errors"]))) - set(re.findall(r"\w+", shortest))
+    shorter = _without(refused, unknown)
+    query = shorter if shorter != refused else shortest
+    if query == refused:
+        return []
+    sent = json.dumps({"query": query}, separators=(",", ":")).encode()
+    return [Request(config.requests[0].url, "POST", {"content-type": "application/json"}, sent)]
 
 
 retry_requests = next_requests
 """A refusal comes with status 400 or 200."""
+
+
+def _query(answer: Answer) -> str:
+    """The query that was answered, "" where it is not known."""
+    try:
+        return str(json.loads(answer.request_body or b"{}").get("query", ""))
+    except (ValueError, AttributeError):
+        return ""
+
+
+def _without(query: str, fields: Iterable[str]) -> str:
+    """A query without some fields, with their aliases, arguments and selections; not without an argument of
+    the same name."""
+    for field in sorted(fields):
+        query = re.sub(rf" (?:\w+: )?{field}\b(?!:)(?:\([^()]*\))?(?: \{{[^{{}}]*\}})?", "", query)
+    return query
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:

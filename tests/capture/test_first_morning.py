@@ -49,7 +49,7 @@ def stored(archive: Archive) -> bytes:
 
 
 def test_runpod_refuses_a_field_with_status_400(visit: Visit, site: Site, archive: Archive) -> None:
-    """runpod/runpod-plugins-official#56, 2026-08-28."""
+    """runpod/runpod-plugins-official#56, 2026-08-28. Everything but that field is read."""
     refusal = b'{"errors": [{"message": "Cannot query field \\"clusterPrice\\" on type \\"GpuType\\"."}]}'
 
     def graphql(asked: Asked) -> Reply:
@@ -60,11 +60,30 @@ def test_runpod_refuses_a_field_with_status_400(visit: Visit, site: Site, archiv
     site.route("api.runpod.io", "/graphql", graphql)
     captured, outcome = visit("runpod")
     assert [entry.outcome for entry in captured.entries] == ["http_4xx", "ok"]
+    assert b"sixMonthPrice clusterPrice lowestPrice" in site.pages_asked()[0].body
+    assert b"sixMonthPrice lowestPrice" in site.pages_asked()[1].body
     assert (captured.status, outcome.accepted) == ("captured", True)
     assert outcome.rows > 40
     (warning,) = [text for text in outcome.warnings if "asked instead" in text]
     assert "https://api.runpod.io/graphql: http_4xx" in warning
     assert refusal in stored(archive)
+
+
+def test_runpod_refuses_all_but_the_shortest_query(visit: Visit, site: Site) -> None:
+    """One field after the other, then without a name."""
+    names = ["clusterPrice", "sixMonthPrice", "stockStatus"]
+
+    def graphql(asked: Asked) -> Reply:
+        if b"secureCloud" not in asked.body:
+            return Reply(200, page("runpod", "gpu_types.json"), JSON)
+        unknown = next((name for name in names if name.encode() in asked.body), None)
+        message = f'Cannot query field "{unknown}" on type "GpuType".' if unknown else "Bad request"
+        return Reply(400, json.dumps({"errors": [{"message": message}]}).encode(), JSON)
+
+    site.route("api.runpod.io", "/graphql", graphql)
+    captured, _ = visit("runpod")
+    assert [entry.outcome for entry in captured.entries] == ["http_4xx"] * 4 + ["ok"]
+    assert captured.status == "captured"
 
 
 def test_a_runpod_key_goes_with_every_query_and_into_no_file(

@@ -1,11 +1,12 @@
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import SourceChangedError
+from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.daily.ingest import read_answers
 from pipeline.sources.runpod import next_requests, retry_requests
 from tests.sources.helpers import answer, read
@@ -187,6 +188,57 @@ def test_a_refused_query_is_asked_again_shorter():
     assert next_requests(envelope(gpu(securePrice=3.49)), config) == []
     listings, _ = read("runpod", refused, envelope(gpu(securePrice=3.49)))
     assert len(listings) == 1
+
+
+def refusal(*messages: str, query: str | None = None) -> Answer:
+    """An answer that refuses a query: the full one, unless another is given."""
+    asked = {"query": query or source_config("runpod").requests[0].json_body["query"]}
+    errors = {"errors": [{"message": text} for text in messages]}
+    return replace(answer(errors), status=400, request_body=json.dumps(asked).encode())
+
+
+def asked_instead(refused: Answer) -> str | None:
+    following = retry_requests(refused, source_config("runpod"))
+    return json.loads(following[0].body or b"")["query"] if following else None
+
+
+@pytest.mark.parametrize(
+    ("unknown", "lost"),
+    [
+        (["clusterPrice"], {"clusterPrice"}),
+        (["secureCloud", "minPodGpuCount"], {"minPodGpuCount"}),  # also the name of an argument
+        (["stockStatus"], {"stockStatus"}),
+        (
+            ["lowestPrice"],
+            {"lowestPrice", "community", "input", "gpuCount", "1", "true", "false", "stockStatus"}
+            | {"minimumBidPrice", "uninterruptablePrice"},
+        ),
+    ],
+)
+def test_a_query_is_asked_again_without_the_fields_that_it_was_refused_for(unknown, lost):
+    full = source_config("runpod").requests[0].json_body["query"]
+    shorter = asked_instead(refusal(*(f'Cannot query field "{name}" on type "GpuType".' for name in unknown)))
+    assert shorter is not None
+    assert set(re.findall(r"\w+", full)) - set(re.findall(r"\w+", shorter)) == lost
+    assert not any(re.search(rf"\b{name}\b(?!:)", shorter) for name in unknown)
+    assert shorter.count("{") == shorter.count("}")
+    assert shorter.count("(") == shorter.count(")")
+
+
+def test_a_query_refused_for_another_reason_is_the_shortest():
+    shortest = source_config("runpod").settings["minimal_query"]
+    assert asked_instead(refusal("Something went wrong.")) == shortest
+    assert asked_instead(refusal('Cannot query field "securePrice" on type "GpuType".')) == shortest
+    assert (
+        asked_instead(refusal('Field "secureCloud" is not defined by type "GpuLowestPriceInput".'))
+        == shortest
+    )
+    assert asked_instead(refusal("Something went wrong.", query=shortest)) is None
+
+
+def test_prices_beside_errors_are_not_asked_for_again():
+    mixed = answer({"data": {"gpuTypes": [gpu(securePrice=3.49)]}, "errors": [{"message": "stock: timeout"}]})
+    assert next_requests(mixed, source_config("runpod")) == []
 
 
 def test_a_query_refused_with_status_400_is_asked_again_shorter():
