@@ -217,8 +217,10 @@ class SourceConfig(_Facts):
     Both are ``name`` (port 443) or ``name:port``; the hosts of ``requests``, with their ports, need not be
     repeated, and a site is the same with and without ``www.``.
     ``ignored_fields`` are fields of JSON answers that the reader leaves unread on purpose, and
-    ``optional_fields`` those that it reads though not every answer has them: neither gives a warning. Where
-    prices come in several currencies, ``currencies`` names the host whose answers have each.
+    ``optional_fields`` those that it reads though not every answer has them: neither gives a warning.
+    ``columns`` are the captions of the tables that it reads: another one gives a warning, and so does the
+    lack of one, unless it is in ``optional_fields``, too. Where prices come in several currencies,
+    ``currencies`` names the host whose answers have each.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -243,6 +245,7 @@ class SourceConfig(_Facts):
     billing: Billing = Billing()
     attributes: Attributes = Attributes()
     ignored_fields: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     optional_fields: tuple[str, ...] = ()
     lookups: Mapping[str, LabelLookup] = Field(default_factory=dict)
     settings: Mapping[str, Any] = Field(default_factory=dict)

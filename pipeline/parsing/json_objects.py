@@ -1,4 +1,5 @@
-"""JSON answers read field by field, with an audit of fields that are new and of fields that are gone.
+"""JSON answers read field by field, with an audit of fields that are new and of fields that are gone; and the
+same audit of the columns of tables.
 
 A reader makes one ``FieldAudit`` per reading, reads every object through it and ends with its ``warnings``.
 """
@@ -13,7 +14,7 @@ from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject, S
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import gpu_counts, prices
 from pipeline.parsing.prices import RowError
-from pipeline.parsing.text import UnreadableError, number
+from pipeline.parsing.text import UnreadableError, clean_text, number
 
 ENVELOPE = "answer."
 """Prefix of the fields around the list of items, such as ``answer.Count``."""
@@ -50,15 +51,22 @@ class _Fields:
 
 
 class FieldAudit:
-    """Which fields the answers of one reading have, and which of them the reader read.
+    """Which fields the answers of one reading have, and which of them the reader read; and which columns its
+    tables have, against those that the yaml knows.
 
-    A field is named by its path from the item on, such as ``gpu_info.count``.
+    A field is named by its path from the item on, such as ``gpu_info.count``, a column by its caption.
     """
 
     def __init__(self, config: SourceConfig) -> None:
         self._ignored = frozenset(config.ignored_fields)
         self._optional = frozenset(config.optional_fields)
         self._places: dict[str, _Fields] = {}
+        self._known_columns = config.columns
+        self._columns: dict[str, str] = {}
+
+    def columns(self, captions: Iterable[str]) -> None:
+        """Note the captions of a table that is read. Case does not matter; no caption is no column."""
+        self._columns |= {name.casefold(): name for caption in captions if (name := clean_text(caption))}
 
     def envelope(self, answer: Answer, bare_list: str) -> "JsonObject":
         """The answer as an object. An answer that is a list is taken for the field ``bare_list`` of one.
@@ -86,7 +94,7 @@ class FieldAudit:
         return JsonObject(raw, answer, fields, self)
 
     def warnings(self) -> Iterator[ReaderWarning]:
-        """One warning per new or missing field that the source's yaml does not list."""
+        """One warning per new or missing field or column that the source's yaml does not list."""
         new, missing = set[str](), set[str]()
         for place in (inner for root in self._places.values() for inner in root.all()):
             unread = place.seen - place.read - place.peeked
@@ -95,9 +103,20 @@ class FieldAudit:
             missing |= {place.path + name for name in place.read - place.seen if place.seen}
         found = [f"new field {name!r}, which is not read" for name in sorted(new - self._ignored)]
         found += [f"missing field {name!r}" for name in sorted(missing - self._optional)]
+        found += self._column_warnings()
         if len(found) > MAX_WARNINGS:
             found[MAX_WARNINGS:] = [f"{len(found) - MAX_WARNINGS} more new or missing fields"]
         yield from map(ReaderWarning, found)
+
+    def _column_warnings(self) -> Iterator[str]:
+        """What a page that still reads has changed: a renamed column is a new one and a missing one. Where no
+        table was read (an API answered instead), nothing is known to be missing."""
+        known = {name.casefold() for name in self._known_columns}
+        for key in sorted(self._columns.keys() - known):
+            yield f"new column {self._columns[key][:MAX_NAME_CHARACTERS]!r}"
+        for name in self._known_columns if self._columns else ():
+            if name.casefold() not in self._columns and name not in self._optional:
+                yield f"missing column {name!r}"
 
 
 class JsonObject:

@@ -13,10 +13,11 @@ from typing import Any
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.html import named, page, text_of, with_class
+from pipeline.parsing.html import named, page, text_of, texts_of, with_class
+from pipeline.parsing.json_objects import FieldAudit
 from pipeline.parsing.prices import RowError, cell_price, optional_number
 from pipeline.parsing.terms import DAYS_PER
 from pipeline.parsing.text import is_not_offered
@@ -43,11 +44,12 @@ class _Machine:
     columns: dict[str, Any]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One listing per machine and term. Tables of other products are not read.
 
     Raises SourceChangedError when there is no GPU table.
     """
+    audit = FieldAudit(config)
     for answer in answers:
         tables = [
             (found["model"], table)
@@ -55,8 +57,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             for caption in named(table, "caption")
             if (found := _CAPTION.fullmatch(text_of(caption)))
         ]
+        for _, table in tables:
+            audit.columns(texts_of(named(table, "th")))
+            audit.columns(str(td.get("data-title") or "") for td in named(table, "td"))
         rows = (row for model, table in tables for row in _read_table(model, table, answer, config))
         yield from at_least_one(rows, f"{answer.url}: no table of GPU prices")
+    yield from audit.warnings()
 
 
 def _read_table(model: str, table: Tag, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
 from pipeline.parsing.gpu_counts import gpu_count
 from pipeline.parsing.html import (
     around_with_class,
@@ -24,6 +24,7 @@ from pipeline.parsing.html import (
     with_class,
     with_role,
 )
+from pipeline.parsing.json_objects import FieldAudit
 from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
 from pipeline.parsing.tables import (
     PriceColumn,
@@ -58,8 +59,9 @@ class _Layout:
     prices: list[PriceColumn]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Every on-demand and spot price of every region. Raises SourceChangedError without a GPU table."""
+    audit = FieldAudit(config)
     for answer in answers:
         layout: _Layout | None = None
         for tag in with_class(page(answer), "table-v2"):
@@ -69,6 +71,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             headers = texts_of(_cells(header_rows[0])) if header_rows else []
             if columns(headers, r"\bGPUs?\b"):
                 layout = _layout(headers, answer)
+                audit.columns(headers)
             elif headers or "gpu-pricing" not in tag.get_attribute_list("class"):
                 continue
             # A table without a header has the columns of the one before it, the first one those of the yaml.
@@ -76,6 +79,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             yield from _read_table(tag, layout, answer)
         if layout is None:
             raise SourceChangedError(f"{answer.url}: no table of GPUs on the page")
+    yield from audit.warnings()
 
 
 def _cells(row: Tag) -> list[Tag]:

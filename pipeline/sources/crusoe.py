@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.parsing.html import (
     around_with_role,
@@ -21,6 +21,7 @@ from pipeline.parsing.html import (
     texts_of,
     with_class,
 )
+from pipeline.parsing.json_objects import FieldAudit
 from pipeline.parsing.prices import gpu_hour_row
 from pipeline.parsing.tables import Table, column, price_columns, prices_in_unknown_columns
 from pipeline.parsing.terms import ON_DEMAND
@@ -30,8 +31,9 @@ SECTION = r"^GPU instances? pricing$"
 SECTION_HEADINGS = ("h1", "h2", "h3")
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One listing per GPU and price column. CPU, storage and token prices are in other sections."""
+    audit = FieldAudit(config)
     for answer in answers:
         section = _section(answer)
         headers = [text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")]
@@ -43,9 +45,11 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
             for tag in section
             if tag.get("role") == "listitem" and with_class(tag, "pricing-item-heading")
         ]
+        audit.columns(headers)
         # Without a heading that says what is priced, each price must say itself that it is per hour.
         units = HOURLY if headers else HOURLY - {""}
         yield from _read_table(Table(headers or config.settings["usual_columns"], rows), units, answer)
+    yield from audit.warnings()
 
 
 def _section(answer: Answer) -> list[Tag]:

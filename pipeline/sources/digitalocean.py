@@ -30,17 +30,18 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     rows = (
         row
         for answer in answers
-        for row in (_read_sizes(answer, audit) if answer.is_json else _read_page(answer, config))
+        for row in (_read_sizes(answer, audit) if answer.is_json else _read_page(answer, audit, config))
     )
     yield from at_least_one(rows, f"{config.name}: no GPU droplet in any answer")
     yield from audit.warnings()
 
 
-def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     rows: list[Listing | Reject] = []
     for tag in page(answer).find_all("table"):
         grid = table(tag)
         if not is_hidden(tag) and columns(grid.headers, config.settings["headers"]["gpu"]):
+            audit.columns(grid.headers)
             rows += _read_table(grid, *_section(tag, config), answer, config)
     if not any(isinstance(row, Listing) and row.price_kind == "on_demand" for row in rows):
         raise SourceChangedError(f"{answer.url}: no on-demand price under {config.settings['sections']}")

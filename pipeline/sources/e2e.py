@@ -15,6 +15,7 @@ from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, R
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.gpu_counts import gpu_count_in
 from pipeline.parsing.html import page, text_of, texts_of
+from pipeline.parsing.json_objects import FieldAudit
 from pipeline.parsing.prices import RowError, cell_price, optional_number
 from pipeline.parsing.tables import Table, column, columns, prices_in_unknown_columns, visible_tables
 from pipeline.parsing.terms import DAYS_PER
@@ -36,6 +37,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 
     Raises SourceChangedError without the one table of GPUs, and when it may be of more than one GPU.
     """
+    audit = FieldAudit(config)
     for answer in answers:
         soup = page(answer)
         tables = [table for table in visible_tables(soup) if _is_of_gpus(table)]
@@ -44,7 +46,9 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
         if PER_GPU.search(text_of(soup)) is None:
             raise SourceChangedError(f"{answer.url}: the page does not say that prices are per GPU-hour")
         _check_count(soup, answer)
+        audit.columns(tables[0].headers)
         yield from _read_table(tables[0], answer, config)
+    yield from audit.warnings()
 
 
 def _is_of_gpus(table: Table) -> bool:

@@ -32,6 +32,9 @@ KIND_BY_USAGE: Mapping[str, PriceKind] = {
     "calendar_mode": "flex_start",
 }
 
+_MODEL_ID = re.compile(r" ?(?:info )?Consumption model ID\b.*", re.IGNORECASE)
+"""What a header says behind its caption: an identifier in Google's billing."""
+
 _DWS_USAGE = {
     "flex_start": re.compile(r" attached to DWS Defined Duration VMs\b"),
     "calendar_mode": re.compile(r"^DWS Calendar Mode "),
@@ -53,14 +56,14 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 
     Raises SourceChangedError when there is no price table, or no GPU in a catalogue.
     """
+    audit = FieldAudit(config)
     on_page: set[tuple[str, PriceKind, str | None]] = set()
     for answer in answers:
         if not answer.is_json:
-            for row in _read_page(answer, config):
+            for row in _read_page(answer, audit, config):
                 if isinstance(row, Listing):
                     on_page.add((row.raw_label, row.price_kind, row.tier))
                 yield row
-    audit = FieldAudit(config)
     catalog = [answer for answer in answers if answer.is_json]
     if catalog:
         for row in _read_catalog(catalog, audit, config):
@@ -73,11 +76,13 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 # --- the page -----------------------------------------------------------------------------------------------
 
 
-def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     grids = [table(tag) for tag in page(answer).find_all("table")]
     priced = [grid for grid in grids if all(columns(grid.headers, pattern) for pattern in PRICE_TABLE)]
     if not priced:
         raise SourceChangedError(f"{answer.url}: no table of machine types, GPUs and prices")
+    for grid in priced:
+        audit.columns(_MODEL_ID.sub("", header) for header in grid.headers)
     rows = [row for grid in priced for row in _read_table(grid, answer, config)]
     if not rows:
         raise SourceChangedError(f"{answer.url}: the price tables have no machine")

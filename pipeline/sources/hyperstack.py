@@ -31,17 +31,20 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """
     audit = FieldAudit(config)
     for answer in answers:
-        yield from (_read_pricebook(answer, audit, config) if answer.is_json else _read_page(answer, config))
+        yield from (
+            _read_pricebook(answer, audit, config) if answer.is_json else _read_page(answer, audit, config)
+        )
     yield from audit.warnings()
 
 
-def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     cards = [card for card in with_class(page(answer), "page-price_card") if not is_hidden(card)]
     grids = [(title, _grid(card, title, config)) for card in cards for title in [_title(card)]]
     gpu_grids = [(title, grid) for title, grid in grids if columns(grid.headers, _gpu_header(title))]
     if not any(price_kind(title) == "on_demand" for title, _ in gpu_grids):
         raise SourceChangedError(f"{answer.url}: no card with on-demand GPU prices")
     for title, grid in gpu_grids:
+        audit.columns(grid.headers)
         yield from _read_card(title, grid, answer)
 
 

@@ -41,7 +41,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     rows = (
         row
         for answer in answers
-        for row in (_read_server_meta(answer, audit) if answer.is_json else _read_page(answer, config))
+        for row in (_read_server_meta(answer, audit) if answer.is_json else _read_page(answer, audit, config))
     )
     yield from at_least_one(rows, f"{config.name}: no GPU in a table, a card or server_meta")
     yield from audit.warnings()
@@ -76,7 +76,7 @@ def _vram(stated: Any) -> dict[str, float]:
     return {} if memory_gb is None else {"vram_gb": memory_gb}
 
 
-def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     """The tables that have GPUs and prices (comparisons with other clouds have none); else the cards."""
     soup = page(answer)
     headers = config.settings["headers"]
@@ -86,6 +86,7 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
         if columns(grid.headers, headers["gpu"]) and columns(grid.headers, headers["price"])
     ]
     for grid in grids:
+        audit.columns(grid.headers)
         yield from _read_table(grid, answer, config)
     if not grids:
         spec = _spec(tuple(config.settings["generations"]))

@@ -73,7 +73,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     audit = FieldAudit(config)
     pages = [answer for answer in answers if not answer.is_json]
     from_api = len(pages) < len(answers)
-    for row in _read_pages(pages, config):
+    for row in _read_pages(pages, audit, config):
         if not (from_api and isinstance(row, Listing) and row.tier is None):
             yield row
     for answer in answers:
@@ -82,12 +82,12 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     yield from audit.warnings()
 
 
-def _read_pages(pages: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def _read_pages(pages: Sequence[Answer], audit: FieldAudit, config: SourceConfig) -> Iterator[Row]:
     changed: list[tuple[Answer, SourceChangedError]] = []
     earlier: list[Listing] = []
     for answer in pages:
         try:
-            rows = list(_read_page(answer, config))
+            rows = list(_read_page(answer, audit, config))
         except SourceChangedError as error:
             changed.append((answer, error))
             continue
@@ -149,7 +149,7 @@ def _api_listing(offered: JsonObject, config: SourceConfig) -> Listing:
     )
 
 
-def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     tree = page(answer)
     rows = [row for row in named(tree, "tr") if row.has_attr("data-plan")]
     if not rows:
@@ -157,6 +157,7 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
     announced = _effective_dates(text_of(tree), answer)
     tabs = _tabs(tree)
     for row in rows:
+        audit.columns(_cells(row, answer))
         yield from _read_row(row, _tab_count(row, tabs), announced, answer, config)
 
 

@@ -20,11 +20,12 @@ from itertools import islice
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, SourceChangedError, read_json
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError, read_json
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.announced import Validity, is_superseded, validity
 from pipeline.parsing.dates import day_of
 from pipeline.parsing.html import exactly_one, named, page, text_of, texts_of, with_class
+from pipeline.parsing.json_objects import FieldAudit
 from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
 from pipeline.parsing.tables import PriceColumn, column, columns, prices_in_unknown_columns
 from pipeline.parsing.terms import price_kind, term_days
@@ -67,7 +68,7 @@ class _Machine:
     effective_from: date | None
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One listing per price column of a GPU row, and one per region of the documentation's. CPU, storage and
     network tables are not read.
 
@@ -81,14 +82,16 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | 
         if _is_markdown(answer)
         for row in _read_documentation(answer, is_alone=not pages)
     ]
-    listed = [row for answer in pages for row in _read_page(answer)]
+    audit = FieldAudit(config)
+    listed = [row for answer in pages for row in _read_page(answer, audit)]
     yield from _merged(listed, exact)
+    yield from audit.warnings()
 
 
-def _read_page(answer: Answer) -> Iterator[Listing | Reject]:
+def _read_page(answer: Answer, audit: FieldAudit) -> Iterator[Listing | Reject]:
     prices: dict[_Machine, dict[str, str]] = {}
     for block in _blocks(answer):
-        _collect(block, answer, prices)
+        _collect(block, answer, prices, audit)
     if not prices:
         raise SourceChangedError(f"{answer.url}: no GPU table with a price per GPU-hour")
     for machine, stated in prices.items():
@@ -233,7 +236,9 @@ def _regions(text: str) -> list[str | None]:
     return list(dict.fromkeys(_REGION.findall(sentences[0]))) or [None]
 
 
-def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str]]) -> None:
+def _collect(
+    block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str]], audit: FieldAudit
+) -> None:
     """Add a block's cells to ``prices``: by machine, each price text of the page and its header."""
     headers, *rows = block.rows
     if not columns(headers, GPU_HOUR):
@@ -242,6 +247,7 @@ def _collect(block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str
         ):
             raise SourceChangedError(f"{answer.url}: {block.title!r} has no GPU-hour column: {headers}")
         return
+    audit.columns(headers)
     label_at = column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
     vcpus_at, ram_at = columns(headers, r"^v?CPUs?$"), columns(headers, r"^(?:RAM|memory)\b")
     price_columns = _price_columns(headers, block.title, answer)

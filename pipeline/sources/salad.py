@@ -36,7 +36,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     rows = (
         row
         for answer in answers
-        for row in (_read_gpu_classes(answer, audit) if answer.is_json else _read_page(answer, config))
+        for row in (_read_gpu_classes(answer, audit) if answer.is_json else _read_page(answer, audit, config))
     )
     yield from at_least_one(rows, f"{config.name}: no GPU in a table, a card or gpu-classes")
     yield from audit.warnings()
@@ -58,7 +58,7 @@ def _read_gpu_class(gpu: JsonObject) -> Iterator[Listing | Reject]:
         yield gpu_hour_field(label, "spot", price, "USD", gpu.raw, gpu.answer, tier=tier)
 
 
-def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     """Tables with headers, or rows without headers in a table, or in blocks of text."""
     soup = page(answer)
     grids = visible_tables(soup)
@@ -66,6 +66,7 @@ def _read_page(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
     bare = [texts_of(cells) for grid in grids if not grid.headers for cells in grid.rows]
     if headed:
         for grid in headed:
+            audit.columns(grid.headers)
             yield from _read_table(grid, answer, config)
     elif bare:
         yield from (_read_bare_row(texts, answer, config) for texts in bare)

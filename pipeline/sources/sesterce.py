@@ -43,7 +43,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     if '"filteredOffers' in (text := flight_text(answer).replace('\\"', '"')):
         return _read_console(text, answer, audit, config)
-    return _read_home(answer, config)
+    return _read_home(answer, audit, config)
 
 
 # --- the console --------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _machine(offer: JsonObject, config: SourceConfig) -> dict[str, Any]:
 # --- the home page ------------------------------------------------------------------------------------------
 
 
-def _read_home(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_home(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     found = [(tag, grid) for tag in named(page(answer), "table") if _has_floors(grid := table(tag))]
     if len(found) != 1:
         raise SourceChangedError(f"{answer.url}: {len(found)} tables of prices per GPU-hour")
@@ -118,6 +118,7 @@ def _read_home(answer: Answer, config: SourceConfig) -> Iterator[Listing | Rejec
         raise SourceChangedError(
             f"{answer.url}: the table's footer does not say that it is on demand, in USD"
         )
+    audit.columns(grid.headers)
     price_at, model_at = column(grid.headers, FLOOR_HEADER, answer), column(grid.headers, "^model$", answer)
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():

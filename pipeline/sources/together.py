@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import exactly_one, is_hidden, page, texts_of
+from pipeline.parsing.json_objects import FieldAudit
 from pipeline.parsing.prices import gpu_hour_row
 from pipeline.parsing.tables import (
     PriceColumn,
@@ -26,11 +27,14 @@ from pipeline.parsing.terms import ON_DEMAND
 SECTION = "gpu-clusters"
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
+    audit = FieldAudit(config)
     for answer in answers:
-        tag = exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer)
-        yield from _read_table(table(tag), answer)
+        grid = table(exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
+        audit.columns(grid.headers)
+        yield from _read_table(grid, answer)
+    yield from audit.warnings()
 
 
 def _cluster_tables(answer: Answer) -> list[Tag]:
