@@ -319,9 +319,8 @@ def test_one_page_that_changed_leaves_the_other(html):
         rows = list(read_all("lambda", *answers))
         assert any(isinstance(row, Listing) for row in rows)
         assert [r.reason for r in rows if isinstance(r, Reject)][-1] == "unreadable_answer"
-        assert ["only other pages were read" in r.text for r in rows if isinstance(r, ReaderWarning)] == [
-            True
-        ]
+        warned = [row.text for row in rows if isinstance(row, ReaderWarning)]
+        assert sum("only other pages were read" in text for text in warned) == 1
     with pytest.raises(SourceChangedError, match="no pricing row"):
         read("lambda", changed, changed)
 
