@@ -292,7 +292,7 @@ def test_sources_shows_each_source_with_its_evidence(sample_home: Home) -> None:
     assert len(rows) >= 29
     assert rows["runpod"]["last_attempt_day"] == rows["runpod"]["last_accepted_day"] == "2026-08-22"
     assert rows["runpod"]["evidence"].startswith("captured 2026-")
-    assert rows["tensordock"]["state"] == "needs_key"
+    assert (rows["tensordock"]["state"], rows["primeintellect"]["state"]) == ("disabled", "needs_key")
     assert answer.stderr.startswith("note: published as of 2026-08-22, ")
 
 

@@ -381,11 +381,11 @@ def test_a_name_cannot_steer_the_terminal(home: Home) -> None:
 
 
 def test_keys_are_named_and_never_shown(home: Home) -> None:
-    environment = {"TENSORDOCK_API_KEY": "the secret value", "JL_API_KEY": " "}
+    environment = {"PRIME_API_KEY": "the secret value", "JL_API_KEY": " "}
     (finding,) = (
         f for f in examine(home, now=datetime.now(UTC), environment=environment) if f.check == "keys"
     )
-    assert "set: TENSORDOCK_API_KEY (tensordock); not set: " in finding.what
+    assert "set: PRIME_API_KEY (primeintellect); not set: " in finding.what
     assert "JL_API_KEY (jarvislabs, optional)" in finding.what
     assert "the secret value" not in finding.line()
 

@@ -202,10 +202,10 @@ def test_a_schedule_asks_for_todays_partition_of_its_source() -> None:
 
 
 def test_a_source_without_its_key_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TENSORDOCK_API_KEY", raising=False)
-    tick = evaluate("capture_tensordock", datetime.now(UTC))
+    monkeypatch.delenv("PRIME_API_KEY", raising=False)
+    tick = evaluate("capture_primeintellect", datetime.now(UTC))
     assert not tick.run_requests
-    assert "TENSORDOCK_API_KEY" in tick.skip_message
+    assert "PRIME_API_KEY" in tick.skip_message
 
 
 def test_named_sources_are_captured_and_published_every_hour(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ CASES: dict[str, tuple[str, Fault | None, dict[str, Any]]] = {
         {"status": "captured", "reason": "the answer could not be read"},
     ),
     "unchanged": ("crusoe", answers_with_validator, {"status": "captured", "accepted": True, "error": None}),
-    "needs a key": ("tensordock", None, {"status": "needs_key", "failed_requests": 1}),
+    "needs a key": ("primeintellect", None, {"status": "needs_key", "failed_requests": 1}),
     "good in the morning, failed in the evening": (
         "salad",
         fails_the_second_time,

@@ -14,6 +14,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import PagesServer
+from pipeline.catalog.source_config import source_config
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import SQL_DIR, Home
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
@@ -58,9 +59,10 @@ def test_every_source_without_a_key_is_accepted_and_ranked(sample_home: Home) ->
     with reader_on(sample_home.published, DAY) as connection:
         states = dict(ask(connection, "SELECT source, state FROM main.source_health").rows)
         ranked = ask(connection, "SELECT count(*) FROM main.cheapest_gpu_per_workload").rows[0][0]
-    needs_key = {name for name, state in states.items() if state == "needs_key"}
-    assert needs_key == {"tensordock", "primeintellect"}
-    assert {state for name, state in states.items() if name not in needs_key} == {"current"}
+    assert states.pop("tensordock") == "disabled"
+    keyless = {name for name in states if source_config(name).needs_key}
+    assert {states.pop(name) for name in keyless} == {"needs_key"}
+    assert set(states.values()) == {"current"}
     assert ranked > 1000
 
 

@@ -73,9 +73,10 @@ def test_after_an_outage_no_source_is_called_good(home: Home) -> None:
     for source in states(home, DAY):
         Records(home).write_outcome(failed(source, NEXT_DAY, unreachable))
     found = states(home, NEXT_DAY)
-    keyless = {"tensordock", "primeintellect"}
-    assert {row["state"] for name, row in found.items() if name not in keyless} == {"failing"}
+    assert found.pop("tensordock")["state"] == "disabled"
+    keyless = {name for name in found if source_config(name).needs_key}
     assert {found[name]["state"] for name in keyless} == {"never_accepted"}
+    assert {row["state"] for name, row in found.items() if name not in keyless} == {"failing"}
     assert all(unreachable in row["why"] for row in found.values())
     assert f"stay in the rankings until {DAY + timedelta(days=7)}" in found["lambda"]["why"]
 
@@ -97,9 +98,9 @@ def test_a_failed_evening_is_not_hidden_by_a_good_morning(home: Home) -> None:
 
 
 def test_a_key_that_is_set_is_not_missing(home: Home) -> None:
-    assert states(home, DAY)["tensordock"]["why"] == "needs a key in TENSORDOCK_API_KEY"
-    found = states(home, DAY, {"TENSORDOCK_API_KEY": "secret"})
-    assert (found["tensordock"]["state"], found["primeintellect"]["state"]) == ("not_asked", "needs_key")
+    assert states(home, DAY)["primeintellect"]["why"] == "needs a key in PRIME_API_KEY"
+    found = states(home, DAY, {"PRIME_API_KEY": "secret"})
+    assert found["primeintellect"]["state"] == "not_asked"
 
 
 def test_damaged_files_are_named_and_what_is_before_them_decides(
@@ -180,10 +181,11 @@ def test_a_person_sees_a_table_and_then_why(home: Home) -> None:
     table, _, reasons = answer.stdout.strip().partition("\n\n")
     headings = ["source", "title", "state", "asked", "accepted", "days", "old", "evidence", "terms"]
     assert table.splitlines()[0].split() == headings
-    assert "tensordock: needs a key in TENSORDOCK_API_KEY" in reasons.splitlines()
-    assert reasons.splitlines()[0].startswith(
-        f"aws: not asked since {DAY}; its prices of {DAY} are older than 7"
-    )
+    assert "primeintellect: needs a key in PRIME_API_KEY" in reasons.splitlines()
+    (retired,) = (line for line in reasons.splitlines() if line.startswith("tensordock: "))
+    assert "its list of locations is empty" in retired
+    (aws,) = (line for line in reasons.splitlines() if line.startswith("aws: "))
+    assert aws.startswith(f"aws: not asked since {DAY}; its prices of {DAY} are older than 7")
 
 
 def test_sources_answers_before_anything_is_published(home: Home) -> None:
