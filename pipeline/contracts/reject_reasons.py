@@ -69,7 +69,10 @@ class RejectReason(CodeWithSentence):
         "The number of GPUs is not stated, not a possible number, or stated in two ways.",
     )
     IMPOSSIBLE_GPU_COUNT = "impossible_gpu_count", "The offer has more GPUs than the source could have."
-    UNKNOWN_GPU_SHARE = "unknown_gpu_share", "The offer is a slice of a GPU whose size is not stated."
+    UNKNOWN_GPU_SHARE = (
+        "unknown_gpu_share",
+        "The offer is a slice of a GPU whose size is not stated, or is stated to be whole GPUs as well.",
+    )
 
     # The price is for something that is no offer of a GPU machine.
     NOT_A_GPU = "not_a_gpu", "The label is of something other than a GPU."

@@ -118,6 +118,11 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
     if identity.status == "not_a_gpu":
         raise RowError(RejectReason.NOT_A_GPU, f"{row.raw_label!r} is not a GPU ({identity.rule})")
     gpu_count = row.gpu_count if row.gpu_count is not None else identity.gpu_count
+    if gpu_count is not None and gpu_count >= 1 and (identity.gpu_fraction or 1) < 1:
+        detail = (
+            f"{row.raw_label!r} is {identity.gpu_fraction:g} of a GPU, but its row says {gpu_count:g} GPUs"
+        )
+        raise RowError(RejectReason.UNKNOWN_GPU_SHARE, detail)
     if gpu_count is None:
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"nothing says how many GPUs {row.raw_label!r} has")
     if not 0 < gpu_count < math.inf:

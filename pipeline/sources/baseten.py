@@ -60,9 +60,6 @@ def _items(texts: list[str]) -> Iterator[Item]:
 
 def _read_item(item: Item, config: SourceConfig, answer: Answer) -> Listing | Reject:
     label = item.label.strip(" ,|·")
-    if re.search(r"\bMIG\b", label, re.IGNORECASE):
-        detail = "a slice of a GPU, and the page does not say how large it is"
-        return item.reject(RejectReason.UNKNOWN_GPU_SHARE, detail, answer)
     specs = _SPECS.match(item.rest)
     if specs is None or not re.search(r"[A-Za-z]", label) or "$" in label:
         return item.reject(RejectReason.UNREADABLE_ROW, "no name before the GPU memory", answer)
@@ -71,13 +68,15 @@ def _read_item(item: Item, config: SourceConfig, answer: Answer) -> Listing | Re
         gpu_count = gpu_count_in(label) or 1
     except RowError as error:
         return item.reject(error.reason, str(error), answer)
+    # The memory of a MIG slice is the slice's, and says what share of the GPU the price is for.
+    is_slice = re.search(r"MIG\b", label, re.IGNORECASE) is not None
     return Listing(
         raw_label=label,
-        gpu_count=gpu_count,
+        gpu_count=None if is_slice and gpu_count == 1 else gpu_count,
         price_kind="serverless",
         native_price=amount,
         native_currency="USD",
-        native_unit=native_unit(unit, "gpu" if gpu_count == 1 else "instance"),
+        native_unit=native_unit(unit, "gpu" if gpu_count == 1 and not is_slice else "instance"),
         answer=answer,
         context={"vram_gb" if gpu_count == 1 else "vram_total_gb": Decimal(specs["vram"])},
         vcpus=optional_number(specs["vcpus"]),

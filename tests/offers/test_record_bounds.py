@@ -66,6 +66,23 @@ def test_an_offer_has_more_than_no_gpus(gpu_count: float, reason: RejectReason |
 
 
 @pytest.mark.parametrize(
+    ("label", "gpu_count", "found"),
+    [
+        ("H100 SXM5 MIG 40GB", None, [0.5]),
+        ("H100 SXM5 MIG 40GB", 0.5, [0.5]),
+        ("H100 SXM5 MIG 40GB", 1, []),  # the price of a slice is never that of a whole GPU
+        ("H100 SXM5 MIG 1g.10gb", 8, []),
+        ("H100 SXM5 MIG 7g.80gb", 1, [1]),
+        ("H100 SXM5 80GB", 1, [1]),
+    ],
+)
+def test_a_slice_is_no_whole_gpu(label: str, gpu_count: float | None, found: list[float]) -> None:
+    built = build_offers([listing(raw_label=label, gpu_count=gpu_count)], config())
+    assert [offer.gpu_count for offer in built.offers] == found
+    assert [reject.reason for reject in built.rejects] == ([] if found else [RejectReason.UNKNOWN_GPU_SHARE])
+
+
+@pytest.mark.parametrize(
     ("price", "reason"),
     [
         ("0", RejectReason.ZERO_PRICE),

@@ -5,22 +5,46 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
+from pipeline.offers.gpu_matching import identify
 from tests.sources.helpers import answer, page, read
 
 PAGE = page("baseten", "pricing.html")
 PRICE = "<span>$0.10833</span>"
 
 
-def test_page_gives_gpus_per_minute_and_no_cpu_and_no_slice() -> None:
+def test_page_gives_gpus_per_minute_slices_and_no_cpu() -> None:
     listings, rejects = read("baseten", answer(PAGE))
     assert [
         (row.raw_label, row.native_price, row.native_unit, row.context["vram_gb"]) for row in listings
     ] == [
         ("L4", Decimal("0.01414"), "gpu_minute", 24),
+        ("H100 MIG", Decimal("0.06250"), "instance_minute", 40),
         ("H100", Decimal("0.10833"), "gpu_minute", 80),
     ]
-    assert (listings[1].vcpus, listings[1].ram_gib) == (26, 234)
-    assert [reject.reason for reject in rejects] == ["unknown_gpu_share", "not_offered"]
+    assert (listings[2].vcpus, listings[2].ram_gib) == (26, 234)
+    assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+@pytest.mark.parametrize(
+    ("label", "vram", "gpu_id", "gpu_count"),
+    [
+        ("H100 MIG", 40, "h100-80gb", 0.5),
+        ("H100MIG", 40, "h100-80gb", 0.5),
+        ("H100", 40, None, 1),  # nothing says that it is a slice
+        ("A100 MIG", 40, None, None),  # a whole card of 40 GB or half of one of 80 GB
+    ],
+)
+def test_the_memory_of_a_slice_says_its_share(
+    label: str, vram: int, gpu_id: str | None, gpu_count: float | None
+) -> None:
+    row = f"<p>{label}</p><p>{vram} GiB VRAM, 13 vCPUs, 117 GiB RAM</p><p>$0.06250</p>"
+    (listing,), rejects = read("baseten", answer(row))
+    found = identify(
+        listing.raw_label, provider="baseten", context=listing.context, gpu_count=listing.gpu_count
+    )
+    assert (found.gpu_id, rejects) == (gpu_id, [])
+    if gpu_id:
+        assert found.gpu_count == gpu_count
 
 
 @pytest.mark.parametrize(
@@ -65,14 +89,14 @@ def test_set_of_gpus_is_one_instance_with_the_memory_of_all() -> None:
 )
 def test_row_without_one_clear_price_never_takes_the_next_rows(cell: str, reason: str) -> None:
     listings, rejects = read("baseten", answer(PAGE.replace(PRICE, cell)))
-    assert [row.raw_label for row in listings] == ["L4"]
-    assert [reject.reason for reject in rejects] == ["unknown_gpu_share", reason, "not_offered"]
+    assert [row.raw_label for row in listings] == ["L4", "H100 MIG"]
+    assert [reject.reason for reject in rejects] == [reason, "not_offered"]
 
 
 def test_a_price_that_a_unit_is_glued_to_is_a_reject() -> None:
     listings, rejects = read("baseten", answer(PAGE.replace(f"RAM</span>{PRICE}", "RAM$2 .50/hr</span>")))
-    assert [row.raw_label for row in listings] == ["L4"]
-    assert [reject.reason for reject in rejects] == ["unknown_gpu_share", "unreadable_price", "not_offered"]
+    assert [row.raw_label for row in listings] == ["L4", "H100 MIG"]
+    assert [reject.reason for reject in rejects] == ["unreadable_price", "not_offered"]
 
 
 @pytest.mark.parametrize("body", ["<html></html>", "{}", PAGE.replace("VRAM", "memory")])
@@ -83,7 +107,7 @@ def test_page_of_another_shape_fails_the_source(body: str) -> None:
 
 def test_an_instance_at_two_prices_is_rejected() -> None:
     listings, rejects = read("baseten", answer(PAGE + "<p>H100 80 GiB VRAM $0.2</p>"))
-    assert [row.raw_label for row in listings] == ["L4"]
+    assert [row.raw_label for row in listings] == ["L4", "H100 MIG"]
     assert [reject.reason for reject in rejects].count("conflicting_prices") == 2
 
 
