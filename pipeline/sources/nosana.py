@@ -23,7 +23,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     def read_market(market: JsonObject) -> Iterator[Listing]:
         if market.peek("slug") in partners:
             raise RowError(
-                RejectReason.UNKNOWN_TERMS, "a partner's market, which the provider's site leaves out"
+                RejectReason.OTHER_PRODUCT, "a partner's market, which the provider's site leaves out"
             )
         yield _listing(market)
 

@@ -213,6 +213,11 @@ def _cents(evidence: Evidence) -> Iterator[Decimal]:
     yield from (price.scaleb(-2) for price in evidence.prices)
 
 
+def _clore(evidence: Evidence) -> Iterator[Decimal]:
+    """Prices are per day."""
+    yield from (price / 24 for price in evidence.prices)
+
+
 def _nosana(evidence: Evidence) -> Iterator[Decimal]:
     """A renter pays what the host gets and the network's fee, in percent of it."""
     for market in evidence.objects:
@@ -232,6 +237,7 @@ DERIVED: Mapping[str, Callable[[Evidence], Iterator[Decimal]]] = {
     "cloudrift": _cents,
     "hyperbolic": _cents,
     "nosana": _nosana,
+    "clore": _clore,
 }
 
 

@@ -77,7 +77,7 @@ def test_a_market_that_may_have_more_than_one_gpu_is_rejected(changes: dict[str,
 def test_a_partner_s_market_is_not_for_everybody(slug: str) -> None:
     listings, rejects = read("nosana", answer([market(), market(slug=slug)]))
     assert len(listings) == 1
-    assert [reject.reason for reject in rejects] == ["unknown_terms"]
+    assert [reject.reason for reject in rejects] == ["other_product"]
 
 
 @pytest.mark.parametrize(
