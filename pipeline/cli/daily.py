@@ -63,9 +63,42 @@ def demo(pages: Path) -> None:
 @click.command()
 @click.option("--fix", is_flag=True, help="Sweep what is safe to sweep, and say what was.")
 @click.option("--all", "every", is_flag=True, help="Read every archived body, not a sample.")
+@click.option("--live", is_flag=True, help="Ask each source once whether its reader works; publish nothing.")
+@click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With --live: make whole visits, and keep the answers in this folder, without keys.",
+)
+@click.option("--pages", help="With --live: ask the replay server at this URL.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def doctor(fix: bool, every: bool, form: Any) -> None:
-    """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 when something fails."""
+def doctor(
+    fix: bool,
+    every: bool,
+    live: bool,
+    sources: tuple[str, ...],
+    save: Path | None,
+    pages: str | None,
+    form: Any,
+) -> None:
+    """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 when something fails.
+
+    With --live, check the sources instead: one request to each, with the pauses, robots.txt and terms of a
+    refresh. Says what each answered and what its reader made of it, and keeps nothing, but for the answers
+    that --save puts in a folder as `gpufare refresh --pages FOLDER` reads them. Look through the folder
+    before you hand it on: a page may show the address that it was asked from.
+    """
+    if live:
+        if fix or every:
+            raise click.UsageError("--fix and --all check the home: leave them out, or --live")
+        _examine_sources(sources, save, pages, form)
+        return
+    if sources or save or pages:
+        raise click.UsageError("--source, --save and --pages need --live")
+    _examine_home(fix, every, form)
+
+
+def _examine_home(fix: bool, every: bool, form: Any) -> None:
     from pipeline.daily.doctor import examine
 
     findings = []
@@ -85,6 +118,30 @@ def doctor(fix: bool, every: bool, form: Any) -> None:
     failures = sum(finding.level == "fail" for finding in findings)
     if failures:
         raise click.ClickException(f"{failures} checks failed" if failures > 1 else "1 check failed")
+
+
+def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | None, form: Any) -> None:
+    from pipeline.cli.printing import show
+    from pipeline.daily.doctor.live import examine_live, table
+
+    probes = examine_live(
+        paths.home(),
+        names=sources,
+        now=datetime.now(UTC),
+        environment=os.environ,
+        save=save,
+        pages=pages,
+        progress=lambda text: click.echo(text, err=True),
+    )
+    if form == "table":
+        for probe in probes:
+            click.echo(probe.line())
+    else:
+        show(table(probes), form)
+    asked = [probe for probe in probes if probe.verdict != "skipped"]
+    failures = sum(probe.verdict == "fails" for probe in asked)
+    if failures:
+        raise click.ClickException(f"{failures} of {len(asked)} sources asked failed")
 
 
 def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:

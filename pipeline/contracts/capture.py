@@ -412,8 +412,8 @@ NOT_ASKED: Mapping[str, SourceResult] = {
 
 
 def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceResult:
-    """How an attempt ended. ``changed``: its answers are not in the shape that the reader knows, or have no
-    row. A request that failed explains more than what the reader then says of the rest."""
+    """How an attempt ended. ``changed``: its answers are not in the shape that the reader knows, or nothing
+    was found in them. A request that failed explains more than what the reader then says of the rest."""
     if (not_asked := NOT_ASKED.get(capture.status or "")) is not None:
         return not_asked
     if accepted:

@@ -215,7 +215,7 @@ def _read_once(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outc
     try:
         if answers:
             acceptance, counts, content = read(config, capture, answers, Records(home))
-            changed = not counts["rows"]
+            changed = not counts["rows"] and not counts.get("rejects")
     except RecordError:
         raise
     except SourceChangedError as problem:

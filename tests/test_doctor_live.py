@@ -1,0 +1,257 @@
+"""``gpufare doctor --live`` on servers that behave and misbehave: what it says, and what it leaves alone."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Limits
+from pipeline.capture.replay import PagesServer, page_entries
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.capture import SourceResult
+from pipeline.contracts.paths import Home
+from pipeline.daily.doctor.live import MEANINGS, Probe, examine_live
+from pipeline.daily.doctor.saved_pages import SaveError
+from pipeline.daily.ingest import record_day
+from pipeline.daily.origin import captures_of, day_to_read
+from tests.conftest import PAGES, gpufare
+from tests.faulty_server import Fault, FaultyServer, Host, redirects_to, says
+from tests.test_faults import Edit, each_dollar_price, edited
+
+NOW = datetime(2026, 8, 22, 12, tzinfo=UTC)
+DAY = date(2026, 8, 22)
+LIMITS = Limits(read_seconds=2, body_bytes=2**21, backoff_seconds=0.01, backoff_max_seconds=0.02)
+KEY = "secret-of-mine-0123456789"
+
+
+def behaves(host: Host) -> None:
+    host.say_as_ever()
+
+
+FAULTS: dict[str, Fault] = {
+    "coreweave": says(403, b"<h1>Forbidden</h1>", content_type="text/html"),
+    "linode": says(503),
+    "cudo": says(200, b"<html>", content_type="text/html"),
+    "hyperstack": redirects_to("http://elsewhere.invalid/"),
+    "gcp": says(200, b"", content_type="text/html"),
+    "modal": behaves,
+    "verda": behaves,
+    "vast": behaves,
+}
+EDITS: dict[tuple[str, str], Edit] = {
+    ("civo", "pricing.html"): each_dollar_price("1000"),
+    ("baseten", "pricing.html"): lambda page: "<html><p>We moved.</p></html>",
+}
+EXPECTED: dict[str, tuple[str, SourceResult]] = {
+    "coreweave": ("fails", SourceResult.REFUSED_BY_HOST),
+    "linode": ("fails", SourceResult.UNREACHABLE),
+    "cudo": ("fails", SourceResult.REFUSED_BY_US),
+    "hyperstack": ("fails", SourceResult.REFUSED_BY_US),
+    "gcp": ("fails", SourceResult.CHANGED),
+    "baseten": ("fails", SourceResult.CHANGED),
+    "civo": ("fails", SourceResult.DOUBTED),
+    "modal": ("works", SourceResult.FRESH),
+    "verda": ("answers", SourceResult.FRESH),
+    "vast": ("unsure", SourceResult.CHANGED),
+    "primeintellect": ("skipped", SourceResult.NEEDS_KEY),
+    "ecb": ("works", SourceResult.FRESH),
+}
+
+
+def files_in(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Probe], dict[str, int], Home]:
+    """The probes, how often some sources were asked, and the home."""
+    folder = tmp_path_factory.mktemp("probed")
+    known = {
+        (source, path.name): edit
+        for (source, _), edit in EDITS.items()
+        for path in sorted((PAGES / source).glob("*.html"))
+    }
+    home = Home(folder / "home")
+    with FaultyServer(edited(folder / "pages", known), FAULTS) as server:
+        probes = examine_live(
+            home, names=list(EXPECTED), now=NOW, environment={}, pages=server.base_url, limits=LIMITS
+        )
+        return {probe.source: probe for probe in probes}, dict(server.asked), home
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_each_source_has_a_verdict(name: str, probed: tuple[dict[str, Probe], dict[str, int], Home]) -> None:
+    probe = probed[0][name]
+    assert (probe.verdict, probe.result) == EXPECTED[name], probe
+    assert probe.meaning == MEANINGS[probe.verdict]
+    assert bool(probe.remedy) == (probe.verdict not in ("works", "answers"))
+    line = probe.line()
+    assert line.startswith(f"{probe.verdict:<7} {name} ")
+    assert f"{source_config(name).evidence.level} {source_config(name).evidence.date}" in line
+
+
+def test_what_is_said_of_a_source_that_works(
+    probed: tuple[dict[str, Probe], dict[str, int], Home],
+) -> None:
+    probe, config = probed[0]["modal"], source_config("modal")
+    assert (probe.status, probe.host, probe.content_type) == (200, "modal.com", "text/html")
+    assert (probe.robots, probe.requests, probe.requests_in_all) == ("robots.txt allows it", 1, 1)
+    assert probe.largest_bytes == (PAGES / "modal" / "pricing.html").stat().st_size
+    assert probe.max_body_bytes == config.max_body_bytes
+    assert probe.rows is not None
+    assert config.expect.rows_min <= probe.rows <= (config.expect.rows_max or 0)
+    assert probe.missing_gpus == ""
+    assert probe.evidence_age_days == (DAY - config.evidence.date).days
+
+
+def test_what_is_said_of_a_refusal(probed: tuple[dict[str, Probe], dict[str, int], Home]) -> None:
+    probe = probed[0]["coreweave"]
+    assert (probe.status, probe.content_type, probe.rows) == (403, "text/html", None)
+    assert "http_403" in (probe.reason or "")
+
+
+def test_one_request_is_made_and_bounds_are_not_compared_where_there_are_more(
+    probed: tuple[dict[str, Probe], dict[str, int], Home],
+) -> None:
+    probes, asked, _ = probed
+    assert (asked["modal"], asked["verda"], asked["vast"]) == (1, 1, 1)
+    verda = probes["verda"]
+    assert verda.requests == 1
+    assert (verda.requests_in_all or 0) > 1
+    assert "of all requests" in verda.line()
+
+
+def test_nothing_is_kept(probed: tuple[dict[str, Probe], dict[str, int], Home]) -> None:
+    assert not probed[2].root.exists()
+
+
+def test_a_source_that_is_off_by_its_terms_is_not_asked(tmp_path: Path) -> None:
+    """Of the providers themselves, and with the user's choices of the home: nothing is sent."""
+    home = Home(tmp_path)
+    (probe,) = examine_live(home, names=["vast"], now=datetime.now(UTC), environment={})
+    assert (probe.verdict, probe.requests) == ("skipped", 0)
+    assert "its terms forbid automated reading" in probe.line()
+    assert gpufare("sources", "disable", "modal", home=home).returncode == 0
+    (probe,) = examine_live(home, names=["modal"], now=datetime.now(UTC), environment={})
+    assert (probe.verdict, probe.result) == ("skipped", SourceResult.NEEDS_PERMISSION)
+
+
+# ------------------------------------------------------------------ answers that are kept
+
+
+@contextmanager
+def pages_with_secrets(folder: Path) -> Iterator[str]:
+    """Sample pages of which one repeats the key that it was asked with, and sets a cookie."""
+
+    def with_key(page: str) -> str:
+        return page.replace('"cloudId"', f'"for": "{KEY}", "cloudId"')
+
+    def with_cookie(index: str) -> str:
+        return index.replace(
+            '"content-type"', '"set-cookie": "session=abc", "x-client-ip": "9.9.9.9", "content-type"'
+        )
+
+    (page,) = {entry.file for entry in page_entries(PAGES / "primeintellect", None) if entry.file}
+    edits = {("primeintellect", page): with_key, ("primeintellect", "index.json"): with_cookie}
+    with PagesServer(edited(folder, edits)) as server:
+        yield server.base_url
+
+
+NAMES = ("primeintellect", "verda", "scaleway", "ecb", "modal")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Probe], Path]:
+    folder = tmp_path_factory.mktemp("saved")
+    home = Home(folder / "home")
+    with pages_with_secrets(folder / "pages") as url:
+        environment = {"PRIME_API_KEY": KEY}
+        probes = examine_live(
+            home, names=NAMES, now=NOW, environment=environment, pages=url, save=folder / "proof"
+        )
+    assert not home.root.exists()
+    return probes, folder / "proof"
+
+
+def test_no_key_and_no_cookie_is_kept(saved: tuple[list[Probe], Path]) -> None:
+    files = [path for path in saved[1].rglob("*") if path.is_file()]
+    assert len(files) > len(NAMES)
+    for file in files:
+        content = file.read_bytes()
+        assert KEY.encode() not in content, file
+        assert b"cookie" not in content, file
+        assert b"9.9.9.9" not in content, file
+    prime = (saved[1] / "primeintellect" / "index.json").parent
+    assert any(b"${PRIME_API_KEY}" in file.read_bytes() for file in prime.iterdir())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_folder_is_one_of_pages_and_gives_the_same_offers(
+    name: str, saved: tuple[list[Probe], Path], tmp_path: Path
+) -> None:
+    """As a refresh reads it, and as a replay server serves it."""
+    probes, folder = saved
+    (probe,) = (probe for probe in probes if probe.source == name)
+    assert (probe.verdict, probe.saved_to) == ("works", str(folder / name))
+    config, home = source_config(name), Home(tmp_path)
+    assert page_entries(folder / name, None)
+    day = day_to_read(None, [config], str(folder), NOW.date())
+    assert day == DAY
+    captures = captures_of([config], day, str(folder), Archive(home.archive), {}, named=True)
+    assert record_day(config, day, captures[name], home).rows == probe.rows
+    with PagesServer(folder) as server:
+        environment = {"PRIME_API_KEY": "another-key-of-mine"}
+        (again,) = examine_live(home, names=[name], now=NOW, environment=environment, pages=server.base_url)
+    assert again.verdict in ("works", "answers")
+    sample = [entry for entry in page_entries(PAGES / name, config) if entry.usable]
+    kept = [entry for entry in page_entries(folder / name, config) if entry.usable]
+    assert {entry.url for entry in kept} == {entry.url for entry in sample}
+
+
+def test_the_whole_visit_is_made_for_it(saved: tuple[list[Probe], Path]) -> None:
+    made = {probe.source: probe.requests for probe in saved[0]}
+    assert made["verda"] > 1
+    rows = json.loads((saved[1] / "verda" / "index.json").read_text())
+    assert len(rows) == made["verda"]
+
+
+def test_nothing_is_overwritten(saved: tuple[list[Probe], Path], tmp_path: Path) -> None:
+    before = files_in(saved[1])
+    with pytest.raises(SaveError, match="already has modal"):
+        examine_live(Home(tmp_path), names=["modal"], now=NOW, environment={}, save=saved[1])
+    assert files_in(saved[1]) == before
+
+
+# ------------------------------------------------------------------ the command
+
+
+def test_the_command_fails_when_a_source_does(tmp_path: Path) -> None:
+    with FaultyServer(PAGES, {"linode": says(404)}) as server:
+        ask = ("doctor", "--live", "--pages", server.base_url, "--source", "linode", "--source", "modal")
+        answer = gpufare(*ask, home=tmp_path / "home")
+        well = gpufare(*ask[:4], "--source", "modal", "--format", "json", home=tmp_path / "home")
+    assert answer.returncode == 1
+    assert [line.split()[:2] for line in answer.stdout.splitlines()] == [
+        ["fails", "linode"],
+        ["works", "modal"],
+    ]
+    assert answer.stderr.splitlines()[-1] == "Error: 1 of 2 sources asked failed"
+    assert "asking 2 sources, one request each" in answer.stderr
+    assert well.returncode == 0
+    (row,) = (json.loads(line) for line in well.stdout.splitlines())
+    assert (row["source"], row["verdict"], row["status"]) == ("modal", "works", 200)
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--source", "modal"), ("--live", "--fix"), ("--save", "x"), ("--live", "--pages", "folder")],
+)
+def test_options_that_do_not_go_together(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    answer = gpufare("doctor", *arguments, home=tmp_path)
+    assert answer.returncode != 0
+    assert "--live" in answer.stderr
