@@ -1,40 +1,122 @@
-"""Hyperstack: the GPU cards of the price page (on-demand, reservation, spot), or the API's pricebook.
+"""Hyperstack: the GPU cards of the price page (on-demand, reservation, spot), or the API's pricebook; with a
+key the API's stock.
 
 Prices are per GPU-hour. A card prices GPUs when one of its headings says so; CPU and AI Studio cards look
-alike otherwise.
+alike otherwise. The stock says in which regions a GPU is free, and as machines of how many: each on-demand
+price of a GPU that it lists is given once per region.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
+from pipeline.contracts.listing import (
+    Answer,
+    Listing,
+    PriceKind,
+    ReaderWarning,
+    Reject,
+    Request,
+    Row,
+    SourceChangedError,
+)
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.html import is_hidden, named, page, texts_of, with_class
 from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import gpu_hour_field, gpu_hour_row, optional_number
+from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row, optional_number
 from pipeline.parsing.tables import Table, column, columns
 from pipeline.parsing.terms import price_kind
 
 GPU_HEADER = r"^GPUs?(?: model| type| name)?$"
 PRICE_HEADER = r"pric(?:e|ing)|per hour|starting from|^spot\b|on[ -]demand"
 SPOT_SUFFIX = "-spot"
+_LEADING_NUMBER = re.compile(r"\d{1,7}(?=\+?$)")
+_SIZE = re.compile(r"(\d{1,3})x")
+
+
+def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
+    """The page, and with a key the API's stock."""
+    wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
+    (key,) = config.key_variables
+    if environment.get(key):
+        headers = {"api_key": f"${{{key}}}"}
+        wanted.append(Request(config.settings["stock_url"], headers=headers, optional=True))
+    return wanted
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """One listing per GPU and card, or per GPU row of a pricebook.
+    """One listing per GPU and card, or per GPU row of a pricebook; on demand, one per region where the stock
+    lists the GPU.
 
-    A reservation is priced "starting from", without its term: it is flagged and so not ranked.
+    A reservation is priced "starting from", without its term: it is flagged and so not ranked. A stock that
+    cannot be read is a reject, and the prices stay without regions.
     """
     audit = FieldAudit(config)
+    stock: dict[str, list[_Stock]] = {}
+    for answer in filter(_is_stock, answers):
+        try:
+            stock = _read_stock(answer, audit)
+        except (RowError, SourceChangedError) as error:
+            yield Reject(RejectReason.UNREADABLE_ANSWER, f"the stock: {error}", answer.text()[:200], answer)
+    models = config.settings["stock_models"]
     for answer in answers:
-        yield from (
-            _read_pricebook(answer, audit, config) if answer.is_json else _read_page(answer, audit, config)
-        )
+        if _is_stock(answer):
+            continue
+        rows = _read_pricebook(answer, audit, config) if answer.is_json else _read_page(answer, audit, config)
+        for row in rows:
+            if isinstance(row, Listing) and row.price_kind == "on_demand":
+                yield from _in_regions(row, stock.get(models.get(row.raw_label, row.raw_label), []))
+            else:
+                yield row
+    if unknown := sorted(stock.keys() - set(models.values())):
+        yield ReaderWarning(f"stock_models of the yaml lacks GPUs of the stock: {', '.join(unknown)}")
     yield from audit.warnings()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stock:
+    """A GPU's stock in one region: whether any is free, and the sizes of machine that are."""
+
+    region: str
+    available: bool | None
+    gpu_counts: tuple[int, ...]
+
+
+def _is_stock(answer: Answer) -> bool:
+    if not answer.is_json:
+        return False
+    body = answer.json()
+    return isinstance(body, dict) and "stocks" in body
+
+
+def _read_stock(answer: Answer, audit: FieldAudit) -> dict[str, list[_Stock]]:
+    """The stock by the API's name of the GPU. Raises RowError and SourceChangedError."""
+    found: dict[str, list[_Stock]] = {}
+    for place in audit.items(answer, "stocks"):
+        region = place.text("region")
+        for model in place.objects("models"):
+            free = _LEADING_NUMBER.match(str(model.get("available")))
+            sizes = model.get("configurations")
+            counts = sizes.items() if isinstance(sizes, dict) else ()
+            sold = (
+                _SIZE.fullmatch(size) for size, number in counts if isinstance(number, int) and number > 0
+            )
+            available = None if free is None else int(free[0]) > 0
+            gpu_counts = tuple(sorted(int(size[1]) for size in sold if size))
+            found.setdefault(model.text("model"), []).append(_Stock(region, available, gpu_counts))
+    return found
+
+
+def _in_regions(row: Listing, stock: Sequence[_Stock]) -> Iterator[Listing]:
+    if not stock:
+        yield row
+    for place in stock:
+        counts = place.gpu_counts or None
+        yield replace(row, region=place.region, available=place.available, gpu_counts=counts)
 
 
 def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:

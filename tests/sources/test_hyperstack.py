@@ -4,7 +4,11 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.contracts.listing import SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import ReaderWarning, SourceChangedError
+from pipeline.offers.gpu_matching import identify
+from pipeline.sources import source_module
+from pipeline.sources.hyperstack import requests
 
 from .helpers import answer, page, read
 
@@ -178,3 +182,75 @@ def test_cards_without_headings_have_the_usual_columns():
     assert [(r.raw_label, str(r.native_price), r.context) for r in listings] == [
         ("NVIDIA H100 SXM", "3.00", {"vram_gb": 80.0})
     ]
+
+
+def stock_of(*models, region="NORWAY-1"):
+    """A region of the stock, as the API's reference shows it."""
+    unplanned = dict.fromkeys(["planned_7_days", "planned_30_days", "planned_100_days"])
+    free = [
+        {"model": name, "available": available, "configurations": sizes} | unplanned
+        for name, available, sizes in models
+    ]
+    return {"region": region, "stock-type": "GPU", "models": free}
+
+
+SIZES = {"1x": 0, "2x": 0, "4x": 0, "8x": 12, "10x": 0}
+NONE = dict.fromkeys(SIZES, 0)
+STOCK = {
+    "stocks": [
+        stock_of(("H100-80G-SXM5", "96", SIZES), ("L40", "200+", SIZES | {"1x": 300})),
+        stock_of(("H100-80G-SXM5", "0", NONE), ("RTX-A6000", None, None), region="CANADA-1"),
+    ]
+}
+
+
+def test_the_stock_says_where_a_gpu_is_free_and_as_what_machine():
+    alone, _ = read("hyperstack", answer(PAGE))
+    for answers in ([answer(PAGE), answer(STOCK)], [answer(STOCK), answer(PAGE)]):
+        listings, rejects = read("hyperstack", *answers)
+        found = {
+            (r.raw_label, r.region): (r.available, r.gpu_counts)
+            for r in listings
+            if r.price_kind == "on_demand" and r.region
+        }
+        assert found == {
+            ("NVIDIA H100 SXM", "NORWAY-1"): (True, (8,)),
+            ("NVIDIA H100 SXM", "CANADA-1"): (False, None),
+            ("NVIDIA L40", "NORWAY-1"): (True, (1, 8)),
+            ("NVIDIA A6000", "CANADA-1"): (None, None),
+        }
+        assert len(listings) == len(alone) + 1  # only the H100 SXM is in two regions
+        assert prices(listings) == prices(alone)
+        assert {r.region for r in listings if r.price_kind != "on_demand"} == {None}
+        assert [r.reason for r in rejects] == ["not_offered"]
+
+
+def test_a_gpu_of_the_stock_that_the_yaml_lacks_is_named():
+    body = {"stocks": [stock_of(("GB300-288G", "8", SIZES))]}
+    rows = list(source_module("hyperstack").read([answer(PAGE), answer(body)], source_config("hyperstack")))
+    assert any("GB300-288G" in row.text for row in rows if isinstance(row, ReaderWarning))
+
+
+def test_every_price_of_the_page_has_a_name_in_the_stock():
+    listings, _ = read("hyperstack", answer(PAGE))
+    named = source_config("hyperstack").settings["stock_models"]
+    assert {r.raw_label for r in listings if r.price_kind == "on_demand"} <= set(named)
+    for label, model in named.items():
+        assert identify(model, provider="hyperstack").gpu_id == identify(label, provider="hyperstack").gpu_id
+
+
+@pytest.mark.parametrize(
+    "body", [{"stocks": {}}, {"stocks": [{"models": []}]}, {"stocks": [stock_of((None, "8", SIZES))]}]
+)
+def test_a_stock_that_cannot_be_read_takes_no_price_along(body):
+    listings, rejects = read("hyperstack", answer(PAGE), answer(body))
+    alone, _ = read("hyperstack", answer(PAGE))
+    assert prices(listings) == prices(alone)
+    assert [r.reason for r in rejects] == ["unreadable_answer", "not_offered"]
+
+
+def test_the_stock_is_asked_for_with_a_key_only():
+    config = source_config("hyperstack")
+    assert [request.url for request in requests(config, {})] == ["https://www.hyperstack.cloud/gpu-pricing"]
+    asked = requests(config, {"HYPERSTACK_API_KEY": "secret-of-the-test"})[1]
+    assert (asked.headers, asked.optional) == ({"api_key": "${HYPERSTACK_API_KEY}"}, True)
