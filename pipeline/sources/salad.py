@@ -24,6 +24,7 @@ _ROW = re.compile(r"\b(?P<vram>\d{1,3} ?GB) (?P<ram>\d{1,3} ?GB) (?P<vcpus>\d{1,
 _TWO_PRICES = re.compile(
     rf"(?P<first>{MONEY_IN_TEXT}) (?P<second>{MONEY_IN_TEXT})|\bcontact\b", re.IGNORECASE
 )
+_MONEY = re.compile(MONEY_IN_TEXT, re.IGNORECASE)
 _MONTH_TOLERANCE = Decimal("0.01")
 
 
@@ -69,9 +70,10 @@ def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Itera
             audit.columns(grid.headers)
             yield from _read_table(grid, answer, config)
     elif bare:
-        yield from (_read_bare_row(texts, answer, config) for texts in bare)
+        yield from (row for texts in bare for row in _read_bare_row(texts, answer, config))
     else:
-        yield from (_read_block(text, answer, config) for _, text in cards(soup, _ROW, _TWO_PRICES))
+        for _, text in cards(soup, _ROW, _TWO_PRICES):
+            yield from _read_block(text, answer, config)
         yield from (_read_calculator(text, answer) for _, text in cards(soup, _NAMED_MEMORY, _HOURLY_PRICE))
 
 
@@ -89,52 +91,66 @@ def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[L
 
 def _price_columns(grid: Table, answer: Answer, config: SourceConfig) -> dict[int, str | None]:
     """The price columns: one per priority where the headers name priorities, else the one per hour."""
+    patterns = config.settings["headers"]
+    monthly = columns(grid.headers, patterns["month"])
     named = {
         at: priority
-        for priority in config.settings["priorities"]
-        for at in columns(grid.headers, rf"\b{priority}\b")
+        for priority, words in config.settings["priorities"].items()
+        for at in columns(grid.headers, rf"\b({'|'.join(words)})\b")
+        if at not in monthly
     }
-    return dict(named) or {column(grid.headers, config.settings["headers"]["hour"], answer): None}
+    return dict(named) or {column(grid.headers, patterns["hour"], answer): None}
 
 
-def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Listing | Reject:
-    """A row without headers: GPU, VRAM, RAM, vCPUs, and two prices of which one is 730 times the other.
+def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    """A row without headers: GPU, VRAM, RAM, vCPUs, one hourly price or one for each priority, and a month's.
 
-    That ratio, not their order, says which price is the hourly one. The units of the other cells say what
-    they are, and the GPU's memory comes before the host's.
+    The month's is 730 times the least of the others: that ratio, not their order, says which it is. A higher
+    priority costs more. The units of the other cells say what they are, and the GPU's memory comes before the
+    host's.
     """
+    priorities = tuple(config.settings["priorities"])
     memory = [text for text in raw if gigabytes(text) is not None]
     vcpus = [text for text in raw if _VCPUS.fullmatch(text)]
     named = [text for text in raw if text not in memory + vcpus and not _is_price(text)]
     prices = [text for text in raw if _is_price(text)]
-    if len(memory) != 2 or len(vcpus) != 1 or not named or len(prices) != 2 or raw[0] != named[0]:
-        detail = f"not GPU, VRAM, RAM, vCPUs and two prices: {raw}"
-        return Reject(RejectReason.UNREADABLE_ROW, detail, raw, answer)
+    is_row = len(memory) == 2 and len(vcpus) == 1 and named and raw[0] == named[0]
+    if not is_row or len(prices) not in (2, len(priorities) + 1):
+        detail = f"not GPU, VRAM, RAM, vCPUs, hourly prices and a month's: {raw}"
+        yield Reject(RejectReason.UNREADABLE_ROW, detail, raw, answer)
+        return
     try:
-        (low, currency), (high, _) = sorted(cell_price(text) for text in prices)
+        *hourly, (month, currency) = sorted(cell_price(text) for text in prices)
     except RowError as error:
-        return Reject(error.reason, f"{raw[0]}: {error}", raw, answer)
+        yield Reject(error.reason, f"{raw[0]}: {error}", raw, answer)
+        return
+    amounts = [amount for amount, _ in hourly]
     hours = Decimal(config.settings["hours_per_month"])
-    if abs(high / (low * hours) - 1) > _MONTH_TOLERANCE:
-        detail = f"{raw[0]}: {low} and {high} are not an hour's and a month's price"
-        return Reject(RejectReason.UNREADABLE_PRICE, detail, raw, answer)
+    if abs(month / (amounts[0] * hours) - 1) > _MONTH_TOLERANCE or len(set(amounts)) != len(amounts):
+        shown = ", ".join(map(str, amounts))
+        detail = f"{raw[0]}: {shown} and {month} are not prices of an hour and of a month of the least"
+        yield Reject(RejectReason.UNREADABLE_PRICE, detail, raw, answer)
+        return
     machine = _machine(memory[0], memory[1], vcpus[0])
-    return Listing.per_gpu_hour(raw[0], "spot", low, currency, answer, **machine)
+    tiers = priorities if len(amounts) > 1 else (None,)
+    for tier, amount in zip(tiers, amounts, strict=True):
+        yield Listing.per_gpu_hour(raw[0], "spot", amount, currency, answer, tier=tier, **machine)
 
 
 def _is_price(text: str) -> bool:
     return is_not_offered(text) or any(sign in text for sign in "$€£")
 
 
-def _read_block(text: str, answer: Answer, config: SourceConfig) -> Listing | Reject:
-    """The same six things in a block instead of cells: ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``."""
+def _read_block(text: str, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+    """The same things in a block instead of cells: ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``."""
     row, found = _ROW.search(text), _TWO_PRICES.search(text)
     if row is None or found is None:
         detail = f"not a GPU with two prices: {text[:80]!r}"
-        return Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
-    prices = [found["first"] or found[0], found["second"] or found[0]]
+        yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
+        return
+    prices = [price[0] for price in _MONEY.finditer(text[row.end() :])] if found["first"] else [found[0]] * 2
     raw = [text[: row.start()].strip(), row["vram"], row["ram"], row["vcpus"], *prices]
-    return _read_bare_row(raw, answer, config)
+    yield from _read_bare_row(raw, answer, config)
 
 
 def _read_calculator(text: str, answer: Answer) -> Listing | Reject:

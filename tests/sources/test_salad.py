@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.contracts.listing import Listing, SourceChangedError
-from tests.sources.helpers import answer, page, read
+from tests.sources.helpers import answer, page, read, sample
 
 HEADED = """<table><tr><th>GPU</th><th>VRAM</th><th>RAM</th><th>vCPU</th><th>$/hour</th><th>$/month</th></tr>
 <tr><td>RTX 4090</td><td>24GB</td><td>8GB</td><td>4 vCPUs</td><td>$0.160</td><td>$116.80</td></tr></table>"""
@@ -17,13 +17,62 @@ def prices(listings: list[Listing]) -> dict[tuple[str, str | None], Decimal]:
 
 
 def variant(old: str, new: str) -> str:
-    text = page("salad", "pricing.html")
+    text = sample("salad_rows_2026-05-24.html")
     assert old in text
     return text.replace(old, new)
 
 
-def test_the_sample_has_fifteen_gpus_and_one_on_request() -> None:
+def test_each_priority_has_its_price() -> None:
     listings, rejects = read("salad", answer(page("salad", "pricing.html")))
+    assert len(listings) == 4 * 15
+    assert {row.price_kind for row in listings} == {"spot"}
+    found = prices(listings)
+    assert [str(found["RTX 4090", tier]) for tier in ("high", "medium", "low", "batch")] == [
+        "0.330",
+        "0.273",
+        "0.217",
+        "0.160",
+    ]
+    assert [reject.reason for reject in rejects] == ["not_offered"] * 4
+
+
+def test_the_prices_of_a_month_are_no_priority() -> None:
+    text = page("salad", "pricing.html").replace("Monthly (Lowest)", "Monthly (Lowest x 730 h)")
+    listings, _ = read("salad", answer(text))
+    assert prices(listings)["RTX 4090", "batch"] == Decimal("0.160")
+    assert len(listings) == 4 * 15
+
+
+@pytest.mark.parametrize("order", ["0.500 0.417 0.333 0.250 182.50", "182.50 0.250 0.333 0.417 0.500"])
+@pytest.mark.parametrize("tag", ["td", "i"])
+def test_four_prices_without_headers_are_ordered_by_priority(order: str, tag: str) -> None:
+    shown = "".join(f"<{tag}>${amount}</{tag}>" for amount in order.split())
+    machine = "".join(f"<{tag}>{text}</{tag}>" for text in ("RTX 5090", "32GB", "8GB", "4 vCPUs"))
+    block = f"<table><tr>{machine}{shown}</tr></table>" if tag == "td" else f"<div>{machine}{shown}</div>"
+    listings, rejects = read("salad", answer(block))
+    assert not rejects
+    assert {tier: str(price) for (_, tier), price in prices(listings).items()} == {
+        "batch": "0.250",
+        "low": "0.333",
+        "medium": "0.417",
+        "high": "0.500",
+    }
+
+
+@pytest.mark.parametrize("shown", ["0.500 0.417 0.250 0.250 182.50", "0.500 0.417 0.333 0.250 240.90"])
+def test_four_prices_that_do_not_fit_are_refused(shown: str) -> None:
+    cells = "".join(f"<td>${amount}</td>" for amount in shown.split())
+    good = (
+        "<tr><td>RTX 4090</td><td>24GB</td><td>8GB</td><td>4 vCPUs</td><td>$0.160</td><td>$116.80</td></tr>"
+    )
+    row = f"<tr><td>RTX 5090</td><td>32GB</td><td>8GB</td><td>4 vCPUs</td>{cells}</tr>"
+    listings, rejects = read("salad", answer(f"<table>{good}{row}</table>"))
+    assert [row.raw_label for row in listings] == ["RTX 4090"]
+    assert [reject.reason for reject in rejects] == ["unreadable_price"]
+
+
+def test_rows_without_priorities_have_the_lowest() -> None:
+    listings, rejects = read("salad", answer(sample("salad_rows_2026-05-24.html")))
     assert len(listings) == 15
     assert {row.price_kind for row in listings} == {"spot"}
     assert prices(listings)["RTX 4090", None] == Decimal("0.250")
