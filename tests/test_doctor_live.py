@@ -19,7 +19,7 @@ from pipeline.daily.doctor.saved_pages import SaveError
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import captures_of, day_to_read
 from tests.conftest import PAGES, gpufare
-from tests.faulty_server import Fault, FaultyServer, Host, redirects_to, says
+from tests.faulty_server import Fault, FaultyServer, Host, redirects_to, refusing, says
 from tests.test_faults import Edit, each_dollar_price, edited
 
 NOW = datetime(2026, 8, 22, 12, tzinfo=UTC)
@@ -77,10 +77,10 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Probe], 
     }
     home = Home(folder / "home")
     with FaultyServer(edited(folder / "pages", known), FAULTS) as server:
-        probes = examine_live(
+        report = examine_live(
             home, names=list(EXPECTED), now=NOW, environment={}, pages=server.base_url, limits=LIMITS
         )
-        return {probe.source: probe for probe in probes}, dict(server.asked), home
+        return {probe.source: probe for probe in report.probes}, dict(server.asked), home
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -132,12 +132,22 @@ def test_nothing_is_kept(probed: tuple[dict[str, Probe], dict[str, int], Home]) 
 def test_a_source_that_is_off_by_its_terms_is_not_asked(tmp_path: Path) -> None:
     """Of the providers themselves, and with the user's choices of the home: nothing is sent."""
     home = Home(tmp_path)
-    (probe,) = examine_live(home, names=["vast"], now=datetime.now(UTC), environment={})
+    (probe,) = examine_live(home, names=["vast"], now=datetime.now(UTC), environment={}).probes
     assert (probe.verdict, probe.requests) == ("skipped", 0)
     assert "its terms forbid automated reading" in probe.line()
     assert gpufare("sources", "disable", "modal", home=home).returncode == 0
-    (probe,) = examine_live(home, names=["modal"], now=datetime.now(UTC), environment={})
+    (probe,) = examine_live(home, names=["modal"], now=datetime.now(UTC), environment={}).probes
     assert (probe.verdict, probe.result) == ("skipped", SourceResult.NEEDS_PERMISSION)
+
+
+def test_many_that_fail_alike_are_one_line(tmp_path: Path) -> None:
+    with refusing() as url:
+        asked = {"names": ["modal", "ecb", "civo", "primeintellect"], "environment": {}, "pages": url}
+        report = examine_live(Home(tmp_path), now=NOW, limits=LIMITS, **asked)  # type: ignore[arg-type]
+    shared, skipped, meaning = report.lines()
+    assert shared.startswith(f"all 3 sources asked failed alike: {url} does not answer")
+    assert (skipped.split()[:2], meaning.split()[0]) == (["skipped", "primeintellect"], "skipped:")
+    assert (report.failed, report.asked) == (3, 3)
 
 
 # ------------------------------------------------------------------ answers that are kept
@@ -170,11 +180,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Probe], Path]:
     home = Home(folder / "home")
     with pages_with_secrets(folder / "pages") as url:
         environment = {"PRIME_API_KEY": KEY}
-        probes = examine_live(
+        report = examine_live(
             home, names=NAMES, now=NOW, environment=environment, pages=url, save=folder / "proof"
         )
     assert not home.root.exists()
-    return probes, folder / "proof"
+    return list(report.probes), folder / "proof"
 
 
 def test_no_key_and_no_cookie_is_kept(saved: tuple[list[Probe], Path]) -> None:
@@ -205,7 +215,8 @@ def test_the_folder_is_one_of_pages_and_gives_the_same_offers(
     assert record_day(config, day, captures[name], home).rows == probe.rows
     with PagesServer(folder) as server:
         environment = {"PRIME_API_KEY": "another-key-of-mine"}
-        (again,) = examine_live(home, names=[name], now=NOW, environment=environment, pages=server.base_url)
+        asked = {"names": [name], "environment": environment, "pages": server.base_url}
+        (again,) = examine_live(home, now=NOW, **asked).probes  # type: ignore[arg-type]
     assert again.verdict in ("works", "answers")
     sample = [entry for entry in page_entries(PAGES / name, config) if entry.usable]
     kept = [entry for entry in page_entries(folder / name, config) if entry.usable]
@@ -235,10 +246,9 @@ def test_the_command_fails_when_a_source_does(tmp_path: Path) -> None:
         answer = gpufare(*ask, home=tmp_path / "home")
         well = gpufare(*ask[:4], "--source", "modal", "--format", "json", home=tmp_path / "home")
     assert answer.returncode == 1
-    assert [line.split()[:2] for line in answer.stdout.splitlines()] == [
-        ["fails", "linode"],
-        ["works", "modal"],
-    ]
+    *verdicts, works, fails = (line.split()[:2] for line in answer.stdout.splitlines())
+    assert verdicts == [["fails", "linode"], ["works", "modal"]]
+    assert [works[0], fails[0]] == ["works:", "fails:"]
     assert answer.stderr.splitlines()[-1] == "Error: 1 of 2 sources asked failed"
     assert "asking 2 sources, one request each" in answer.stderr
     assert well.returncode == 0

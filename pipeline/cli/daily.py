@@ -122,9 +122,9 @@ def _examine_home(fix: bool, every: bool, form: Any) -> None:
 
 def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | None, form: Any) -> None:
     from pipeline.cli.printing import show
-    from pipeline.daily.doctor.live import examine_live, table
+    from pipeline.daily.doctor.live import examine_live
 
-    probes = examine_live(
+    report = examine_live(
         paths.home(),
         names=sources,
         now=datetime.now(UTC),
@@ -134,14 +134,12 @@ def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | N
         progress=lambda text: click.echo(text, err=True),
     )
     if form == "table":
-        for probe in probes:
-            click.echo(probe.line())
+        for line in report.lines():
+            click.echo(line)
     else:
-        show(table(probes), form)
-    asked = [probe for probe in probes if probe.verdict != "skipped"]
-    failures = sum(probe.verdict == "fails" for probe in asked)
-    if failures:
-        raise click.ClickException(f"{failures} of {len(asked)} sources asked failed")
+        show(report.table(), form)
+    if report.failed:
+        raise click.ClickException(f"{report.failed} of {report.asked} sources asked failed")
 
 
 def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:

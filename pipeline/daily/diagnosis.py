@@ -38,11 +38,11 @@ class Diagnosis:
     sources: tuple[str, ...]
     all_asked: bool
 
-    def line(self, asked: int) -> str:
-        """The diagnosis in one line; ``asked`` is the number of all sources asked."""
+    def line(self, asked: int, where: str = "`gpufare sources` has each error") -> str:
+        """The diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says where the
+        sources' own errors are."""
         who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
         names = "" if self.all_asked else f" ({', '.join(self.sources)})"
-        where = "`gpufare sources` has each error"
         return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
 
 

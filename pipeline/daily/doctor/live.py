@@ -24,6 +24,7 @@ from pipeline.contracts.hosts import host_of
 from pipeline.contracts.listing import Answer, Request
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.daily.diagnosis import Diagnosis, diagnosis
 from pipeline.daily.doctor.saved_pages import check_free, save_pages
 from pipeline.daily.ingest import read_answers, record_day
 from pipeline.daily.next_steps import next_step
@@ -78,7 +79,7 @@ class Probe:
     saved_to: str | None = None
 
     def line(self) -> str:
-        """All of it in one line for people."""
+        """All of it but its meaning, in one line for people."""
         parts = [
             self.reason,
             self.robots,
@@ -90,7 +91,7 @@ class Probe:
             f"saved in {self.saved_to}" if self.saved_to else None,
         ]
         remedy = f" -> {self.remedy}" if self.remedy else ""
-        said = "; ".join(part for part in (f"{self.meaning}", *parts) if part)
+        said = "; ".join(part for part in parts if part)
         return printable(f"{self.verdict:<7} {self.source:<14} {said}{remedy}")
 
     def _gpus_text(self) -> str | None:
@@ -126,6 +127,44 @@ class Probe:
         most = f" to {self.rows_max}" if self.rows_max is not None else " or more"
         compared = "" if self.verdict != "answers" else ", of all requests"
         return f"{self.rows} offers{rejected} (expected: {self.rows_min}{most}{compared})"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """The probes in the order of their sources, and what most of those that failed have in common."""
+
+    probes: tuple[Probe, ...]
+    diagnosis: Diagnosis | None
+
+    @property
+    def asked(self) -> int:
+        """How many sources were asked."""
+        return sum(probe.verdict != "skipped" for probe in self.probes)
+
+    @property
+    def failed(self) -> int:
+        """How many of them would give a refresh no prices."""
+        return sum(probe.verdict == "fails" for probe in self.probes)
+
+    def lines(self) -> list[str]:
+        """A line per source, those that failed alike in one, and what the verdicts mean."""
+        shared = self.diagnosis
+        alike = shared.sources if shared else ()
+        shown = [probe for probe in self.probes if probe.source not in alike]
+        used = {probe.verdict for probe in shown}
+        return [
+            *([shared.line(self.asked, "--format json has each error")] if shared else []),
+            *(probe.line() for probe in shown),
+            *(f"{verdict}: {meaning}" for verdict, meaning in MEANINGS.items() if verdict in used),
+        ]
+
+    def table(self) -> Result:
+        """The probes with a column per field."""
+        numbers = {"status", "largest_bytes", "max_body_bytes", "requests", "requests_in_all"}
+        numbers |= {"rows", "rejects", "rows_min", "rows_max", "evidence_age_days"}
+        names = tuple(each.name for each in fields(Probe))
+        types = tuple("INTEGER" if name in numbers else "VARCHAR" for name in names)
+        return Result(names, types, [tuple(getattr(each, name) for name in names) for each in self.probes])
 
 
 @dataclass(slots=True)
@@ -168,8 +207,8 @@ def examine_live(
     pages: str | None = None,
     progress: Progress = no_progress,
     limits: Limits | None = None,
-) -> list[Probe]:
-    """Ask the sources (all by default), in parallel, and say what they answered, in the order of their names.
+) -> LiveReport:
+    """Ask the sources (all by default), in parallel, and say what they answered.
 
     ``save`` keeps the answers of whole visits as DIR/<source>/; ``pages`` is the URL of a replay server that
     is asked in place of the providers. ``now`` is in UTC. Raises GpufareError when it cannot begin.
@@ -186,18 +225,12 @@ def examine_live(
         apart = _home_apart(home, Path(folder))
         progress(f"asking {len(chosen)} sources, {'whole visits' if save else 'one request each'}")
         captures = _captures(plans, apart, now, environment, pages, progress, limits)
-        return [
-            _probe(plans[config.name], captures[config.name], apart, now, environment, save)
-            for config in chosen
+        outcomes = [record_day(each, now.date(), [captures[each.name]], apart) for each in chosen]
+        probes = [
+            _probe(plans[outcome.source], captures[outcome.source], outcome, apart, now, environment, save)
+            for outcome in outcomes
         ]
-
-
-def table(probes: Sequence[Probe]) -> Result:
-    """The probes as a table, with a column per field."""
-    numbers = ("status", "largest_bytes", "max_body_bytes", "requests", "requests_in_all", "rows", "rejects")
-    names = tuple(each.name for each in fields(Probe))
-    types = tuple("INTEGER" if name in numbers else "VARCHAR" for name in names)
-    return Result(names, types, [tuple(getattr(probe, name) for name in names) for probe in probes])
+        return LiveReport(tuple(probes), diagnosis(outcomes, pages))
 
 
 def _home_apart(home: Home, folder: Path) -> Home:
@@ -242,13 +275,13 @@ def _captures(
 def _probe(
     plan: _Plan,
     capture: Capture,
+    outcome: Outcome,
     apart: Home,
     now: datetime,
     environment: Mapping[str, str],
     save: Path | None,
 ) -> Probe:
     config = plan.config
-    outcome = record_day(config, now.date(), [capture], apart)
     answers = Archive(apart.archive).answers(capture) if capture.capture_id is not None else []
     result = outcome.result or SourceResult.FAILED_HERE
     verdict = _verdict(plan, result, outcome, answers)
