@@ -22,7 +22,6 @@ from pipeline.parsing.tables import (
     prices_in_unknown_columns,
     table,
 )
-from pipeline.parsing.terms import ON_DEMAND
 
 SECTION = "gpu-clusters"
 
@@ -49,8 +48,9 @@ def _cluster_tables(answer: Answer) -> list[Tag]:
 
 def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
     label_at = column(grid.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
-    column(grid.headers, ON_DEMAND, answer)
     prices = [price for price in price_columns(grid.headers) if price.at != label_at]
+    if sum(price.kind == "on_demand" for price in prices) != 1:
+        raise SourceChangedError(f"{answer.url}: not one on-demand column in {list(grid.headers)}")
     if not grid.rows:
         raise SourceChangedError(f"{answer.url}: the GPU cluster table has no rows")
     yield from grid.other_rows(answer)

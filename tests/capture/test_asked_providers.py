@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
-from pipeline.sources import azure, thundercompute, vast, verda
+from pipeline.sources import azure, scaleway, thundercompute, vast, verda, voltagepark
 
 from .conftest import Capturing
 from .site import Asked, Reply, Site
@@ -145,3 +145,24 @@ def test_vast_is_searched_for_known_names_where_the_list_wants_a_key(site: Site,
     known = source_config("vast").settings["gpu_names"]
     assert all(any(name in unquote(search.target) for search in searches) for name in known)
     assert not any("authorization" in asked.headers for asked in site.pages_asked())
+
+
+def test_voltage_park_is_complete_without_its_presets(site: Site, capture: Capturing) -> None:
+    nodes = "/api/v1/bare-metal/locations"
+    site.say("cloud-api.voltagepark.com", nodes, says({"results": []}))
+    site.say("cloud-api.voltagepark.com", "/api/v1/instant-deploy-presets/", says({"detail": "no"}, 401))
+    captured = capture(source_config("voltagepark"), voltagepark)
+    assert captured.status == "captured"
+    site.say("cloud-api.voltagepark.com", nodes, says({"detail": "no"}, 403))
+    assert capture(source_config("voltagepark"), voltagepark).status == "failed"
+
+
+def test_scaleway_is_complete_without_what_is_available(site: Site, capture: Capturing) -> None:
+    config = source_config("scaleway")
+    for facts in config.requests:
+        path = urlsplit(facts.url).path
+        is_optional = path.endswith("/availability")
+        site.say(facts.host, path, says({"message": "no"}, 403) if is_optional else says({"servers": {}}))
+    captured = capture(config, scaleway)
+    assert captured.status == "captured"
+    assert sorted({outcome for _, outcome in outcomes(captured)}) == ["http_403", "ok"]

@@ -29,16 +29,32 @@ def prices(listings):
 def test_only_the_visible_cluster_table_is_read():
     listings, rejects = read("together", answer(PAGE))
     found = prices(listings)
-    assert len(listings) == 12
+    assert len(listings) == 13
     assert found["NVIDIA HGX H100", "on_demand", None][0] == Decimal("3.99")
+    assert found["NVIDIA HGX H100", "spot", None][0] == Decimal("1.99")
     assert found["NVIDIA HGX H100", "reserved", 31][0] == Decimal("3.45")
     assert found["NVIDIA HGX B200", "reserved", 91][0] == Decimal("6.79")
-    assert [r.reason for r in rejects] == ["not_offered"] * 18
+    assert [r.reason for r in rejects] == ["not_offered"] * 23
 
 
 def test_the_hidden_copy_does_not_matter():
     changed = PAGE.replace('<div class="hide"><div class="u-mb-64">', '<div hidden><div class="u-mb-64">')
     assert prices(read("together", answer(changed))[0]) == prices(read("together", answer(PAGE))[0])
+
+
+@pytest.mark.parametrize("caption", ["Preemptible", "Pre-emptible Pay as you go", "PREEMPTIBLE"])
+def test_a_preemptible_price_is_spot(caption):
+    rows = ["NVIDIA HGX H100", "$3.99", "$1.99", "$3.19"], ["NVIDIA HGX B200", "$8.19", "—", "$6.79"]
+    text = section(table(["Hardware", "On-demand", caption, "Reserved 91-180 days"], *rows))
+    listings, rejects = read("together", answer(text))
+    assert prices(listings) == {
+        ("NVIDIA HGX H100", "on_demand", None): (Decimal("3.99"), "USD"),
+        ("NVIDIA HGX H100", "spot", None): (Decimal("1.99"), "USD"),
+        ("NVIDIA HGX H100", "reserved", 91): (Decimal("3.19"), "USD"),
+        ("NVIDIA HGX B200", "on_demand", None): (Decimal("8.19"), "USD"),
+        ("NVIDIA HGX B200", "reserved", 91): (Decimal("6.79"), "USD"),
+    }
+    assert [reject.reason for reject in rejects] == ["not_offered"]
 
 
 def test_two_visible_tables_are_not_chosen_between():
