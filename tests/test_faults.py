@@ -145,7 +145,7 @@ BROKEN = {
         "cudo", "wrong_content_type", says(200, b"<html>", content_type="text/html")
     ),
     "HTML that says it is JSON": Broken(
-        "voltagepark", "the answer is not JSON", says(200, b"<html>", content_type=JSON)
+        "voltagepark", "sent an HTML page as application/json", says(200, b"<html>", content_type=JSON)
     ),
     "truncated JSON": Broken("linode", "the answer is not JSON", None, "types.json", cut_in_half),
     "empty table": Broken(
