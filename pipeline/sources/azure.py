@@ -6,7 +6,7 @@ on-demand item also has the hourly prices of its savings plans. Sizes other than
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pipeline.catalog.source_config import NextLinkPaging, SourceConfig
@@ -27,6 +27,14 @@ _MANDATORY = (
     "meterName",
     "productName",
     "type",
+)
+_FORESEEN = frozenset(
+    {
+        RejectReason.DISCONTINUED,
+        RejectReason.NOT_LINUX,
+        RejectReason.OTHER_PRICE_KIND,
+        RejectReason.OTHER_PRODUCT,
+    }
 )
 _NEXT_LINK = NextLinkPaging(kind="next_link", field="NextPageLink")
 _SKIP = re.compile(r"&\$skip=(\d+)")
@@ -50,8 +58,21 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """Every Linux price of a GPU size. Raises SourceChangedError when no item has the mandatory fields."""
     audit = FieldAudit(config)
     rows = (row for answer in answers for row in _read_page(answer, audit, config))
-    yield from at_least_one(rows, f"{config.name}: no item of a GPU size")
+    yield from _one_per_size(at_least_one(rows, f"{config.name}: no item of a GPU size"))
     yield from audit.warnings()
+
+
+def _one_per_size(rows: Iterable[Listing | Reject]) -> Iterator[Listing | Reject]:
+    """The rows, with one reject for all meters of a size that are foreseen and no offer: there are more of
+    them than of offers, and they would crowd out the rejects that a person should see."""
+    foreseen: dict[tuple[RejectReason, str], list[Reject]] = {}
+    for row in rows:
+        if isinstance(row, Reject) and row.reason in _FORESEEN:
+            foreseen.setdefault((row.reason, str(row.raw.get("armSkuName"))), []).append(row)
+        else:
+            yield row
+    for first, *more in foreseen.values():
+        yield replace(first, detail=f"{first.detail} (and {len(more)} more)") if more else first
 
 
 def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:

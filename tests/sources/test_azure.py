@@ -195,6 +195,27 @@ def test_a_windows_reservation_or_spot_is_still_windows():
     assert {r.reason for r in rejects} == {"not_linux"}
 
 
+def test_foreseen_meters_of_a_size_are_one_reject_that_counts_them():
+    windows = {"productName": "Virtual Machines NDsr H100 v5 Series Windows"}
+    regions = [item(armRegionName=f"region{n}", **windows) for n in range(5)]
+    other_size = item(armSkuName="Standard_ND96isr_H200_v5", **windows)
+    dev_test = item(type="DevTestConsumption")
+    unknown = [item(type="Lease", armRegionName=region) for region in ("eastus", "westus")]
+    zero = [item(retailPrice=0, armRegionName=region) for region in ("eastus", "westus")]
+    _, rejects = read("azure", answer([item(), *regions, other_size, dev_test, *unknown, *zero]))
+    counted = Counter((str(reject.reason), reject.detail.rpartition(" (")[2]) for reject in rejects)
+    assert {key: n for key, n in counted.items() if "more)" in key[1]} == {
+        ("not_linux", "and 4 more)"): 1,
+        ("other_price_kind", "and 1 more)"): 1,
+    }
+    assert Counter(str(reject.reason) for reject in rejects) == {
+        "zero_price": 2,
+        "not_linux": 2,
+        "other_product": 1,
+        "other_price_kind": 1,
+    }
+
+
 @pytest.mark.parametrize(("term", "days"), [("1 Year", 365), ("3 Years", 1095), ("5 Years", 1825)])
 def test_a_reservation_is_the_total_of_its_term(term, days):
     (listing,), _ = read("azure", answer([reservation(reservationTerm=term)]))
