@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from html import unescape
+from itertools import product
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
@@ -208,6 +209,15 @@ def _ovh(evidence: Evidence) -> Iterator[Decimal]:
     yield from (price.scaleb(-8) for price in evidence.prices)
 
 
+def _verda(evidence: Evidence) -> Iterator[Decimal]:
+    """A long-term period takes its discount, in percent, off the hourly price of an instance type."""
+    discounts = [_number(period.get("discount_percentage")) for period in evidence.objects]
+    prices = [_number(machine.get("price_per_hour")) for machine in evidence.objects]
+    for discount, price in product(discounts, prices):
+        if discount is not None and price is not None:
+            yield price * (1 - discount / 100)
+
+
 def _cents(evidence: Evidence) -> Iterator[Decimal]:
     """Prices are in cents."""
     yield from (price.scaleb(-2) for price in evidence.prices)
@@ -234,6 +244,7 @@ DERIVED: Mapping[str, Callable[[Evidence], Iterator[Decimal]]] = {
     "voltagepark": _voltagepark,
     "oci": _oci,
     "ovh": _ovh,
+    "verda": _verda,
     "cloudrift": _cents,
     "hyperbolic": _cents,
     "nosana": _nosana,
