@@ -219,7 +219,8 @@ class SourceConfig(_Facts):
     ``ignored_fields`` are fields of JSON answers that the reader leaves unread on purpose, and
     ``optional_fields`` those that it reads though not every answer has them: neither gives a warning.
     ``columns`` are the captions of the tables that it reads: another one gives a warning, and so does the
-    lack of one, unless it is in ``optional_fields``, too. Where prices come in several currencies,
+    lack of one, unless it is in ``optional_fields``, too, and a skipped table that has all but one of its
+    captions among them and none in ``ignored_fields``. Where prices come in several currencies,
     ``currencies`` names the host whose answers have each.
     """
 

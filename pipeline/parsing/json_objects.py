@@ -21,6 +21,10 @@ ENVELOPE = "answer."
 
 MAX_WARNINGS = 20
 MAX_NAME_CHARACTERS = 80
+MAX_NAMES_CHARACTERS = 200
+
+LEAST_COLUMNS_TO_COMPARE = 3
+"""A table with fewer columns is like any other that has a name and a price."""
 
 
 @dataclass(slots=True)
@@ -63,10 +67,19 @@ class FieldAudit:
         self._places: dict[str, _Fields] = {}
         self._known_columns = config.columns
         self._columns: dict[str, str] = {}
+        self._skipped: list[tuple[str, ...]] = []
 
     def columns(self, captions: Iterable[str]) -> None:
         """Note the captions of a table that is read. Case does not matter; no caption is no column."""
-        self._columns |= {name.casefold(): name for caption in captions if (name := clean_text(caption))}
+        self._columns |= _by_spelling(captions)
+
+    def table(self, captions: Iterable[str], *, is_read: bool) -> None:
+        """Note the captions of a table as ``columns`` does, or that it is skipped for not being of GPUs: it
+        may be one of those that are read, with another name for the column that tells them apart."""
+        if is_read:
+            self.columns(captions)
+        else:
+            self._skipped.append(tuple(captions))
 
     def envelope(self, answer: Answer, bare_list: str) -> "JsonObject":
         """The answer as an object. An answer that is a list is taken for the field ``bare_list`` of one.
@@ -117,6 +130,18 @@ class FieldAudit:
         for name in self._known_columns if self._columns else ():
             if name.casefold() not in self._columns and name not in self._optional:
                 yield f"missing column {name!r}"
+        for captions in dict.fromkeys(self._skipped):
+            names = _by_spelling(captions)
+            if not self._ignored.isdisjoint(names.values()) or len(names) < LEAST_COLUMNS_TO_COMPARE:
+                continue
+            if len(names.keys() - known) <= 1:
+                shown = ", ".join(names.values())[:MAX_NAMES_CHARACTERS]
+                yield f"a table like those that are read is not read, its columns are {shown}"
+
+
+def _by_spelling(captions: Iterable[str]) -> dict[str, str]:
+    """Captions by what is compared of them, without those that are empty."""
+    return {name.casefold(): name for caption in captions if (name := clean_text(caption))}
 
 
 class JsonObject:

@@ -73,6 +73,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
                 layout = _layout(headers, answer)
                 audit.columns(headers)
             elif headers or "gpu-pricing" not in tag.get_attribute_list("class"):
+                audit.table(headers, is_read=False)
                 continue
             # A table without a header has the columns of the one before it, the first one those of the yaml.
             layout = layout or _usual_layout(tag, answer, config)

@@ -78,17 +78,22 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 
 def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     grids = [table(tag) for tag in page(answer).find_all("table")]
-    priced = [grid for grid in grids if all(columns(grid.headers, pattern) for pattern in PRICE_TABLE)]
+    priced = [grid for grid in grids if _is_priced(grid)]
     if not priced:
         raise SourceChangedError(f"{answer.url}: no table of machine types, GPUs and prices")
-    for grid in priced:
-        audit.columns(_MODEL_ID.sub("", header) for header in grid.headers)
+    for grid in grids:
+        captions = [_MODEL_ID.sub("", header) for header in grid.headers]
+        audit.table(captions, is_read=_is_priced(grid))
     rows = [row for grid in priced for row in _read_table(grid, answer, config)]
     if not rows:
         raise SourceChangedError(f"{answer.url}: the price tables have no machine")
     yield from reject_contradictions(
         rows, lambda row: (row.raw_label, row.price_kind, row.term_days, row.tier)
     )
+
+
+def _is_priced(grid: Table) -> bool:
+    return all(columns(grid.headers, pattern) for pattern in PRICE_TABLE)
 
 
 def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:

@@ -122,11 +122,14 @@ def _in_regions(row: Listing, stock: Sequence[_Stock]) -> Iterator[Listing]:
 def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     cards = [card for card in with_class(page(answer), "page-price_card") if not is_hidden(card)]
     grids = [(title, _grid(card, title, config)) for card in cards for title in [_title(card)]]
-    gpu_grids = [(title, grid) for title, grid in grids if columns(grid.headers, _gpu_header(title))]
+    gpu_grids = []
+    for title, grid in grids:
+        is_read = bool(columns(grid.headers, _gpu_header(title)))
+        audit.table(grid.headers, is_read=is_read)
+        gpu_grids += [(title, grid)] if is_read else []
     if not any(price_kind(title) == "on_demand" for title, _ in gpu_grids):
         raise SourceChangedError(f"{answer.url}: no card with on-demand GPU prices")
     for title, grid in gpu_grids:
-        audit.columns(grid.headers)
         yield from _read_card(title, grid, answer)
 
 

@@ -80,13 +80,12 @@ def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Itera
     """The tables that have GPUs and prices (comparisons with other clouds have none); else the cards."""
     soup = page(answer)
     headers = config.settings["headers"]
-    grids = [
-        grid
-        for grid in visible_tables(soup)
-        if columns(grid.headers, headers["gpu"]) and columns(grid.headers, headers["price"])
-    ]
+    grids = []
+    for grid in visible_tables(soup):
+        is_read = bool(columns(grid.headers, headers["gpu"]) and columns(grid.headers, headers["price"]))
+        audit.table(grid.headers, is_read=is_read)
+        grids += [grid] if is_read else []
     for grid in grids:
-        audit.columns(grid.headers)
         yield from _read_table(grid, answer, config)
     if not grids:
         spec = _spec(tuple(config.settings["generations"]))

@@ -1,6 +1,7 @@
 """Readers know the captions of their tables: a page that still reads but has a new, renamed or missing column
 says so, and its offers are as before."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -151,6 +152,32 @@ def test_the_columns_of_all_tables_together_are_the_known_ones() -> None:
     assert warnings_of([["GPU", "On-demand"], ["GPU", "Spot"]], columns=columns) == []
 
 
+def test_a_table_like_those_that_are_read_is_not_skipped_silently() -> None:
+    """Of two tables with the same columns, one has its first column renamed: the other one still reads."""
+
+    def skipping(captions: list[str]) -> list[str]:
+        audit = FieldAudit(source(columns=["GPU", "RAM", "Price"], ignored_fields=["CPU"]))
+        audit.table(["GPU", "RAM", "Price"], is_read=True)
+        audit.table(captions, is_read=False)
+        return [warning.text for warning in audit.warnings()]
+
+    text = "a table like those that are read is not read, its columns are "
+    assert skipping(["Card", "RAM", "Price"]) == [f"{text}Card, RAM, Price"]
+    assert skipping(["Card", "Memory", "Price"]) == []
+    assert skipping(["CPU", "RAM", "Price"]) == []
+    assert skipping(["Volume", "Price"]) == []
+    assert skipping([]) == []
+
+
+def test_a_table_of_gcp_that_lost_its_column_of_gpus_is_named() -> None:
+    (answer,) = [each for each in sample_answers(source_config("gcp")) if "<html" in each.text()]
+    soup = BeautifulSoup(answer.text(), "lxml")
+    soup.find_all("th", string="GPU")[-1].string = "Chip"
+    read = read_altered("gcp", [replace(answer, body=str(soup).encode())])
+    assert [text for text in read.warnings if "is not read" in text and "Chip" in text]
+    assert 0 < len(read.offers) < len(read_sample("gcp").offers)
+
+
 def test_without_a_table_no_column_is_missing() -> None:
     assert warnings_of([], columns=["GPU"]) == []
 
@@ -165,4 +192,4 @@ def test_every_reader_of_tables_knows_its_columns() -> None:
     for file in READERS.glob("*.py"):
         code = file.read_text(encoding="utf-8")
         if "pipeline.parsing.tables" in code:
-            assert "audit.columns(" in code, f"{file.name}: note the captions (FieldAudit.columns)"
+            assert re.search(r"audit\.(?:columns|table)\(", code), f"{file.name}: note the captions"
