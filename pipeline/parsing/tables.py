@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from bs4 import BeautifulSoup, Tag
 
 from pipeline.contracts.listing import Answer, PriceKind, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.announced import Validity, is_superseded, validity
 from pipeline.parsing.html import around, is_hidden, named, text_of, texts_of
 from pipeline.parsing.prices import has_price
 from pipeline.parsing.terms import price_kind, term_days
+from pipeline.parsing.text import UnreadableError
 
 MAX_SPAN = 50
 """A cell spans at most this many rows or columns, whatever its colspan says."""
@@ -40,7 +42,7 @@ def columns(headers: Sequence[str], pattern: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class PriceColumn:
-    """A column of prices and what they are for."""
+    """A column of prices and what they are for. ``superseded`` prices no longer hold on the answer's day."""
 
     at: int
     header: str
@@ -48,18 +50,45 @@ class PriceColumn:
     term_days: int | None = None
     tier: str | None = None
     effective_from: date | None = None
+    superseded: bool = False
 
 
-def price_columns(headers: Sequence[str]) -> list[PriceColumn]:
-    """The columns whose header names a kind of price, or the term of a reservation."""
-    found = []
+def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
+    """The columns whose header names a kind of price, or the term of a reservation, and when they hold.
+
+    Raises SourceChangedError for a header with a date that cannot be read.
+    """
+    found: list[tuple[PriceColumn, Validity]] = []
     for at, header in enumerate(headers):
         kind, term = price_kind(header), term_days(header)
-        if kind == "reserved" or (kind is None and term):
-            found.append(PriceColumn(at, header, "reserved", term))
-        elif kind is not None:
-            found.append(PriceColumn(at, header, kind))
-    return found
+        if kind is None and not term:
+            continue
+        try:
+            valid = validity(header, answer)
+        except UnreadableError as error:
+            raise SourceChangedError(f"{answer.url}: {error}") from error
+        reserved = kind is None or kind == "reserved"
+        found.append((PriceColumn(at, header, kind or "reserved", term if reserved else None), valid))
+    return [
+        replace(
+            price,
+            effective_from=valid.first_day,
+            superseded=is_superseded(valid, [v for other, v in found if _is_alike(price, other)], answer),
+        )
+        for price, valid in found
+    ]
+
+
+def _is_alike(price: PriceColumn, other: PriceColumn) -> bool:
+    return (price.kind, price.term_days) == (other.kind, other.term_days)
+
+
+def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], answer: Answer) -> None:
+    """Raises SourceChangedError unless there is an on-demand column, and one only for each day on which one
+    starts to hold."""
+    days = [price.effective_from for price in prices if price.kind == "on_demand"]
+    if not days or len(set(days)) < len(days):
+        raise SourceChangedError(f"{answer.url}: not one on-demand column in {list(headers)}")
 
 
 def prices_in_unknown_columns(

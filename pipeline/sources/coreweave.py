@@ -14,6 +14,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
+from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.parsing.gpu_counts import gpu_count
 from pipeline.parsing.html import (
     around_with_class,
@@ -33,8 +34,8 @@ from pipeline.parsing.tables import (
     columns,
     price_columns,
     prices_in_unknown_columns,
+    require_on_demand,
 )
-from pipeline.parsing.terms import ON_DEMAND
 from pipeline.parsing.text import is_not_offered
 
 GB_PER_TB = 1000
@@ -102,12 +103,13 @@ def _usual_layout(tag: Tag, answer: Answer, config: SourceConfig) -> _Layout:
 
 
 def _layout(headers: list[str], answer: Answer) -> _Layout:
-    column(headers, rf"^(?:{ON_DEMAND})", answer)
+    prices = price_columns(headers, answer)
+    require_on_demand(prices, headers, answer)
     return _Layout(
         headers,
         label_at=column(headers, r"^(?:gpu )?model", answer),
         count_at=column(headers, _COUNT, answer),
-        prices=[price for price in price_columns(headers) if price.kind in _MOBILE_COPY],
+        prices=[price for price in prices if price.kind in _MOBILE_COPY],
     )
 
 
@@ -162,6 +164,8 @@ def _listing(
         vcpus=optional_number(grid.text(texts, r"^vcpus")) or None,
         ram_gib=optional_number(grid.text(texts, r"^(?:system )?ram")) or None,
         local_disk_gb=disk_tb * GB_PER_TB if disk_tb else None,
+        effective_from=price.effective_from,
+        flag_reason=FlagReason.SUPERSEDED if price.superseded else None,
     )
 
 

@@ -23,8 +23,7 @@ from pipeline.parsing.html import (
 )
 from pipeline.parsing.json_objects import FieldAudit
 from pipeline.parsing.prices import gpu_hour_row
-from pipeline.parsing.tables import Table, column, price_columns, prices_in_unknown_columns
-from pipeline.parsing.terms import ON_DEMAND
+from pipeline.parsing.tables import Table, column, price_columns, prices_in_unknown_columns, require_on_demand
 from pipeline.parsing.text import HOURLY
 
 SECTION = r"^GPU instances? pricing$"
@@ -73,8 +72,8 @@ def _section(answer: Answer) -> list[Tag]:
 def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[Listing | Reject]:
     if column(grid.headers, r"^(?:GPU|model|GPU model|instance|name)$", answer) != 0:
         raise SourceChangedError(f"{answer.url}: the GPU model is not the first column of {grid.headers}")
-    column(grid.headers, ON_DEMAND, answer)
-    prices = price_columns(grid.headers)
+    prices = price_columns(grid.headers, answer)
+    require_on_demand(prices, grid.headers, answer)
     if not grid.rows:
         raise SourceChangedError(f"{answer.url}: the GPU section has no rows")
     yield from grid.other_rows(answer)
@@ -84,7 +83,9 @@ def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[
             grid.headers, texts, {0, *(price.at for price in prices)}, answer
         )
         for price in prices:
-            without_term = price.kind == "reserved" and not price.term_days
+            flag = FlagReason.SUPERSEDED if price.superseded else None
+            if price.kind == "reserved" and not price.term_days:
+                flag = FlagReason.UNSTATED_TERM
             yield gpu_hour_row(
                 label,
                 price.kind,
@@ -93,7 +94,8 @@ def _read_table(grid: Table, units: frozenset[str], answer: Answer) -> Iterator[
                 answer,
                 units,
                 term_days=price.term_days,
-                flag_reason=FlagReason.UNSTATED_TERM if without_term else None,
+                effective_from=price.effective_from,
+                flag_reason=flag,
             )
 
 

@@ -126,7 +126,7 @@ def _price_columns(headers: list[str], answer: Answer) -> list[PriceColumn]:
     on_demand_at = column(headers, r"^(?:on-demand )?price\b", answer)
     found = [PriceColumn(on_demand_at, headers[on_demand_at], "on_demand")]
     dws = columns(headers, DWS_COLUMN)
-    for price in price_columns(headers):
+    for price in price_columns(headers, answer):
         if price.at in (on_demand_at, *dws) or price.kind == "on_demand":
             continue
         if price.kind == "reserved" and price.term_days is None:

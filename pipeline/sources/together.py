@@ -10,7 +10,7 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.html import exactly_one, is_hidden, page, texts_of
 from pipeline.parsing.json_objects import FieldAudit
 from pipeline.parsing.prices import gpu_hour_row
@@ -20,6 +20,7 @@ from pipeline.parsing.tables import (
     column,
     price_columns,
     prices_in_unknown_columns,
+    require_on_demand,
     table,
 )
 
@@ -48,9 +49,8 @@ def _cluster_tables(answer: Answer) -> list[Tag]:
 
 def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
     label_at = column(grid.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
-    prices = [price for price in price_columns(grid.headers) if price.at != label_at]
-    if sum(price.kind == "on_demand" for price in prices) != 1:
-        raise SourceChangedError(f"{answer.url}: not one on-demand column in {list(grid.headers)}")
+    prices = [price for price in price_columns(grid.headers, answer) if price.at != label_at]
+    require_on_demand(prices, grid.headers, answer)
     if not grid.rows:
         raise SourceChangedError(f"{answer.url}: the GPU cluster table has no rows")
     yield from grid.other_rows(answer)
@@ -65,7 +65,16 @@ def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
 def _read_price(
     label: str, price: PriceColumn, cells: list[Tag], texts: list[str], answer: Answer
 ) -> Listing | Reject:
-    row = gpu_hour_row(label, price.kind, texts[price.at], texts, answer, term_days=price.term_days)
+    row = gpu_hour_row(
+        label,
+        price.kind,
+        texts[price.at],
+        texts,
+        answer,
+        term_days=price.term_days,
+        effective_from=price.effective_from,
+        flag_reason=FlagReason.SUPERSEDED if price.superseded else None,
+    )
     if isinstance(row, Listing) and sum(cell is cells[price.at] for cell in cells) > 1:
         detail = f"{label}: the price {texts[price.at]!r} spans several columns"
         return Reject(RejectReason.UNREADABLE_PRICE, detail, texts, answer)

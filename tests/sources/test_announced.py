@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.parsing.announced import Validity, is_superseded, validity
+from pipeline.parsing.tables import price_columns, require_on_demand
 from pipeline.parsing.text import UnreadableError
 from tests.sources.helpers import answer
 
@@ -84,3 +86,46 @@ def test_a_column_that_ended_is_superseded_even_alone() -> None:
     old = Validity(ended_on=NEW_YEAR)
     assert not is_superseded(old, [old], on(date(2026, 12, 31)))
     assert is_superseded(old, [old], on(NEW_YEAR))
+
+
+HEADERS = ["GPU", "On-demand", "On-demand (from 1 January)", "Spot until 31 December", "Spot from January 1"]
+
+
+@pytest.mark.parametrize(
+    ("today", "superseded"),
+    [
+        (date(2026, 11, 22), [False, False, False, False]),
+        (date(2026, 12, 31), [False, False, False, False]),
+        (date(2027, 1, 1), [True, False, True, False]),
+    ],
+)
+def test_price_columns_know_from_when_they_hold(today: date, superseded: list[bool]) -> None:
+    prices = price_columns(HEADERS, on(today))
+    assert [price.effective_from for price in prices] == [None, NEW_YEAR, None, NEW_YEAR]
+    assert [price.superseded for price in prices] == superseded
+    require_on_demand(prices, HEADERS, on(today))
+
+
+def test_columns_of_other_kinds_or_terms_supersede_nothing() -> None:
+    headers = ["On-demand", "Reserved 1 year from January 1, 2026", "Reserved 3 years"]
+    prices = price_columns(headers, on(date(2026, 11, 22)))
+    assert [price.superseded for price in prices] == [False, False, False]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["GPU", "Spot"],
+        ["GPU", "On-demand", "On-demand, monthly"],
+        ["GPU", "On-demand from January 1, 2027", "On demand (effective 2027-01-01)"],
+    ],
+)
+def test_on_demand_columns_that_leave_two_prices_for_a_day_are_refused(headers: list[str]) -> None:
+    today = on(date(2026, 11, 22))
+    with pytest.raises(SourceChangedError, match="not one on-demand column"):
+        require_on_demand(price_columns(headers, today), headers, today)
+
+
+def test_a_price_column_with_a_date_that_is_not_understood_is_refused() -> None:
+    with pytest.raises(SourceChangedError, match="the date in the column"):
+        price_columns(["GPU", "On-demand (effective soon)"], on(date(2026, 11, 22)))

@@ -1,5 +1,6 @@
 """Crusoe: "Contact sales" cells keep their place, whatever is around them."""
 
+from datetime import date, datetime
 from decimal import Decimal
 
 import pytest
@@ -165,3 +166,18 @@ def test_rows_cut_out_of_their_page_have_the_usual_columns():
     assert {r.reason for r in rejects} == {"not_offered"}
     _, rejects = read("crusoe", answer(row.replace("$4.29/GPU-hr", "$6.00")))
     assert "unreadable_price" in {r.reason for r in rejects}
+
+
+def test_an_on_demand_column_of_a_later_day_stands_beside_the_one_of_today():
+    headers = ("GPU model", "On-demand", "On-demand (from January 1, 2027)", "Current spot")
+    cells = ("<p>$3.90/GPU-hr</p>", "<p>$4.20/GPU-hr</p>", CONTACT)
+    html = section(headers, row("NVIDIA H100", "80GB", "HGX", *cells))
+    for day, flags in (("2026-11-22", [None, None]), ("2027-01-02", ["superseded", None])):
+        listings, _ = read(
+            "crusoe", answer(html, observed_at=datetime.fromisoformat(f"{day}T06:00:00+00:00"))
+        )
+        assert [(str(r.native_price), r.effective_from) for r in listings] == [
+            ("3.90", None),
+            ("4.20", date(2027, 1, 1)),
+        ]
+        assert [r.flag_reason for r in listings] == flags

@@ -279,7 +279,7 @@ def test_terms_in_days(text, days):
 
 def test_price_columns_by_kind_and_term():
     headers = ["GPU", "On-demand", "Spot", "Reserved", "7-30 days", "Spot for 1 day", "RAM"]
-    found = [(price.at, price.kind, price.term_days) for price in price_columns(headers)]
+    found = [(price.at, price.kind, price.term_days) for price in price_columns(headers, answer(""))]
     assert found == [
         (1, "on_demand", None),
         (2, "spot", None),
