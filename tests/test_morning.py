@@ -50,7 +50,8 @@ def two_days(tmp_path_factory: pytest.TempPathFactory, sample_home: Home) -> Hom
         if gpu["id"] == "NVIDIA GeForce RTX 4090":
             gpu["securePrice"] *= 10
     prices.write_text(json.dumps(answer))
-    (pages / "lambda" / "pricing.html").write_text(f"<html><body>{HOSTILE}</body></html>")
+    for page in (pages / "lambda").glob("*.html"):
+        page.write_text(f"<html><body>{HOSTILE}</body></html>")
     with PagesServer(pages) as server:
         refresh(
             home, day=SECOND, sources=["runpod", "lambda"], pages=server.base_url, environment={}, now=SEVEN

@@ -231,7 +231,8 @@ def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
     pages = tmp_path / "pages"
     for source in ("runpod", "lambda"):
         shutil.copytree(PAGES / source, pages / source)
-    (pages / "lambda" / "pricing.html").write_text("<html><body>We moved.</body></html>")
+    for page in (pages / "lambda").glob("*.html"):
+        page.write_text("<html><body>We moved.</body></html>")
     with PagesServer(pages) as server:
         broken = materialize("lambda", home, server.base_url, instance)
         good = materialize("runpod", home, server.base_url, instance)

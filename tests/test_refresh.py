@@ -45,6 +45,12 @@ def edited_pages(folder: Path, sources: tuple[str, ...] = FEW) -> Iterator[Path]
     shutil.rmtree(pages)
 
 
+def lambda_has_moved(pages: Path) -> None:
+    """Both of its pages say so, and no price."""
+    for page in (pages / "lambda").glob("*.html"):
+        page.write_text("<html><body>We moved.</body></html>")
+
+
 def run(home: Home, pages: Path, day: date = DAY, **options: object) -> RefreshReport:
     with PagesServer(pages) as server:
         return refresh(home, day=day, pages=server.base_url, environment={}, **options)  # type: ignore[arg-type]
@@ -70,7 +76,7 @@ def test_a_broken_source_stops_neither_the_others_nor_the_publishing(home: Home,
     with edited_pages(tmp_path) as pages:
         for page in (pages / "scaleway").glob("servers_*.json"):
             page.write_text(page.read_text().replace('"ncpus"', '"cpus"'))
-        (pages / "lambda" / "pricing.html").write_text("<html><body>We moved.</body></html>")
+        lambda_has_moved(pages)
         report = run(home, pages, sources=FEW)
     outcomes = {outcome.source: outcome for outcome in report.outcomes}
     assert report.published
@@ -88,7 +94,7 @@ def test_the_last_good_offers_stay_with_their_age_and_drop_out_after_the_limit(
 ) -> None:
     with edited_pages(tmp_path, TWO) as pages:
         run(home, pages, sources=TWO)
-        (pages / "lambda" / "pricing.html").write_text("<html><body>We moved.</body></html>")
+        lambda_has_moved(pages)
         run(home, pages, day=DAY + timedelta(days=3), sources=TWO)
         aged = offers(home, "source = 'lambda'", DAY + timedelta(days=3))
         run(home, pages, day=DAY + timedelta(days=9), sources=TWO)
@@ -100,7 +106,7 @@ def test_the_last_good_offers_stay_with_their_age_and_drop_out_after_the_limit(
 
 def test_nothing_accepted_publishes_nothing_and_says_why(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, ("lambda",)) as pages:
-        (pages / "lambda" / "pricing.html").write_text("<html></html>")
+        lambda_has_moved(pages)
         report = run(home, pages, sources=("lambda",))
     assert report.published is None
     assert "no pricing row" in report.why_not_published()
@@ -128,7 +134,7 @@ def test_a_refresh_that_nobody_answered_fails_and_says_so(home: Home, tmp_path: 
 def test_an_unreadable_answer_is_named_and_does_not_fail_the_refresh(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, TWO) as pages:
         run(home, pages, sources=TWO)
-        (pages / "lambda" / "pricing.html").write_text("<html></html>")
+        lambda_has_moved(pages)
         report = run(home, pages, day=DAY + timedelta(days=1), sources=("lambda",))
     assert report.failure() is None
     assert report.lines()[-1].startswith("no source was accepted (1 asked, lambda: NOT ACCEPTED")
