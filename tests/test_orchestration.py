@@ -172,7 +172,7 @@ def test_each_source_has_its_own_job_between_the_rates_and_the_publishing() -> N
     assert captured.keys() == {name for name, config in configs().items() if config.disabled is None}
     assert captured.pop("ecb") == "30 5 * * *"
     minutes = [int(cron.removesuffix(" 6 * * *")) for cron in captured.values()]
-    assert (min(minutes), max(minutes)) == (0, 40)
+    assert (min(minutes), max(minutes)) == (0, 50)
     assert len(set(minutes)) == len(minutes)  # no two at once
     latest = max(
         int(cron.split()[0]) * 60 + configs()[name].time_limit_seconds for name, cron in captured.items()

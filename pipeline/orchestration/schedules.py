@@ -19,8 +19,8 @@ HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
 
 RATES_MINUTE, RATES_HOUR = 30, 5
 SOURCES_HOUR = 6
-LAST_MINUTE = 40
-"""Sources begin between 06:00 and 06:40: a visit is over by then, before the publishing at 07:00."""
+LAST_MINUTE = 50
+"""Sources begin between 06:00 and 06:50: a visit is over by then, before the publishing at 07:00."""
 PUBLISH_HOUR = 7
 MORNING_CRON = "15 7 * * *"
 

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
+from pipeline.contracts.listing import (
+    Answer,
+    Listing,
+    PriceKind,
+    Reject,
+    Request,
+    Row,
+    SourceChangedError,
+    read_json,
+)
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.gpu_counts import gpu_count_by_memory
 from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
@@ -77,7 +86,7 @@ retry_requests = next_requests
 def _query(answer: Answer) -> str:
     """The query that was answered, "" where it is not known."""
     try:
-        return str(json.loads(answer.request_body or b"{}").get("query", ""))
+        return str(read_json((answer.request_body or b"{}").decode(), answer.url).get("query", ""))
     except (ValueError, AttributeError):
         return ""
 

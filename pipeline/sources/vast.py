@@ -51,7 +51,7 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
 
 def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     """Searches for the names of the yaml, where the list of names is not answered."""
-    return _searches(config.settings["gpu_names"], config) if _is_list_of_names(answer, config) else []
+    return _searches(config.settings["gpu_names"], config) if answer.url == config.requests[0].url else []
 
 
 def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
@@ -59,7 +59,7 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
 
     The address has no offset or cursor, so this is no paging that the yaml could declare.
     """
-    if _is_list_of_names(answer, config):
+    if answer.url == config.requests[0].url:
         return _searches(_names_in(answer) or config.settings["gpu_names"], config)
     query = _query_of(answer)
     if query is None or not _is_full(FieldAudit(config).items(answer, "offers"), config):
@@ -230,7 +230,12 @@ def _available(ask: JsonObject) -> bool | None:
 
 
 def _is_list_of_names(answer: Answer, config: SourceConfig) -> bool:
-    return answer.url == config.requests[0].url
+    """Whether an answer is of the list's address, and not asks, which a saved file may have in its place."""
+    if answer.url != config.requests[0].url:
+        return False
+    body = answer.json() if answer.is_json else None
+    asks = body.get("offers") if isinstance(body, dict) else body
+    return not (isinstance(asks, list) and asks and isinstance(asks[0], dict))
 
 
 def _names_in(answer: Answer) -> list[str]:
