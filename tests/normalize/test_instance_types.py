@@ -139,6 +139,9 @@ def test_a_machine_without_a_gpu_beside_no_gpu_is_none(label: str) -> None:
         ("8x H100 (p5.48xlarge)", "matched", 8),
         ("4x H100 (p5.48xlarge)", "matched", None),
         ("2x p5.48xlarge", "matched", 8),  # two machines, each of eight
+        ("1x A10 (Standard_NV6ads_A10_v5)", "matched", 1 / 6),  # one share
+        ("2x A10 (Standard_NV6ads_A10_v5)", "matched", None),
+        ("1x A100 (vcg-a100-6c-60g-40vram)", "matched", 0.5),
         ("1x T4 (g2-standard-4)", "ambiguous", None),  # a machine with one L4
     ],
 )
@@ -146,7 +149,7 @@ def test_what_a_machine_name_and_the_words_around_it_disagree_on_is_open(
     label: str, status: str, gpu_count: float | None
 ) -> None:
     found = identify(label)
-    assert (found.status, found.gpu_count) == (status, gpu_count)
+    assert (found.status, found.gpu_count) == (status, pytest.approx(gpu_count))
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,12 @@ def _identify(
             cards = _cards_of(*of_machine.models, *parsed.models)
             return _ambiguous(cards, "instance_type_contradicts", None)
         if of_machine.models or not named_beside:
-            # "4x H100 (p5.48xlarge)": two counts leave it open; "2x p5.48xlarge" counts machines.
+            # "4x H100 (p5.48xlarge)": two counts leave it open; "2x p5.48xlarge" counts machines;
+            # "1x A10" beside a machine with a share of one is that share.
             stated = counts if named_beside else frozenset[float]()
-            counts = stated if machine.gpu_count is None else stated | {machine.gpu_count}
+            if machine.gpu_count is not None:
+                stated = (stated - {1} if machine.gpu_count < 1 else stated) | {machine.gpu_count}
+            counts = stated
             memory_gb = machine.total_memory_gb
             return _decide(of_machine, counts, columns, given_count, rules, True, "instance_type+", memory_gb)
     if "/" in raw_label and (share := _FRACTION.search(raw_label)) and given_count in (None, 1):
