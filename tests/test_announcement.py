@@ -37,7 +37,7 @@ def captured(home: Home, source: str, seconds: float, replayed_from: str | None 
 
 def test_before_the_first_day_all_is_said(tmp_path: Path) -> None:
     lines = announcement(chosen("modal", "gcp", "primeintellect", "vast"), Home(tmp_path), {})
-    assert lines[0].startswith("asking 2 sources: at least ")
+    assert lines[0].startswith("asking 2 sources without a key: at least ")
     assert any(line.startswith("off by their terms: vast;") for line in lines)
     assert any("set PRIME_API_KEY (primeintellect)" in line for line in lines)
     facts = source_config("gcp").coverage
@@ -47,7 +47,7 @@ def test_before_the_first_day_all_is_said(tmp_path: Path) -> None:
 def test_with_a_key_the_source_is_asked_and_the_key_not_shown(tmp_path: Path) -> None:
     keys = {"PRIME_API_KEY": "secret-of-mine", "GCP_API_KEY": " "}
     lines = announcement(chosen("modal", "gcp", "primeintellect"), Home(tmp_path), keys)
-    assert lines[0].startswith("asking 3 sources, with your keys primeintellect: ")
+    assert lines[0].startswith("asking 2 sources without a key and primeintellect with your keys: ")
     assert not any("primeintellect" in line or "secret-of-mine" in line for line in lines[1:])
     assert any(line.startswith("a key would add to gcp") for line in lines)
 
@@ -56,7 +56,7 @@ def test_after_a_first_accepted_day_one_line_is_enough(tmp_path: Path) -> None:
     home = Home(tmp_path)
     Records(home).write_accepted(TODAY - timedelta(days=1), "modal", [])
     (line,) = announcement(chosen("modal", "gcp", "primeintellect", "vast"), home, {})
-    assert line.startswith("asking 2 sources: ")
+    assert line.startswith("asking 2 sources without a key: ")
 
 
 def test_without_an_earlier_capture_the_pauses_are_counted(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_without_an_earlier_capture_the_pauses_are_counted(tmp_path: Path) -> No
     least = int((asked - 1) * config.spacing_seconds)
     (line, *_) = announcement([config], Home(tmp_path), {"VAST_API_KEY": "secret-of-mine"})
     said = f"{asked} requests {config.spacing_seconds:g} s apart" if asked > 1 else f"at least {least} s"
-    assert line.startswith("asking 1 source, with your keys vast: at least ")
+    assert line.startswith("asking vast with your keys: at least ")
     assert said in line
     page = source_config("modal")
     assert announcement([page], Home(tmp_path), {})[0].endswith(f"at least {page.spacing_seconds:.0f} s")
@@ -77,11 +77,12 @@ def test_what_the_last_visits_took_is_what_the_next_ones_take(tmp_path: Path) ->
     captured(home, "modal", 42)
     captured(home, "lambda", 17)
     captured(home, "together", 300, replayed_from="http://127.0.0.1:1")
-    assert announcement(chosen("modal", "lambda"), home, {})[0] == "asking 2 sources: about 42 s"
+    two, asking = chosen("modal", "lambda"), "asking 2 sources without a key"
+    assert announcement(two, home, {})[0] == f"{asking}: about 42 s"
     of_a_replay = announcement(chosen("modal", "together"), home, {})[0]
-    assert of_a_replay == "asking 2 sources: at least 42 s"
+    assert of_a_replay == f"{asking}: at least 42 s"
     captured(home, "modal", 250)
-    assert announcement(chosen("modal", "lambda"), home, {})[0] == "asking 2 sources: about 5 min"
+    assert announcement(two, home, {})[0] == f"{asking}: about 5 min"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """How each source ended, in one class with one next step, and the one cause that many failures have."""
 
+import json
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -16,6 +17,11 @@ from pipeline.daily.ingest import read_again, record_day
 from pipeline.daily.next_steps import next_step
 from pipeline.daily.origin import capture_live
 from pipeline.daily.report import RefreshReport
+from pipeline.daily.source_states import source_states
+from pipeline.offers.records import Records
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.load import load_newest
+from pipeline.warehouse.query import ask, reader
 from tests.capture.conftest import module, source
 from tests.capture.site import Reply, Site
 from tests.conftest import gpufare
@@ -182,6 +188,30 @@ def test_the_regions_that_are_seen_are_counted(bad_day: tuple[Home, dict[str, Ou
     assert line == f"gcp  accepted  39 offers, regions 1 of {source_config('gcp').coverage.regions}"
 
 
+def test_an_outcome_of_an_earlier_version_has_no_class_and_still_counts(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    attempt = "20260822T060000.000000Z"
+    facts = {"status": "failed", "accepted": False, "reason": "http_5xx"}
+    outcome = Outcome(day=DAY, source="modal", attempt=attempt, **facts)  # type: ignore[arg-type]
+    Records(home).write_outcome(outcome)
+    (file,) = home.outcomes.rglob("*.json")
+    row = json.loads(file.read_text())
+    file.write_text(json.dumps({name: row[name] for name in row.keys() - {"result", "code", "regions"}}))
+    states = {row["source"]: row for row in source_states(home, DAY, {}).dicts()}
+    assert (states["modal"]["state"], states["modal"]["last_attempt_day"]) == ("never_accepted", DAY)
+    with in_memory("source_health") as connection:
+        assert load_newest(connection, home, DAY) == []
+        query = "SELECT accepted, result, code, regions FROM main.capture_outcomes"
+        assert ask(connection, query).rows == [(False, None, None, None)]
+
+
+def test_the_published_outcomes_have_their_class(sample_home: Home) -> None:
+    query = "SELECT result, code, regions FROM main.capture_outcomes WHERE source = ?"
+    with reader(sample_home.published) as connection:
+        assert ask(connection, query, ["gcp"]).rows == [("fresh", None, 1)]
+        assert ask(connection, query, ["primeintellect"]).rows == [("needs_key", "needs_key", 0)]
+
+
 # ------------------------------------------------------------------ many that fail alike
 
 
@@ -260,7 +290,7 @@ def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monkey
         "all 3 sources asked failed alike: the proxy could not be used -> check the address"
     )
     assert answer.stderr.splitlines()[-1] == f"Error: nothing was published: {line}"
-    assert answer.stderr.startswith("asking 3 sources: at least ")
+    assert answer.stderr.startswith("asking 3 sources without a key: at least ")
 
 
 def test_what_most_have_in_common_is_said_once_before_the_others(

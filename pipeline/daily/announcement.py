@@ -53,7 +53,6 @@ def _is_asked(config: SourceConfig, environment: Mapping[str, str]) -> bool:
 
 def _what_is_asked(asked: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> str:
     keyed = [config.name for config in asked if has_key(config, environment)]
-    with_keys = f", with your keys {', '.join(keyed)}" if keyed else ""
     if not asked:
         return "asking no source"
     archive = Archive(home.archive)
@@ -63,10 +62,13 @@ def _what_is_asked(asked: Sequence[SourceConfig], home: Home, environment: Mappi
     )
     longest = max(visits.values(), key=lambda visit: visit.seconds)
     about = "about" if all(visit.measured for visit in visits.values()) else "at least"
-    noun = "source" if len(asked) == 1 else "sources"
+    keyless = len(asked) - len(keyed)
+    noun = "source" if keyless == 1 else "sources"
+    parts = [f"{keyless} {noun} without a key"] if keyless else []
+    parts += [f"{', '.join(keyed)} with your keys"] if keyed else []
     number = f"{longest.requests} requests {longest.config.spacing_seconds:g} s apart"
     why = f"; {longest.config.name} takes the longest: {number}" if longest.requests > 1 else ""
-    return f"asking {len(asked)} {noun}{with_keys}: {about} {_duration_text(seconds)}{why}"
+    return f"asking {' and '.join(parts)}: {about} {_duration_text(seconds)}{why}"
 
 
 def _visit(config: SourceConfig, archive: Archive, environment: Mapping[str, str]) -> _Visit:

@@ -70,8 +70,8 @@ _BY_CODE: Mapping[OutcomeCode, Step] = {
 _BY_RESULT: Mapping[SourceResult, Step] = {
     SourceResult.PARTIAL: lambda c: f"refresh again later today; if it stays so, {_examine(c)}",
     SourceResult.DOUBTED: lambda c: (
-        f"compare with {c.homepage}; where the prices are right, confirm them under reviewed_prices in "
-        f"catalog/sources/{c.name}.yaml"
+        f"compare with {c.homepage}; where the page says what was refused, confirm it in "
+        f"catalog/sources/{c.name}.yaml (reviewed_prices, or expect)"
     ),
     SourceResult.CHANGED: lambda c: (
         f"its reader has to be adapted: {_examine(c)} keeps the page for a report"
