@@ -1,6 +1,7 @@
 """The user's own network: a proxy, and addresses of a VPN or a provider's NAT in place of public ones."""
 
 import base64
+import gzip
 import ipaddress
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -140,9 +141,12 @@ def spellings_of_the_password() -> list[str]:
 
 
 def kept(archive: Archive) -> str:
-    """Everything that the archive has stored, file names included."""
+    """Everything that the archive has stored, unpacked, with the names of the files."""
     files = [path for path in archive.root.rglob("*") if path.is_file()]
-    return "\n".join(f"{path} {path.read_bytes().decode('utf-8', 'replace')}" for path in files)
+    bodies = [
+        gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes() for path in files
+    ]
+    return "\n".join([*map(str, files), *(body.decode("utf-8", "replace") for body in bodies)])
 
 
 def test_a_password_opens_the_proxy_and_is_kept_nowhere(
@@ -166,6 +170,7 @@ def test_a_password_opens_the_proxy_and_is_kept_nowhere(
     assert captured.status == "captured"
     assert sent in proxy.heads[0]
     assert all("authorization" not in asked.headers for asked in secure_site.asked)
+    assert "you said ${GPUFARE_PROXY}" in kept(archive)
     everything = shown + kept(archive) + "".join(capfd.readouterr())
     assert not [each for each in spellings_of_the_password() if each in everything]
 
