@@ -237,6 +237,15 @@ def test_nothing_is_overwritten(saved: tuple[list[Probe], Path], tmp_path: Path)
     assert files_in(saved[1]) == before
 
 
+def test_the_command_says_what_to_look_for_in_saved_answers(tmp_path: Path) -> None:
+    with PagesServer(PAGES) as server:
+        ask = ("doctor", "--live", "--pages", server.base_url, "--source", "modal")
+        answer = gpufare(*ask, "--save", str(tmp_path / "proof"), home=tmp_path / "home")
+    assert answer.returncode == 0
+    assert f"saved in {tmp_path / 'proof' / 'modal'}" in answer.stdout
+    assert "look through them before you hand them on" in answer.stdout.splitlines()[-1]
+
+
 # ------------------------------------------------------------------ the command
 
 

@@ -47,6 +47,11 @@ MEANINGS: Mapping[Verdict, str] = {
     "skipped": "it was not asked",
 }
 
+_LOOK_THROUGH = (
+    "the saved answers have no keys and no cookies; look through them before you hand them on: a page may "
+    "show the address that it was asked from"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
@@ -156,6 +161,7 @@ class LiveReport:
             *([shared.line(self.asked, "--format json has each error")] if shared else []),
             *(probe.line() for probe in shown),
             *(f"{verdict}: {meaning}" for verdict, meaning in MEANINGS.items() if verdict in used),
+            *([_LOOK_THROUGH] if any(probe.saved_to for probe in self.probes) else []),
         ]
 
     def table(self) -> Result:
