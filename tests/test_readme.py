@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from pipeline.capture.replay import PagesServer
+from pipeline.catalog.source_config import configs
 from pipeline.contracts.paths import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
@@ -67,6 +68,11 @@ def run(command: str, place: Path, cwd: Path | None = None) -> subprocess.Comple
         timeout=300,
         check=False,
     )
+
+
+def test_the_number_of_sources_is_that_of_the_catalogue() -> None:
+    asked = [config for config in configs().values() if config.kind == "prices" and config.disabled is None]
+    assert f"the prices of {len(asked)} cloud-GPU sources" in README
 
 
 def test_no_command_is_left_out() -> None:
