@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, money, number
+from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, is_starting_price, money, number
 
 CURRENCIES = ("USD", "EUR", "GBP")
 
@@ -31,16 +31,26 @@ def price_of(value: Any) -> Decimal:
         raise RowError(RejectReason.UNREADABLE_PRICE, str(error)) from error
 
 
+class CellPrice(NamedTuple):
+    """A price that a page shows. ``flag_reason`` is set where it is the lowest of several ("from $1.55"),
+    because then the page does not say what the machine of its row costs."""
+
+    amount: Decimal
+    currency: str
+    flag_reason: FlagReason | None = None
+
+
 def cell_price(
     text: str, units: Collection[str] = HOURLY, currencies: Iterable[str] = CURRENCIES
-) -> tuple[Decimal, str]:
+) -> CellPrice:
     """The price in a cell of a page and its currency, which the cell must name. Raises RowError."""
     if is_not_offered(text):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
     refusals = []
     for currency in currencies:
         try:
-            return _positive(money(text, currency, units)), currency
+            flag = FlagReason.STARTING_PRICE if is_starting_price(text) else None
+            return CellPrice(_positive(money(text, currency, units)), currency, flag)
         except UnreadableError as error:
             refusals.append(str(error))
     raise RowError(RejectReason.UNREADABLE_PRICE, "; ".join(refusals))
@@ -66,12 +76,13 @@ def gpu_hour_row(
 ) -> Listing | Reject:
     """The price per GPU-hour in a cell as a listing of one GPU, or the reject that says why there is none."""
     try:
-        price, currency = cell_price(cell, units)
+        price = cell_price(cell, units)
     except RowError as error:
         days = columns.get("term_days")
         detail = f"{label}, {kind}{f' for {days} days' if days else ''}: {error}"
         return Reject(error.reason, detail, raw, answer)
-    return Listing.per_gpu_hour(label, kind, price, currency, answer, **columns)
+    columns["flag_reason"] = columns.get("flag_reason") or price.flag_reason
+    return Listing.per_gpu_hour(label, kind, price.amount, price.currency, answer, **columns)
 
 
 def gpu_hour_field(

@@ -27,7 +27,8 @@ _FOOTNOTE = re.compile(r"[⁰¹²³⁴-⁹₀-₉①-⒛⓪†‡]|\^[\d*]{1,4}\
 _DASHES = re.compile(r"[‐-―−]")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,15})?"
-_STARTING_AT = r"(?:(?:starting\s)?(?:from|at)|as low as)"
+STARTING_AT = r"(?:(?:start(?:s|ing)\s)?from|start(?:s|ing)\sat|as\slow\sas)"
+"""The words before an amount that make it the lowest of several prices."""
 AMOUNT = r"[0-9][0-9,]*(?:\s?\.[0-9]+)?"
 """An amount of money as pages write it, with or without a space before the point ("$2 .0000")."""
 
@@ -35,8 +36,11 @@ _BREAK = r"\s/|()\[\]{};!?\"<>·•"
 _GLUED = rf"(?:[^{_BREAK}.,:'’-]|[.,:'’-]+(?=[^{_BREAK}.,:'’-]))"
 _CONTINUED = r"(?:\s?\.\s?[0-9]|/[0-9]|\s,[0-9]|\s?-\s?(?:[$€£₹][0-9]|[0-9]+\.[0-9]))"
 _SIGN = r"(?<![^\W\d_])(?:[^\W\d_]{1,3})?[$€£₹]"
-MONEY_IN_TEXT = rf"(?>{_SIGN}(?:\s?(?=\d)(?:{AMOUNT})?|(?={_GLUED}))(?:{_CONTINUED}|{_GLUED})*)"
-"""Money in running text, up to where it surely ends.
+MONEY_IN_TEXT = (
+    rf"(?>(?:\b(?i:{STARTING_AT})\s)?"
+    rf"{_SIGN}(?:\s?(?=\d)(?:{AMOUNT})?|(?={_GLUED}))(?:{_CONTINUED}|{_GLUED})*)"
+)
+"""Money in running text, up to where it surely ends, with the words that make it a starting price.
 
 Whatever is glued to the amount is part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``, ``A$1.39``), so
 that ``money`` refuses the whole instead of reading the beginning as a smaller price, or another dollar.
@@ -64,8 +68,8 @@ def is_not_offered(text: str) -> bool:
 
 
 def is_starting_price(text: str) -> bool:
-    """Whether a cell gives the lowest of several prices ("from $1.55")."""
-    return re.match(_STARTING_AT + r"\b", clean_text(text), re.IGNORECASE) is not None
+    """Whether a cell gives the lowest of several prices ("from $1.55", "starting at $1.55")."""
+    return re.match(STARTING_AT + r"\b", clean_text(text), re.IGNORECASE) is not None
 
 
 def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> Decimal:
@@ -85,7 +89,7 @@ def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> 
     unit = r"(?:\s?(?:/|\bper\b)\s?(?P<unit>[a-z0-9/ -]{1,40}))?"
     cell = clean_text(text)
     for shape in shapes:
-        found = re.fullmatch(rf"(?:{_STARTING_AT}\s)?{shape}{unit}", cell, re.IGNORECASE)
+        found = re.fullmatch(rf"(?:(?:{STARTING_AT}|at)\s)?{shape}{unit}", cell, re.IGNORECASE)
         if found:
             spelled = re.sub(r"\s", "", found["unit"] or "").lower()
             if spelled not in units:

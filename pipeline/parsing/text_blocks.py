@@ -14,7 +14,7 @@ from pipeline.contracts.listing import Answer, NativeUnit, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import glued, hides, is_cents, is_hidden, text_of
 from pipeline.parsing.prices import RowError, cell_price
-from pipeline.parsing.text import AMOUNT, MONEY_IN_TEXT, clean_text
+from pipeline.parsing.text import AMOUNT, MONEY_IN_TEXT, STARTING_AT, clean_text
 from pipeline.parsing.units import TIMES_PER_HOUR, TimeUnit
 
 MAX_MARK_DEPTH = 4
@@ -43,7 +43,11 @@ TIME_UNITS: Mapping[str, TimeUnit] = {
 _NEVER_SHOWN = ("script", "style", "noscript", "template")
 _NOT_ROWS = (*_NEVER_SHOWN, "title", "head", "svg", "sup")
 # Letters that are glued to the sign stay with it ("A$2.00", "GB$2.00"): it is refused, or it is US$.
-_BEFORE_PRICE = re.compile(r"(?=[^\W\d_]{3}[$€£])|(?<![^\W\d_])(?=[^\W\d_]{0,2}[$€£])")
+_BEFORE_PRICE = re.compile(
+    rf"(?=\b(?i:{STARTING_AT})\s[^\W\d_]{{0,3}}[$€£])"
+    r"|(?<!\b(?i:from)\s)(?<!\b(?i:starts at)\s)(?<!\b(?i:starting at)\s)(?<!\b(?i:as low as)\s)"
+    r"(?:(?=[^\W\d_]{3}[$€£])|(?<![^\W\d_])(?=[^\W\d_]{0,2}[$€£]))"
+)
 _MEMORY_UNIT = re.compile("GB", re.IGNORECASE)
 _LEADING_UNIT = re.compile(r"^(?:/ ?|per )(?:gpu ?[-/]? ?)?(?:hr|hour|h)\b[.,;|]? ?", re.IGNORECASE)
 _LEADING_PRICE = re.compile(
@@ -239,5 +243,5 @@ def native_unit(unit: TimeUnit, per: Literal["gpu", "instance"]) -> NativeUnit:
 
 def agrees_with_hourly(price_usd: Decimal, unit: TimeUnit, hourly: str) -> bool:
     """Whether a price per ``unit`` is the hourly price (USD) shown with it. Raises RowError."""
-    hourly_usd, _ = cell_price(hourly, currencies=["USD"])
+    hourly_usd = cell_price(hourly, currencies=["USD"]).amount
     return abs(price_usd * TIMES_PER_HOUR[unit] - hourly_usd) <= HOURLY_ROUNDING_USD

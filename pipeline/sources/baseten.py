@@ -9,7 +9,7 @@ from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedErr
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.gpu_counts import gpu_count_in
 from pipeline.parsing.html import page
-from pipeline.parsing.prices import RowError, cell_price, optional_number, reject_contradictions
+from pipeline.parsing.prices import CellPrice, RowError, cell_price, optional_number, reject_contradictions
 from pipeline.parsing.text import is_not_offered
 from pipeline.parsing.text_blocks import (
     Item,
@@ -64,7 +64,7 @@ def _read_item(item: Item, config: SourceConfig, answer: Answer) -> Listing | Re
     if specs is None or not re.search(r"[A-Za-z]", label) or "$" in label:
         return item.reject(RejectReason.UNREADABLE_ROW, "no name before the GPU memory", answer)
     try:
-        amount, unit = _price(specs["price"], config)
+        price, unit = _price(specs["price"], config)
         gpu_count = gpu_count_in(label) or 1
     except RowError as error:
         return item.reject(error.reason, str(error), answer)
@@ -74,17 +74,18 @@ def _read_item(item: Item, config: SourceConfig, answer: Answer) -> Listing | Re
         raw_label=label,
         gpu_count=None if is_slice and gpu_count == 1 else gpu_count,
         price_kind="serverless",
-        native_price=amount,
+        native_price=price.amount,
         native_currency="USD",
         native_unit=native_unit(unit, "gpu" if gpu_count == 1 and not is_slice else "instance"),
         answer=answer,
+        flag_reason=price.flag_reason,
         context={"vram_gb" if gpu_count == 1 else "vram_total_gb": Decimal(specs["vram"])},
         vcpus=optional_number(specs["vcpus"]),
         ram_gib=optional_number(specs["ram"]),
     )
 
 
-def _price(text: str, config: SourceConfig) -> tuple[Decimal, TimeUnit]:
+def _price(text: str, config: SourceConfig) -> tuple[CellPrice, TimeUnit]:
     """Amount and unit. A second amount has to be the same price per hour. Raises RowError."""
     if is_not_offered(" ".join(text.split()[:2])):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text[:40]!r}")
@@ -94,9 +95,9 @@ def _price(text: str, config: SourceConfig) -> tuple[Decimal, TimeUnit]:
     unit = price.time_unit if price.unit else config.settings["bare_price_unit"]
     if unit is None:
         raise RowError(RejectReason.UNKNOWN_UNIT, f"a price per {price.unit}")
-    amount, _ = cell_price(price.amount, currencies=["USD"])
+    found = cell_price(price.amount, currencies=["USD"])
     hourly = leading_price(price.rest) if price.rest.startswith("$") else None
-    if hourly is not None and not agrees_with_hourly(amount, unit, hourly.amount):
+    if hourly is not None and not agrees_with_hourly(found.amount, unit, hourly.amount):
         detail = f"{price.amount} and {hourly.amount} are not one price per {unit} and hour"
         raise RowError(RejectReason.CONFLICTING_PRICES, detail)
-    return amount, unit
+    return found, unit

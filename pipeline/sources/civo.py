@@ -18,7 +18,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import named, page, text_of, texts_of, with_class
 from pipeline.parsing.json_objects import FieldAudit
-from pipeline.parsing.prices import RowError, cell_price, optional_number
+from pipeline.parsing.prices import CellPrice, RowError, cell_price, optional_number
 from pipeline.parsing.terms import DAYS_PER
 from pipeline.parsing.text import is_not_offered
 from pipeline.parsing.units import HOURS_PER_MONTH, gigabytes
@@ -145,15 +145,16 @@ def _read_price(
         gpu_count=machine.gpu_count,
         price_kind=kind,
         term_days=days,
-        native_price=price,
-        native_currency=config.currency,
+        native_price=price.amount,
+        native_currency=price.currency,
+        flag_reason=price.flag_reason,
         native_unit="instance_hour",
         answer=answer,
         **machine.columns,
     )
 
 
-def _hourly_price(cell: Tag, currency: str) -> Decimal:
+def _hourly_price(cell: Tag, currency: str) -> CellPrice:
     """The price per hour, which a price per month, where one is given, must confirm. Raises RowError."""
     texts: dict[str, list[str]] = {name: [] for name in _UNITS}
     for tag in with_class(cell, "price-value"):
@@ -161,14 +162,14 @@ def _hourly_price(cell: Tag, currency: str) -> Decimal:
     if texts.keys() != _UNITS.keys() or len(texts["hourly"]) != 1 or len(texts["monthly"]) > 1:
         raise RowError(RejectReason.UNREADABLE_PRICE, f"not one price per hour: {texts}")
     prices = {
-        option: cell_price(_bare(text), _UNITS[option], [currency])[0]
+        option: cell_price(_bare(text), _UNITS[option], [currency])
         for option, found in texts.items()
         for text in found
         if option == "hourly" or not is_not_offered(_without_unit(text))
     }
     hourly, monthly = prices["hourly"], prices.get("monthly")
-    if monthly is not None and abs(monthly / (hourly * HOURS_PER_MONTH) - 1) > MONTH_TOLERANCE:
-        detail = f"{hourly} per hour is not {monthly} per month of {HOURS_PER_MONTH} hours"
+    if monthly is not None and abs(monthly.amount / (hourly.amount * HOURS_PER_MONTH) - 1) > MONTH_TOLERANCE:
+        detail = f"{hourly.amount} per hour is not {monthly.amount} per month of {HOURS_PER_MONTH} hours"
         raise RowError(RejectReason.CONFLICTING_PRICES, detail)
     return hourly
 

@@ -8,7 +8,6 @@ instances, which have the GPU tables' classes too) are skipped.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from bs4 import Tag
 
@@ -26,7 +25,7 @@ from pipeline.parsing.html import (
     with_role,
 )
 from pipeline.parsing.json_objects import FieldAudit
-from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
+from pipeline.parsing.prices import CellPrice, RowError, agreed, cell_price, optional_number
 from pipeline.parsing.tables import (
     PriceColumn,
     Table,
@@ -149,14 +148,14 @@ def _listing(
     region: str | None,
     answer: Answer,
 ) -> Listing:
-    amount, currency = _price(cells[price.at], price.kind)
+    found = _price(cells[price.at], price.kind)
     vram_gb, disk_tb = (optional_number(grid.text(texts, name)) for name in (r"^vram", r"^local storage"))
     return Listing(
         raw_label=texts[layout.label_at],
         gpu_count=gpu_count(texts[layout.count_at]),
         price_kind=price.kind,
-        native_price=amount,
-        native_currency=currency,
+        native_price=found.amount,
+        native_currency=found.currency,
         native_unit="instance_hour",
         answer=answer,
         context={"vram_gb": vram_gb} if vram_gb else {},
@@ -165,11 +164,11 @@ def _listing(
         ram_gib=optional_number(grid.text(texts, r"^(?:system )?ram")) or None,
         local_disk_gb=disk_tb * GB_PER_TB if disk_tb else None,
         effective_from=price.effective_from,
-        flag_reason=FlagReason.SUPERSEDED if price.superseded else None,
+        flag_reason=FlagReason.SUPERSEDED if price.superseded else found.flag_reason,
     )
 
 
-def _price(cell: Tag, kind: PriceKind) -> tuple[Decimal, str]:
+def _price(cell: Tag, kind: PriceKind) -> CellPrice:
     """The price in a cell, which may have a link next to it; the row's mobile copy must state the same."""
     value = cell.find("div", recursive=False)
     priced = cell_price(text_of(value) if isinstance(value, Tag) and text_of(value) else text_of(cell))

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError, read_json
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.html import page
 from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
-from pipeline.parsing.text import is_starting_price
 from pipeline.parsing.units import gigabytes
 
 SCRIPT = "wix-warmup-data"
@@ -57,7 +56,7 @@ def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing
     count, price = machine.gpu_count("gpuCount"), str(machine.get("price") or "")
     if not re.search(r"\d", price):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {price!r}")
-    amount, currency = cell_price(price, PER_GPU, [config.currency])
+    amount, currency, flag = cell_price(price, PER_GPU, [config.currency])
     yield Listing(
         raw_label=label,
         gpu_count=count,
@@ -68,7 +67,7 @@ def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing
         native_unit="gpu_hour",
         answer=machine.answer,
         context={"vram_gb": vram_gb} if vram_gb else {},
-        flag_reason=FlagReason.STARTING_PRICE if is_starting_price(price) else None,
+        flag_reason=flag,
         vcpus=vcpus,
         ram_gib=ram_gib,
     )

@@ -86,7 +86,7 @@ def _read_row(
 ) -> Listing | Reject:
     """One row. A price per GPU, or without "per hour" in cell or header, is not what this table has."""
     try:
-        price, currency = cell_price(cell, units)
+        price, currency, flag = cell_price(cell, units)
         if section not in _KINDS:
             detail = f"a price under {heading!r}, whose terms are not known"
             raise RowError(RejectReason.UNKNOWN_TERMS, detail)
@@ -98,6 +98,7 @@ def _read_row(
             native_currency=currency,
             native_unit="instance_hour",
             answer=answer,
+            flag_reason=flag,
         )
     except RowError as error:
         return Reject(error.reason, f"{label}: {error}", raw, answer)

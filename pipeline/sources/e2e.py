@@ -83,7 +83,7 @@ def _read_table(table: Table, answer: Answer, config: SourceConfig) -> Iterator[
         vram_gb = optional_number(texts[memory])
         for pattern, kind, days, unit, spellings in PRICES:
             try:
-                price, currency = cell_price(texts[at[pattern]], spellings, [config.currency])
+                price, currency, flag = cell_price(texts[at[pattern]], spellings, [config.currency])
                 yield Listing(
                     raw_label=_label(texts[label]),
                     gpu_count=1,
@@ -94,6 +94,7 @@ def _read_table(table: Table, answer: Answer, config: SourceConfig) -> Iterator[
                     answer=answer,
                     context={"vram_gb": vram_gb} if vram_gb else {},
                     term_days=days,
+                    flag_reason=flag,
                     vcpus=optional_number(table.text(texts, "^vCPUs?$")),
                     ram_gib=optional_number(table.text(texts, "^RAM, GB$")),
                 )

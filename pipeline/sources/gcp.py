@@ -160,7 +160,7 @@ def _read_machine(
         if price.kind == "flex_start" and is_not_offered(texts[price.at]):
             continue  # few machines have these prices
         try:
-            amount, currency = cell_price(texts[price.at], currencies=["USD"])
+            amount, currency, flag = cell_price(texts[price.at], currencies=["USD"])
         except RowError as error:
             yield Reject(error.reason, f"{machine}, {price.kind}: {error}", texts, answer)
             continue
@@ -177,6 +177,7 @@ def _read_machine(
             native_unit="instance_hour",
             answer=answer,
             context={"gpu_name": gpu},
+            flag_reason=flag,
             vcpus=parts.get("vcpus"),
             ram_gib=parts.get("memory"),
             local_disk_gb=gb_from_gib(parts["ssd"]) if "ssd" in parts else None,

@@ -11,10 +11,9 @@ from bs4 import Tag
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.html import named, page, text_of, texts_of
 from pipeline.parsing.prices import RowError, cell_price
-from pipeline.parsing.text import is_starting_price
 from pipeline.parsing.text_blocks import card_around
 
 UNIT = "/GPU-hour"
@@ -53,12 +52,10 @@ def _read_card(label: str, card: Tag, answer: Answer, config: SourceConfig) -> L
             raise RowError(RejectReason.UNREADABLE_ROW, f"not a price and its unit: {texts}")
         if _NOT_SOLD_YET.search(texts[0]):
             raise RowError(RejectReason.NOT_OFFERED, f"not sold yet: {texts[0]!r}")
-        price, currency = cell_price(f"{texts[0]}{UNIT}", PER_GPU_HOUR, [config.currency])
-        if not is_starting_price(texts[0]):
+        price, currency, flag = cell_price(f"{texts[0]}{UNIT}", PER_GPU_HOUR, [config.currency])
+        if flag is None:
             detail = f"{texts[0]!r} may be an on-demand or a committed price"
             raise RowError(RejectReason.UNKNOWN_PRICE_KIND, detail)
     except RowError as error:
         return Reject(error.reason, f"{label}: {error}", raw, answer)
-    return Listing.per_gpu_hour(
-        label, "on_demand", price, currency, answer, flag_reason=FlagReason.STARTING_PRICE
-    )
+    return Listing.per_gpu_hour(label, "on_demand", price, currency, answer, flag_reason=flag)

@@ -57,7 +57,7 @@ def _read_card(plan: str, card: Tag, answer: Answer, config: SourceConfig) -> It
         kind, tier, term_days = _terms(card, text)
         label, counts = _machines(card)
         prices = _PRICE.findall(text) or [""]
-        price, currency = agreed(cell_price(found, PER_GPU_HOUR, [config.currency]) for found in prices)
+        price, currency, flag = agreed(cell_price(found, PER_GPU_HOUR, [config.currency]) for found in prices)
     except RowError as error:
         yield Reject(error.reason, f"{plan}: {error}", text, answer)
         return
@@ -74,6 +74,7 @@ def _read_card(plan: str, card: Tag, answer: Answer, config: SourceConfig) -> It
             native_unit="gpu_hour",
             answer=answer,
             tier=tier,
+            flag_reason=flag,
             billing_increment_seconds=config.settings["increment_seconds"].get(tier),
         )
 

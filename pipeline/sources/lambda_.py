@@ -180,10 +180,10 @@ def _read_row(
             continue
         if any(stated != Validity() for stated in validities.values()):
             replaced = is_superseded(validities[label], validities.values(), answer)
-            flag = FlagReason.SUPERSEDED if replaced else None
+            flag = FlagReason.SUPERSEDED if replaced else listing.flag_reason
             yield replace(listing, effective_from=validities[label].first_day, flag_reason=flag)
         else:
-            flag = FlagReason.SEVERAL_EFFECTIVE_DATES if len(announced) > 1 else None
+            flag = FlagReason.SEVERAL_EFFECTIVE_DATES if len(announced) > 1 else listing.flag_reason
             yield replace(listing, effective_from=max(announced, default=None), flag_reason=flag)
 
 
@@ -244,7 +244,7 @@ def _listing(
     answer: Answer,
     config: SourceConfig,
 ) -> Listing:
-    price, currency = cell_price(cells[price_label])
+    price = cell_price(cells[price_label])
     count = tab if tab is not None else gpu_count((_named(cells, _GPU_COUNT) or "").removesuffix("+"))
     days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
     vram, ram, disk = (_size(_named(cells, kind)) for kind in (_VRAM, _RAM, _DISK))
@@ -254,8 +254,9 @@ def _listing(
         # The tab of single GPUs lists machines as the others do.
         gpu_counts=(1,) if count == 1 else None,
         price_kind="reserved" if days else "on_demand",
-        native_price=price,
-        native_currency=currency,
+        native_price=price.amount,
+        native_currency=price.currency,
+        flag_reason=price.flag_reason,
         native_unit="gpu_hour",
         answer=answer,
         context={"vram_gb": _vram_gb(vram)} if vram else {},

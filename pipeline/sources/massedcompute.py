@@ -7,14 +7,13 @@ on a line of its own and among other rows, so nothing past the end of a row's li
 
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.flight import flight_text
 from pipeline.parsing.gpu_counts import gpu_count
-from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
+from pipeline.parsing.prices import CellPrice, RowError, agreed, cell_price, optional_number
 
 MAX_ROW_CHARACTERS = 6_000
 
@@ -55,7 +54,7 @@ def _read_machine(
         prices = [price for row in rows for price in _prices(row, config.currency)]
         if not prices:
             raise RowError(RejectReason.MISSING_FIELD, "its price is elsewhere in the page's data")
-        price, currency = agreed(prices)
+        price, currency, flag = agreed(prices)
     except RowError as error:
         return Reject(error.reason, f"{name}: {error}", [row[:300] for row in rows], answer)
     return Listing(
@@ -66,12 +65,13 @@ def _read_machine(
         native_currency=currency,
         native_unit="instance_hour",
         answer=answer,
+        flag_reason=flag,
         vcpus=_one(_CPUS, rows),
         ram_gib=_one(_MEMORY, rows),
     )
 
 
-def _prices(row: str, currency: str) -> Iterator[tuple[Decimal, str]]:
+def _prices(row: str, currency: str) -> Iterator[CellPrice]:
     """The prices of one copy: texts that begin with ``$$``, an escaped dollar sign, and the unit after."""
     texts = _STRING.findall(row)
     for at, text in enumerate(texts):

@@ -76,7 +76,7 @@ def _read_item(item: Item, answer: Answer) -> Listing | Reject | None:
     if price.time_unit is None:
         return item.reject(RejectReason.UNKNOWN_UNIT, f"a price per {price.unit}", answer)
     try:
-        amount, currency = cell_price(price.amount)
+        amount, currency, flag = cell_price(price.amount)
     except RowError as error:
         return item.reject(error.reason, str(error), answer)
     return Listing(
@@ -87,4 +87,5 @@ def _read_item(item: Item, answer: Answer) -> Listing | Reject | None:
         native_currency=currency,
         native_unit=native_unit(price.time_unit, "gpu"),
         answer=answer,
+        flag_reason=flag,
     )

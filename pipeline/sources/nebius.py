@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
 from html import unescape
 from itertools import islice
 from typing import Any
@@ -26,10 +25,10 @@ from pipeline.parsing.announced import Validity, is_superseded, validity
 from pipeline.parsing.dates import day_of
 from pipeline.parsing.html import exactly_one, named, page, text_of, texts_of, with_class
 from pipeline.parsing.json_objects import FieldAudit
-from pipeline.parsing.prices import RowError, agreed, cell_price, optional_number
+from pipeline.parsing.prices import CellPrice, RowError, agreed, cell_price, optional_number
 from pipeline.parsing.tables import PriceColumn, column, columns, prices_in_unknown_columns
 from pipeline.parsing.terms import price_kind, term_days
-from pipeline.parsing.text import UnreadableError, clean_text, is_starting_price
+from pipeline.parsing.text import UnreadableError, clean_text
 
 BLOCK_TYPE = "highlight-table-block"
 GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"
@@ -191,19 +190,19 @@ def _read_section(title: str, body: str, answer: Answer) -> Iterator[Listing | R
             valid = valid_by_header[row[0]]
         elif not _PART_HOUR.fullmatch(row[-1]):
             try:
-                amount, currency = _gpu_hour_price(row, title, valid)
+                price = _gpu_hour_price(row, title, valid)
             except RowError as error:
                 yield Reject(error.reason, f"{title}: {error}", row, answer)
                 continue
-            flag = FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA if has_parts else None
+            flag = FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA if has_parts else price.flag_reason
             if valid and is_superseded(valid, valid_by_header.values(), answer):
                 flag = FlagReason.SUPERSEDED
             for region in regions:
                 yield Listing.per_gpu_hour(
                     title,
                     price_kind(row[0]) or "on_demand",
-                    amount,
-                    currency,
+                    price.amount,
+                    price.currency,
                     answer,
                     region=region,
                     effective_from=valid.first_day if valid else None,
@@ -211,7 +210,7 @@ def _read_section(title: str, body: str, answer: Answer) -> Iterator[Listing | R
                 )
 
 
-def _gpu_hour_price(row: list[str], title: str, valid: Validity | None) -> tuple[Decimal, str]:
+def _gpu_hour_price(row: list[str], title: str, valid: Validity | None) -> CellPrice:
     """The price in a row, and its currency. Raises RowError."""
     if valid is None or len(row) != 3 or not _GPU_HOUR_UNIT.fullmatch(row[2]):
         raise RowError(RejectReason.UNREADABLE_ROW, f"not an item, a price and 1 GPU hour: {row}")
@@ -304,23 +303,23 @@ def _row(
         "prices": list(stated),
         "columns": list(stated.values()),
     }
-    price, header = next(iter(stated.items()))
+    text, header = next(iter(stated.items()))
     try:
         agreed(map(_price_or_reason, stated))
-        amount, currency = cell_price(price)
+        price = cell_price(text)
     except RowError as error:
         return Reject(error.reason, f"{machine.label}, {header}: {error}", raw, answer)
     return Listing.per_gpu_hour(
         machine.label,
         machine.kind,
-        amount,
-        currency,
+        price.amount,
+        price.currency,
         answer,
         term_days=machine.term_days,
         vcpus=optional_number(machine.vcpus),
         ram_gib=optional_number(machine.ram),
         effective_from=machine.effective_from,
-        flag_reason=_flag(machine, price, header, prices, answer),
+        flag_reason=_flag(machine, price, prices, answer),
     )
 
 
@@ -334,13 +333,12 @@ def _price_or_reason(price: str) -> object:
 
 def _flag(
     machine: _Machine,
-    price: str,
-    header: str,
+    price: CellPrice,
     prices: dict[_Machine, dict[str, str]],
     answer: Answer,
 ) -> FlagReason | None:
     # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
-    if is_starting_price(price) and re.search(r"\bspot\b", header, re.IGNORECASE):
+    if price.flag_reason and machine.kind == "spot":
         return FlagReason.SPOT_PRICE_FLOOR
     same = (machine.label, machine.vcpus, machine.kind, machine.term_days)
     others = [
@@ -349,7 +347,7 @@ def _flag(
         if (other.label, other.vcpus, other.kind, other.term_days) == same
     ]
     replaced = is_superseded(Validity(machine.effective_from), others, answer)
-    return FlagReason.SUPERSEDED if replaced else None
+    return FlagReason.SUPERSEDED if replaced else price.flag_reason
 
 
 def _blocks(answer: Answer) -> list[_Block]:

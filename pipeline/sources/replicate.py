@@ -13,7 +13,7 @@ from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedErr
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.gpu_counts import gpu_count_in
 from pipeline.parsing.html import page
-from pipeline.parsing.prices import RowError, cell_price, price_of
+from pipeline.parsing.prices import CellPrice, RowError, cell_price, price_of
 from pipeline.parsing.text import is_not_offered
 from pipeline.parsing.text_blocks import Item, agrees_with_hourly, items, leading_price, visible_texts
 
@@ -64,14 +64,15 @@ def _read_item(item: Item, by_contract: bool, answer: Answer) -> Listing | Rejec
             return item.reject(RejectReason.NOT_OFFERED, f"no price is given: {prices[:40]!r}", answer)
         return item.reject(RejectReason.UNREADABLE_PRICE, f"no price per second in {prices[:40]!r}", answer)
     try:
-        amount, _ = cell_price(price.amount, currencies=["USD"])
-        hourly = leading_price(price.rest)
-        if hourly and hourly.time_unit == "hour" and not agrees_with_hourly(amount, "second", hourly.amount):
+        per_second, hourly = cell_price(price.amount, currencies=["USD"]), leading_price(price.rest)
+        if hourly and hourly.time_unit != "hour":
+            hourly = None
+        if hourly and not agrees_with_hourly(per_second.amount, "second", hourly.amount):
             detail = f"{price.amount} a second is not {hourly.amount} an hour"
             return item.reject(RejectReason.CONFLICTING_PRICES, detail, answer)
         vram = _TOTAL_VRAM.search(item.rest)
         context = {"vram_total_gb": Decimal(vram[1])} if vram else {}
-        return _listing(item.label, sku, amount, context, by_contract, answer)
+        return _listing(item.label, sku, per_second, context, by_contract, answer)
     except RowError as error:
         return item.reject(error.reason, str(error), answer)
 
@@ -109,7 +110,9 @@ def _read_object(found: dict[str, Any], config: SourceConfig, answer: Answer) ->
         if not isinstance(label, str) or len(prices) != 1:
             raise RowError(RejectReason.UNREADABLE_ROW, "not one name and one price")
         in_dollars = isinstance(prices[0], str) and "$" in prices[0]
-        price = cell_price(prices[0], currencies=["USD"])[0] if in_dollars else price_of(prices[0])
+        price = (
+            cell_price(prices[0], currencies=["USD"]) if in_dollars else CellPrice(price_of(prices[0]), "USD")
+        )
         yield _listing(label, sku, price, {}, False, answer)
     except RowError as error:
         yield Reject(error.reason, f"{sku}: {error}", found, answer)
@@ -118,7 +121,7 @@ def _read_object(found: dict[str, Any], config: SourceConfig, answer: Answer) ->
 def _listing(
     label: str,
     sku: str | None,
-    price: Decimal,
+    price: CellPrice,
     context: Mapping[str, Decimal],
     by_contract: bool,
     answer: Answer,
@@ -134,9 +137,10 @@ def _listing(
         gpu_count=gpu_count,
         price_kind="reserved" if by_contract else "serverless",
         tier="committed_spend" if by_contract else None,
-        native_price=price,
-        native_currency="USD",
+        native_price=price.amount,
+        native_currency=price.currency,
         native_unit="instance_second",
         answer=answer,
         context=context,
+        flag_reason=price.flag_reason,
     )

@@ -120,21 +120,24 @@ def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Iter
         yield Reject(RejectReason.UNREADABLE_ROW, detail, raw, answer)
         return
     try:
-        *hourly, (month, currency) = sorted(cell_price(text) for text in prices)
+        *hourly, month = sorted(map(cell_price, prices), key=lambda price: price.amount)
     except RowError as error:
         yield Reject(error.reason, f"{raw[0]}: {error}", raw, answer)
         return
-    amounts = [amount for amount, _ in hourly]
+    amounts = [price.amount for price in hourly]
     hours = Decimal(config.settings["hours_per_month"])
-    if abs(month / (amounts[0] * hours) - 1) > _MONTH_TOLERANCE or len(set(amounts)) != len(amounts):
+    if abs(month.amount / (amounts[0] * hours) - 1) > _MONTH_TOLERANCE or len(set(amounts)) != len(amounts):
         shown = ", ".join(map(str, amounts))
-        detail = f"{raw[0]}: {shown} and {month} are not prices of an hour and of a month of the least"
+        detail = f"{raw[0]}: {shown} and {month.amount} are not prices of an hour and of a month of the least"
         yield Reject(RejectReason.UNREADABLE_PRICE, detail, raw, answer)
         return
     machine = _machine(memory[0], memory[1], vcpus[0])
     tiers = priorities if len(amounts) > 1 else (None,)
-    for tier, amount in zip(tiers, amounts, strict=True):
-        yield Listing.per_gpu_hour(raw[0], "spot", amount, currency, answer, tier=tier, **machine)
+    for tier, price in zip(tiers, hourly, strict=True):
+        flag = price.flag_reason
+        yield Listing.per_gpu_hour(
+            raw[0], "spot", price.amount, price.currency, answer, tier=tier, flag_reason=flag, **machine
+        )
 
 
 def _is_price(text: str) -> bool:

@@ -414,6 +414,7 @@ def test_letters_that_are_glued_to_a_price_stay_with_it(text, parts):
         ("$$2 / h", "$$2", "hour", ""),
         ("$1.3O/sec", "$1.3O", "second", ""),
         ("$2 /sec0nd", "$2", None, ""),
+        ("from $2 / h", "from $2", "hour", ""),
     ],
 )
 def test_a_price_at_the_start_of_a_text(text, amount, unit, rest):
@@ -422,7 +423,7 @@ def test_a_price_at_the_start_of_a_text(text, amount, unit, rest):
     assert (price.amount, price.time_unit, price.rest) == (amount, unit, rest)
 
 
-@pytest.mark.parametrize("text", ["", "from $2", "Contact us", "USD 2 / h"])
+@pytest.mark.parametrize("text", ["", "only from 2", "Contact us", "USD 2 / h"])
 def test_a_text_that_begins_without_a_price(text):
     assert leading_price(text) is None
 

@@ -68,7 +68,7 @@ def test_the_word_us_before_a_price_is_no_currency():
 
 @pytest.mark.parametrize("text", ["£2.52", "2.52 £", "GBP 2.52", "£2.52/hr"])
 def test_money_in_pounds(text):
-    assert cell_price(text) == (Decimal("2.52"), "GBP")
+    assert cell_price(text) == (Decimal("2.52"), "GBP", None)
     with pytest.raises(UnreadableError):
         money(text, "EUR")
 
@@ -92,12 +92,12 @@ def test_a_cell_without_a_price_says_why(text, reason):
 
 
 def test_the_least_price_is_any_above_zero():
-    assert cell_price("$0.00000001") == (Decimal("1e-8"), "USD")
+    assert cell_price("$0.00000001") == (Decimal("1e-8"), "USD", None)
     assert has_price("$0.00000001")
 
 
 def test_currencies_are_chosen_by_the_reader():
-    assert cell_price("€2", currencies=["EUR"]) == (Decimal(2), "EUR")
+    assert cell_price("€2", currencies=["EUR"]) == (Decimal(2), "EUR", None)
     with pytest.raises(RowError):
         cell_price("€2", currencies=["USD"])
 
@@ -303,7 +303,10 @@ def test_a_price_per_gpu_hour_is_a_listing_of_one_gpu():
     row = gpu_hour_row("H100", "reserved", "€2 /hr", {}, answer(""), term_days=30)
     assert isinstance(row, Listing)
     assert (row.raw_label, row.gpu_count, row.native_unit, row.term_days) == ("H100", 1, "gpu_hour", 30)
-    assert (row.native_price, row.native_currency) == (Decimal(2), "EUR")
+    assert (row.native_price, row.native_currency, row.flag_reason) == (Decimal(2), "EUR", None)
+    floor = gpu_hour_row("H100", "on_demand", "from €2 /hr", {}, answer(""))
+    assert isinstance(floor, Listing)
+    assert floor.flag_reason == "starting_price"
     field = gpu_hour_field("L4", "spot", "0.5", "USD", {}, answer(""), tier="batch")
     assert isinstance(field, Listing)
     assert (field.native_price, field.price_kind, field.tier) == (Decimal("0.5"), "spot", "batch")
