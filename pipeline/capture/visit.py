@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from itertools import takewhile
+from os.path import commonprefix
 from threading import Event
 from types import ModuleType
 
@@ -28,7 +28,7 @@ from pipeline.contracts.capture import (
 )
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.hosts import host_of
+from pipeline.contracts.hosts import host_of, same_origin
 from pipeline.contracts.listing import Answer, Request
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
@@ -458,9 +458,9 @@ def _previous_answers(
 
 
 def _following(request: Request, following: Request) -> Request:
-    """A request that follows from another one: optional if that is, and with its keys if on the same host."""
+    """A request that follows from another one: optional if that is, with its keys on the same origin."""
     keyed: dict[str, str] = {}
-    if host_of(following.url) == host_of(request.url):
+    if same_origin(following.url, request.url):
         keyed = {name: value for name, value in request.headers.items() if Secrets.names_in(value)}
     headers = {**keyed, **following.headers}
     return replace(following, headers=headers, optional=following.optional or request.optional)
@@ -478,8 +478,7 @@ def _facts_of(request: Request, config: SourceConfig) -> RequestFacts | None:
 
 
 def _shared_length(one: str, other: str) -> int:
-    """The length of two texts' common prefix."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return len(commonprefix([one, other]))  # noqa: RUF071 - of characters, not of a path's parts
 
 
 def _key_names(config: SourceConfig) -> frozenset[str]:

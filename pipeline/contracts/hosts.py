@@ -22,6 +22,21 @@ def host_of(url: str) -> str:
         return ""
 
 
+def same_origin(one: str, other: str) -> bool:
+    """Whether two addresses have the same scheme, name and port: only then may a key follow from one to the
+    other. A name with ``www.`` is another one here."""
+    origin = _origin(one)
+    return origin is not None and origin == _origin(other)
+
+
+def _origin(url: str) -> tuple[str, str, int | None] | None:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or "", parts.port or _USUAL_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+
+
 def declared_host(text: str) -> str:
     """The host that ``name`` or ``name:port`` declares. Raises ValueError for anything else."""
     name, colon, port = text.strip().lower().partition(":")

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote_plus, urlsplit
 
 from pipeline.catalog.source_config import CursorPaging, PageNumberPaging, Paging
+from pipeline.contracts.hosts import same_origin
 from pipeline.contracts.listing import Answer, Request, SourceChangedError
 from pipeline.parsing.text import UnreadableError, whole_number
 
@@ -31,9 +32,8 @@ def next_page(request: Request, answer: Answer, paging: Paging) -> Request | Non
 
 
 def _linked(request: Request, link: str) -> Request:
-    """The linked page, asked like this one; a link to another host gets none of its headers."""
-    same_host = urlsplit(link).netloc == urlsplit(request.url).netloc
-    return replace(request, url=link) if same_host else Request(link)
+    """The linked page, asked like this one; a link to another origin gets none of its headers."""
+    return replace(request, url=link) if same_origin(link, request.url) else Request(link)
 
 
 def _next_number(

@@ -1,5 +1,7 @@
 """Which hosts and ports a source may ask: ``name:port``, and a site with and without ``www.``."""
 
+import json
+
 import pytest
 from pydantic import ValidationError
 
@@ -157,6 +159,41 @@ def test_a_key_stays_behind_at_the_redirect_to_www(capture: Capturing, site: Sit
     first, second = site.pages_asked()
     assert "authorization" in first.headers
     assert "authorization" not in second.headers
+
+
+@pytest.mark.parametrize("by", ["module", "yaml"])
+@pytest.mark.parametrize(
+    ("page", "with_key"),
+    [
+        (f"https://{API}/2", True),
+        (f"https://{API.upper()}:443/2", True),
+        (f"https://www.{API}/2", False),
+        (f"https://{API}:8443/2", False),
+        (f"http://{API}/2", False),
+    ],
+)
+def test_a_key_follows_a_link_to_the_same_origin_only(
+    capture: Capturing, site: Site, page: str, with_key: bool, by: str
+) -> None:
+    site.say(API, "/gpus", Reply(200, json.dumps({"next": page}).encode(), JSON))
+    for host in (API, f"www.{API}", f"{API}:8443"):
+        site.say(host, "/2", GOOD)
+
+    def next_requests(answer, config):
+        return [Request(page)] if "gpus" in answer.url else []
+
+    key = {"Authorization": "Bearer ${ACME_KEY}"}
+    config = source(
+        requests=[{"url": f"https://{API}/gpus", "headers": key}],
+        api_hosts=[API, f"{API}:8443", f"{API}:80"],
+        key_variables=["ACME_KEY"],
+        paging={"kind": "next_link", "field": "next"} if by == "yaml" else None,
+    )
+    functions = module() if by == "yaml" else module(next_requests=next_requests)
+    assert capture(config, functions, {"ACME_KEY": "s3cret-value"}).status == "captured"
+    first, second = site.pages_asked()
+    assert "authorization" in first.headers
+    assert ("authorization" in second.headers) == with_key
 
 
 def test_the_facts_of_a_request_apply_on_its_port_and_at_www(capture: Capturing, site: Site) -> None:

@@ -3,9 +3,14 @@
 import base64
 import gzip
 import ipaddress
-from collections.abc import Iterator
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -13,6 +18,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits
 from pipeline.capture.http.network import is_public_address
 from pipeline.capture.http.user_network import (
+    ProxyDoor,
     UserNetworkError,
     is_name_of_the_internet,
     user_network,
@@ -67,6 +73,32 @@ def live(archive: Archive, config: SourceConfig | None = None, url: str | None =
         return capture_one(
             config or source(), functions, environment={}, day=TODAY, archive=archive, client=client
         )
+
+
+@contextmanager
+def raw_server(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    """The port on loopback of a server that does as it is told with each connection."""
+
+    def accept() -> None:
+        with suppress(OSError):  # it is closed
+            while True:
+                Thread(target=served, args=listener.accept()[:1], daemon=True).start()
+
+    def served(connection: socket.socket) -> None:
+        with suppress(OSError):  # the client has gone
+            serve(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def run_apart(function: Callable[[], None]) -> None:
+    """In another thread, which must end."""
+    thread = Thread(target=function, daemon=True)
+    thread.start()
+    thread.join(timeout=5)
+    assert not thread.is_alive()
 
 
 # --- through a proxy ----------------------------------------------------------------------------------------
@@ -200,6 +232,66 @@ def test_a_refused_password_is_tried_once(
         said = "refuses the name and password" if password else "wants a name and a password"
         assert f"the proxy {proxy.url} (GPUFARE_PROXY) {said} (407)" in error
         assert "wrong-password" not in error
+
+
+def test_a_host_that_drips_behind_the_proxy_holds_up_no_other(
+    archive: Archive, secure_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others wait for the first tunnel, not for what comes through it."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(CERTIFICATE)
+    secure_site.say(API, "/gpus", Reply(200, b"{}"))
+    asked = Event()
+
+    def drip(connection: socket.socket) -> None:
+        with tls.wrap_socket(connection, server_side=True) as secure:
+            asked.set()
+            secure.sendall(b"HTTP/1.1 200 OK\r\n")
+            for number in range(100):
+                secure.sendall(f"x-{number}: 1\r\n".encode())
+                time.sleep(0.05)
+
+    def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
+        if config.name == "good":
+            asked.wait(1)  # until the other one is under way
+        return [Request(f"https://{config.api_hosts[0]}/gpus")]
+
+    names = {"slow": PRICES, "good": API}
+    configs = [
+        source(name, requests=[{"url": f"https://{host}/gpus"}], api_hosts=[host])
+        for name, host in names.items()
+    ]
+    with (
+        raw_server(drip) as port,
+        ConnectProxy({f"{PRICES}:443": port, f"{API}:443": secure_site.port}) as proxy,
+    ):
+        monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+        with Client(limits=Limits(**FAST, retries=0, response_seconds=1, read_seconds=1)) as client:
+            captures = capture_all(
+                configs,
+                environment={},
+                day=TODAY,
+                archive=archive,
+                client=client,
+                module_of=lambda name: module(requests=requests),
+            )
+    assert captures["slow"].entries[0].outcome == "response_timeout"
+    assert captures["good"].status == "captured"
+
+
+def test_who_waits_for_the_first_tunnel_does_not_wait_for_ever() -> None:
+    door, waited = ProxyDoor(), []
+
+    def wait() -> None:
+        with suppress(TimeoutError), door.opened(0.01):
+            waited.append("came in")
+
+    with door.opened(1) as tunnel_is_there:
+        run_apart(wait)
+        assert waited == []
+        tunnel_is_there()
+        run_apart(wait)
+        assert waited == ["came in"]
 
 
 @pytest.mark.parametrize(

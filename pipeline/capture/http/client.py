@@ -12,7 +12,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -381,7 +381,7 @@ class Client:
         )
         try:
             with reading_until(deadline):
-                response = self._sent(http_request, proxy)
+                response = self._sent(http_request, proxy, way, deadline)
                 try:
                     body = self._body(response, rules)
                 finally:
@@ -403,19 +403,28 @@ class Client:
             final_url=str(url),
         )
 
-    def _sent(self, request: httpx.Request, proxy: Proxy | None) -> httpx.Response:
+    def _sent(
+        self, request: httpx.Request, proxy: Proxy | None, way: "_Way", deadline: float
+    ) -> httpx.Response:
         """The answer as far as its headers. Raises what httpx does, and _Failure for a closed proxy."""
         if proxy is None:
             return self._http.send(request, stream=True, auth=None)
-        with self._proxy_door.opened():
-            if self._proxy_door.refusal is not None:
-                raise _Failure(OutcomeCode.PROXY_REFUSED, self._proxy_door.refusal)
-            try:
-                return self._http.send(request, stream=True, auth=None)
-            except httpx.ProxyError as error:
-                if _status_of(error) == 407:
-                    self._proxy_door.refusal = _password_refused(proxy)
-                raise
+        try:
+            with self._proxy_door.opened(deadline - time.monotonic()) as way.on_tunnel:
+                if self._proxy_door.refusal is not None:
+                    raise _Failure(OutcomeCode.PROXY_REFUSED, self._proxy_door.refusal)
+                return self._through_proxy(request, proxy)
+        except TimeoutError:
+            detail = f"{proxy} has not opened its first tunnel yet, which the others wait for"
+            raise _Failure(OutcomeCode.PROXY_FAILED, detail) from None
+
+    def _through_proxy(self, request: httpx.Request, proxy: Proxy) -> httpx.Response:
+        try:
+            return self._http.send(request, stream=True, auth=None)
+        except httpx.ProxyError as error:
+            if _status_of(error) == 407:
+                self._proxy_door.refusal = _password_refused(proxy)
+            raise
 
     def _body(self, response: httpx.Response, rules: Rules) -> bytes:
         """The unpacked body. An error's body is cut to an excerpt; any other over its limit is a failure."""
@@ -545,6 +554,7 @@ class _Way:
 
     def __init__(self) -> None:
         self.ends_at_proxy = False
+        self.on_tunnel: Callable[[], None] = lambda: None
 
     def note(self, event: str, info: Mapping[str, object]) -> None:
         """One of httpcore's trace events. A connection that is used again gives none of these."""
@@ -552,6 +562,7 @@ class _Way:
             self.ends_at_proxy = True
         elif event == "proxy.start_tls.started":  # with the host, through the proxy
             self.ends_at_proxy = False
+            self.on_tunnel()
 
 
 def _status_of(error: httpx.HTTPError) -> int | None:

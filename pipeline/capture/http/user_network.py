@@ -9,8 +9,8 @@ addresses, or parts of them; nothing else can be opened.
 import base64
 import re
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -121,8 +121,8 @@ def is_name_of_the_internet(host: str) -> bool:
 
 
 class ProxyDoor:
-    """Whether the proxy may be asked. The first request goes alone, and after a refused password (407) none
-    follows: a wrong one that is tried for each of thirty sources locks an account."""
+    """Whether the proxy may be asked. The first request opens its tunnel alone, and after a refused password
+    (407) none follows: a wrong one that is tried for each of thirty sources locks an account."""
 
     def __init__(self) -> None:
         self._first = threading.Lock()
@@ -130,16 +130,22 @@ class ProxyDoor:
         self.refusal: str | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
-        """Within, the proxy may be asked, unless there is a ``refusal``."""
-        if self._is_open:
-            yield
-            return
-        with self._first:
-            try:
-                yield
-            finally:
-                self._is_open = self.refusal is None
+    def opened(self, seconds: float) -> Iterator[Callable[[], None]]:
+        """Within, the proxy may be asked, unless there is a ``refusal``. Call what it gives once the tunnel
+        is there: the others then need not wait for the host's answer. Raises TimeoutError when the first
+        request's tunnel takes more than ``seconds``."""
+        with ExitStack() as held:
+            if not self._is_open:
+                if not self._first.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):
+                    raise TimeoutError
+                held.callback(self._open)
+            if self._is_open:  # since this one began to wait
+                held.close()
+            yield held.close
+
+    def _open(self) -> None:
+        self._is_open = self.refusal is None
+        self._first.release()
 
 
 def _is_excepted(host: str, no_proxy: str) -> bool:
