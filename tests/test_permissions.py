@@ -20,6 +20,7 @@ from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.doctor.finding import places
+from pipeline.daily.doctor.live import examine_live
 from pipeline.daily.morning import morning
 from pipeline.daily.origin import ARCHIVE, captures_of
 from pipeline.daily.permissions import enable, off_lines
@@ -163,20 +164,39 @@ def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy) -> No
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"acme": true}', b'{"acme": {"asked": 1}}', b"\xff\xfe"]
 )
-def test_a_damaged_file_enables_nothing_and_is_reported(home: Home, content: bytes) -> None:
+def test_while_the_file_is_damaged_nothing_is_asked(home: Home, host: Site, content: bytes) -> None:
+    """Nobody knows what was in it: a source that the user disabled is not asked for want of a comma."""
     home.permissions.write_bytes(content)
-    assert visit(home, acme()).status == "needs_permission"
-    said = off_lines([acme()], home, {})[-1]
+    for config in (acme(), source()):
+        captured = visit(home, config, ACME_KEY="abcdefgh")
+        assert captured.status == "needs_permission"
+        assert "delete that file" in str(captured.error)
+    assert host.asked == []
+    (said,) = off_lines([acme(), source()], home, {})
     assert said.startswith(f"{home.permissions}: it is damaged")
+    assert "it is damaged" in morning(home, datetime.now(UTC)).text()
     assert gpufare("sources", "enable", "vast").output.startswith(f"{home.permissions} was damaged")
     assert read_choices(home).by_source["vast"].asked
     assert (home.damaged / "permissions.json").read_bytes() == content
+    assert visit(home, source()).status == "captured"
 
 
-def test_a_file_that_cannot_be_read_enables_nothing(home: Home) -> None:
+def test_a_damaged_file_keeps_no_saved_pages_back(home: Home) -> None:
+    home.permissions.write_text("{")
+    captured = captures_of(
+        [source_config("crusoe")], date(2026, 10, 10), str(PAGES), Archive(home.archive), {}, named=True
+    )
+    assert captured["crusoe"][0].status == "captured"
+
+
+def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: ConnectProxy) -> None:
     home.permissions.mkdir()
-    assert visit(home, acme()).status == "needs_permission"
-    assert "it cannot be read (Is a directory)" in off_lines([], home, {})[0]
+    (said,) = off_lines([], home, {})
+    assert "it cannot be read (Is a directory)" in said
+    report = refresh(home, sources=["linode"], environment={})
+    assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
+    live = examine_live(home, names=["linode"], now=datetime.now(UTC), environment={})
+    assert (live.asked, proxy.asked) == (0, [])
 
 
 def test_enable_says_what_the_terms_are_and_disable_undoes_it(home: Home) -> None:

@@ -29,15 +29,15 @@ CHOICES = TypeAdapter(dict[str, Choice])
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The user's choices by source. ``problem`` says why the file with them cannot be used: nothing is then
-    enabled, and nothing switched off."""
+    """The user's choices by source. ``problem`` says why the file with them cannot be used: what the user
+    disabled is then not known, and no source is asked."""
 
     by_source: Mapping[str, Choice] = field(default_factory=dict)
     problem: str | None = None
 
 
 def read_choices(home: Home) -> Choices:
-    """What the user enabled and disabled. Never raises: a damaged file counts as none, and says so."""
+    """What the user enabled and disabled. Never raises: a file that cannot be used is a ``problem``."""
     try:
         return Choices(CHOICES.validate_json(home.permissions.read_bytes()))
     except FileNotFoundError:
@@ -47,17 +47,23 @@ def read_choices(home: Home) -> Choices:
     except ValidationError:
         problem = "it is damaged"
     return Choices(
-        problem=f"{home.permissions}: {problem}, so that nothing counts as enabled or disabled; "
-        "say it again with gpufare sources enable NAME or disable NAME"
+        problem=f"{home.permissions}: {problem}, so that what you disabled is not known, and no source "
+        "is asked: delete it, or say it again with gpufare sources enable NAME or disable NAME"
     )
 
 
 def why_off(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> str | None:
     """Why a source is not asked, and how to turn it on; None when it may be.
 
-    A user's choice decides. Without one, a source whose terms forbid automated reading is asked only with a
-    key of the user's own; where there is nothing to ask without a key, the lack of it is not reported here.
+    A user's choice decides; where the choices cannot be read, no source is asked. Without a choice, a source
+    whose terms forbid automated reading is asked only with a key of the user's own; where there is nothing to
+    ask without a key, the lack of it is not reported here.
     """
+    if choices.problem is not None:
+        return (
+            "permissions.json in the data home cannot be read, so that it is not known whether you disabled "
+            "this source: delete that file, or say it again with gpufare sources enable or disable"
+        )
     if (choice := choices.by_source.get(config.name)) is not None:
         return None if choice.asked else f"you disabled it on {choice.since}: {_enable(config)}"
     if config.terms.automated != "forbidden" or config.needs_key or has_key(config, environment):

@@ -15,6 +15,7 @@ import duckdb
 from sparklines import sparklines
 
 from pipeline.capture.archive import Archive
+from pipeline.capture.permissions import read_choices
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import CONTRADICTIONS
@@ -100,6 +101,7 @@ def morning(home: Home, now: datetime) -> Morning:
     lines = [
         *_said("Published", lambda: _of_published(home, today, prices)),
         *_said("Broke", lambda: _broke(home, today)),
+        *_said("Permissions", lambda: _permissions(home)),
         *_said("Incidents", lambda: _incidents(home, now)),
         *_said("Pages", lambda: _replayed(home, today)),
     ]
@@ -277,6 +279,12 @@ def _broke(home: Home, today: date) -> Iterator[str]:
     yield f"Broke: {'; '.join(told[:SHOWN]) or 'no source'}{more}"
     if never:
         yield f"Never asked: {_names(never)}"
+
+
+def _permissions(home: Home) -> Iterator[str]:
+    """Sources that are off are fine, unless all are because a file is damaged."""
+    if problem := read_choices(home).problem:
+        yield f"Permissions: {harmless(problem, 2 * MAX_QUOTED_CHARACTERS)}"
 
 
 def _incidents(home: Home, now: datetime) -> Iterator[str]:

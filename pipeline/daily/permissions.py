@@ -56,6 +56,8 @@ def disable(names: Sequence[str], home: Home, today: date) -> list[str]:
 def off_lines(chosen: Iterable[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
     """Which of the sources a live refresh leaves out, why, and how to turn them on: a line per reason."""
     choices = read_choices(home)
+    if choices.problem:
+        return [choices.problem]
     live = [config for config in chosen if config.disabled is None]
     off = [config for config in live if why_off(config, choices, environment) is not None]
     by_user = [config for config in off if config.name in choices.by_source]
@@ -70,7 +72,6 @@ def off_lines(chosen: Iterable[SourceConfig], home: Home, environment: Mapping[s
             [config for config in live if _is_older_than_terms(choices, config)],
             "gpufare sources enable NAME shows and confirms them",
         ),
-        *([choices.problem] if choices.problem else []),
     ]
 
 

@@ -243,8 +243,12 @@ def _home_apart(home: Home, folder: Path) -> Home:
     """A home that is thrown away, with the user's permissions and the newest exchange rates."""
     apart = Home(folder / "home")
     apart.root.mkdir()
-    if home.permissions.is_file():
+    try:
         shutil.copyfile(home.permissions, apart.permissions)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        apart.permissions.touch()  # one that cannot be read is one that is damaged: nothing is asked
     rates = sorted(home.exchange_rates.glob("????-??-??.json"))[-1:]
     if rates:
         apart.exchange_rates.mkdir(parents=True)
