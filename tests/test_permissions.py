@@ -16,7 +16,7 @@ from pipeline.capture.permissions import read_choices, why_off
 from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
-from pipeline.contracts.capture import Capture
+from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.listing import Request
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.doctor.finding import places
@@ -279,6 +279,22 @@ def test_the_state_is_of_now(home: Home) -> None:
     enable(["crusoe"], home, TODAY, {})
     enabled = row()
     assert (enabled["state"], enabled["why"]) == ("not_asked", "not asked yet")
+
+
+def test_a_source_that_was_disabled_since_it_was_asked_is_off(home: Home) -> None:
+    """Whether it was accepted or failed then, and although nothing was refreshed since."""
+    for name, accepted in (("modal", True), ("nebius", False)):
+        facts: dict[str, Any] = {"status": "captured" if accepted else "failed", "accepted": accepted}
+        attempt, reason = f"{TODAY:%Y%m%d}T000000.000000Z", None if accepted else "http_5xx"
+        Records(home).write_outcome(Outcome(day=TODAY, source=name, attempt=attempt, reason=reason, **facts))
+    gpufare("sources", "disable", "modal", "nebius")
+    rows = {row["source"]: row for row in source_states(home, TODAY, {}).dicts()}
+    for name in ("modal", "nebius"):
+        off = f"you disabled it on {TODAY}: gpufare sources enable {name}"
+        assert (rows[name]["state"], rows[name]["why"]) == ("needs_permission", off)
+    enable(["nebius"], home, TODAY, {})
+    rows = {row["source"]: row for row in source_states(home, TODAY, {}).dicts()}
+    assert rows["nebius"]["why"] == f"http_5xx (since {TODAY})"
 
 
 def test_a_source_that_was_never_asked_says_what_it_needs(home: Home) -> None:

@@ -1,5 +1,6 @@
 """How each source ended, in one class with one next step, and the one cause that many failures have."""
 
+import gzip
 import json
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.replay import capture_pages
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
@@ -24,7 +26,7 @@ from pipeline.warehouse.load import load_newest
 from pipeline.warehouse.query import ask, reader
 from tests.capture.conftest import module, source
 from tests.capture.site import Reply, Site
-from tests.conftest import gpufare
+from tests.conftest import PAGES, gpufare
 from tests.faulty_server import (
     Fault,
     FaultyServer,
@@ -146,6 +148,22 @@ def test_robots_txt_is_the_hosts_refusal(tmp_path: Path) -> None:
         site.say("prices.acme.example", "/robots.txt", Reply(200, b"User-agent: *\nDisallow: /"))
         (outcome,) = outcomes_of_made_up([source()], client, home, DAY)
     assert (outcome.result, outcome.code) == (SourceResult.REFUSED_BY_HOST, OutcomeCode.ROBOTS_DISALLOWED)
+
+
+@pytest.mark.parametrize("damaged", ["answer", "index.json"])
+def test_a_damaged_archive_is_this_machines_failure(damaged: str, tmp_path: Path) -> None:
+    """Nothing of the source is doubted: what was kept of it is gone."""
+    config, home = source_config("modal"), Home(tmp_path)
+    capture = capture_pages(PAGES, config, day=DAY, archive=Archive(home.archive))
+    folder = Archive(home.archive).folder(capture)
+    file = folder / (capture.entries[0].file or "" if damaged == "answer" else damaged)
+    file.chmod(0o644)
+    file.write_bytes(gzip.compress(b"something else"))
+    outcome = record_day(config, DAY, Archive(home.archive).captures("modal", DAY), home)
+    assert (outcome.accepted, outcome.result, outcome.code) == (False, SourceResult.FAILED_HERE, None)
+    assert next_step(SourceResult.FAILED_HERE, None, config) == (
+        "`gpufare doctor` examines this machine and its data"
+    )
 
 
 def test_a_source_that_lacks_a_permission_was_not_asked(tmp_path: Path) -> None:

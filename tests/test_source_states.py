@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from pipeline.capture.archive import ID_FORMAT
-from pipeline.catalog.source_config import source_config
+from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.paths import Home
 from pipeline.daily.demo import sample_days
 from pipeline.daily.ingest import record_day
+from pipeline.daily.permissions import off_sources
 from pipeline.daily.publishing import publish_day
 from pipeline.daily.source_states import source_states
 from pipeline.offers.records import Records
@@ -62,9 +63,10 @@ def test_the_command_and_the_published_table_agree(days: int, sample_home: Home)
     with reader_on(sample_home.published, today) as connection:
         published = ask(connection, f"SELECT {shared} FROM main.source_health ORDER BY source")
     computed = states(sample_home, today)
-    assert [{name: computed[row["source"]][name] for name in row} for row in published.dicts()] == list(
-        published.dicts()
-    )
+    off = off_sources(configs().values(), sample_home, {})
+    assert {computed[name]["state"] for name in off} == {"needs_permission"}
+    told = [row for row in published.dicts() if row["source"] not in off]
+    assert [{name: computed[row["source"]][name] for name in row} for row in told] == told
 
 
 def test_after_an_outage_no_source_is_called_good(home: Home) -> None:
@@ -74,6 +76,8 @@ def test_after_an_outage_no_source_is_called_good(home: Home) -> None:
         Records(home).write_outcome(failed(source, NEXT_DAY, unreachable))
     found = states(home, NEXT_DAY)
     assert found.pop("tensordock")["state"] == "disabled"
+    for name in off_sources(configs().values(), home, {}):
+        assert found.pop(name)["state"] == "needs_permission"
     keyless = {name for name in found if source_config(name).needs_key}
     assert {found[name]["state"] for name in keyless} == {"never_accepted"}
     assert {row["state"] for name, row in found.items() if name not in keyless} == {"failing"}
@@ -83,10 +87,10 @@ def test_after_an_outage_no_source_is_called_good(home: Home) -> None:
 
 def test_a_source_that_was_never_reached_was_asked(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    Records(home).write_outcome(failed("vast", DAY, "dns_error: no such host"))
+    Records(home).write_outcome(failed("modal", DAY, "dns_error: no such host"))
     found = states(home, DAY)
-    assert (found["vast"]["state"], found["vast"]["last_attempt_day"]) == ("never_accepted", DAY)
-    assert found["vast"]["why"] == f"dns_error: no such host (since {DAY})"
+    assert (found["modal"]["state"], found["modal"]["last_attempt_day"]) == ("never_accepted", DAY)
+    assert found["modal"]["why"] == f"dns_error: no such host (since {DAY})"
     assert found["lambda"]["state"] == "not_asked"
 
 
@@ -184,8 +188,8 @@ def test_a_person_sees_a_table_and_then_why(home: Home) -> None:
     assert "primeintellect: needs a key in PRIME_API_KEY" in reasons.splitlines()
     (retired,) = (line for line in reasons.splitlines() if line.startswith("tensordock: "))
     assert "its list of locations is empty" in retired
-    (aws,) = (line for line in reasons.splitlines() if line.startswith("aws: "))
-    assert aws.startswith(f"aws: not asked since {DAY}; its prices of {DAY} are older than 7")
+    (azure,) = (line for line in reasons.splitlines() if line.startswith("azure: "))
+    assert azure.startswith(f"azure: not asked since {DAY}; its prices of {DAY} are older than 7")
 
 
 def test_sources_answers_before_anything_is_published(home: Home) -> None:

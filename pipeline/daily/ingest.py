@@ -210,7 +210,7 @@ def _read_once(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outc
     capture, answers = _answers(capture, home)
     error = capture.error
     acceptance, counts, content = Acceptance(False, error or capture.status), dict[str, int](), None
-    changed = failed_here = False
+    changed, failed_here = False, capture.damaged
     read = _rates_of if config.kind == "exchange_rates" else _offers_of
     try:
         if answers:
@@ -252,7 +252,7 @@ def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
             remedy="left as it is: the day's other captures are used",
         ),
     )
-    return replace(capture, status="failed", error=damage), []
+    return replace(capture, status="failed", error=damage, damaged=True), []
 
 
 def _store(reading: _Reading, config: SourceConfig, day: date, home: Home) -> None:

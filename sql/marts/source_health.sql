@@ -21,6 +21,12 @@ _failures AS (
     GROUP BY source
 ),
 
+_off_now AS (
+    SELECT
+        unnest(getvariable('sources_off')::VARCHAR[]) AS source,
+        unnest(getvariable('reasons_off')::VARCHAR[]) AS reason
+),
+
 _accepted AS (
     SELECT
         source,
@@ -47,12 +53,9 @@ SELECT
         AND NOT coalesce(list_contains(getvariable('sources_with_keys')::VARCHAR[], s.source), FALSE)
         THEN s.key_variables
     END AS missing_key,
-    CASE WHEN a.status = 'needs_permission' THEN coalesce(a.error, a.reason)
-        WHEN a.day IS NULL THEN list_extract(
-            getvariable('reasons_off')::VARCHAR[],
-            list_position(getvariable('sources_off')::VARCHAR[], s.source)
-        )
-    END AS no_permission,
+    -- What is off now explains more than how its last attempt ended.
+    coalesce(n.reason, CASE WHEN a.status = 'needs_permission' THEN coalesce(a.error, a.reason) END)
+        AS no_permission,
     a.day AS last_attempt_day,
     a.accepted AS last_attempt_accepted,
     a.status AS last_status,
@@ -75,5 +78,6 @@ SELECT
     s.evidence_level, s.evidence_date, s.evidence_note
 FROM main.sources AS s
 LEFT JOIN _attempts AS a ON a.source = s.source AND a.place = 1
-LEFT JOIN _failures AS f ON f.source = s.source AND a.status <> 'needs_permission'
+LEFT JOIN _off_now AS n ON n.source = s.source
+LEFT JOIN _failures AS f ON f.source = s.source AND a.status <> 'needs_permission' AND n.source IS NULL
 LEFT JOIN _accepted AS o ON o.source = s.source
