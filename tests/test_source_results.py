@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.replay import capture_pages
 from pipeline.capture.visit import capture_all
-from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.capture import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
 from pipeline.contracts.paths import Home
 from pipeline.daily.diagnosis import diagnosis
@@ -280,20 +281,26 @@ def test_a_clock_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("198.18.0.7", "-> set GPUFARE_ALLOW_NETWORKS=198.18.0.0/15"),
-        ("100.64.1.2", "-> set GPUFARE_ALLOW_NETWORKS=100.64.0.0/10"),
+        (
+            "198.18.0.7",
+            "-> if you are behind a VPN with fake addresses, set GPUFARE_ALLOW_NETWORKS=198.18.0.0/15",
+        ),
+        ("100.64.1.2", "-> if you are behind a provider's NAT, set GPUFARE_ALLOW_NETWORKS=100.64.0.0/10"),
         ("10.0.0.1", "a captive portal, or a resolver that blocks them"),
     ],
 )
 def test_hosts_that_lead_to_addresses_that_are_not_public(address: str, says: str, tmp_path: Path) -> None:
     """Nothing is sent: the addresses are refused before a connection is made."""
     facts = {"requests": [{"url": f"https://{address}/gpus"}], "api_hosts": [address]}
-    chosen = [source(name, **facts) for name in ("acme", "bolt", "cube")]
+    chosen = [source(name, **facts) for name in THREE]
     home, today = Home(tmp_path), datetime.now(UTC).date()
     with Client(limits=LIMITS) as client:
         outcomes = outcomes_of_made_up(chosen, client, home, today)
     assert {outcome.result for outcome in outcomes} == {SourceResult.REFUSED_BY_US}
     assert says in one_line(outcomes)
+    step = next_step(SourceResult.REFUSED_BY_US, outcomes[0].code, chosen[0]) or ""
+    assert ("GPUFARE_ALLOW_NETWORKS" in step) == (address != "10.0.0.1")
+    assert "GPUFARE_ALLOW_NETWORKS" not in (outcomes[0].error or ""), "what to do is said once"
 
 
 def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +312,7 @@ def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monkey
     assert answer.returncode == 1
     (line,) = answer.stdout.splitlines()
     assert line.startswith(
-        "all 3 sources asked failed alike: the proxy could not be used -> check the address"
+        "all 3 sources asked failed alike: the proxy could not be used -> check the proxy's address"
     )
     assert answer.stderr.splitlines()[-1] == f"Error: nothing was published: {line}"
     assert answer.stderr.startswith("asking 3 sources without a key: at least ")
@@ -322,10 +329,45 @@ def test_what_most_have_in_common_is_said_once_before_the_others(
     assert [line.split()[0] for line in lines[1:]] == ["refused", "coreweave", "not", "primeintellect"]
 
 
-def test_failures_of_hosts_and_few_failures_are_no_diagnosis(
-    bad_day: tuple[Home, dict[str, Outcome]], tmp_path: Path
+def made_up(code: OutcomeCode | None, error: str, number: int = 3, first: int = 0) -> list[Outcome]:
+    """Attempts of that many sources that ended so."""
+    result = RESULT_OF_CODE[code] if code else SourceResult.FAILED_HERE
+    names = [name for name, config in configs().items() if config.disabled is None][first : first + number]
+    facts = {"status": "failed", "accepted": False, "reason": "failed", "result": result, "code": code}
+    return [Outcome(day=DAY, source=name, error=error.format(name), **facts) for name in names]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "says"),
+    [
+        (OutcomeCode.HTTP_403, "http_403: {}", "forbid the requests (403) -> try from another network"),
+        (OutcomeCode.WRONG_CONTENT_TYPE, "wrong_content_type: {}", "-> try from another network"),
+        (OutcomeCode.READ_TIMEOUT, "read_timeout: {}", "the host stopped sending -> refresh again later"),
+        (OutcomeCode.RESPONSE_TIMEOUT, "response_timeout: {}", "than one answer may take -> refresh again"),
+        (OutcomeCode.HTTP_404, "http_404: {}", "nothing at this address (404) -> begin with akash: look for"),
+        (
+            None,
+            "the archive cannot be written: /home/{}/x: No space left",
+            "No space left -> `gpufare doctor`",
+        ),
+    ],
+)
+def test_whatever_all_sources_have_in_common_is_one_line(
+    code: OutcomeCode | None, error: str, says: str
 ) -> None:
-    of_hosts = [outcome for outcome in bad_day[1].values() if outcome.code is OutcomeCode.HTTP_403]
-    assert diagnosis(of_hosts * 5) is None
+    alike = made_up(code, error)
+    assert says in one_line(alike)
+    others = made_up(OutcomeCode.EMPTY_BODY, "empty_body: {}", number=3, first=3)
+    assert diagnosis([*alike, *others]) is None, "half is not most"
+    assert diagnosis([*alike, *others[:2]]) is not None
+    assert diagnosis(alike[:2]) is None
+
+
+def test_readings_that_are_not_believed_have_nothing_in_common() -> None:
+    facts = {"result": SourceResult.DOUBTED, "code": None}
+    assert diagnosis([replace(each, **facts) for each in made_up(None, "rows_min")]) is None  # type: ignore[arg-type]
+
+
+def test_few_failures_are_no_diagnosis(tmp_path: Path) -> None:
     two = outcomes_of(Home(tmp_path), "http://nowhere.invalid", THREE[:2])
     assert diagnosis(two) is None

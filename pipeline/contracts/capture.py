@@ -42,6 +42,11 @@ class OutcomeCode(CodeWithSentence):
     HTTP_OTHER = "http_other", "the host answered with a status that carries no page"
     HOST_REFUSED = "host_refused", "the address is not one that this source may ask"
     ADDRESS_REFUSED = "address_refused", "the host's name resolves to a loopback, private or reserved address"
+    FAKE_ADDRESS_REFUSED = "fake_address_refused", "the host's name resolves to an address in 198.18.0.0/15"
+    SHARED_ADDRESS_REFUSED = (
+        "shared_address_refused",
+        "the host's name resolves to an address in 100.64.0.0/10",
+    )
     REDIRECT_REFUSED = "redirect_refused", "the host redirects to where this source may not go"
     TOO_MANY_REDIRECTS = "too_many_redirects", "the host redirects too many times"
     WRONG_CONTENT_TYPE = "wrong_content_type", "the answer is not of the expected content type"
@@ -131,6 +136,8 @@ _CODES: Mapping[SourceResult, tuple[OutcomeCode, ...]] = {
     SourceResult.REFUSED_BY_US: (
         OutcomeCode.HOST_REFUSED,
         OutcomeCode.ADDRESS_REFUSED,
+        OutcomeCode.FAKE_ADDRESS_REFUSED,
+        OutcomeCode.SHARED_ADDRESS_REFUSED,
         OutcomeCode.REDIRECT_REFUSED,
         OutcomeCode.TOO_MANY_REDIRECTS,
         OutcomeCode.WRONG_CONTENT_TYPE,

@@ -1,32 +1,31 @@
-"""One cause for many failures: what is wrong with this machine's network when sources fail alike."""
+"""One cause for many failures: what sources that fail alike have in common, and what to do about it."""
 
-import ipaddress
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.capture.http.user_network import ALLOW_VARIABLE, PROXY_VARIABLE
-from pipeline.contracts.capture import Outcome, OutcomeCode, SourceResult
-from pipeline.daily.next_steps import CERTIFICATES
+from pipeline.capture.http.user_network import NETWORKS_OF_CODES, OPENABLE_NETWORKS, PROXY_VARIABLE
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.capture import NOT_ASKED, Outcome, OutcomeCode, SourceResult
+from pipeline.daily.next_steps import next_step
 
 FEWEST_ALIKE = 3
 """Fewer sources that fail alike may do so by chance."""
 
-SHARED_NETWORKS = tuple(ipaddress.ip_network(block) for block in ("198.18.0.0/15", "100.64.0.0/10"))
-"""What fake-IP VPNs and carriers' NAT give as the addresses of public hosts."""
-
-_RESOLVED = re.compile(r"resolves to ([0-9a-f.:]+),")
 _NOT_NOW = re.compile(r"certificate (?:is not yet valid|has expired)")
+_PATH = re.compile(r"/\S+")
 
-_UNCONNECTED = frozenset(
-    {
-        OutcomeCode.CONNECTION_REFUSED,
-        OutcomeCode.CONNECTION_FAILED,
-        OutcomeCode.CONNECT_TIMEOUT,
-        OutcomeCode.READ_TIMEOUT,
-    }
-)
+
+def result_of(outcome: Outcome) -> SourceResult:
+    """The result of an attempt, also of one that an earlier version recorded without it."""
+    accepted = SourceResult.FRESH if outcome.accepted else SourceResult.DOUBTED
+    return outcome.result or NOT_ASKED.get(outcome.status, accepted)
+
+
+def was_asked(outcome: Outcome) -> bool:
+    """Whether the source was asked: it is not retired, and does not lack a key or a permission."""
+    return result_of(outcome).asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,79 +45,101 @@ class Diagnosis:
         return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why a source failed. Sources with the same ``key`` failed alike; ``step`` is None where the next step
+    of one source is that of all."""
+
+    key: str
+    what: str
+    step: str | None = None
+
+
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
     """The cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None when
     there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
-    asked = [outcome for outcome in outcomes if outcome.result is None or outcome.result.asked]
-    causes = {outcome.source: cause for outcome in asked if (cause := _cause(outcome, replay_url))}
-    if not causes:
+    asked = [outcome for outcome in outcomes if was_asked(outcome)]
+    failed = [(outcome, cause) for outcome in asked if (cause := _cause(outcome, replay_url))]
+    if not failed:
         return None
-    (cause, count), *_ = Counter(causes.values()).most_common(1)
+    ((key, count),) = Counter(cause.key for _, cause in failed).most_common(1)
     if count < FEWEST_ALIKE or 2 * count <= len(asked):
         return None
-    alike = tuple(source for source, each in causes.items() if each == cause)
-    return Diagnosis(*cause, alike, all_asked=count == len(asked))
+    alike = [(outcome, cause) for outcome, cause in failed if cause.key == key]
+    cause = alike[0][1]
+    return Diagnosis(
+        cause.what,
+        cause.step or _shared_step([outcome for outcome, _ in alike]),
+        tuple(outcome.source for outcome, _ in alike),
+        all_asked=count == len(asked),
+    )
 
 
-def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str] | None:
-    """What failed and what to do about it, of a source that got no answer; None for what hosts do."""
-    if outcome.accepted or outcome.result not in (SourceResult.UNREACHABLE, SourceResult.REFUSED_BY_US):
+def _cause(outcome: Outcome, replay_url: str | None) -> _Cause | None:
+    """Why a source failed; None where it did not, or where its own answer is the reason."""
+    result, code, error = result_of(outcome), outcome.code, outcome.error or outcome.reason or ""
+    if outcome.accepted or result is SourceResult.DOUBTED:
         return None
-    code, error = outcome.code, outcome.error or ""
+    if result is SourceResult.FAILED_HERE:
+        return _Cause(_PATH.sub("", error.replace(outcome.source, "")), error)
+    if code is None:
+        return None
     if replay_url and code in _UNCONNECTED | {OutcomeCode.DNS_ERROR, OutcomeCode.TLS_ERROR}:
-        return f"{replay_url} does not answer ({code})", "start the replay server, or correct --pages"
-    if code is OutcomeCode.DNS_ERROR:
-        return (
-            "no host name could be resolved: there is no network, or no resolver",
-            "connect this machine, check its DNS, and refresh again",
-        )
-    if code is OutcomeCode.ADDRESS_REFUSED:
-        return _cause_of_addresses(error)
+        what = f"{replay_url} does not answer ({code})"
+        return _Cause(what, what, "start the replay server, or correct --pages")
     if code is OutcomeCode.TLS_ERROR and _NOT_NOW.search(error):
-        return (
-            "every certificate is out of date or not yet valid: this machine's clock is wrong",
-            "set the clock",
+        what = "every certificate is out of date or not yet valid: this machine's clock is wrong"
+        return _Cause(what, what, "set the clock")
+    what, step = _OF_ALL.get(code, (code.sentence, None))
+    return _Cause(what if code in _OF_ALL else f"{result} {code}", what, step)
+
+
+def _shared_step(outcomes: Sequence[Outcome]) -> str:
+    """The next step of all the sources; where each has another one, that of the first, with its name."""
+    steps = {
+        outcome.source: next_step(result_of(outcome), outcome.code, configs()[outcome.source]) or ""
+        for outcome in outcomes
+    }
+    name, step = next(iter(steps.items()))
+    return step if len(set(steps.values())) == 1 else f"begin with {name}: {step}"
+
+
+_UNCONNECTED = frozenset(
+    {OutcomeCode.CONNECTION_REFUSED, OutcomeCode.CONNECTION_FAILED, OutcomeCode.CONNECT_TIMEOUT}
+)
+
+_OF_ALL: Mapping[OutcomeCode, tuple[str, str | None]] = {
+    OutcomeCode.DNS_ERROR: (
+        "no host name could be resolved: there is no network, or no resolver",
+        "connect this machine, check its DNS, and refresh again",
+    ),
+    OutcomeCode.ADDRESS_REFUSED: (
+        "host names lead to addresses that are not public: a captive portal, or a resolver that blocks them",
+        None,
+    ),
+    **{
+        code: (
+            f"the resolver gives addresses in {network} for public hosts: {OPENABLE_NETWORKS[network]}",
+            None,
         )
-    if code is OutcomeCode.TLS_ERROR:
-        return (
-            "no host could be verified over TLS: a proxy on the way opens TLS with its own certificate",
-            f"set {CERTIFICATES} to a file that has the proxy's certificate",
-        )
-    if code is OutcomeCode.PROXY_FAILED:
-        return (
-            "the proxy could not be used",
-            f"check the address in {PROXY_VARIABLE}, and whether the proxy runs",
-        )
-    if code is OutcomeCode.PROXY_REFUSED:
-        return (
-            "the proxy refuses the requests",
-            f"give {PROXY_VARIABLE} the proxy's name and password, or ask whoever runs it to allow the hosts",
-        )
-    if code in _UNCONNECTED:
-        return (
+        for code, network in NETWORKS_OF_CODES.items()
+    },
+    OutcomeCode.TLS_ERROR: (
+        "no host could be verified over TLS: a proxy on the way opens TLS with its own certificate",
+        None,
+    ),
+    OutcomeCode.PROXY_REFUSED: ("the proxy refuses the requests", None),
+    OutcomeCode.HTTP_403: ("the hosts forbid the requests (403)", None),
+    OutcomeCode.WRONG_CONTENT_TYPE: (
+        "the answers are not prices but pages of another type, as hosts send to addresses that they block",
+        "try from another network: hosts refuse VPNs and data centres",
+    ),
+    **dict.fromkeys(
+        _UNCONNECTED,
+        (
             "host names are resolved but no connection is made: a firewall blocks all but a proxy",
             f"set {PROXY_VARIABLE} to the proxy's address",
-        )
-    return None
-
-
-def _cause_of_addresses(error: str) -> tuple[str, str] | None:
-    """Of host names that lead to addresses that are not public."""
-    found = _RESOLVED.search(error)
-    try:
-        address = ipaddress.ip_address(found[1]) if found else None
-    except ValueError:
-        address = None
-    if address is None:
-        return None
-    for network in SHARED_NETWORKS:
-        if address in network:
-            return (
-                f"the resolver gives addresses in {network} for public hosts, as a VPN with fake addresses "
-                "or a carrier's NAT does",
-                f"set {ALLOW_VARIABLE}={network}",
-            )
-    return (
-        "host names lead to addresses that are not public: a captive portal, or a resolver that blocks them",
-        "log in to the network, or choose another resolver",
-    )
+        ),
+    ),
+}
+"""What it means that many sources fail with a code, and what to do where that is not the step of each."""

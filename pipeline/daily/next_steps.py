@@ -1,8 +1,14 @@
 """The one thing to do about a source that gave no prices, or not all of them."""
 
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network
 
-from pipeline.capture.http.user_network import ALLOW_VARIABLE, PROXY_VARIABLE
+from pipeline.capture.http.user_network import (
+    ALLOW_VARIABLE,
+    DOCUMENT,
+    NETWORKS_OF_CODES,
+    OPENABLE_NETWORKS,
+)
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import OutcomeCode, SourceResult
 
@@ -25,6 +31,11 @@ def key_text(config: SourceConfig) -> str:
 
 def _examine(config: SourceConfig) -> str:
     return f"`gpufare doctor --live --source {config.name} --save DIR`"
+
+
+def _step_of_network(network: IPv4Network) -> Step:
+    step = f"if you are behind {OPENABLE_NETWORKS[network]}, set {ALLOW_VARIABLE}={network} ({DOCUMENT})"
+    return lambda c: step
 
 
 _OF_A_REQUEST = frozenset(
@@ -51,14 +62,18 @@ _BY_CODE: Mapping[OutcomeCode, Step] = {
     ),
     OutcomeCode.HTTP_404: lambda c: f"look for its new address, from {c.homepage}, and report it",
     OutcomeCode.ADDRESS_REFUSED: lambda c: (
-        f"where a VPN or provider gives such addresses to every host, set {ALLOW_VARIABLE}; else check DNS"
+        "log in to the network if it asks for that, or choose another resolver: host names must lead to "
+        "public addresses"
     ),
+    **{code: _step_of_network(network) for code, network in NETWORKS_OF_CODES.items()},
     OutcomeCode.TLS_ERROR: lambda c: (
-        f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to its certificate"
+        f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to a file with its "
+        f"certificate ({DOCUMENT})"
     ),
-    OutcomeCode.PROXY_FAILED: lambda c: f"check the address in {PROXY_VARIABLE}, and whether the proxy runs",
+    OutcomeCode.PROXY_FAILED: lambda c: "check the proxy's address, and whether the proxy runs",
     OutcomeCode.PROXY_REFUSED: lambda c: (
-        f"give {PROXY_VARIABLE} the proxy's name and password, or ask whoever runs it to allow the host"
+        f"put the proxy's name and password in its address ({DOCUMENT}), or ask whoever runs it to allow the "
+        "hosts"
     ),
     OutcomeCode.DNS_ERROR: lambda c: "check this machine's network and resolver, and refresh again",
     OutcomeCode.REQUEST_LIMIT: lambda c: f"its list has grown beyond the limit: {_examine(c)} for a report",

@@ -7,9 +7,9 @@ from datetime import date
 from itertools import groupby
 
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.capture import NOT_ASKED, Outcome, SourceResult
+from pipeline.contracts.capture import Outcome, SourceResult
 from pipeline.contracts.incidents import Incident
-from pipeline.daily.diagnosis import Diagnosis, diagnosis
+from pipeline.daily.diagnosis import Diagnosis, diagnosis, result_of, was_asked
 from pipeline.daily.next_steps import next_step
 from pipeline.warehouse.build import Report
 
@@ -41,7 +41,7 @@ class RefreshReport:
     @property
     def asked(self) -> list[Outcome]:
         """The outcomes of sources that were asked: not those retired, or without their key or permission."""
-        return [each for each in self.outcomes if _result(each).asked]
+        return [each for each in self.outcomes if was_asked(each)]
 
     @property
     def nobody_answered(self) -> bool:
@@ -87,8 +87,8 @@ class RefreshReport:
         if shared and shared.all_asked:
             rest = []
         width = max((len(outcome.source) for outcome in rest), default=0)
-        by_result = sorted(rest, key=lambda outcome: _ORDER.index(_result(outcome)))
-        for result, outcomes in groupby(by_result, _result):
+        by_result = sorted(rest, key=lambda outcome: _ORDER.index(result_of(outcome)))
+        for result, outcomes in groupby(by_result, result_of):
             same = list(outcomes)
             if len(self.outcomes) > 1:
                 lines.append(f"{result.sentence}: {len(same)} of {len(self.outcomes)} sources")
@@ -119,15 +119,9 @@ class RefreshReport:
         if len(self.outcomes) <= 1:
             reasons = "; ".join(f"{outcome.source}: {_summary(outcome)}" for outcome in self.outcomes)
         else:
-            counts = Counter(_result(outcome) for outcome in self.outcomes)
+            counts = Counter(result_of(outcome) for outcome in self.outcomes)
             reasons = "; ".join(f"{counts[result]} {result.sentence}" for result in _ORDER if counts[result])
         return f"nothing was published, because no source has accepted offers ({reasons})"
-
-
-def _result(outcome: Outcome) -> SourceResult:
-    """The result, also of an outcome that a test or an earlier version made without one."""
-    accepted = SourceResult.FRESH if outcome.accepted else SourceResult.DOUBTED
-    return outcome.result or NOT_ASKED.get(outcome.status, accepted)
 
 
 def _shown(heading: str, details: Sequence[str]) -> list[str]:
@@ -141,9 +135,9 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 
 def _summary(outcome: Outcome) -> str:
     config = configs().get(outcome.source)
-    step = next_step(_result(outcome), outcome.code, config) if config else None
+    step = next_step(result_of(outcome), outcome.code, config) if config else None
     remedy = f" -> {step}" if step else ""
-    if not _result(outcome).asked:
+    if not was_asked(outcome):
         reason = "needs a key" if step else outcome.reason
         return f"not asked  {reason}{remedy}"
     if not outcome.accepted:

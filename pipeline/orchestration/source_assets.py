@@ -16,9 +16,10 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import NOT_ASKED, Capture, Outcome
+from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.daily.diagnosis import was_asked
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import capture_live
 from pipeline.orchestration.code_versions import source_version
@@ -135,7 +136,7 @@ def _offers_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> d
             _skip(context, f"the archive has no complete capture of {config.title} on {day}")
             return
         outcome = record_day(config, day, captures, home.folders())
-        if outcome.status in NOT_ASKED and not outcome.accepted:
+        if not was_asked(outcome):
             _skip(context, outcome.reason or outcome.status)
             return
         yield _expectations(config, outcome, page_and_capture(config, captures, home.folders()))

@@ -35,7 +35,6 @@ from pipeline.capture.http.network import (
 )
 from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.http.user_network import (
-    DOCUMENT,
     Proxy,
     ProxyDoor,
     UserNetwork,
@@ -389,7 +388,7 @@ class Client:
         except _Failure:
             raise
         except AddressRefusedError as error:
-            raise _Failure(OutcomeCode.ADDRESS_REFUSED, str(error)) from None
+            raise _Failure(error.code, str(error)) from None
         except httpx.HTTPError as error:
             if proxy is not None and way.ends_at_proxy and time.monotonic() < deadline:
                 raise _proxy_failure(error, url, proxy) from None
@@ -542,11 +541,7 @@ def _transport_failure(
     code = codes[0] if codes else OutcomeCode.CONNECTION_FAILED
     if begun and code in (OutcomeCode.CONNECTION_FAILED, OutcomeCode.PROTOCOL_ERROR):
         code = OutcomeCode.INCOMPLETE_BODY
-    hint = _TRUST_HINT if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes) else ""
-    return _Failure(code, f"{url} ({causes[-1]}){hint}")
-
-
-_TRUST_HINT = f"; if your network inspects TLS, set SSL_CERT_FILE to its certificates ({DOCUMENT})"
+    return _Failure(code, f"{url} ({causes[-1]})")
 
 
 class _Way:
@@ -573,10 +568,7 @@ def _status_of(error: httpx.HTTPError) -> int | None:
 
 def _password_refused(proxy: Proxy) -> str:
     said = "refuses the name and password" if proxy.credentials else "wants a name and a password"
-    return (
-        f"{proxy} {said} (407): it is not asked again in this run; give them as "
-        f"http://name:password@proxy.example:3128 (it must accept Basic; {DOCUMENT})"
-    )
+    return f"{proxy} {said} (407): it is not asked again in this run"
 
 
 def _proxy_failure(error: httpx.HTTPError, url: httpx.URL, proxy: Proxy) -> _Failure:
@@ -585,13 +577,11 @@ def _proxy_failure(error: httpx.HTTPError, url: httpx.URL, proxy: Proxy) -> _Fai
     if status == 407:
         return _Failure(OutcomeCode.PROXY_REFUSED, _password_refused(proxy))
     if status is not None and 400 <= status < 500:
-        detail = f"{proxy} does not allow {asked} ({status}): whoever runs it can allow it"
-        return _Failure(OutcomeCode.PROXY_REFUSED, detail)
+        return _Failure(OutcomeCode.PROXY_REFUSED, f"{proxy} does not allow {asked} ({status})")
     if status is not None:
         return _Failure(OutcomeCode.PROXY_FAILED, f"{proxy} could not reach {asked} ({status})")
     cause = str(list(_causes(error))[-1]) or "it said nothing"
-    check = f"check the address in {proxy.variable}, and whether the proxy runs"
-    return _Failure(OutcomeCode.PROXY_FAILED, f"{proxy}: {cause}; {check}")
+    return _Failure(OutcomeCode.PROXY_FAILED, f"{proxy}: {cause}")
 
 
 _CODES_BY_CAUSE: tuple[tuple[type[BaseException], OutcomeCode], ...] = (

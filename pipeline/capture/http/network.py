@@ -19,13 +19,13 @@ import httpcore
 import httpx
 
 from pipeline.capture.http.user_network import (
-    ALLOW_VARIABLE,
     DOCUMENT,
-    OPENABLE_NETWORKS,
+    NETWORKS_OF_CODES,
     Proxy,
     UserNetwork,
     UserNetworkError,
 )
+from pipeline.contracts.capture import OutcomeCode
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that IANA has given out of IPv6
@@ -82,7 +82,11 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 class AddressRefusedError(Exception):
-    """The host leads to an address that may not be connected to."""
+    """The host leads to an address that may not be connected to; ``code`` says of which kind."""
+
+    def __init__(self, message: str, code: OutcomeCode = OutcomeCode.ADDRESS_REFUSED) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @contextmanager
@@ -225,22 +229,18 @@ class _GuardedBackend(httpcore.NetworkBackend):
         if self._only is None:
             refused = [each for each in addresses if not is_public_address(each, self._allowed)]
             if refused:
-                way = _way_to_allow(refused[0])
-                raise AddressRefusedError(
-                    f"{host} resolves to {refused[0]}, which is not a public address{way}"
-                )
+                message = f"{host} resolves to {refused[0]}, which is not a public address"
+                raise AddressRefusedError(message, _code_of(refused[0]))
         return addresses
 
 
-def _way_to_allow(refused: str) -> str:
-    """What the user can do about an address in a block that can be opened."""
+def _code_of(refused: str) -> OutcomeCode:
+    """How a request ends whose host has this address: by the block that the user could open for it."""
     address = _unwrapped(refused)
-    for network, whose in OPENABLE_NETWORKS.items():
+    for code, network in NETWORKS_OF_CODES.items():
         if address in network and address not in _NEVER_ALLOWED:
-            return (
-                f": {whose} gives such addresses; if you use one, set {ALLOW_VARIABLE}={network} ({DOCUMENT})"
-            )
-    return ""
+            return code
+    return OutcomeCode.ADDRESS_REFUSED
 
 
 class _BoundedStream(httpcore.NetworkStream):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.errors import GpufareError
 
 PROXY_VARIABLE = "GPUFARE_PROXY"
@@ -30,6 +31,13 @@ OPENABLE_NETWORKS: Mapping[IPv4Network, str] = {
 """Blocks that the user may open, and who gives their addresses. Price pages are not in them, but what is in
 their place leads to the price pages; services inside a network are in other blocks (RFC 1918, loopback,
 link-local), which stay closed."""
+
+NETWORKS_OF_CODES: Mapping[OutcomeCode, IPv4Network] = dict(
+    zip(
+        (OutcomeCode.FAKE_ADDRESS_REFUSED, OutcomeCode.SHARED_ADDRESS_REFUSED), OPENABLE_NETWORKS, strict=True
+    )
+)
+"""How a request ends whose host has an address in a block that the user could open, but did not."""
 
 DOCUMENT = "docs/networks.md"
 

@@ -24,7 +24,7 @@ from pipeline.contracts.hosts import host_of
 from pipeline.contracts.listing import Answer, Request
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.daily.diagnosis import Diagnosis, diagnosis
+from pipeline.daily.diagnosis import Diagnosis, diagnosis, result_of
 from pipeline.daily.doctor.saved_pages import check_free, save_pages
 from pipeline.daily.ingest import read_answers, record_day
 from pipeline.daily.next_steps import next_step
@@ -293,7 +293,7 @@ def _probe(
 ) -> Probe:
     config = plan.config
     answers = Archive(apart.archive).answers(capture) if capture.capture_id is not None else []
-    result = outcome.result or SourceResult.FAILED_HERE
+    result = result_of(outcome)
     verdict = _verdict(plan, result, outcome, answers)
     sent = [entry for entry in capture.entries if entry.sent]
     saved = None
