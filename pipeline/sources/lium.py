@@ -33,10 +33,25 @@ def _read_feed(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Itera
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
         raise SourceChangedError(f"{answer.url}: no nodes but other objects: {sorted(nodes[0].raw)[:12]}")
-    yield from read_rows(nodes, lambda node: _read_node(node, config), "id")
+    by_id: dict[Any, list[Mapping[str, Any]]] = {}
+    for node in nodes:
+        by_id.setdefault(node.peek("id"), []).append(node.raw)
+    yield from read_rows(nodes, lambda node: _read_once(node, by_id[node.peek("id")], config), "id")
     if (stated := feed.optional_number("count")) is not None and stated != len(nodes):
         detail = f"the feed says that it has {stated:g} nodes, and lists {len(nodes)}"
         yield Reject(RejectReason.UNREAD_PAGE, detail, stated, answer)
+
+
+def _read_once(
+    node: JsonObject, with_same_id: Sequence[Mapping[str, Any]], config: SourceConfig
+) -> Iterator[Listing]:
+    """A node, once. Which of several that differ under one id is right is not known."""
+    if node.peek("id") is not None:
+        if any(other != node.raw for other in with_same_id):
+            raise RowError(RejectReason.CONFLICTING_PRICES, "nodes with the same id say different things")
+        if with_same_id[0] is not node.raw:
+            raise RowError(RejectReason.DUPLICATE, "listed twice")
+    yield from _read_node(node, config)
 
 
 def _read_node(node: JsonObject, config: SourceConfig) -> Iterator[Listing]:
@@ -54,7 +69,7 @@ def _read_node(node: JsonObject, config: SourceConfig) -> Iterator[Listing]:
         min_gpu_count=counts[0],
         price_kind=_KINDS[tier],
         native_price=_price(node),
-        native_currency=config.currency,
+        native_currency=node.optional_text("currency") or config.currency,
         native_unit="gpu_hour",
         answer=node.answer,
         context={"vram_gb": vram_gb} if vram_gb else {},

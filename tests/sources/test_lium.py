@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
+from pipeline.daily.ingest import read_answers
 from tests.sources.captures import capture
 from tests.sources.helpers import answer, page, read
 
@@ -45,7 +47,7 @@ def test_a_node_is_rented_in_every_number_that_is_free_with_its_share_of_the_hos
 
 def test_a_node_that_cannot_be_split_is_one_machine() -> None:
     whole = NODE | {"available_gpu_count": 8, "min_rentable_gpu_count": 8, "ram_gb": 100, "tier": "spot"}
-    unstated = whole | {"min_rentable_gpu_count": None, "tier": "secure"}
+    unstated = whole | {"id": "n-2", "min_rentable_gpu_count": None, "tier": "secure"}
     listings, _ = read("lium", answer(feed(whole, unstated)))
     assert [(row.gpu_count, row.gpu_counts, row.price_kind) for row in listings] == [
         (8, None, "spot"),
@@ -77,6 +79,45 @@ def test_a_node_that_is_not_certain_is_rejected(change: dict[str, Any], reason: 
     assert [reject.reason for reject in rejects] == [reason]
 
 
+@pytest.mark.parametrize(
+    ("other", "reasons"),
+    [
+        ({}, ["duplicate"]),
+        ({"price_per_gpu_hour": 3.5, "price_per_node_hour": 28}, ["conflicting_prices"] * 2),
+        ({"available_gpu_count": 6}, ["conflicting_prices"] * 2),
+        ({"id": "n-2"}, []),
+        ({"id": None}, []),
+    ],
+)
+def test_a_node_is_listed_once(other: dict[str, Any], reasons: list[str]) -> None:
+    listings, rejects = read("lium", answer(feed(NODE, NODE | other)))
+    assert [reject.reason for reject in rejects] == reasons
+    assert len(listings) == 2 - len(reasons)
+
+
+def test_nodes_without_an_id_are_not_taken_for_one_node() -> None:
+    nameless = NODE | {"id": None}
+    listings, _ = read("lium", answer(feed(nameless, nameless | {"price_per_node_hour": None})))
+    assert len(listings) == 2
+
+
+def test_another_currency_is_refused() -> None:
+    config = source_config("lium")
+    built = read_answers([answer(feed(NODE, NODE | {"id": "n-2", "currency": "TAO"}))], config, {})
+    assert [offer.native_currency for offer in built.offers] == ["USD"]
+    assert [reject.reason for reject in built.rejects] == ["unexpected_currency"]
+
+
+@pytest.mark.parametrize("name", ["lium", "vast", "primeintellect"])
+def test_no_card_is_required_of_a_list_of_what_is_free_at_the_moment(name: str) -> None:
+    assert source_config(name).expect.must_have == ()
+
+
+def test_a_pod_is_paid_by_the_second() -> None:
+    built = read_answers([answer(feed(NODE))], source_config("lium"), {})
+    assert [offer.billing_increment_seconds for offer in built.offers] == [1]
+
+
 def test_a_feed_that_is_shorter_than_it_says_is_reported() -> None:
     listings, rejects = read("lium", answer(feed(NODE, count=2)))
     assert len(listings) == 1
@@ -96,5 +137,5 @@ def test_the_machines_of_another_endpoint_are_not_taken_for_nodes() -> None:
 
 def test_the_sample_page() -> None:
     listings, rejects = read("lium", answer(page("lium", "nodes.json")))
-    assert len(listings) == 9
+    assert len(listings) == 12
     assert [reject.reason for reject in rejects] == ["not_offered", "not_offered"]
