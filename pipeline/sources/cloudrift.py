@@ -5,9 +5,10 @@ from functools import partial
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, Reject, Row
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import is_available, optional_number
+from pipeline.parsing.prices import RowError, is_available, optional_number
 from pipeline.parsing.units import gb_from_gib
 
 CENTS_PER_DOLLAR = 100
@@ -66,5 +67,8 @@ def _places(variant: JsonObject) -> list[tuple[str | None, bool | None]]:
     free = free if isinstance(free, dict) else {}
     names = dict.fromkeys([*(machines if isinstance(machines, dict) else ()), *free])
     if not names:
-        return [(None, is_available(variant.get("available_nodes")))]
+        available = is_available(variant.get("available_nodes"))
+        if available is None:
+            raise RowError(RejectReason.NOT_OFFERED, "neither a place nor a number of machines is given")
+        return [(None, available)]
     return [(name, (optional_number(free.get(name)) or 0) > 0 if free else None) for name in names]

@@ -10,6 +10,10 @@ from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import RowError, is_available
 
 CENTS_PER_DOLLAR = 100
+MACHINE_TYPES = ("virtual-machine", "bare-metal")
+_PRICE_SUFFIX = "PerHourCents"
+_KNOWN_PRICES = ("costPerHourCents", "providerCostPerHourCents")
+_LEAST_HOURS = "minHours"
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
@@ -25,6 +29,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
 
 
 def _read_option(option: JsonObject) -> Iterator[Listing]:
+    _check_terms(option)
     gpu_count, machine = option.gpu_count("gpuCount"), _machine(option)
     if machine.gpu_count("gpuCount") != gpu_count:
         detail = f"an option of {gpu_count} GPUs is a machine of {machine.gpu_count('gpuCount')}"
@@ -46,6 +51,16 @@ def _read_option(option: JsonObject) -> Iterator[Listing]:
         ram_gib=machine.optional_number("ramGb"),
         local_disk_gb=machine.optional_number("storageGb"),
     )
+
+
+def _check_terms(option: JsonObject) -> None:
+    """Raises RowError for an option with a price or a term that is new: the known price may be for less."""
+    prices = {name for name in option.raw if name.endswith(_PRICE_SUFFIX)} - set(_KNOWN_PRICES)
+    if prices or _LEAST_HOURS in option.raw:
+        new = sorted(prices | ({_LEAST_HOURS} & option.raw.keys()))
+        raise RowError(RejectReason.UNKNOWN_TERMS, f"what {new} means for the price is not known")
+    if (machine_type := option.get("machineType")) not in MACHINE_TYPES:
+        raise RowError(RejectReason.OTHER_PRODUCT, f"a machine of type {machine_type!r}")
 
 
 def _machine(option: JsonObject) -> JsonObject:

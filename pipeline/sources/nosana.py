@@ -1,5 +1,6 @@
 """Nosana: markets, each of one kind of GPU in one tier; what hosts get per hour, to which a fee is added."""
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
@@ -19,12 +20,19 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One listing per market that is open to everybody. Raises SourceChangedError when there is none."""
     audit = FieldAudit(config)
     partners = frozenset(config.settings["markets_of_partners"])
+    left_out = frozenset(config.settings["markets_left_out"])
+    is_of_a_card = re.compile(config.settings["names_of_cards"]).search
 
     def read_market(market: JsonObject) -> Iterator[Listing]:
         if market.peek("slug") in partners:
             raise RowError(
                 RejectReason.OTHER_PRODUCT, "a partner's market, which the provider's site leaves out"
             )
+        name, slug = market.optional_text("name") or "", str(market.peek("slug") or "")
+        if slug in left_out or re.search("laptop", f"{name} {slug}", re.IGNORECASE):
+            raise RowError(RejectReason.OTHER_PRODUCT, "a market that the provider's calculator leaves out")
+        if name and not is_of_a_card(name):
+            raise RowError(RejectReason.OTHER_PRODUCT, "a market that is not named after a card")
         yield _listing(market)
 
     markets = (market for answer in answers for market in audit.items(answer, "markets"))

@@ -4,7 +4,9 @@ Two other tables look like it and are not read: a hidden copy of the same sectio
 which prices model endpoints.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from bs4 import Tag
 
@@ -33,7 +35,7 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     for answer in answers:
         grid = table(exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
         audit.columns(grid.headers)
-        yield from _read_table(grid, answer)
+        yield from _read_table(grid, answer, config)
     yield from audit.warnings()
 
 
@@ -47,7 +49,7 @@ def _cluster_tables(answer: Answer) -> list[Tag]:
     return [t for t in anchor.find_all_next("table") if id(t) not in end and not is_hidden(t)]
 
 
-def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
+def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     label_at = column(grid.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
     prices = [price for price in price_columns(grid.headers, answer) if price.at != label_at]
     require_on_demand(prices, grid.headers, answer)
@@ -59,7 +61,8 @@ def _read_table(grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
         known = {label_at, *(price.at for price in prices)}
         yield from prices_in_unknown_columns(grid.headers, texts, known, answer)
         for price in prices:
-            yield _read_price(texts[label_at], price, cells, texts, answer)
+            row = _read_price(texts[label_at], price, cells, texts, answer)
+            yield _smallest_reservation(row, config.settings["smallest_reservations"], answer)
 
 
 def _read_price(
@@ -79,3 +82,16 @@ def _read_price(
         detail = f"{label}: the price {texts[price.at]!r} spans several columns"
         return Reject(RejectReason.UNREADABLE_PRICE, detail, texts, answer)
     return row
+
+
+def _smallest_reservation(
+    row: Listing | Reject, smallest: Mapping[str, int], answer: Answer
+) -> Listing | Reject:
+    """A reserved price with the fewest GPUs that it is for, which is another number for each card."""
+    if isinstance(row, Reject) or row.price_kind != "reserved":
+        return row
+    found = [count for card, count in smallest.items() if re.search(rf"\b{card}\b", row.raw_label)]
+    if len(found) != 1:
+        detail = f"{row.raw_label}: from how many GPUs this card is reserved is not known"
+        return Reject(RejectReason.UNKNOWN_TERMS, detail, row.raw_label, answer)
+    return replace(row, min_gpu_count=found[0])

@@ -58,6 +58,19 @@ def test_a_type_without_machines_keeps_its_price_and_is_not_available() -> None:
     assert (row.region, row.available) == (None, False)
 
 
+@pytest.mark.parametrize("count", [None, "", "some"])
+def test_without_a_place_and_a_number_of_machines_nothing_is_offered(count: Any) -> None:
+    unsaid: dict[str, Any] = {"nodes_per_dc": None, "available_nodes_per_dc": None, "available_nodes": count}
+    listings, rejects = read("cloudrift", answer(types(**unsaid)))
+    assert listings == []
+    assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+def test_on_the_sample_page_only_the_old_card_is_free() -> None:
+    listings, _ = read("cloudrift", answer(page("cloudrift", "instance_types.json")))
+    assert {row.raw_label for row in listings if row.available} == {"V100 SXM2"}
+
+
 def test_where_the_list_does_not_say_what_is_free_nothing_is_said_to_be() -> None:
     (row,), _ = read("cloudrift", answer(types(available_nodes_per_dc=None)))
     assert (row.region, row.available) == ("usny01_a01", None)

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import ReaderWarning, SourceChangedError
-from pipeline.sources import hyperbolic
+from pipeline.contracts.listing import SourceChangedError
 from tests.sources.helpers import answer, page, read
 
 
@@ -33,12 +31,24 @@ def test_what_the_supplier_is_paid_is_never_a_price() -> None:
     assert [reject.reason for reject in rejects] == ["not_offered"]
 
 
-def test_a_new_price_beside_the_known_one_is_reported_and_not_read() -> None:
-    rows = list(
-        hyperbolic.read([answer([option(reservedCostPerHourCents=900)])], source_config("hyperbolic"))
-    )
-    assert [row.native_price for row in rows if hasattr(row, "native_price")] == [Decimal("25.52")]
-    assert any("reservedCostPerHourCents" in row.text for row in rows if isinstance(row, ReaderWarning))
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"reservedCostPerHourCents": 900}, "unknown_terms"),
+        ({"minHours": 24}, "unknown_terms"),
+        ({"machineType": "container"}, "other_product"),
+        ({"machineType": None}, "other_product"),
+    ],
+)
+def test_an_option_with_terms_that_are_new_is_refused(changes: dict[str, Any], reason: str) -> None:
+    listings, rejects = read("hyperbolic", answer([option(), option(**changes)]))
+    assert [row.native_price for row in listings] == [Decimal("25.52")]
+    assert [reject.reason for reject in rejects] == [reason]
+
+
+def test_both_known_types_of_machines_are_read() -> None:
+    listings, _ = read("hyperbolic", answer([option(), option(machineType="virtual-machine")]))
+    assert [row.tier for row in listings] == ["bare-metal_infiniband", "virtual-machine_infiniband"]
 
 
 def test_an_option_of_several_machines_is_no_machine_of_as_many_gpus() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
+from pipeline.daily.ingest import read_answers
 from tests.sources.helpers import answer, page, read
 
 
@@ -49,7 +50,7 @@ def test_the_price_in_tokens_does_not_stand_in_for_dollars() -> None:
         ({"type": "COMMUNITY", "name": "NVIDIA 3060 Community"}, 1),
         ({"type": "OTHER", "name": "NVIDIA 8x H100"}, 8),
         ({"type": "PREMIUM", "name": "NVIDIA 8x A5000"}, 8),
-        ({"type": "PREMIUM", "name": "NVIDIA A5000", "slug": "nvidia-8x-a5000"}, 8),
+        ({"type": "PREMIUM", "name": "NVIDIA A5000", "slug": "nvidia-4x-a5000"}, 4),
     ],
 )
 def test_how_many_gpus_a_market_s_host_has(changes: dict[str, Any], count: int) -> None:
@@ -78,6 +79,26 @@ def test_a_partner_s_market_is_not_for_everybody(slug: str) -> None:
     listings, rejects = read("nosana", answer([market(), market(slug=slug)]))
     assert len(listings) == 1
     assert [reject.reason for reject in rejects] == ["other_product"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"slug": "nvidia-8x-a5000", "name": "NVIDIA 8x A5000"},
+        {"slug": "nvidia-4090-laptop", "name": "NVIDIA 4090"},
+        {"slug": "nvidia-4090-1", "name": "NVIDIA 4090 Laptop"},
+        {"slug": "test-grid", "name": "Nosana Test Grid", "gpu_types": ["NVIDIA GeForce RTX 4090"]},
+    ],
+)
+def test_a_market_that_sells_no_card_of_its_name_is_another_product(changes: dict[str, Any]) -> None:
+    listings, rejects = read("nosana", answer([market(), market(**changes)]))
+    assert len(listings) == 1
+    assert [reject.reason for reject in rejects] == ["other_product"]
+
+
+def test_a_job_runs_at_most_as_long_as_the_dashboard_allows() -> None:
+    built = read_answers([answer([market()])], source_config("nosana"), {})
+    assert [offer.max_run_hours for offer in built.offers] == [100]
 
 
 @pytest.mark.parametrize(

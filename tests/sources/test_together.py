@@ -37,6 +37,25 @@ def test_only_the_visible_cluster_table_is_read():
     assert [r.reason for r in rejects] == ["not_offered"] * 23
 
 
+@pytest.mark.parametrize(
+    ("card", "smallest"), [("HGX H100", 8), ("HGX H200", 256), ("HGX B200", 256), ("GB200 NVL72", 512)]
+)
+def test_a_reservation_has_the_smallest_size_of_its_card(card, smallest):
+    text = section(
+        table(["Hardware", "On-demand", "Reserved 7-30 days"], [f"NVIDIA {card}", "$3.99", "$3.69"])
+    )
+    (on_demand, reserved), rejects = read("together", answer(text))
+    assert rejects == []
+    assert (on_demand.min_gpu_count, reserved.min_gpu_count) == (None, smallest)
+
+
+def test_a_reservation_whose_smallest_size_is_unknown_is_rejected():
+    text = section(table(["Hardware", "On-demand", "Reserved 7-30 days"], ["NVIDIA HGX B300", "$9", "$8"]))
+    (row,), rejects = read("together", answer(text))
+    assert row.price_kind == "on_demand"
+    assert [reject.reason for reject in rejects] == ["unknown_terms"]
+
+
 def test_the_hidden_copy_does_not_matter():
     changed = PAGE.replace('<div class="hide"><div class="u-mb-64">', '<div hidden><div class="u-mb-64">')
     assert prices(read("together", answer(changed))[0]) == prices(read("together", answer(PAGE))[0])
