@@ -101,13 +101,14 @@ class CaptureWriter:
     def finish(self, status: CaptureStatus | None = None, error: str | None = None) -> Capture:
         """Close the capture, which is final from now on, and return it as the archive gives it back.
 
-        Without a status, the entries give it; with an error of the source itself it is at most partial.
+        Without a status, the entries give it; with an error of the source itself, which comes after that of
+        the requests, it is at most partial.
         """
         status = status or capture_status(self._entries)
         header = {
             **self._header,
             "status": "partial" if error and status == "captured" else status,
-            "error": error or first_error(self._entries),
+            "error": "; ".join(filter(None, (first_error(self._entries), error))) or None,
             "finished_at": datetime.now(UTC).isoformat(),
         }
         answers = [entry.model_dump(mode="json") for entry in self._entries]

@@ -12,7 +12,7 @@ from threading import Event
 from types import ModuleType
 
 from pipeline.capture.archive import Archive, CaptureWriter
-from pipeline.capture.http.client import Client, Response, Rules
+from pipeline.capture.http.client import LONGEST_ERROR, Client, Response, Rules
 from pipeline.capture.http.robots import RobotsDecision, RobotsRules
 from pipeline.capture.http.secrets import MissingKeyError, Secrets, WatchedEnvironment, without_keys
 from pipeline.capture.index import PagesError, read_body, sha256_of
@@ -138,6 +138,7 @@ class _Run:
     robots: RobotsRules
     progress: Progress
     choices: Choices
+    busy_hosts: set[str] = field(default_factory=set)
     stopped: Event = field(default_factory=Event)
 
 
@@ -231,7 +232,8 @@ class _Visit:
         return "failed", "the source names no request"
 
     def _failure_in(self, function: str, error: Exception) -> str:
-        return self._secrets.redact(f"{self._config.name}.{function}: {type(error).__name__}: {error}")
+        text = self._secrets.redact(f"{self._config.name}.{function}: {type(error).__name__}: {error}")
+        return text[:LONGEST_ERROR]
 
     def _work_through(self, queue: deque[Request]) -> None:
         """Ask until the queue is empty; what an answer or a failure leads to comes before the rest."""
@@ -274,14 +276,19 @@ class _Visit:
             self._source_error = self._source_error or self._failure_in("paging", error)
             return []
 
-    def _retry_requests(self, failed: Answer) -> list[Request]:
-        """What the source asks because a request failed."""
+    def _retry_requests(self, failed: Answer, code: OutcomeCode) -> list[Request]:
+        """What the source asks because a request failed. A host that is busy or was not reached is not asked
+        in another way."""
+        if not hasattr(self._module, "retry_requests"):
+            return []
         try:
-            if hasattr(self._module, "retry_requests"):
-                return list(self._module.retry_requests(failed, self._config))
+            instead = list(self._module.retry_requests(failed, self._config))
         except Exception as error:  # an answer may be anything
             self._source_error = self._source_error or self._failure_in("retry_requests", error)
-        return []
+            return []
+        if code.retryable or code is OutcomeCode.GIVEN_UP:
+            return [request for request in instead if host_of(request.url) != host_of(failed.url)]
+        return instead
 
     def _ask(self, template: Request) -> tuple[OutcomeCode, list[Request]]:
         """Send one request and archive its outcome; which requests follow from it."""
@@ -289,9 +296,8 @@ class _Visit:
             request = self._secrets.fill(template)
         except MissingKeyError as error:
             return self._refused(template, OutcomeCode.NEEDS_KEY, f"needs a key: set {error.name}")
-        if (refusal := self._run.client.refusal(request.url, self._rules(None))) is not None:
-            code = OutcomeCode.HOST_REFUSED
-            return self._refused(template, code, f"{code.sentence}: {refusal}")
+        if (unsent := self._why_unsent(request)) is not None:
+            return self._refused(template, *unsent)
         facts = _facts_of(template, self._config)
         rules = self._rules(facts)
         if not self._config.is_api(request.url):
@@ -303,9 +309,19 @@ class _Visit:
         if earlier is not None:
             rules = replace(rules, validators=earlier.validators)
         response = self._run.client.fetch(request, rules)
+        if response.code is OutcomeCode.HTTP_429:
+            self._run.busy_hosts.add(host_of(request.url))
         if self._run.client.replay and request.optional and NO_PAGE_HEADER in response.headers:
             return response.code, []  # the saved pages lack it: no answer of a host
         return self._add(template, request, response, earlier)
+
+    def _why_unsent(self, request: Request) -> tuple[OutcomeCode, str] | None:
+        """Why a request that has its key is not sent; None when it is."""
+        if (refusal := self._run.client.refusal(request.url, self._rules(None))) is not None:
+            return OutcomeCode.HOST_REFUSED, f"{OutcomeCode.HOST_REFUSED.sentence}: {refusal}"
+        if (host := host_of(request.url)) in self._run.busy_hosts:
+            return OutcomeCode.GIVEN_UP, f"not asked again in this run: {host} limits requests (429)"
+        return None
 
     def _rules(self, facts: RequestFacts | None) -> Rules:
         return Rules(
@@ -342,12 +358,15 @@ class _Visit:
                 body, redacted = None, True
                 if code is OutcomeCode.OK:
                     code, error = OutcomeCode.REDACTION_FAILED, self._failure_in("redact", broken)
+            if code is OutcomeCode.OK and not body:
+                code, error = OutcomeCode.EMPTY_BODY, self._nothing_left(request)
         method, url, body_sha256 = self._key(request)
         sent, instead = self._without_keys(request.body), list[Request]()
         if not (code.usable and body):
             excerpt = body or b""
             instead = self._retry_requests(
-                Answer(url, excerpt, response.observed_at, sha256_of(excerpt), status or 0, headers, sent)
+                Answer(url, excerpt, response.observed_at, sha256_of(excerpt), status or 0, headers, sent),
+                code,
             )
         entry = self._writer.add(
             Entry(
@@ -375,10 +394,14 @@ class _Visit:
         answer = Answer(url, body, response.observed_at, entry.sha256, 200, entry.headers, sent)
         return code, self._next_requests(template, answer)
 
+    def _nothing_left(self, request: Request) -> str:
+        url = self._secrets.redact(request.url)
+        return f"{OutcomeCode.EMPTY_BODY.sentence}: redact leaves nothing of {url}"[:LONGEST_ERROR]
+
     def _refused(self, request: Request, code: OutcomeCode, error: str) -> tuple[OutcomeCode, list[Request]]:
         """Archive the outcome of a request that cannot be sent; what is asked instead."""
         failed = Answer(self._key(request)[1], b"", datetime.now(UTC), sha256_of(b""), 0)
-        instead = self._retry_requests(failed)
+        instead = self._retry_requests(failed, code)
         self._add_unsent(request, code, error, self._keys_of(instead))
         return code, instead
 
@@ -398,7 +421,7 @@ class _Visit:
                 sent=False,
                 status=None,
                 outcome=code,
-                error=self._secrets.redact(error),
+                error=self._secrets.redact(error)[:LONGEST_ERROR],
                 optional=request.optional,
                 instead=instead,
             ),

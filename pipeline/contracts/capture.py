@@ -288,6 +288,11 @@ class Capture:
         return sum(not entry.usable for entry in self.entries)
 
     @property
+    def code(self) -> OutcomeCode | None:
+        """How the request that decided ended, where one failed; None also of a capture without requests."""
+        return next((entry.outcome for entry in _failures(self.entries)), None)
+
+    @property
     def lacks_answers(self) -> bool:
         """Whether a request that could be sent has no usable answer, even if it was optional or another one
         made up for it: fewer offers than usual are then no misreading."""
@@ -351,14 +356,22 @@ def capture_status(entries: Iterable[Entry]) -> CaptureStatus:
     return "partial" if any(counted) else "failed"
 
 
-def first_error(entries: Iterable[Entry]) -> str | None:
-    """The first failed request's error and how many more failed; None when all were answered. Optional
-    requests are left out, unless no request was answered."""
+def _failures(entries: Iterable[Entry]) -> list[Entry]:
+    """The failed requests, the one that decides first. Optional requests and those that lack their key are
+    left out, unless no request was answered."""
     all_entries = list(entries)
     answered = _is_answered(all_entries)
     failed = [entry for entry, is_answered in zip(all_entries, answered, strict=True) if not is_answered]
-    failed = [entry for entry in failed if not entry.optional] or ([] if any(answered) else failed)
-    failed.sort(key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY)  # a missing key says least
+    if any(answered):
+        return [e for e in failed if not e.optional and e.outcome is not OutcomeCode.NEEDS_KEY]
+    failed = [entry for entry in failed if not entry.optional] or failed
+    return sorted(failed, key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY)  # that says least
+
+
+def first_error(entries: Iterable[Entry]) -> str | None:
+    """The error of the failed request that decides, and how many more failed; None where the failures are no
+    more than optional requests and those without their key."""
+    failed = _failures(entries)
     if not failed:
         return None
     more = f" (and {len(failed) - 1} more requests failed)" if len(failed) > 1 else ""
@@ -367,6 +380,9 @@ def first_error(entries: Iterable[Entry]) -> str | None:
 
 MOST_WARNINGS = 3
 """More warnings of one kind than this are one that gives their number and the first."""
+
+_LONGEST_URL = 150
+"""Of an address in a warning, in characters."""
 
 
 def request_warnings(entries: Iterable[Entry]) -> tuple[str, ...]:
@@ -382,7 +398,7 @@ def request_warnings(entries: Iterable[Entry]) -> tuple[str, ...]:
         if entry.optional and not is_answered and entry.outcome is not OutcomeCode.NEEDS_KEY
     ]
     made_up_for = [
-        f"{_short(entry)}; asked instead: {', '.join(entry.instead)}"
+        f"{_short(entry)}; asked instead: {len(entry.instead)} request{'s' * (len(entry.instead) > 1)}"
         for entry, is_answered in pairs
         if is_answered and not entry.usable
     ]
@@ -395,19 +411,14 @@ def request_warnings(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def _short(entry: Entry) -> str:
-    return f"{entry.url}: {entry.outcome}, {entry.outcome.sentence}"
+    url = entry.url if len(entry.url) <= _LONGEST_URL else f"{entry.url[:_LONGEST_URL]}…"
+    return f"{url}: {entry.outcome}, {entry.outcome.sentence}"
 
 
 def _grouped(texts: Sequence[str], one: str, many: str) -> list[str]:
     if len(texts) > MOST_WARNINGS:
         return [f"{len(texts)} {many}, the first: {texts[0]}"]
     return [f"{one}: {text}" for text in texts]
-
-
-def code_of_error(error: str | None) -> OutcomeCode | None:
-    """The code that an error of ``first_error`` begins with; None of any other error."""
-    code = (error or "").partition(":")[0]
-    return next((each for each in OutcomeCode if each == code), None)
 
 
 NOT_ASKED: Mapping[str, SourceResult] = {
@@ -425,8 +436,8 @@ def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceR
         return not_asked
     if accepted:
         return SourceResult.PARTIAL if capture.status == "partial" else SourceResult.FRESH
-    if capture.status != "captured" and (code := code_of_error(capture.error)) is not None:
-        return RESULT_OF_CODE[code]
+    if capture.status != "captured" and capture.code is not None:
+        return RESULT_OF_CODE[capture.code]
     if changed:
         return SourceResult.CHANGED
     has_answer = any(entry.usable for entry in capture.entries)

@@ -16,7 +16,6 @@ from pipeline.contracts.capture import (
     Capture,
     Outcome,
     SourceResult,
-    code_of_error,
     merit,
     source_result,
 )
@@ -39,6 +38,8 @@ from pipeline.offers.records import RecordError, Records
 from pipeline.sources import source_module
 
 MAX_ERROR_CHARACTERS = 1_000
+MAX_WARNINGS = 20
+MAX_WARNING_CHARACTERS = 300
 
 
 def read_answers(
@@ -324,7 +325,7 @@ def _outcome(
         status=capture.status or "failed",
         accepted=acceptance.accepted,
         reason=_printable(acceptance.reason),
-        warnings=(*acceptance.warnings, *map(printable, capture.warnings)),
+        warnings=bounded_warnings([*acceptance.warnings, *capture.warnings]),
         requests=len(capture.entries),
         failed_requests=capture.failed_requests,
         bytes=capture.bytes,
@@ -334,9 +335,20 @@ def _outcome(
         error=_printable(error),
         observed_at=capture.observed_at,
         result=SourceResult.FAILED_HERE if failed_here else result,
-        code=code_of_error(capture.error),
+        code=capture.code,
         **counts,
     )
+
+
+def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
+    """Warnings that can be kept and shown: they quote pages and addresses, which have no end."""
+    shown = [printable(text) for text in warnings[:MAX_WARNINGS]]
+    cut = [
+        text if len(text) <= MAX_WARNING_CHARACTERS else f"{text[: MAX_WARNING_CHARACTERS - 1]}…"
+        for text in shown
+    ]
+    more = len(warnings) - len(cut)
+    return (*cut, f"and {more} more warnings") if more else tuple(cut)
 
 
 def _printable(text: str | None) -> str | None:

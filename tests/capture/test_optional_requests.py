@@ -11,7 +11,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, Entry, capture_status, request_warnings
 from pipeline.contracts.listing import Request
 from pipeline.contracts.paths import Home
-from pipeline.daily.ingest import record_day
+from pipeline.daily.ingest import bounded_warnings, record_day
 
 from .conftest import DAY, Capturing, module, source
 from .site import Reply, Site
@@ -208,8 +208,7 @@ def test_a_refused_query_is_asked_in_another_way(
     assert refused.file is not None  # the refusal is archived, but no reader gets it
     assert [answer.body for answer in archive.answers(captured)] == [b"{}"]
     assert captured.warnings == (
-        f"request failed: {at('/graphql')}: http_4xx, the host rejects the request; "
-        f"asked instead: {answered.key}",
+        f"request failed: {at('/graphql')}: http_4xx, the host rejects the request; asked instead: 1 request",
     )
     assert archive.captures("acme") == [captured]
 
@@ -230,9 +229,9 @@ def test_a_chain_of_addresses_is_followed_to_the_first_that_answers(capture: Cap
     assert outcomes(captured) == [("/a", "http_403"), ("/b", "http_404"), ("/c", "ok"), ("/other", "ok")]
     assert (captured.status, captured.error, captured.failed_requests) == ("captured", None, 2)
     assert captured.warnings == (
-        f"request failed: {at('/a')}: {FORBIDDEN}; asked instead: GET {at('/b')}",
+        f"request failed: {at('/a')}: {FORBIDDEN}; asked instead: 1 request",
         f"request failed: {at('/b')}: http_404, there is nothing at this address (404); "
-        f"asked instead: GET {at('/c')}",
+        "asked instead: 1 request",
     )
 
 
@@ -280,6 +279,7 @@ def test_a_hook_that_breaks_is_the_sources_error(capture: Capturing, site: Site)
     captured = capture(source(), module(retry_requests=lambda answer, config: answer.json()))
     assert captured.status == "failed"
     assert captured.error == (
+        f"http_404: there is nothing at this address (404): {at('/gpus')} answered 404; "
         f"acme.retry_requests: SourceChangedError: {at('/gpus')}: the answer is not JSON "
         "(Expecting value: line 1 column 1 (char 0))"
     )
@@ -291,3 +291,98 @@ def test_what_is_asked_instead_of_an_optional_request_is_optional(capture: Captu
     captured = capture(config, module(retry_requests=chain("/a", "/b")))
     assert [entry.optional for entry in captured.entries] == [False, True, True]
     assert captured.status == "captured"
+
+
+@pytest.mark.parametrize("hook", ["retry_requests", "next_requests"])
+def test_a_hook_that_breaks_does_not_hide_what_the_host_answered(
+    capture: Capturing, site: Site, tmp_path: Path, hook: str
+) -> None:
+    def breaks(answer, config):
+        raise ValueError("broken")
+
+    site.say(ACME, "/gpus", Reply(403))
+    site.say(ACME, "/more", Reply(200, b"{}"))
+    config = asking(("/more", False), ("/gpus", False))
+    captured = capture(config, module(**{hook: breaks}))
+    assert captured.error == (
+        f"http_403: the host forbids the request (403): {at('/gpus')} answered 403; "
+        f"acme.{'paging' if hook == 'next_requests' else hook}: ValueError: broken"
+    )
+    assert captured.code == "http_403"
+    outcome = record_day(source(), DAY, [captured], Home(tmp_path))
+    assert (outcome.result, outcome.code) == ("refused_by_host", "http_403")
+
+
+@pytest.mark.parametrize(
+    ("status", "same_host", "asked"),
+    [(403, True, True), (429, True, False), (503, True, False), (429, False, True), (503, False, True)],
+)
+def test_a_busy_host_is_not_asked_in_another_way(
+    capture: Capturing, site: Site, status: int, same_host: bool, asked: bool
+) -> None:
+    other = f"https://{ACME if same_host else 'other.acme.example'}/b"
+    site.say(ACME, "/a", Reply(status))
+    config = asking(("/a", False), hosts=["other.acme.example"])
+
+    def retry_requests(answer, config):
+        return [Request(other)] if answer.url != other else []
+
+    captured = capture(config, module(retry_requests=retry_requests), retries=0)
+    assert [entry.url for entry in captured.entries] == [at("/a"), *([other] if asked else [])]
+    assert (other in [f"https://{each.host}{each.target}" for each in site.asked]) == asked
+
+
+def test_a_host_that_limits_requests_is_left_alone_for_the_run(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/a", Reply(429))
+    site.say("other.acme.example", "/c", Reply(200, b"{}"))
+    requests = [{"url": at("/a")}, {"url": at("/b")}, {"url": "https://other.acme.example/c"}]
+    captured = capture(source(requests=requests), retries=0)
+    assert [entry.outcome for entry in captured.entries] == ["http_429", "given_up", "ok"]
+    assert [each.target for each in site.pages_asked(ACME)] == ["/a"]
+    assert not captured.entries[1].sent
+
+
+def test_an_answer_of_which_redact_leaves_nothing_is_empty(
+    capture: Capturing, site: Site, tmp_path: Path
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    captured = capture(source(), module(redact=lambda body: b""))
+    assert (captured.status, captured.code) == ("failed", "empty_body")
+    assert captured.error == f"empty_body: the answer is empty: redact leaves nothing of {at('/gpus')}"
+    assert record_day(source(), DAY, [captured], Home(tmp_path)).result == "changed"
+
+
+def test_a_request_without_its_key_is_no_error_where_others_were_answered(
+    capture: Capturing, site: Site
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    keyed = {"url": at("/more"), "headers": {"a": "${ACME_KEY}"}}
+    captured = capture(source(requests=[{"url": at("/gpus")}, keyed], key_variables=["ACME_KEY"]))
+    assert [entry.outcome for entry in captured.entries] == ["ok", "needs_key"]
+    assert (captured.status, captured.error, captured.code) == ("captured", None, None)
+
+
+def test_what_is_kept_of_warnings_and_errors_has_an_end(
+    capture: Capturing, site: Site, tmp_path: Path
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+
+    def next_requests(answer, config):
+        return [Request(at(f"/{'x' * 60_000}{n}"), optional=True) for n in range(2)]
+
+    def retry_requests(answer, config):
+        return [Request(f"https://elsewhere.example/{'y' * 60_000}")] if "/y" not in answer.url else []
+
+    captured = capture(source(), module(next_requests=next_requests, retry_requests=retry_requests))
+    assert all(len(entry.error or "") <= 1000 for entry in captured.entries)
+    outcome = record_day(source(), DAY, [captured], Home(tmp_path))
+    warnings = [text for text in outcome.warnings if "optional request failed" in text]
+    assert len(warnings) == 3
+    assert all(len(text) <= 300 for text in outcome.warnings)
+    assert "http_404, there is nothing at this address (404)" in warnings[0]
+
+
+def test_many_and_long_warnings_are_cut() -> None:
+    assert bounded_warnings(["a\x1b"] * 20) == ("a\N{REPLACEMENT CHARACTER}",) * 20
+    assert bounded_warnings(["b"] * 25)[19:] == ("b", "and 5 more warnings")
+    assert bounded_warnings(["c" * 301]) == ("c" * 299 + "…",)

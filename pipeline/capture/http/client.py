@@ -53,7 +53,9 @@ OBSERVED_AT_HEADER = "x-gpufare-observed-at"
 SOURCE_HEADER = "x-gpufare-source"
 
 _REDIRECTS = (301, 302, 303, 307, 308)
-_LONGEST_ERROR = 1000
+LONGEST_ERROR = 1000
+"""Of an error or a warning, in characters."""
+
 _KEPT_ACROSS_HOSTS = ("accept", "content-type")
 
 # These log whole URLs and headers, which may contain keys.
@@ -243,13 +245,13 @@ class Client:
             response = replace(
                 failure.response or Response(observed_at=datetime.now(UTC)),
                 code=failure.code,
-                error=rules.secrets.redact(str(failure))[:_LONGEST_ERROR],
+                error=rules.secrets.redact(str(failure))[:LONGEST_ERROR],
             )
         return replace(
             response,
             headers=rules.secrets.redact_headers(response.headers),
             final_url=rules.secrets.redact(response.final_url) if response.final_url else None,
-            warning=rules.secrets.redact(response.warning)[:_LONGEST_ERROR] if response.warning else None,
+            warning=rules.secrets.redact(response.warning)[:LONGEST_ERROR] if response.warning else None,
             duration_seconds=round(time.monotonic() - began, 3),
             retries=retries,
         )
