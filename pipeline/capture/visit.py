@@ -38,6 +38,9 @@ from pipeline.sources import source_module
 GIVE_UP_AFTER = 3
 """So many requests in a row that end in a transport error, 429 or 5xx end the visit."""
 
+UNSENT_LISTED = 20
+"""So many requests that were not sent, because the visit ended before them, have an entry each."""
+
 MAX_PARALLEL = 8
 """So many sources are asked at the same time."""
 
@@ -245,11 +248,23 @@ class _Visit:
                 continue
             seen.add(key)
             if (stop := self._why_stop(len(seen), failures_in_a_row)) is not None:
-                self._add_unsent(request, *stop)
-                continue
+                left = {_identity(each): each for each in queue if _identity(each) not in seen}
+                self._add_all_unsent([request, *left.values()], *stop)
+                return
             code, following = self._ask(request)
             failures_in_a_row = failures_in_a_row + 1 if code.retryable else 0
             queue.extendleft(reversed([_following(request, each) for each in following]))
+
+    def _add_all_unsent(self, requests: list[Request], code: OutcomeCode, error: str) -> None:
+        """Archive that a visit ended before these requests: the first ones, then how many more there were. A
+        page may have any number of links; those to optional answers come last, so that none is missed."""
+        requests.sort(key=lambda request: request.optional)
+        listed = requests[:UNSENT_LISTED]
+        for request in listed[:-1]:
+            self._add_unsent(request, code, error)
+        more = len(requests) - len(listed)
+        note = f"; {more} more requests were not asked either" if more else ""
+        self._add_unsent(listed[-1], code, error + note, more_unsent=more)
 
     def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
         limit = self._run.client.limits.requests_per_source
@@ -305,7 +320,8 @@ class _Visit:
             if decision.code is not OutcomeCode.OK:
                 return self._refused(template, decision.code, decision.detail)
             rules = replace(rules, spacing_seconds=max(rules.spacing_seconds, decision.crawl_delay_seconds))
-        earlier = self._earlier(request)
+        keyed = request != template or self._secrets.are_in(request)
+        earlier = self._earlier(request, keyed)
         if earlier is not None:
             rules = replace(rules, validators=earlier.validators)
         response = self._run.client.fetch(request, rules)
@@ -313,7 +329,7 @@ class _Visit:
             self._run.busy_hosts.add(host_of(request.url))
         if self._run.client.replay and request.optional and NO_PAGE_HEADER in response.headers:
             return response.code, []  # the saved pages lack it: no answer of a host
-        return self._add(template, request, response, earlier)
+        return self._add(template, request, response, earlier, keyed)
 
     def _why_unsent(self, request: Request) -> tuple[OutcomeCode, str] | None:
         """Why a request that has its key is not sent; None when it is."""
@@ -341,7 +357,12 @@ class _Visit:
         )
 
     def _add(
-        self, template: Request, request: Request, response: Response, earlier: "_Earlier | None"
+        self,
+        template: Request,
+        request: Request,
+        response: Response,
+        earlier: "_Earlier | None",
+        keyed: bool,
     ) -> tuple[OutcomeCode, list[Request]]:
         """Archive a response, without what must not be stored; which requests follow from it."""
         code, error, body, redacted = response.code, response.error, response.body, False
@@ -386,6 +407,7 @@ class _Visit:
                 optional=request.optional,
                 instead=self._keys_of(instead),
                 warning=warning,
+                keyed=keyed,
             ),
             body,
         )
@@ -409,7 +431,12 @@ class _Visit:
         return tuple(dict.fromkeys(request_key(*self._key(request)) for request in requests))
 
     def _add_unsent(
-        self, request: Request, code: OutcomeCode, error: str, instead: tuple[str, ...] = ()
+        self,
+        request: Request,
+        code: OutcomeCode,
+        error: str,
+        instead: tuple[str, ...] = (),
+        more_unsent: int = 0,
     ) -> None:
         """Archive the outcome of a request that was not sent."""
         method, url, body_sha256 = self._key(request)
@@ -424,6 +451,7 @@ class _Visit:
                 error=self._secrets.redact(error)[:LONGEST_ERROR],
                 optional=request.optional,
                 instead=instead,
+                more_unsent=more_unsent,
             ),
             None,
         )
@@ -436,11 +464,11 @@ class _Visit:
     def _without_keys(self, body: bytes | None) -> bytes | None:
         return None if body is None else self._secrets.redact_bytes(body)
 
-    def _earlier(self, request: Request) -> "_Earlier | None":
-        """The last archived answer to the request; None when there is none or it is damaged, and is
-        therefore asked for again."""
+    def _earlier(self, request: Request, keyed: bool) -> "_Earlier | None":
+        """The last archived answer to the request, with a key or without one as now; None when there is none
+        or it is damaged, and is therefore asked for again."""
         capture, entry = self._previous.get(self._key(request), (None, None))
-        if capture is None or entry is None:
+        if capture is None or entry is None or entry.keyed != keyed:
             return None
         try:
             body = read_body(self._run.archive.folder(capture), entry)
@@ -509,6 +537,11 @@ def _key_names(config: SourceConfig) -> frozenset[str]:
     texts = [
         text
         for facts in config.requests
-        for text in (facts.url, json.dumps(facts.json_body), *facts.headers.values())
+        for text in (
+            facts.url,
+            json.dumps(facts.json_body),
+            *facts.headers.values(),
+            *facts.key_headers.values(),
+        )
     ]
     return frozenset(config.key_variables).union(*(Secrets.names_in(text) for text in texts))

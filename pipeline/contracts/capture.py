@@ -182,7 +182,8 @@ class Entry(BaseModel):
 
     Without the answer to an ``optional`` request the others can still be read. ``instead`` has the keys of
     the requests that were made because this one failed; answers to all of them make up for it. ``warning`` is
-    what was odd about a usable answer.
+    what was odd about a usable answer. ``keyed``: a key was sent with it. ``more_unsent`` further requests
+    were not sent for the same reason, and have no entry of their own.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -207,6 +208,8 @@ class Entry(BaseModel):
     optional: bool = False
     instead: tuple[str, ...] = ()
     warning: str | None = None
+    keyed: bool = False
+    more_unsent: int = 0
 
     @field_validator("method")
     @classmethod
@@ -283,9 +286,14 @@ class Capture:
     damaged: bool = False
 
     @property
+    def requests(self) -> int:
+        """All requests, those never sent included."""
+        return sum(1 + entry.more_unsent for entry in self.entries)
+
+    @property
     def failed_requests(self) -> int:
         """Requests without a usable answer, those never sent included."""
-        return sum(not entry.usable for entry in self.entries)
+        return sum(1 + entry.more_unsent for entry in self.entries if not entry.usable)
 
     @property
     def code(self) -> OutcomeCode | None:
@@ -374,7 +382,8 @@ def first_error(entries: Iterable[Entry]) -> str | None:
     failed = _failures(entries)
     if not failed:
         return None
-    more = f" (and {len(failed) - 1} more requests failed)" if len(failed) > 1 else ""
+    others = sum(1 + entry.more_unsent for entry in failed) - 1
+    more = f" (and {others} more requests failed)" if others else ""
     return f"{failed[0].outcome}: {failed[0].error or failed[0].outcome.sentence}{more}"
 
 

@@ -326,7 +326,7 @@ def _outcome(
         accepted=acceptance.accepted,
         reason=_printable(acceptance.reason),
         warnings=bounded_warnings([*acceptance.warnings, *capture.warnings]),
-        requests=len(capture.entries),
+        requests=capture.requests,
         failed_requests=capture.failed_requests,
         bytes=capture.bytes,
         sha256=capture.sha256,

@@ -181,7 +181,7 @@ def _about(capture: Capture, home: GpufareHome) -> dict[str, str | int | dg.Meta
     return {
         "status": capture.status or "interrupted",
         "capture": dg.MetadataValue.path(str(Archive(home.folders().archive).folder(capture))),
-        "requests": len(capture.entries),
+        "requests": capture.requests,
         "bytes": capture.bytes,
         "retries": capture.retries,
         "error": capture.error or "",

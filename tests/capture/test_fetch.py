@@ -13,10 +13,14 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.visit import PastDayError, capture_all
+from pipeline.catalog.source_config import configs
 from pipeline.contracts.capture import Capture, Entry, OutcomeCode
 from pipeline.contracts.listing import Request
+from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import no_progress
+from pipeline.daily.ingest import record_day
 
 from .conftest import DAY, FAST, Capturing, module, source
 from .site import Reply, Site
@@ -558,3 +562,89 @@ def test_an_unwritable_archive_fails_the_source_and_says_why(
     captures = all_of(site, Archive(in_the_way), [source()])
     assert captures["acme"].status == "failed"
     assert "file" in (captures["acme"].error or "")
+
+
+def test_an_answer_without_a_key_is_not_todays_answer_with_one(
+    capture: Capturing, site: Site, archive: Archive
+) -> None:
+    def route(asked):
+        if "if-none-match" in asked.headers:
+            return Reply(304)
+        return Reply(200, b'{"keyed": %d}' % ("authorization" in asked.headers), {"etag": '"1"'})
+
+    site.route(ACME, "/gpus", route)
+    keyed = {"url": f"https://{ACME}/gpus", "key_headers": {"authorization": "Bearer ${ACME_KEY}"}}
+    config = source(requests=[keyed], api_hosts=[ACME], key_variables=["ACME_KEY"])
+    key = {"ACME_KEY": "s3cret-value"}
+    captures = [capture(config, environment=each) for each in ({}, {}, key, key, {})]
+    assert [captured.entries[0].outcome for captured in captures] == [
+        "ok",
+        "not_modified",
+        "ok",
+        "not_modified",
+        "ok",
+    ]
+    assert [bodies(archive, captured) for captured in captures] == [
+        [b'{"keyed": %d}' % with_key] for with_key in (0, 0, 1, 1, 0)
+    ]
+
+
+def test_a_module_that_puts_its_key_in_itself_asks_with_a_key(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+
+    def requests(config, environment):
+        return [Request(f"https://{ACME}/gpus", headers={"x-key": environment["ACME_KEY"]})]
+
+    captured = capture(
+        source(key_variables=["ACME_KEY"]), module(requests=requests), {"ACME_KEY": "s3cret-value"}
+    )
+    assert captured.entries[0].keyed
+
+
+def test_not_modified_counts_only_where_it_was_asked(capture: Capturing, site: Site) -> None:
+    """A redirect to another host leaves the validators behind."""
+    site.say(ACME, "/gpus", Reply(200, b"{}", {"etag": '"1"'}))
+    assert capture(source()).status == "captured"
+    site.say(ACME, "/gpus", Reply(302, b"", {"location": f"https://www.{ACME}/gpus"}))
+    site.say(f"www.{ACME}", "/gpus", Reply(304))
+    captured = capture(source())
+    assert "if-none-match" not in site.asked[-1].headers
+    assert [entry.outcome for entry in captured.entries] == ["http_other"]
+
+
+def test_a_key_header_is_sent_whether_or_not_key_variables_has_it(capture: Capturing, site: Site) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    keyed = {"url": f"https://{ACME}/gpus", "key_headers": {"x-key": "${ACME_KEY}"}}
+    capture(source(requests=[keyed]), environment={"ACME_KEY": "s3cret-value"})
+    assert site.pages_asked()[0].headers["x-key"] == "s3cret-value"
+
+
+def test_every_variable_of_the_catalogues_requests_is_a_key_variable() -> None:
+    for name, config in configs().items():
+        named = Secrets.names_in(str([facts.model_dump() for facts in config.requests]))
+        assert named <= set(config.key_variables), name
+
+
+def test_links_without_end_are_counted_and_a_few_are_listed(
+    capture: Capturing, site: Site, tmp_path: Path
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+
+    def next_requests(answer, config):
+        return [
+            Request(f"https://{ACME}/{number // 2}", optional=number < 38_000) for number in range(40_000)
+        ]
+
+    config = source(requests=urls("/gpus", "/last"))
+    captured = capture(config, module(next_requests=next_requests), requests_per_source=3)
+    assert [entry.outcome for entry in captured.entries] == ["ok"] + ["http_404"] * 2 + ["request_limit"] * 20
+    assert captured.requests == 20_002
+    assert captured.failed_requests == 20_001
+    first, last = captured.entries[3], captured.entries[-1]
+    assert not first.optional
+    assert last.error == (
+        "the source needs more requests than it may make (3); 19979 more requests were not asked either"
+    )
+    assert captured.status == "partial"
+    assert "more requests failed" in (captured.error or "")
+    assert record_day(config, DAY, [captured], Home(tmp_path)).requests == 20_002

@@ -313,7 +313,9 @@ class Client:
         for _ in range(self.limits.redirects + 1):
             response = self._exchange(url, method, headers, content, rules, deadline)
             if response.status not in _REDIRECTS:
-                return self._checked(response, rules, conditional=bool(rules.validators))
+                return self._checked(
+                    response, rules, conditional=bool(rules.validators.keys() & headers.keys())
+                )
             target = self._redirect_target(url, response, rules, content)
             if response.status == 303 or (response.status in (301, 302) and method == "POST"):
                 method, content = "GET", None

@@ -153,6 +153,10 @@ class Secrets:
             for name, value in headers.items()
         }
 
+    def are_in(self, request: Request) -> bool:
+        """Whether a request, as it is sent, has a key anywhere."""
+        return self.contains_secret(request.url, request.body or b"", *request.headers.values())
+
     def contains_secret(self, *texts: str | bytes) -> bool:
         """Whether a key occurs in any of the texts."""
         as_bytes = [text.encode() if isinstance(text, str) else text for text in texts]
