@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from pipeline.daily.doctor.finding import places
 from pipeline.daily.doctor.live import examine_live
 from pipeline.daily.morning import morning
 from pipeline.daily.origin import ARCHIVE, captures_of
-from pipeline.daily.permissions import enable, off_lines
+from pipeline.daily.permissions import disable, enable, off_lines
 from pipeline.daily.refresh import refresh
 from pipeline.daily.source_states import source_states
 from pipeline.offers.records import Records
@@ -238,6 +238,21 @@ def test_nothing_is_enabled_when_one_name_is_wrong(home: Home) -> None:
     assert gpufare("sources", "enable", "vast", "wast").exit_code == 1
     assert gpufare("sources", "disable", "vast", "wast").exit_code == 1
     assert not home.permissions.exists()
+
+
+def test_a_misspelt_name_gets_the_nearest(home: Home) -> None:
+    said = gpufare("sources", "enable", "vats").output
+    assert "there is no source 'vats'; did you mean vast?" in said
+    assert "runpod" not in said
+    assert "runpod" in gpufare("sources", "enable", "qqqqqq").output
+
+
+def test_only_of_a_source_with_prices_do_prices_stay(home: Home) -> None:
+    Records(home).write_accepted(TODAY, "linode", [])
+    never_asked, with_prices = disable(["vast", "linode"], home, TODAY)
+    assert "prices" not in never_asked
+    assert "its last prices stay ranked for" in with_prices
+    assert "prices" not in disable(["linode"], home, TODAY + timedelta(days=30))[0]
 
 
 def test_a_source_that_still_needs_its_key_says_so(home: Home) -> None:

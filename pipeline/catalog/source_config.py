@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +22,7 @@ class CatalogError(GpufareError):
 
 
 class UnknownSourceError(GpufareError):
-    """No source has that name: the message lists the names there are."""
+    """No source has that name: the message has the nearest names, else all there are."""
 
 
 class _Facts(BaseModel):
@@ -336,5 +337,8 @@ def source_config(name: str) -> SourceConfig:
     try:
         return configs()[name]
     except KeyError:
-        known = ", ".join(configs())
-        raise UnknownSourceError(f"there is no source {name!r}; known sources: {known}") from None
+        similar = get_close_matches(name.lower(), configs(), n=3)
+        hint = (
+            f"did you mean {' or '.join(similar)}?" if similar else f"known sources: {', '.join(configs())}"
+        )
+        raise UnknownSourceError(f"there is no source {name!r}; {hint}") from None

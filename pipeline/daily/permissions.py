@@ -11,7 +11,7 @@ from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.offers.record_files import set_aside
-from pipeline.offers.records import replacing
+from pipeline.offers.records import Records, replacing
 
 LOCK_SECONDS = 30
 
@@ -47,10 +47,17 @@ def disable(names: Sequence[str], home: Home, today: date) -> list[str]:
     chosen = [source_config(name) for name in dict.fromkeys(names)]
     said = _change(home, {config.name: Choice(asked=False, since=today) for config in chosen})
     return said + [
-        f"{config.name}: not asked any more, also with a key; its last prices stay ranked for "
-        f"{config.stale_after_days} days at most. To undo it: gpufare sources enable {config.name}"
+        f"{config.name}: not asked any more, also with a key{_what_stays(config, home, today)}. "
+        f"To undo it: gpufare sources enable {config.name}"
         for config in chosen
     ]
+
+
+def _what_stays(config: SourceConfig, home: Home, today: date) -> str:
+    last = max(Records(home).accepted_days(config.name), default=None)
+    if last is None or (today - last).days > config.stale_after_days:
+        return ""
+    return f"; its last prices stay ranked for {config.stale_after_days} days at most"
 
 
 def off_lines(chosen: Iterable[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:

@@ -29,6 +29,15 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
     (key,) = config.key_variables
     if environment.get(key):
         return [Request(config.settings["api_url"], headers={"Authorization": f"Bearer ${{{key}}}"})]
+    return _page_requests(config)
+
+
+def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+    """The page, which needs no key, where the API gives no answer: the key may be wrong or expired."""
+    return _page_requests(config) if answer.url == config.settings["api_url"] else []
+
+
+def _page_requests(config: SourceConfig) -> list[Request]:
     return [Request(request.url) for request in config.requests]
 
 

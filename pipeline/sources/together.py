@@ -28,6 +28,9 @@ from pipeline.parsing.tables import (
 
 SECTION = "gpu-clusters"
 
+_ON_DEMAND = re.compile(r"\bon[ -]?demand\b|^pay as you go\b", re.IGNORECASE)
+"""A caption that only ends in "Pay as you go" names another product, such as one that may be interrupted."""
+
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
@@ -51,7 +54,11 @@ def _cluster_tables(answer: Answer) -> list[Tag]:
 
 def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
     label_at = column(grid.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
-    prices = [price for price in price_columns(grid.headers, answer) if price.at != label_at]
+    prices = [
+        price
+        for price in price_columns(grid.headers, answer)
+        if price.at != label_at and (price.kind != "on_demand" or _ON_DEMAND.search(price.header))
+    ]
     require_on_demand(prices, grid.headers, answer)
     if not grid.rows:
         raise SourceChangedError(f"{answer.url}: the GPU cluster table has no rows")

@@ -258,6 +258,33 @@ def test_verdas_availability_needs_a_login(visit: Visit, site: Site) -> None:
     assert "/v1/instance-availability: http_4xx" in warning
 
 
+def test_verdas_page_alone_is_enough(visit: Visit, site: Site) -> None:
+    """The API refuses under its new name, and the older host has nothing there any more."""
+    (facts,) = [facts for facts in source_config("verda").requests if facts.host == "verda.com"]
+    index = json.loads(page("verda", "index.json"))
+    (entry,) = [entry for entry in index if entry["url"] == facts.url]
+    site.say("api.verda.com", "/v1/instance-types", Reply(403, b'{"code": "forbidden"}', JSON))
+    site.say("verda.com", "/pricing", Reply(200, page("verda", entry["file"]), entry["headers"]))
+    captured, outcome = visit("verda")
+    assert "api.datacrunch.io" in {asked.host for asked in site.pages_asked()}
+    assert (captured.status, outcome.accepted, outcome.rows) == ("partial", True, 14)
+
+
+@pytest.mark.parametrize("status", [401, 403, 503])
+def test_jarvislabs_page_is_asked_where_the_api_refuses_the_key(
+    status: int, visit: Visit, site: Site
+) -> None:
+    (entry,) = json.loads(page("jarvislabs", "index.json"))
+    api = "backendn.jarvislabs.net"
+    site.say(api, "/misc/server_meta", Reply(status, b'{"detail": "Not authenticated"}', JSON))
+    site.say("jarvislabs.ai", "/pricing", Reply(200, page("jarvislabs", entry["file"]), entry["headers"]))
+    without_key = visit("jarvislabs")[1]
+    captured, outcome = visit("jarvislabs", {"JL_API_KEY": "expired-0123456789"})
+    assert (captured.status, outcome.accepted, outcome.rows) == ("captured", True, without_key.rows)
+    assert any(f"{api}/misc/server_meta" in text for text in outcome.warnings)
+    assert all("authorization" not in asked.headers for asked in site.pages_asked("jarvislabs.ai"))
+
+
 @pytest.mark.parametrize(
     "name", [c.name for c in configs().values() if c.terms.automated == "forbidden" and c.key_variables]
 )

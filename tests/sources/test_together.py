@@ -4,7 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.contracts.listing import SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import Listing, ReaderWarning, Reject, SourceChangedError
+from pipeline.sources import source_module
 
 from .helpers import answer, page, read
 
@@ -74,6 +76,18 @@ def test_a_preemptible_price_is_spot(caption):
         ("NVIDIA HGX B200", "reserved", 91): (Decimal("6.79"), "USD"),
     }
     assert [reject.reason for reject in rejects] == ["not_offered"]
+
+
+def test_a_column_under_another_name_is_left_out_and_the_rest_is_read():
+    renamed = PAGE.replace("Preemptible", "Interruptible")
+    rows = list(source_module("together").read([answer(renamed)], source_config("together")))
+    found = prices([row for row in rows if isinstance(row, Listing)])
+    usual = prices(read("together", answer(PAGE))[0])
+    assert found == {key: price for key, price in usual.items() if key[1] != "spot"}
+    unread = [row for row in rows if isinstance(row, Reject) and row.reason == "unknown_price_kind"]
+    assert len(unread) == len(usual) - len(found) > 0
+    warnings = [row.text for row in rows if isinstance(row, ReaderWarning)]
+    assert any("Interruptible Pay as you go" in text for text in warnings)
 
 
 def test_two_visible_tables_are_not_chosen_between():
