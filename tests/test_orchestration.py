@@ -15,7 +15,8 @@ from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.capture import Entry, OutcomeCode
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import Home
+from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.daily.permissions import disable, enable
 from pipeline.daily.source_states import source_states
 from pipeline.definitions import defs
 from pipeline.orchestration.evidence import markdown_of
@@ -188,17 +189,19 @@ def test_each_source_has_its_own_job_between_the_rates_and_the_publishing() -> N
 
 def evaluate(name: str, at: datetime) -> dg.SensorDefinition:
     repository = defs.get_repository_def()
-    context = dg.build_schedule_context(scheduled_execution_time=at, repository_def=repository)
+    context = dg.build_schedule_context(
+        scheduled_execution_time=at, repository_def=repository, resources={"home": GpufareHome()}
+    )
     return repository.get_schedule_def(name).evaluate_tick(context)
 
 
 def test_a_schedule_asks_for_todays_partition_of_its_source() -> None:
-    tick = evaluate("capture_runpod", datetime(TODAY.year, TODAY.month, TODAY.day, 6, 28, tzinfo=UTC))
+    tick = evaluate("capture_modal", datetime(TODAY.year, TODAY.month, TODAY.day, 6, 28, tzinfo=UTC))
     (request,) = tick.run_requests
     assert request.partition_key == TODAY.isoformat()
-    job = defs.resolve_job_def("capture_runpod")
-    assert set(job.asset_layer.executable_asset_keys) == {raw_key("runpod"), offers_key("runpod")}
-    assert job.tags[SOURCE_TAG] == "runpod"
+    job = defs.resolve_job_def("capture_modal")
+    assert set(job.asset_layer.executable_asset_keys) == {raw_key("modal"), offers_key("modal")}
+    assert job.tags[SOURCE_TAG] == "modal"
 
 
 def test_a_source_without_its_key_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +209,24 @@ def test_a_source_without_its_key_is_skipped_with_the_reason(monkeypatch: pytest
     tick = evaluate("capture_primeintellect", datetime.now(UTC))
     assert not tick.run_requests
     assert "PRIME_API_KEY" in tick.skip_message
+
+
+def test_a_source_that_is_off_is_skipped_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
+    monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
+    moment = datetime(TODAY.year, TODAY.month, TODAY.day, 6, 28, tzinfo=UTC)
+    for name in ("crusoe", "modal"):
+        disable([name], Home(tmp_path), TODAY)
+        tick = evaluate(f"capture_{name}", moment)
+        assert not tick.run_requests
+        assert f"is off: you disabled it on {TODAY}: gpufare sources enable {name}" in tick.skip_message
+        enable([name], Home(tmp_path), TODAY, {})
+        assert evaluate(f"capture_{name}", moment).run_requests
+    assert "its terms forbid" in evaluate("capture_aws", moment).skip_message
+    monkeypatch.setenv(REPLAY_VARIABLE, "http://127.0.0.1:1")
+    assert evaluate("capture_aws", moment).run_requests, "a replay needs no permission"
 
 
 def test_named_sources_are_captured_and_published_every_hour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -462,8 +483,8 @@ def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     server: PagesServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     """Of the environment, and with the address in the run's configuration."""
-    tick = evaluate("capture_runpod", datetime(TODAY.year, TODAY.month, TODAY.day, 6, tzinfo=UTC))
-    job = defs.resolve_job_def("capture_runpod")
+    tick = evaluate("capture_modal", datetime(TODAY.year, TODAY.month, TODAY.day, 6, tzinfo=UTC))
+    job = defs.resolve_job_def("capture_modal")
     by_configuration = {"resources": {"home": {"config": {"replay_url": server.base_url}}}}
     first = job.execute_in_process(
         run_config=by_configuration, partition_key=tick.run_requests[0].partition_key, instance=instance
@@ -472,7 +493,7 @@ def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     monkeypatch.setenv(REPLAY_VARIABLE, server.base_url)
     second = job.execute_in_process(partition_key=tick.run_requests[0].partition_key, instance=instance)
     assert second.success
-    captures = Archive(tmp_path / "home" / "archive").captures("runpod", TODAY)
+    captures = Archive(tmp_path / "home" / "archive").captures("modal", TODAY)
     assert [capture.replayed_from for capture in captures] == [server.base_url] * 2
 
 

@@ -27,11 +27,13 @@ from pipeline.daily.permissions import disable, enable, off_lines
 from pipeline.daily.refresh import refresh
 from pipeline.daily.source_states import source_states
 from pipeline.offers.records import Records
-from pipeline.orchestration.keys import offers_key
+from pipeline.orchestration.keys import offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.sources import source_module
 from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.lineage import Lineage
+from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import ask
 from tests.capture.conftest import capture_one, module, source
 from tests.capture.connect_proxy import ConnectProxy
@@ -320,6 +322,18 @@ def test_a_source_that_was_never_asked_says_what_it_needs(home: Home) -> None:
     assert rows["nebius"]["state"] == "not_asked"
 
 
+def test_where_nothing_was_asked_the_published_state_is_by_the_terms() -> None:
+    """A schedule that skips a source leaves no attempt."""
+    with in_memory("source_health") as connection:
+        connection.execute("SET VARIABLE as_of_day = ?::DATE", [TODAY])
+        for table in Lineage(connection).marts(["source_health"]):
+            fill(connection, table)
+        rows = {row["source"]: row for row in ask(connection, "FROM main.source_health").dicts()}
+    assert rows["crusoe"]["state"] == "needs_permission"
+    assert rows["crusoe"]["why"].endswith("gpufare sources enable crusoe")
+    assert rows["nebius"]["state"] == "not_asked"
+
+
 def test_a_morning_with_sources_that_are_off_has_nothing_broken(home: Home) -> None:
     refresh(home, sources=["crusoe"], environment={})
     lines = morning(home, datetime.now(UTC)).lines
@@ -340,10 +354,12 @@ def test_the_asset_of_a_source_that_is_off_is_not_red(
         )
         assert result.success
         assert proxy.asked == []
-        (seen,) = instance.fetch_observations(offers_key("crusoe"), limit=1).records
-    assert seen.asset_observation is not None
-    said = seen.asset_observation.metadata["skipped"].value
-    assert str(said).startswith("its terms forbid automated reading")
+        for key in (raw_key("crusoe"), offers_key("crusoe")):
+            assert instance.get_latest_materialization_event(key) is None
+            (seen,) = instance.fetch_observations(key, limit=1).records
+            assert seen.asset_observation is not None
+            said = seen.asset_observation.metadata["skipped"].value
+            assert str(said).startswith("its terms forbid automated reading")
     (outcome,) = Records(home).outcomes("crusoe", TODAY)
     assert (outcome["status"], outcome["requests"]) == ("needs_permission", 0)
 

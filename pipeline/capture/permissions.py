@@ -66,18 +66,13 @@ def why_off(config: SourceConfig, choices: Choices, environment: Mapping[str, st
         )
     if (choice := choices.by_source.get(config.name)) is not None:
         return None if choice.asked else f"you disabled it on {choice.since}: {_enable(config)}"
-    if config.terms.automated != "forbidden" or config.needs_key or has_key(config, environment):
+    if config.terms.automated != "forbidden" or config.needs_key or config.has_key(environment):
         return None
-    keys = f", or set {' or '.join(config.key_variables)}" if config.key_variables else ""
+    keys = f", or set {' and '.join(config.key_variables)}" if config.key_variables else ""
     return (
         f"its terms forbid automated reading ({config.terms.url or 'no address'}, "
         f"read on {config.terms.read_on}): {_enable(config)}{keys}"
     )
-
-
-def has_key(config: SourceConfig, environment: Mapping[str, str]) -> bool:
-    """Whether the user set a key of the source."""
-    return any(environment.get(name, "").strip() for name in config.key_variables)
 
 
 def _enable(config: SourceConfig) -> str:

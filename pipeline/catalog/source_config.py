@@ -290,6 +290,14 @@ class SourceConfig(_Facts):
             "${" not in request.url + "".join(request.headers.values()) for request in self.requests
         )
 
+    def missing_keys(self, environment: Mapping[str, str]) -> list[str]:
+        """The ``key_variables`` that are not set; a blank one counts as not set."""
+        return [name for name in self.key_variables if not environment.get(name, "").strip()]
+
+    def has_key(self, environment: Mapping[str, str]) -> bool:
+        """Whether the user set the source's key: all of its variables, where there are several."""
+        return bool(self.key_variables) and not self.missing_keys(environment)
+
     def is_api(self, url: str) -> bool:
         """Whether an address is of an interface for programs, whose robots.txt is not asked."""
         return host_of(url) in self.api_hosts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import WatchedEnvironment
-from pipeline.capture.permissions import has_key, read_choices, why_off
+from pipeline.capture.permissions import read_choices, why_off
 from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.hosts import host_of
@@ -48,11 +48,11 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
 
 
 def _is_asked(config: SourceConfig, environment: Mapping[str, str]) -> bool:
-    return config.disabled is None and (has_key(config, environment) or not config.needs_key)
+    return config.disabled is None and (config.has_key(environment) or not config.needs_key)
 
 
 def _what_is_asked(asked: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> str:
-    keyed = [config.name for config in asked if has_key(config, environment)]
+    keyed = [config.name for config in asked if config.has_key(environment)]
     if not asked:
         return "asking no source"
     archive = Archive(home.archive)
@@ -105,5 +105,5 @@ def _duration_text(seconds: float) -> str:
 
 def _what_keys_add(chosen: Sequence[SourceConfig], environment: Mapping[str, str]) -> Iterator[str]:
     for config in chosen:
-        if config.disabled is None and config.coverage.with_key and not has_key(config, environment):
+        if config.disabled is None and config.coverage.with_key and not config.has_key(environment):
             yield f"a key would add to {config.name}: {config.coverage.with_key}; set {key_text(config)}"

@@ -69,7 +69,11 @@ def off_lines(chosen: Iterable[SourceConfig], home: Home, environment: Mapping[s
     off = [config for config in live if why_off(config, choices, environment) is not None]
     by_user = [config for config in off if config.name in choices.by_source]
     by_terms = [config for config in off if config.name not in choices.by_source]
-    keyless = [config for config in live if config not in off and _missing_keys(config, environment)]
+    keyless = [
+        config
+        for config in live
+        if config not in off and config.needs_key and not config.has_key(environment)
+    ]
     return [
         *_line("off by their terms", by_terms, "gpufare sources enable NAME", _or_set_keys(by_terms)),
         *_line("off because you disabled them", by_user, "gpufare sources enable NAME"),
@@ -125,8 +129,8 @@ def _enabled(config: SourceConfig, environment: Mapping[str, str]) -> Iterator[s
     yield f"  {_VERDICTS[terms.automated]}{f' (read on {terms.read_on})' if terms.read_on else ''}"
     if terms.note:
         yield f"  {terms.note}"
-    if missing := _missing_keys(config, environment):
-        yield f"  it still needs a key: set {', '.join(missing)}"
+    if config.needs_key and (missing := config.missing_keys(environment)):
+        yield f"  it still needs a key: set {' and '.join(missing)}"
 
 
 _VERDICTS = {
@@ -135,13 +139,6 @@ _VERDICTS = {
     "forbidden": "they forbid automated reading: whether you may is between you and the provider",
     "unknown": "nobody is known to have read them",
 }
-
-
-def _missing_keys(config: SourceConfig, environment: Mapping[str, str]) -> list[str]:
-    """The keys without which the source cannot be asked at all, and which are not set."""
-    if not config.needs_key:
-        return []
-    return [name for name in config.key_variables if not environment.get(name, "").strip()]
 
 
 def _line(what: str, configs: Sequence[SourceConfig], remedy: str, more: str = "") -> list[str]:

@@ -53,16 +53,8 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
         off = off_sources(configs().values(), home, environment)
         connection.execute("SET VARIABLE sources_off = ?::VARCHAR[]", [list(off)])
         connection.execute("SET VARIABLE reasons_off = ?::VARCHAR[]", [list(off.values())])
-        connection.execute("SET VARIABLE sources_with_keys = ?::VARCHAR[]", [_with_keys(environment)])
+        with_keys = [config.name for config in configs().values() if config.has_key(environment)]
+        connection.execute("SET VARIABLE sources_with_keys = ?::VARCHAR[]", [with_keys])
         for table in Lineage(connection).marts([TABLE]):
             fill(connection, table)
         return ask(connection, _STATES)
-
-
-def _with_keys(environment: Mapping[str, str]) -> list[str]:
-    """The sources whose keys are all set."""
-    return [
-        config.name
-        for config in configs().values()
-        if all(environment.get(name, "").strip() for name in config.key_variables)
-    ]

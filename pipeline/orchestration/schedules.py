@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from pipeline.capture.permissions import read_choices, why_off
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.morning import sources_are_healthy
+from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import published_tables
 
 HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
@@ -77,10 +79,16 @@ def _capture_schedule(config: SourceConfig, cron: str) -> dg.ScheduleDefinition:
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    def capture(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        missing = [name for name in config.key_variables if not os.environ.get(name)]
-        if config.needs_key and missing:
-            yield dg.SkipReason(f"{config.title} needs a key: set {', '.join(missing)}")
+    def capture(
+        context: dg.ScheduleEvaluationContext, home: GpufareHome
+    ) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        if config.needs_key and (missing := config.missing_keys(os.environ)):
+            yield dg.SkipReason(f"{config.title} needs a key: set {' and '.join(missing)}")
+            return
+        # A replay needs no permission.
+        why = None if home.replay_server() else why_off(config, read_choices(home.folders()), os.environ)
+        if why is not None:
+            yield dg.SkipReason(f"{config.title} is off: {why}")
             return
         moment = context.scheduled_execution_time
         yield dg.RunRequest(run_key=moment.isoformat(), partition_key=moment.date().isoformat())

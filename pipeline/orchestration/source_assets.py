@@ -16,7 +16,7 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.capture import NOT_ASKED, Capture, Outcome
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.diagnosis import was_asked
@@ -63,7 +63,15 @@ def _raw_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.A
         elif _is_past(day) and not home.replay_server():
             _skip(context, f"{config.title} was not captured on {day}: a live page shows today's prices only")
         else:
-            yield dg.MaterializeResult(metadata=_about(_capture(config, day, home), home))
+            capture = _capture(config, day, home)
+            if capture.status in NOT_ASKED:
+                # The offers asset is skipped with this one, so what it would record is recorded here.
+                outcome = record_day(config, day, [capture], home.folders())
+                _skip(
+                    context, outcome.reason or outcome.status, raw_key(config.name), offers_key(config.name)
+                )
+                return
+            yield dg.MaterializeResult(metadata=_about(capture, home))
 
     return raw
 
@@ -169,12 +177,14 @@ def _complete(config: SourceConfig, day: date, home: Home) -> Sequence[Capture]:
     return [capture for capture in captures if capture.status is not None]
 
 
-def _skip(context: dg.AssetExecutionContext, reason: str) -> None:
-    """Leave the partition unmaterialized, with the reason where people look for it: on the asset."""
+def _skip(context: dg.AssetExecutionContext, reason: str, *keys: dg.AssetKey) -> None:
+    """Leave the partition unmaterialized, with the reason where people look for it: on the assets, by default
+    the one that is made."""
     context.log.warning(f"skipped: {reason}")
-    context.log_event(
-        dg.AssetObservation(context.asset_key, partition=context.partition_key, metadata={"skipped": reason})
-    )
+    for key in keys or (context.asset_key,):
+        context.log_event(
+            dg.AssetObservation(key, partition=context.partition_key, metadata={"skipped": reason})
+        )
 
 
 def _about(capture: Capture, home: GpufareHome) -> dict[str, str | int | dg.MetadataValue[Any]]:

@@ -48,7 +48,7 @@ _COMPONENT_SUFFIX = re.compile(
 def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
     """The page, and with a key the first page of the billing catalogue."""
     wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
-    return wanted + ([_catalog_request(config)] if environment.get(config.key_variables[0]) else [])
+    return wanted + ([_catalog_request(config)] if config.has_key(environment) else [])
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:

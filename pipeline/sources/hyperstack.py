@@ -42,7 +42,7 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
     """The page, and with a key the API's stock."""
     wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
     (key,) = config.key_variables
-    if environment.get(key):
+    if config.has_key(environment):
         headers = {"api_key": f"${{{key}}}"}
         wanted.append(Request(config.settings["stock_url"], headers=headers, optional=True))
     return wanted

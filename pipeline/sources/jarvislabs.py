@@ -27,7 +27,7 @@ _CARD_END = re.compile(_PRICE.pattern + r"|\b(?:contact|talk to|sold out)\b", re
 def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
     """The API where there is a key for it, else the page."""
     (key,) = config.key_variables
-    if environment.get(key):
+    if config.has_key(environment):
         return [Request(config.settings["api_url"], headers={"Authorization": f"Bearer ${{{key}}}"})]
     return _page_requests(config)
 

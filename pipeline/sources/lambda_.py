@@ -59,7 +59,7 @@ def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Reque
         for request in config.requests
     ]
     (key,) = config.key_variables
-    if environment.get(key):
+    if config.has_key(environment):
         wanted.append(Request(config.settings["api_url"], headers={"authorization": f"Bearer ${{{key}}}"}))
     return wanted
 

@@ -45,8 +45,8 @@ def redact(body: bytes) -> bytes:
 
 def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
     """The names of the GPUs, from which the searches follow; with the user's key where there is one."""
-    has_key = any(environment.get(name) for name in config.key_variables)
-    return [Request(config.requests[0].url, headers=config.settings["key_headers"] if has_key else {})]
+    headers = config.settings["key_headers"] if config.has_key(environment) else {}
+    return [Request(config.requests[0].url, headers=headers)]
 
 
 def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:

@@ -54,8 +54,15 @@ SELECT
         THEN s.key_variables
     END AS missing_key,
     -- What is off now explains more than how its last attempt ended.
-    coalesce(n.reason, CASE WHEN a.status = 'needs_permission' THEN coalesce(a.error, a.reason) END)
-        AS no_permission,
+    CASE
+        WHEN n.reason IS NOT NULL THEN n.reason
+        WHEN a.status = 'needs_permission' THEN coalesce(a.error, a.reason)
+        -- Where this is published, what the user enabled is not known: a source that was asked was allowed.
+        WHEN getvariable('sources_off') IS NULL AND a.day IS NULL AND s.terms_automated = 'forbidden'
+            AND NOT s.needs_key AND s.disabled IS NULL
+            THEN 'never asked, and its terms forbid automated reading: gpufare sources enable '
+                || s.source
+    END AS no_permission,
     a.day AS last_attempt_day,
     a.accepted AS last_attempt_accepted,
     a.status AS last_status,
