@@ -113,6 +113,7 @@ class FlagReason(StrEnum):
     COMING_SOON = "coming_soon"
     CONFLICTING_PRICES = "conflicting_prices"
     CPU_AND_MEMORY_CHARGED_EXTRA = "cpu_and_memory_charged_extra"
+    CUSTOM_QUOTE = "custom_quote"
     DISK_NOT_PRICED = "disk_not_priced"
     FLEX_START_ABOVE_ON_DEMAND = "flex_start_above_on_demand"
     HOST_DEVERIFIED = "host_deverified"

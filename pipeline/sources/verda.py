@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing import html
 from pipeline.parsing.answers import at_least_one
 from pipeline.parsing.gpu_counts import gpu_count, gpu_count_in
@@ -79,10 +79,9 @@ class _Answers:
 
 
 def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
-    """The API's earlier host, where the one of the new name has no instance types."""
-    types = {url.partition("://")[2].partition("/")[2]: url for url in config.settings["earlier_urls"]}
-    earlier = types.get(answer.url.partition("://")[2].partition("/")[2])
-    return [Request(earlier)] if earlier and earlier != answer.url else []
+    """The address that an earlier version of the API had for the same list."""
+    earlier = config.settings["earlier_urls"].get(answer.url)
+    return [Request(earlier)] if earlier else []
 
 
 def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
@@ -184,6 +183,8 @@ def _long_term(listing: Listing, periods: list[_Period]) -> Iterator[Listing]:
             price_kind="reserved",
             term_days=period.term_days,
             native_price=listing.native_price * period.share_of_price,
+            # A period is sold on a quote only: no machine can be ordered for it.
+            flag_reason=FlagReason.CUSTOM_QUOTE,
         )
 
 

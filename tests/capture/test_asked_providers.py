@@ -68,7 +68,7 @@ def test_azures_own_header_says_how_long_to_wait(site: Site, capture: Capturing)
 def test_verda_is_complete_without_the_availability_that_needs_a_key(site: Site, capture: Capturing) -> None:
     site.say("api.verda.com", "/v1/instance-types", says([{}]))
     site.say("api.verda.com", "/v1/instance-availability", says({"code": "unauthorized_request"}, 401))
-    site.say("api.verda.com", "/v1/long-term/periods", says([{}]))
+    site.say("api.verda.com", "/v1/long-term/periods/instances", says([{}]))
     site.say("verda.com", "/pricing", PAGE)
     captured = capture(source_config("verda"), verda)
     assert captured.status == "captured"
@@ -76,7 +76,7 @@ def test_verda_is_complete_without_the_availability_that_needs_a_key(site: Site,
         ("pricing", "ok"),
         ("v1/instance-availability", "http_4xx"),
         ("v1/instance-types", "ok"),
-        ("v1/long-term/periods", "ok"),
+        ("v1/long-term/periods/instances", "ok"),
     ]
 
 
@@ -89,6 +89,18 @@ def test_verda_is_asked_at_its_earlier_host_where_the_new_one_fails(site: Site, 
     assert hosts == ["api.verda.com", "api.datacrunch.io"]
     site.say("api.datacrunch.io", "/v1/instance-types", says({}, 404))
     assert capture(source_config("verda"), verda).status == "partial"
+
+
+def test_verdas_periods_are_asked_at_their_earlier_address_where_the_new_one_fails(
+    site: Site, capture: Capturing
+) -> None:
+    site.say("api.verda.com", "/v1/instance-types", says([{}]))
+    site.say("api.verda.com", "/v1/long-term/periods/instances", says({}, 404))
+    site.say("api.verda.com", "/v1/long-term/periods", says([{}]))
+    site.say("verda.com", "/pricing", PAGE)
+    captured = capture(source_config("verda"), verda)
+    assert captured.status == "captured"
+    assert ("v1/long-term/periods", "ok") in outcomes(captured)
 
 
 THUNDER = "api.thundercompute.com:8443"

@@ -261,10 +261,10 @@ def test_a_long_term_period_lowers_the_hourly_price_of_an_instance():
     listings, rejects = read("verda", answer(types), answer([period()]), answer(places, url))
     assert rejects == []
     assert [
-        (row.term_days, row.native_price, row.region, row.tier)
+        (row.term_days, row.native_price, row.region, row.tier, row.flag_reason)
         for row in listings
         if row.price_kind == "reserved"
-    ] == [(730, Decimal("19.5"), "FIN-03", None)]
+    ] == [(730, Decimal("19.5"), "FIN-03", None, "custom_quote")]
 
 
 @pytest.mark.parametrize(
