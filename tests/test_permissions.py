@@ -149,7 +149,7 @@ def test_without_its_key_a_source_that_cannot_be_asked_needs_one(home: Home, hos
 
 
 def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy) -> None:
-    report = refresh(home, sources=["crusoe"], environment={})
+    report = refresh(home, sources=["crusoe"], environment={"GPUFARE_PROXY": proxy.url})
     assert proxy.asked == []
     assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
     assert report.asked == []
@@ -158,7 +158,9 @@ def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy) -> No
     assert lines[0].startswith("crusoe  not asked  its terms forbid automated reading")
     assert lines[1] == "off by their terms: crusoe; gpufare sources enable NAME"
     enable(["crusoe"], home, TODAY, {})
-    report = refresh(home, sources=["crusoe"], environment={}, limits=Limits(retries=0))
+    report = refresh(
+        home, sources=["crusoe"], environment={"GPUFARE_PROXY": proxy.url}, limits=Limits(retries=0)
+    )
     assert set(proxy.asked) == {"www.crusoe.ai:443"}
     assert report.off == []
 
@@ -195,9 +197,11 @@ def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: Conne
     home.permissions.mkdir()
     (said,) = off_lines([], home, {})
     assert "it cannot be read (Is a directory)" in said
-    report = refresh(home, sources=["linode"], environment={})
+    report = refresh(home, sources=["linode"], environment={"GPUFARE_PROXY": proxy.url})
     assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
-    live = examine_live(home, names=["linode"], now=datetime.now(UTC), environment={})
+    live = examine_live(
+        home, names=["linode"], now=datetime.now(UTC), environment={"GPUFARE_PROXY": proxy.url}
+    )
     assert (live.asked, proxy.asked) == (0, [])
 
 

@@ -123,7 +123,7 @@ def capture_live(
         replay = ReplayServer(replay_url) if replay_url else None
     except ValueError as error:
         raise RefreshError(f"--pages {replay_url}: {error}") from error
-    with Client(limits=limits, replay=replay) as client:
+    with Client(limits=limits, replay=replay, environment=environment) as client:
         return capture_all(
             chosen, environment=environment, day=day, archive=archive, client=client, progress=progress
         )

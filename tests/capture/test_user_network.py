@@ -24,10 +24,11 @@ from pipeline.capture.http.user_network import (
     user_network,
 )
 from pipeline.capture.visit import capture_all
-from pipeline.catalog.source_config import SourceConfig
+from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Capture, SourceResult
 from pipeline.contracts.listing import Request
 from pipeline.daily.next_steps import next_step
+from pipeline.daily.origin import capture_live
 from tests.conftest import gpufare
 from tests.faulty_server import UNTRUSTED, refusing
 
@@ -397,6 +398,21 @@ def test_a_replay_server_is_never_asked_through_the_proxy(
     assert proxy.asked == []
 
 
+def test_the_proxy_is_that_of_the_environment_that_is_given(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one whose password is kept out of the captures."""
+    refuses = b"HTTP/1.1 403 Forbidden\r\n\r\n"
+    with ConnectProxy(answers=refuses) as other, ConnectProxy(answers=refuses) as given:
+        monkeypatch.setenv("GPUFARE_PROXY", other.url)
+        captures = capture_live(
+            [source_config("linode")], TODAY, archive, {"GPUFARE_PROXY": given.url}, limits=Limits(**FAST)
+        )
+        assert captures["linode"].status == "failed"
+        assert other.asked == []
+        assert set(given.asked) == {"api.linode.com:443"}
+
+
 # --- the usual variables ------------------------------------------------------------------------------------
 
 
@@ -421,7 +437,15 @@ def test_the_usual_variables_are_used_on_request(
         ("*.acme.example", True),
         ("10.0.0.0/8, Prices.Acme.Example ,x.example", True),
         ("*", True),
+        (f"{PRICES}:443", True),
+        (f" {PRICES}. ", True),
+        (".acme.example.:443", True),
+        (f", ,{PRICES},,", True),
+        ("*:443", True),
         ("", False),
+        (", ,", False),
+        (".", False),
+        (":443", False),
         (",", False),
         ("me.example", False),
         (f"eu.{PRICES}", False),
@@ -500,7 +524,6 @@ def test_no_other_network_can_be_allowed(block: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "198.18.0.0/15,",
         "198.18.0.1/15",
         "198.18.0.0-198.19.0.0",
         "198.18.0.0/15 100.64.0.0/10",
@@ -536,6 +559,12 @@ def test_a_setting_that_cannot_be_used_stops_the_command(
 # --- addresses that stand for public ones -------------------------------------------------------------------
 
 BOTH = {"GPUFARE_ALLOW_NETWORKS": "198.18.0.0/15, 100.64.0.0/10"}
+
+
+@pytest.mark.parametrize("text", ["198.18.0.0/15,", ",198.18.0.0/15", "198.18.0.0/15, ,"])
+def test_empty_items_of_the_list_are_skipped(text: str) -> None:
+    allowed = user_network({"GPUFARE_ALLOW_NETWORKS": text}).allowed
+    assert allowed == (ipaddress.IPv4Network("198.18.0.0/15"),)
 
 
 @pytest.mark.parametrize(

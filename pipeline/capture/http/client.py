@@ -185,14 +185,21 @@ class _Failure(Exception):
 class Client:
     """Fetches for all sources of one refresh; may be used by several threads. Close it, or use ``with``.
 
-    The providers are reached as the environment says (user_network.py); a replay server always directly.
-    Raises UserNetworkError when the environment's settings cannot be used.
+    The providers are reached as ``environment`` says (user_network.py), which is to be the one that captures
+    are made with, so that its proxy's password is kept out of them; a replay server always directly. Raises
+    UserNetworkError when the environment's settings cannot be used.
     """
 
-    def __init__(self, *, limits: Limits | None = None, replay: ReplayServer | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        replay: ReplayServer | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self.limits = limits or (Limits() if replay is None else REPLAY_LIMITS)
         self.replay = replay
-        self._network = UserNetwork() if replay else user_network(os.environ)
+        self._network = UserNetwork() if replay else user_network(environment)
         self._proxy_door = ProxyDoor()
         self._http = httpx.Client(
             transport=GuardedTransport(replay.endpoint) if replay else UserNetworkTransport(self._network),

@@ -29,8 +29,9 @@ OPENABLE_NETWORKS: Mapping[IPv4Network, str] = {
     IPv4Network("100.64.0.0/10"): "a provider's NAT",
 }
 """Blocks that the user may open, and who gives their addresses. Price pages are not in them, but what is in
-their place leads to the price pages; services inside a network are in other blocks (RFC 1918, loopback,
-link-local), which stay closed."""
+their place leads to the price pages. 198.18.0.0/15 has no services of a network. 100.64.0.0/10 may: peers of
+Tailscale, pods of managed Kubernetes and services inside Alibaba Cloud have addresses there, so that whoever
+opens it, or the part of it that the names resolve to, opens those, too."""
 
 NETWORKS_OF_CODES: Mapping[OutcomeCode, IPv4Network] = dict(
     zip(
@@ -43,6 +44,7 @@ DOCUMENT = "docs/networks.md"
 
 _EXAMPLE = "http://proxy.example:3128"
 _NAMES_INSIDE = ("localhost", "local", "internal", "home.arpa")
+_WITH_PORT = re.compile(r":\d+$")
 _ADDRESS_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
 
 
@@ -121,7 +123,10 @@ def secrets_of_proxies(environment: Mapping[str, str]) -> Iterator[tuple[str, st
 
 def is_name_of_the_internet(host: str) -> bool:
     """Whether a host is a name that only the public DNS knows: no address in any spelling (``127.1``,
-    ``0x7f000001``, ``::1``) and no name that is reserved for the inside of a network."""
+    ``0x7f000001``, ``::1``) and no name that is reserved for the inside of a network.
+
+    Only declared hosts are asked, and none of them is such a name: this is a second guard, for a yaml that
+    declares one, since behind a proxy no address is checked here."""
     labels = host.rstrip(".").lower().split(".")
     if ":" in host or len(labels) < 2 or _ADDRESS_LABEL.fullmatch(labels[-1]):
         return False
@@ -158,8 +163,10 @@ class ProxyDoor:
 
 def _is_excepted(host: str, no_proxy: str) -> bool:
     """Whether NO_PROXY names the host: by its name or a domain around it, with or without a leading dot or
-    ``*.``; ``*`` names every host. Networks in it name none: hosts are not resolved here."""
-    names = [each.strip() for each in no_proxy.split(",")]
+    ``*.``; ``*`` names every host. A dot at its end and a port are not looked at, and networks name no host:
+    hosts are not resolved here."""
+    host = host.rstrip(".")
+    names = [_WITH_PORT.sub("", each.strip()).rstrip(".") for each in no_proxy.split(",")]
     return "*" in names or any(
         host == name or host.endswith(f".{name}")
         for each in names
@@ -202,7 +209,7 @@ def _not_a_proxy(variable: str) -> str:
 
 
 def _allowed_networks(text: str) -> tuple[IPv4Network, ...]:
-    return tuple(_allowed_network(each.strip()) for each in text.split(",") if text.strip())
+    return tuple(_allowed_network(each.strip()) for each in text.split(",") if each.strip())
 
 
 def _allowed_network(text: str) -> IPv4Network:

@@ -270,7 +270,7 @@ def _captures(
     except ValueError as error:
         raise RefreshError(f"--pages {pages}: {error}") from error
     module_of: Callable[[str], ModuleType] = lambda name: plans[name].asked_module()  # noqa: E731
-    with Client(limits=limits, replay=replay) as client:
+    with Client(limits=limits, replay=replay, environment=environment) as client:
         return capture_all(
             [plan.asked_config for plan in plans.values()],
             environment=environment,
