@@ -29,10 +29,9 @@ OPENABLE_NETWORKS: Mapping[IPv4Network, str] = {
     IPv4Network("100.64.0.0/10"): "a provider's NAT",
 }
 """Blocks that the user may open, and who gives their addresses. Price pages are not in them, but what is in
-their place leads to the price pages. No services of a network belong in 198.18.0.0/15. In 100.64.0.0/10 there may be some: peers of
-Tailscale, pods of managed Kubernetes and services inside Alibaba Cloud have addresses there, so that whoever
-opens it, or the part of it that the names resolve to, opens those, too."""
-
+their place leads to the price pages. No services of a network belong in 198.18.0.0/15. In 100.64.0.0/10 there
+may be some: peers of Tailscale, pods of managed Kubernetes and services inside Alibaba Cloud have addresses
+there, so that whoever opens it, or the part of it that the names resolve to, opens those, too."""
 NETWORKS_OF_CODES: Mapping[OutcomeCode, IPv4Network] = dict(
     zip(
         (OutcomeCode.FAKE_ADDRESS_REFUSED, OutcomeCode.SHARED_ADDRESS_REFUSED), OPENABLE_NETWORKS, strict=True
