@@ -1,6 +1,7 @@
 """``gpufare doctor --live`` on servers that behave and misbehave: what it says, and what it leaves alone."""
 
 import json
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -15,7 +16,7 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import SourceResult
 from pipeline.contracts.paths import Home
 from pipeline.daily.doctor.live import MEANINGS, Probe, examine_live
-from pipeline.daily.doctor.saved_pages import SaveError
+from pipeline.daily.doctor.saved_pages import SaveError, save_pages
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import captures_of, day_to_read
 from tests.conftest import PAGES, gpufare
@@ -235,6 +236,71 @@ def test_nothing_is_overwritten(saved: tuple[list[Probe], Path], tmp_path: Path)
     with pytest.raises(SaveError, match="already has modal"):
         examine_live(Home(tmp_path), names=["modal"], now=NOW, environment={}, save=saved[1])
     assert files_in(saved[1]) == before
+
+
+def test_answers_that_cannot_be_saved_are_the_reason_of_their_source_alone(tmp_path: Path) -> None:
+    """A file gets in the way of one while it is asked; the others are kept."""
+    proof = tmp_path / "proof"
+    proof.mkdir()
+    with PagesServer(PAGES) as server:
+        report = examine_live(
+            Home(tmp_path / "home"),
+            names=["modal", "ecb"],
+            now=NOW,
+            environment={},
+            pages=server.base_url,
+            save=proof,
+            progress=lambda text: (proof / "modal").touch(),
+        )
+    modal, ecb = report.probes
+    assert (modal.verdict, modal.saved_to) == ("works", None)
+    assert "the answers cannot be saved: " in modal.line()
+    assert ecb.saved_to == str(proof / "ecb")
+    assert (ecb.reason, sorted(path.name for path in proof.iterdir())) == (None, ["ecb", "modal"])
+
+
+def test_no_half_of_a_folder_is_left(tmp_path: Path) -> None:
+    config, archive = source_config("modal"), Archive(tmp_path / "archive")
+    capture = captures_of([config], DAY, str(PAGES), archive, {}, named=True)["modal"][0]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as if the disk had no more room
+    try:
+        with pytest.raises(SaveError, match="cannot be saved"):
+            save_pages(tmp_path / "proof" / "modal", capture, archive, config, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (tmp_path / "proof" / "modal").exists()
+
+
+def test_what_was_odd_about_an_answer_is_saved_with_it(tmp_path: Path) -> None:
+    """As a warning of the saved folder, too, when it is read."""
+    odd = says(200, (PAGES / "verda" / "instance_types.json").read_bytes(), content_type="text/plain")
+    with FaultyServer(PAGES, {"verda": odd}) as server:
+        asked = {"names": ["verda"], "environment": {}, "pages": server.base_url, "save": tmp_path}
+        examine_live(Home(tmp_path / "home"), now=NOW, limits=LIMITS, **asked)  # type: ignore[arg-type]
+    rows = json.loads((tmp_path / "verda" / "index.json").read_text())
+    assert "text/plain" in rows[0]["warning"]
+    config = source_config("verda")
+    captured = captures_of([config], DAY, str(tmp_path), Archive(tmp_path / "archive"), {}, named=True)
+    assert any("text/plain" in warning for warning in captured["verda"][0].warnings)
+
+
+def test_no_other_query_is_made_in_place_of_a_failed_one(tmp_path: Path) -> None:
+    """Vast's list of names is refused: the searches for the names of its yaml are left to a whole visit."""
+    with FaultyServer(PAGES, {"vast": says(401, b'{"error": "unauthorized"}')}) as server:
+        asked = {"names": ["vast"], "environment": {}, "pages": server.base_url}
+        (probe,) = examine_live(Home(tmp_path), now=NOW, limits=LIMITS, **asked).probes  # type: ignore[arg-type]
+        assert (server.asked["vast"], probe.requests) == (1, 1)
+    assert (probe.verdict, probe.result) == ("fails", SourceResult.REFUSED_BY_HOST)
+
+
+def test_only_sources_that_are_asked_are_counted(tmp_path: Path) -> None:
+    """Not one that is retired, lacks its key, or is off."""
+    said: list[str] = []
+    home, names = Home(tmp_path), ["tensordock", "primeintellect", "crusoe"]
+    report = examine_live(home, names=names, now=datetime.now(UTC), environment={}, progress=said.append)
+    assert said[0] == "asking 0 sources, one request each"
+    assert {probe.verdict for probe in report.probes} == {"skipped"}
 
 
 def test_the_command_says_what_to_look_for_in_saved_answers(tmp_path: Path) -> None:

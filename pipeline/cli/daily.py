@@ -83,9 +83,9 @@ def doctor(
 ) -> None:
     """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 when something fails.
 
-    With --live, check the sources instead: one request to each, with the pauses, robots.txt and terms of a
-    refresh. Says what each answered and what its reader made of it, and keeps nothing, but for the answers
-    that --save puts in a folder as `gpufare refresh --pages FOLDER` reads them. Look through the folder
+    With --live, check the sources instead: one request to each, besides robots.txt, with the pauses and terms
+    of a refresh. Says what each answered and what its reader made of it, and keeps nothing, but for the
+    answers that --save puts in a folder as `gpufare refresh --pages FOLDER` reads them. Look through the folder
     before you hand it on: a page may show the address that it was asked from.
     """
     if live:

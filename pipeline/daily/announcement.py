@@ -33,9 +33,9 @@ class _Visit:
 def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
     """One line on any day, and all that can be said until there is a first accepted day."""
     choices = read_choices(home)
-    asked = [config for config in chosen if _is_asked(config, environment)]
+    asked = [config for config in chosen if is_asked(config, environment)]
     asked = [config for config in asked if why_off(config, choices, environment) is None]
-    lines = [_what_is_asked(asked, home, environment)]
+    lines = [_whatis_asked(asked, home, environment)]
     if any(Records(home).accepted_days(name) for name in configs()):
         return lines
     retired = [config.name for config in chosen if config.disabled is not None]
@@ -47,11 +47,12 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
     ]
 
 
-def _is_asked(config: SourceConfig, environment: Mapping[str, str]) -> bool:
+def is_asked(config: SourceConfig, environment: Mapping[str, str]) -> bool:
+    """Whether a source could be asked: it is not retired, and has the key without which it cannot be."""
     return config.disabled is None and (config.has_key(environment) or not config.needs_key)
 
 
-def _what_is_asked(asked: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> str:
+def _whatis_asked(asked: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> str:
     keyed = [config.name for config in asked if config.has_key(environment)]
     if not asked:
         return "asking no source"

@@ -3,9 +3,10 @@
 Whichever it is, the captures that are read afterwards come from the archive.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from types import ModuleType
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
@@ -17,6 +18,7 @@ from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.sources import source_module
 
 ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
@@ -117,6 +119,7 @@ def capture_live(
     replay_url: str | None = None,
     progress: Progress = no_progress,
     limits: Limits | None = None,
+    module_of: Callable[[str], ModuleType] = source_module,
 ) -> dict[str, Capture]:
     """Ask the providers, or one replay server in their place. Raises PastDayError for a day not today."""
     try:
@@ -125,7 +128,13 @@ def capture_live(
         raise RefreshError(f"--pages {replay_url}: {error}") from error
     with Client(limits=limits, replay=replay, environment=environment) as client:
         return capture_all(
-            chosen, environment=environment, day=day, archive=archive, client=client, progress=progress
+            chosen,
+            environment=environment,
+            day=day,
+            archive=archive,
+            client=client,
+            progress=progress,
+            module_of=module_of,
         )
 
 

@@ -1,5 +1,8 @@
 """Asks sources whether their readers still work: one request each, nothing published and nothing kept.
 
+Besides it robots.txt is asked, and a failed connection is tried again, as in a refresh; no other query is
+made in its place.
+
 Answers are read in a home of their own, which is gone afterwards. robots.txt, terms of use, pauses and the
 client's limits apply as in a refresh. To keep the answers as a folder of pages, each source's whole visit is
 made: a folder that has only the first answer proves nothing.
@@ -7,7 +10,8 @@ made: a folder that has only the first answer proves nothing.
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +19,9 @@ from types import ModuleType
 from typing import Any, Literal
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.visit import capture_all, first_requests
+from pipeline.capture.http.client import Limits
+from pipeline.capture.permissions import read_choices, why_off
+from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, Entry, Outcome, OutcomeCode, SourceResult
 from pipeline.contracts.errors import GpufareError
@@ -24,11 +29,12 @@ from pipeline.contracts.hosts import host_of
 from pipeline.contracts.listing import Answer, Request
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.daily.announcement import is_asked
 from pipeline.daily.diagnosis import Diagnosis, diagnosis, result_of
 from pipeline.daily.doctor.saved_pages import check_free, save_pages
 from pipeline.daily.ingest import read_answers, record_day
 from pipeline.daily.next_steps import next_step
-from pipeline.daily.origin import RefreshError, chosen_sources, is_url
+from pipeline.daily.origin import RefreshError, capture_live, chosen_sources, is_url
 from pipeline.offers.acceptance import missing_cards
 from pipeline.offers.printable import printable
 from pipeline.offers.records import Records
@@ -192,8 +198,8 @@ class _Plan:
         if self.whole:
             return self.module
         module = ModuleType(self.module.__name__)
-        kept = {name: getattr(self.module, name, None) for name in ("redact", "retry_requests")}
-        module.__dict__.update({name: function for name, function in kept.items() if function})
+        if hasattr(self.module, "redact"):
+            module.__dict__["redact"] = self.module.redact
         module.__dict__["requests"] = self._first
         return module
 
@@ -227,10 +233,23 @@ def examine_live(
     plans = {
         config.name: _Plan(config, source_module(config.name), whole=save is not None) for config in chosen
     }
+    choices = read_choices(home)
+    off = [each.name for each in chosen if pages is None and why_off(each, choices, environment) is not None]
+    asked = [each for each in chosen if each.name not in off and is_asked(each, environment)]
     with tempfile.TemporaryDirectory(prefix="gpufare-doctor-") as folder:
         apart = _home_apart(home, Path(folder))
-        progress(f"asking {len(chosen)} sources, {'whole visits' if save else 'one request each'}")
-        captures = _captures(plans, apart, now, environment, pages, progress, limits)
+        noun = "source" if len(asked) == 1 else "sources"
+        progress(f"asking {len(asked)} {noun}, {'whole visits' if save else 'one request each'}")
+        captures = capture_live(
+            [plan.asked_config for plan in plans.values()],
+            now.date(),
+            Archive(apart.archive),
+            environment,
+            replay_url=pages,
+            progress=progress,
+            limits=limits,
+            module_of=lambda name: plans[name].asked_module(),
+        )
         outcomes = [record_day(each, now.date(), [captures[each.name]], apart) for each in chosen]
         probes = [
             _probe(plans[outcome.source], captures[outcome.source], outcome, apart, now, environment, save)
@@ -252,34 +271,9 @@ def _home_apart(home: Home, folder: Path) -> Home:
     rates = sorted(home.exchange_rates.glob("????-??-??.json"))[-1:]
     if rates:
         apart.exchange_rates.mkdir(parents=True)
-        shutil.copyfile(rates[0], apart.exchange_rates / rates[0].name)
+        with suppress(OSError):  # prices in other currencies are then rejects, with that reason
+            shutil.copyfile(rates[0], apart.exchange_rates / rates[0].name)
     return apart
-
-
-def _captures(
-    plans: Mapping[str, _Plan],
-    apart: Home,
-    now: datetime,
-    environment: Mapping[str, str],
-    pages: str | None,
-    progress: Progress,
-    limits: Limits | None,
-) -> dict[str, Capture]:
-    try:
-        replay = ReplayServer(pages) if pages else None
-    except ValueError as error:
-        raise RefreshError(f"--pages {pages}: {error}") from error
-    module_of: Callable[[str], ModuleType] = lambda name: plans[name].asked_module()  # noqa: E731
-    with Client(limits=limits, replay=replay, environment=environment) as client:
-        return capture_all(
-            [plan.asked_config for plan in plans.values()],
-            environment=environment,
-            day=now.date(),
-            archive=Archive(apart.archive),
-            client=client,
-            progress=progress,
-            module_of=module_of,
-        )
 
 
 def _probe(
@@ -296,10 +290,14 @@ def _probe(
     result = result_of(outcome)
     verdict = _verdict(plan, result, outcome, answers)
     sent = [entry for entry in capture.entries if entry.sent]
-    saved = None
-    if save is not None and sent:
-        saved = save_pages(save / config.name, capture, Archive(apart.archive), config, environment)
+    saved, not_saved = None, None
+    try:
+        if save is not None and sent:
+            saved = save_pages(save / config.name, capture, Archive(apart.archive), config, environment)
+    except GpufareError as error:
+        not_saved = str(error)
     fine = verdict in ("works", "answers")
+    reasons = (None if fine else _reason(outcome), not_saved)
     whole_visit = f"`gpufare doctor --live --source {config.name} --save DIR` makes the whole visit"
     step = whole_visit if verdict == "unsure" else next_step(result, outcome.code, config)
     return Probe(
@@ -308,7 +306,7 @@ def _probe(
         result=SourceResult.FRESH if fine else result,
         meaning=MEANINGS[verdict],
         remedy="" if fine or step is None else step,
-        reason=None if fine else _reason(outcome),
+        reason="; ".join(reason for reason in reasons if reason) or None,
         **_of_answer(config, capture, result),
         requests=len(sent),
         requests_in_all=_in_all(plan, capture, answers),

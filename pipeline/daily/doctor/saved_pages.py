@@ -5,7 +5,9 @@ already when an answer is archived; of its headers only those are kept that a re
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +59,22 @@ def save_pages(
             raise SaveError(f"{folder / name} would have a key in it: nothing of {config.name} was saved")
     try:
         folder.mkdir(parents=True)
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
+        with _all_or_nothing(folder):
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
     except OSError as error:
         raise SaveError(f"the answers cannot be saved: {disk_error_text(error, Home(folder))}") from error
     return folder
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[None]:
+    """Half a folder proves nothing: remove it when it could not be filled."""
+    try:
+        yield
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _row(entry: Entry, config: SourceConfig) -> dict[str, Any]:
@@ -87,4 +100,6 @@ def _row(entry: Entry, config: SourceConfig) -> dict[str, Any]:
         row["final_url"] = entry.final_url
     if entry.instead:
         row["instead"] = list(entry.instead)
+    if entry.warning:
+        row["warning"] = entry.warning
     return row
