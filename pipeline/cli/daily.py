@@ -85,8 +85,8 @@ def doctor(
 
     With --live, check the sources instead: one request to each, besides robots.txt, with the pauses and terms
     of a refresh. Says what each answered and what its reader made of it, and keeps nothing, but for the
-    answers that --save puts in a folder as `gpufare refresh --pages FOLDER` reads them. Look through the folder
-    before you hand it on: a page may show the address that it was asked from.
+    answers that --save puts in a folder as `gpufare refresh --pages FOLDER` reads them. Look through the
+    folder before you hand it on: a page may show the address that it was asked from.
     """
     if live:
         if fix or every:
