@@ -65,7 +65,7 @@ FAULTS: dict[str, tuple[Fault, SourceResult]] = {
     "digitalocean": (falls_silent, SourceResult.UNREACHABLE),
     "gcp": (says(200, b"", content_type="text/html"), SourceResult.CHANGED),
     "salad": (says(404), SourceResult.CHANGED),
-    "verda": (first(3, says(500)), SourceResult.UNREACHABLE),
+    "exoscale": (first(3, says(500)), SourceResult.UNREACHABLE),
     "ovh": (of_host("api.us.ovhcloud.com", says(500)), SourceResult.PARTIAL),
 }
 EDITS: dict[tuple[str, str], tuple[Edit, SourceResult]] = {
@@ -138,7 +138,7 @@ def test_a_day_read_again_gives_the_same_class(name: str, bad_day: tuple[Home, d
 def test_a_failed_request_explains_more_than_what_its_reader_says_of_the_rest(
     bad_day: tuple[Home, dict[str, Outcome]],
 ) -> None:
-    outcome = bad_day[1]["verda"]
+    outcome = bad_day[1]["exoscale"]
     assert outcome.status == "partial"
     assert (outcome.error or "").startswith("http_5xx: ")
 
@@ -201,7 +201,7 @@ def test_the_report_has_a_line_per_source_under_its_class_fresh_ones_first(
 
 
 def test_the_regions_that_are_seen_are_counted(bad_day: tuple[Home, dict[str, Outcome]]) -> None:
-    assert {name: bad_day[1][name].regions for name in ("modal", "verda")} == {"modal": 0, "verda": 0}
+    assert {name: bad_day[1][name].regions for name in ("modal", "exoscale")} == {"modal": 0, "exoscale": 0}
     seen = Outcome(day=DAY, source="gcp", status="captured", accepted=True, reason=None, rows=39, regions=1)
     (line,) = RefreshReport(DAY, outcomes=[seen]).lines()
     assert line == f"gcp  accepted  39 offers, regions 1 of {source_config('gcp').coverage.regions}"
