@@ -34,8 +34,9 @@ INTRODUCTION = """# Sources
 
 This file is made by `make docs` from `catalog/sources`, the readers and `tests/pages`.
 
-{all} sources: {asked} are asked by default, {by_terms} are off by their terms of use, {keyless} need a key,
-{retired} are retired. No reader was proven live: the evidence is what each request and reader rest on.
+{all} sources, of which {asked} are asked by default. Off by their terms of use: {by_terms}; off
+without a key: {keyless}; retired: {retired}. No reader was proven live: the evidence is what each
+request and reader rest on.
 
 - **asked by default**: by a `gpufare refresh` without keys and without choices of yours. A source whose
   terms forbid automated reading is asked after `gpufare sources enable NAME`, or with a key of your own

@@ -1,6 +1,7 @@
 """What a live refresh says before it asks."""
 
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -60,16 +61,28 @@ def test_after_a_first_accepted_day_one_line_is_enough(tmp_path: Path) -> None:
 
 
 def test_without_an_earlier_capture_the_pauses_are_counted(tmp_path: Path) -> None:
-    """An API's robots.txt is not asked, a page's is."""
-    config = source_config("vast")
-    asked = len(first_requests(config, source_module("vast"), {}))
-    least = int((asked - 1) * config.spacing_seconds)
-    (line, *_) = announcement([config], Home(tmp_path), {"VAST_API_KEY": "secret-of-mine"})
-    said = f"{asked} requests {config.spacing_seconds:g} s apart" if asked > 1 else f"at least {least} s"
-    assert line.startswith("asking vast with your keys: at least ")
-    assert said in line
+    """Those between requests to one host; a page's robots.txt is one of them, an API's is not asked."""
+    api = source_config("azure")
+    asked = len(first_requests(api, source_module("azure"), {}))
+    assert asked > 1
+    least = math.ceil((asked - 1) * api.spacing_seconds)
+    pauses = f"{asked} requests {api.spacing_seconds:g} s apart"
+    (line,) = announcement([api], Home(tmp_path), {})
+    assert line == f"asking 1 source without a key: at least {least} s; azure takes the longest: {pauses}"
     page = source_config("modal")
-    assert announcement([page], Home(tmp_path), {})[0].endswith(f"at least {page.spacing_seconds:.0f} s")
+    (line,) = announcement([page], Home(tmp_path), {})
+    assert line == f"asking 1 source without a key: at least {page.spacing_seconds:.0f} s"
+
+
+def test_a_single_request_has_no_pauses_and_no_estimate(tmp_path: Path) -> None:
+    (line,) = announcement(chosen("cudo"), Home(tmp_path), {})
+    assert line == "asking 1 source without a key"
+
+
+def test_a_key_that_only_turns_its_source_on_adds_nothing(tmp_path: Path) -> None:
+    lines = announcement(chosen("vast", "gcp"), Home(tmp_path), {})
+    assert [line.split(":")[0] for line in lines if "would add" in line] == ["a key would add to gcp"]
+    assert any(line.startswith("off by their terms: vast;") and "VAST_API_KEY" in line for line in lines)
 
 
 def test_what_the_last_visits_took_is_what_the_next_ones_take(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def read_choices(home: Home) -> Choices:
         problem = "it is damaged"
     return Choices(
         problem=f"{home.permissions}: {problem}, so that what you disabled is not known, and no source "
-        "is asked: delete it, or say it again with gpufare sources enable NAME or disable NAME"
+        "is asked: delete it, or choose again with gpufare sources enable NAME or disable NAME"
     )
 
 
@@ -62,7 +62,7 @@ def why_off(config: SourceConfig, choices: Choices, environment: Mapping[str, st
     if choices.problem is not None:
         return (
             "permissions.json in the data home cannot be read, so that it is not known whether you disabled "
-            "this source: delete that file, or say it again with gpufare sources enable or disable"
+            "this source: delete that file, or choose again with gpufare sources enable or disable"
         )
     if (choice := choices.by_source.get(config.name)) is not None:
         return None if choice.asked else f"you disabled it on {choice.since}: {_enable(config)}"

@@ -38,11 +38,9 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
     lines = [_whatis_asked(asked, home, environment)]
     if any(Records(home).accepted_days(name) for name in configs()):
         return lines
-    retired = [config.name for config in chosen if config.disabled is not None]
     return [
         *lines,
         *off_lines(chosen, home, environment),
-        *([f"retired: {', '.join(retired)}"] if retired else []),
         *_what_keys_add(chosen, environment),
     ]
 
@@ -69,7 +67,9 @@ def _whatis_asked(asked: Sequence[SourceConfig], home: Home, environment: Mappin
     parts += [f"{', '.join(keyed)} with your keys"] if keyed else []
     number = f"{longest.requests} requests {longest.config.spacing_seconds:g} s apart"
     why = f"; {longest.config.name} takes the longest: {number}" if longest.requests > 1 else ""
-    return f"asking {' and '.join(parts)}: {about} {_duration_text(seconds)}{why}"
+    # A visit of one request takes no pauses, and how long the host takes is not known.
+    duration = f": {about} {_duration_text(seconds)}{why}" if seconds > 0 else ""
+    return f"asking {' and '.join(parts)}{duration}"
 
 
 def _visit(config: SourceConfig, archive: Archive, environment: Mapping[str, str]) -> _Visit:
@@ -106,5 +106,7 @@ def _duration_text(seconds: float) -> str:
 
 def _what_keys_add(chosen: Sequence[SourceConfig], environment: Mapping[str, str]) -> Iterator[str]:
     for config in chosen:
+        if config.terms.automated == "forbidden":
+            continue  # its key turns it on, as the line of what is off says
         if config.disabled is None and config.coverage.with_key and not config.has_key(environment):
             yield f"a key would add to {config.name}: {config.coverage.with_key}; set {key_text(config)}"

@@ -50,7 +50,7 @@ _OF_A_REQUEST = frozenset(
 
 _BY_CODE: Mapping[OutcomeCode, Step] = {
     OutcomeCode.HTTP_403: lambda c: "try from another network: hosts refuse VPNs and data centres",
-    OutcomeCode.HTTP_429: lambda c: "refresh again in an hour, and not more than once a day",
+    OutcomeCode.HTTP_429: lambda c: "wait an hour before you refresh again",
     OutcomeCode.HTTP_4XX: lambda c: (
         f"check the key in {' and '.join(c.key_variables)}, where it is set; else the request has to change: "
         f"{_examine(c)} keeps the answer for a report"

@@ -24,7 +24,7 @@ def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[s
     """Ask the sources from now on, whatever their terms; ``today`` is in UTC. Returns what to tell the user:
     what the terms say, where they are, and how to undo it.
 
-    A source that is asked without anybody's word needs no permission: only an earlier "never" is forgotten.
+    A source that is asked by default needs no permission: only an earlier "never" is forgotten.
     Raises UnknownSourceError and RetiredSourceError, with nothing changed, and UnwritableError.
     """
     chosen = [source_config(name) for name in dict.fromkeys(names)]
@@ -60,12 +60,13 @@ def _what_stays(config: SourceConfig, home: Home, today: date) -> str:
     return f"; its last prices stay ranked for {config.stale_after_days} days at most"
 
 
-def off_lines(chosen: Iterable[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
+def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
     """Which of the sources a live refresh leaves out, why, and how to turn them on: a line per reason."""
     choices = read_choices(home)
     if choices.problem:
         return [choices.problem]
-    live = [config for config in chosen if config.disabled is None]
+    retired = [config.name for config in chosen if config.disabled is not None]
+    live = [config for config in chosen if config.name not in retired]
     off = [config for config in live if why_off(config, choices, environment) is not None]
     by_user = [config for config in off if config.name in choices.by_source]
     by_terms = [config for config in off if config.name not in choices.by_source]
@@ -79,15 +80,16 @@ def off_lines(chosen: Iterable[SourceConfig], home: Home, environment: Mapping[s
         *_line("off because you disabled them", by_user, "gpufare sources enable NAME"),
         *_line("off without a key", keyless, "set " + _keys(keyless)),
         *_line(
-            "enabled before their terms were last read",
+            "terms read again since you enabled them",
             [config for config in live if _is_older_than_terms(choices, config)],
-            "gpufare sources enable NAME shows and confirms them",
+            "gpufare sources enable NAME shows them and confirms your choice",
         ),
+        *([f"retired: {', '.join(retired)}"] if retired else []),
     ]
 
 
 def _is_older_than_terms(choices: Choices, config: SourceConfig) -> bool:
-    """Whether the user's word is older than what the catalogue has of the terms."""
+    """Whether the user's choice is older than what the catalogue has of the terms."""
     choice, read_on = choices.by_source.get(config.name), config.terms.read_on
     return choice is not None and choice.asked and read_on is not None and choice.since < read_on
 

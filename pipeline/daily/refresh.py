@@ -54,9 +54,9 @@ def refresh(
     _check_writable(home)
     swept = sweep(home)
     known = kept_files(home)
-    if pages is None and day == now.date():
-        for line in announcement(chosen, home, environment):
-            progress(line)
+    announced = announcement(chosen, home, environment) if pages is None and day == now.date() else []
+    for line in announced:
+        progress(line)
     captures = captures_of(
         chosen,
         day,
@@ -72,6 +72,7 @@ def refresh(
         swept_files=len(swept),
         future_days=report_future_days(home, now),
         replay_url=pages if is_url(pages) else None,
+        announced=announced,
     )
     report.off = off_lines(chosen, home, environment) if pages is None else []
     for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):

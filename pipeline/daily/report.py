@@ -21,8 +21,11 @@ _ORDER = list(SourceResult)
 
 @dataclass(slots=True)
 class RefreshReport:
-    """The outcome of each source, and what was published. ``replay_url`` is that of the server that was asked
-    in place of the providers."""
+    """The outcome of each source, and what was published.
+
+    ``replay_url`` is that of the server that was asked in place of the providers. ``off`` names the sources
+    that were not asked, which then have no line each; ``announced`` was said before the first request.
+    """
 
     day: date
     outcomes: list[Outcome] = field(default_factory=list)
@@ -36,6 +39,7 @@ class RefreshReport:
     held: dict[str, list[str]] = field(default_factory=dict)
     incidents: list[Incident] = field(default_factory=list)
     off: list[str] = field(default_factory=list)
+    announced: list[str] = field(default_factory=list)
     replay_url: str | None = None
 
     @property
@@ -56,7 +60,7 @@ class RefreshReport:
     def lines(self) -> list[str]:
         """The sources by their result, each in one line or in the diagnosis that they share, and one line on
         what was published."""
-        lines = [*self._of_sources(), *self.off]
+        lines = [*self._of_sources(), *(line for line in self.off if line not in self.announced)]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
         for source, changed in self.changes.items():
@@ -84,6 +88,8 @@ class RefreshReport:
         shared = self.diagnosis
         lines = [shared.line(len(self.asked))] if shared else []
         rest = [each for each in self.outcomes if not shared or each.source not in shared.sources]
+        if self.off:
+            rest = [each for each in rest if was_asked(each)]
         if shared and shared.all_asked:
             rest = []
         width = max((len(outcome.source) for outcome in rest), default=0)

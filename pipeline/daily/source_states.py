@@ -25,7 +25,10 @@ TABLE = "source_health"
 _STATES = f"""
 SELECT h.source, h.title, h.state, h.last_attempt_day, h.last_accepted_day, h.age_days,
     h.offers, h.offers_ranked, h.evidence_level || ' ' || h.evidence_date AS evidence,
-    s.terms_automated AS terms, s.terms_url, h.why
+    s.terms_automated AS terms, s.terms_url, h.why,
+    (
+        SELECT arg_max(o.result, (o.day, o.attempt)) FROM main.capture_outcomes AS o WHERE o.source = h.source
+    ) AS result
 FROM main.{TABLE} AS h
 INNER JOIN main.sources AS s ON s.source = h.source
 ORDER BY h.source
@@ -39,7 +42,8 @@ class HomeError(GpufareError):
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
     """One row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of what its
     reader is based on, not a claim that it works live; ``terms`` is what the provider's terms of use say of
-    automated reading. ``today`` is in UTC.
+    automated reading; ``result`` is how the newest attempt ended (see ``capture_outcomes``). ``today`` is in
+    UTC.
 
     Raises HomeError.
     """
