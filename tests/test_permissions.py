@@ -302,7 +302,11 @@ def test_the_state_is_of_now(home: Home) -> None:
         return next(row for row in rows if row["source"] == "crusoe")
 
     off = row()
-    assert (off["state"], off["terms"], off["result"]) == ("needs_permission", "forbidden", "needs_permission")
+    assert (off["state"], off["terms"], off["result"]) == (
+        "needs_permission",
+        "forbidden",
+        "needs_permission",
+    )
     assert off["why"].endswith("gpufare sources enable crusoe")
     enable(["crusoe"], home, TODAY, {})
     enabled = row()
