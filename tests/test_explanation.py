@@ -2,6 +2,7 @@
 
 import csv
 import io
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -49,7 +50,9 @@ ROW: dict[str, Any] = {
     "bottleneck": "matmul",
     "evidence": "measured",
     "evidence_run": None,
-    "price_day": "2026-11-22",
+    "source": "example",
+    "price_day": date(2026, 11, 22),
+    "observed_at": datetime(2026, 11, 22, 5, tzinfo=UTC),
     "price_age_days": 0,
     "source_url": "https://example.com/prices",
     "fx_rate": None,
@@ -80,6 +83,16 @@ def test_a_band_beyond_the_deadline_is_a_caution(changes: dict[str, Any], warned
     )
     assert (caution in said(**changes)) == warned
     assert ("CAREFUL" in said(**changes)) == warned
+
+
+def test_a_replayed_price_says_so_and_when_it_was_seen() -> None:
+    saved = ROW | {"observed_at": datetime(2026, 8, 22, 6, tzinfo=UTC)}
+    line = explained(saved, {"example"})[-1]
+    assert "Price seen 2026-08-22 at" in line
+    assert "the price was replayed from a saved page" in line
+    assert "the price is 92 days old" in line
+    assert "Price seen 2026-11-22 at" in said()
+    assert "replayed" not in explained(ROW, {"other"})[-1]
 
 
 def test_needed_memory_is_without_what_the_allocator_keeps() -> None:

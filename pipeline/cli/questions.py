@@ -1,5 +1,6 @@
 """Questions to the published file: the cheapest way to run a job, SQL, export."""
 
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
     from pipeline.questions.cheapest import Job, prices_of
     from pipeline.questions.cheapest import cheapest as rank
     from pipeline.questions.explanation import explained, nothing_fits
+    from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.warehouse.query import age_note
 
     job = Job(**settings_of_job)
@@ -80,12 +82,15 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
         if not result.rows:
             raise click.ClickException(nothing_fits(job, connection))
         note = None if day else age_note(connection, today())
+        replayed = replayed_sources(connection)
+        not_asked = None if day else not_asked_note(connection, paths.home(), os.environ)
     result = result.first(limit)
     if form == "table":
         show(ranking_for_people(result), form)
         click.echo()
-        for line in explained(next(result.dicts())):
+        for line in explained(next(result.dicts()), replayed):
             click.echo(line)
+        _say(not_asked)
     else:
         show(result, form)
     _say(note)

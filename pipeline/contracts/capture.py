@@ -461,6 +461,7 @@ class Outcome:
     ``attempt`` is the capture's id, the UTC time at which it began; '' in records of earlier versions, which
     kept one outcome per day. ``result`` and ``code`` (how the request that decided ended, where one failed)
     are None in records of earlier versions. ``regions`` counts the different regions of the offers.
+    ``replayed``: the answers are saved ones; None in records of earlier versions.
     """
 
     day: date
@@ -486,6 +487,7 @@ class Outcome:
     result: SourceResult | None = None
     code: OutcomeCode | None = None
     regions: int = 0
+    replayed: bool | None = None
 
     @property
     def merit(self) -> tuple[bool, int, str]:

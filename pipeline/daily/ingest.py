@@ -336,6 +336,7 @@ def _outcome(
         observed_at=capture.observed_at,
         result=SourceResult.FAILED_HERE if failed_here else result,
         code=capture.code,
+        replayed=capture.replayed_from is not None,
         **counts,
     )
 

@@ -6,6 +6,7 @@ chat.
 
 import html
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -15,13 +16,14 @@ import duckdb
 from sparklines import sparklines
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.permissions import read_choices
+from pipeline.capture.permissions import off_by_terms_and_by_choice, read_choices
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import CONTRADICTIONS
 from pipeline.daily.source_states import source_states
 from pipeline.offers.money import price_text
 from pipeline.offers.printable import printable
+from pipeline.offers.records import Records
 from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, Result, ask, reader
 
 SHOWN = 5
@@ -33,6 +35,9 @@ FINE = frozenset({"current", "disabled", "needs_key", "needs_permission"})
 """States of a source that ask nobody to do anything."""
 
 NEVER_ASKED = "not_asked"
+
+RECENT_DAYS = 30
+"""A source that is off is named for so many days after its last prices."""
 
 _UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼", "|": "¦", "@": "＠", "\\": "∖"})
 
@@ -101,7 +106,7 @@ def morning(home: Home, now: datetime) -> Morning:
     lines = [
         *_said("Published", lambda: _of_published(home, today, prices)),
         *_said("Broke", lambda: _broke(home, today)),
-        *_said("Permissions", lambda: _permissions(home)),
+        *_said("Permissions", lambda: _permissions(home, today)),
         *_said("Incidents", lambda: _incidents(home, now)),
         *_said("Pages", lambda: _replayed(home, today)),
     ]
@@ -281,10 +286,34 @@ def _broke(home: Home, today: date) -> Iterator[str]:
         yield f"Never asked: {_names(never)}"
 
 
-def _permissions(home: Home) -> Iterator[str]:
-    """Sources that are off are fine, unless all are because a file is damaged."""
-    if problem := read_choices(home).problem:
-        yield f"Permissions: {harmless(problem, 2 * MAX_QUOTED_CHARACTERS)}"
+def _permissions(home: Home, today: date) -> Iterator[str]:
+    """Sources that are off are fine, unless all are because a file is damaged, but those that lately had
+    prices are missed: an upgrade may have turned them off."""
+    choices = read_choices(home)
+    if choices.problem:
+        yield f"Permissions: {harmless(choices.problem, 2 * MAX_QUOTED_CHARACTERS)}"
+        return
+    by_terms, by_choice = off_by_terms_and_by_choice(configs().values(), choices, os.environ)
+    missed = [
+        f"{what}: {', '.join(names)}"
+        for what, off in (("by their terms", by_terms), ("because you disabled them", by_choice))
+        if (names := [config.name for config in off if _had_live_prices(home, config.name, today)])
+    ]
+    if missed:
+        yield (
+            f"Off: {'; '.join(missed)}. They had prices in the last {RECENT_DAYS} days; "
+            "gpufare sources says why and how to turn them on"
+        )
+
+
+def _had_live_prices(home: Home, source: str, today: date) -> bool:
+    """Whether a day of the last RECENT_DAYS has prices of a source that were not replayed."""
+    records = Records(home)
+    return any(
+        not any(outcome["accepted"] and outcome.get("replayed") for outcome in records.outcomes(source, day))
+        for day in records.accepted_days(source)
+        if today - timedelta(days=RECENT_DAYS) < day <= today
+    )
 
 
 def _incidents(home: Home, now: datetime) -> Iterator[str]:

@@ -6,7 +6,14 @@ from datetime import date
 
 from filelock import FileLock
 
-from pipeline.capture.permissions import CHOICES, Choice, Choices, read_choices, why_off
+from pipeline.capture.permissions import (
+    CHOICES,
+    Choice,
+    Choices,
+    off_by_terms_and_by_choice,
+    read_choices,
+    why_off,
+)
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
@@ -67,13 +74,11 @@ def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[s
         return [choices.problem]
     retired = [config.name for config in chosen if config.disabled is not None]
     live = [config for config in chosen if config.name not in retired]
-    off = [config for config in live if why_off(config, choices, environment) is not None]
-    by_user = [config for config in off if config.name in choices.by_source]
-    by_terms = [config for config in off if config.name not in choices.by_source]
+    by_terms, by_user = off_by_terms_and_by_choice(live, choices, environment)
     keyless = [
         config
         for config in live
-        if config not in off and config.needs_key and not config.has_key(environment)
+        if config not in [*by_terms, *by_user] and config.needs_key and not config.has_key(environment)
     ]
     return [
         *_line("off by their terms", by_terms, "gpufare sources enable NAME", _or_set_keys(by_terms)),

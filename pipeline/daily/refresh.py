@@ -27,6 +27,8 @@ from pipeline.daily.report import RefreshReport
 from pipeline.offers.changes import changes
 from pipeline.offers.incidents import kept_files, kept_incidents
 from pipeline.offers.records import RecordError, Records
+from pipeline.warehouse.query import reader
+from pipeline.warehouse.replays import replays_text, unlike_live
 from pipeline.warehouse.scripts import BuildError
 
 
@@ -132,3 +134,6 @@ def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progres
         report.published = publish_day(home, report.published_day, now, progress)
     except BuildError as error:
         report.publish_error = str(error)
+        return
+    with reader(home.published) as connection:
+        report.replayed = replays_text(unlike_live(connection))

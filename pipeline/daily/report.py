@@ -40,6 +40,7 @@ class RefreshReport:
     incidents: list[Incident] = field(default_factory=list)
     off: list[str] = field(default_factory=list)
     announced: list[str] = field(default_factory=list)
+    replayed: str = ""
     replay_url: str | None = None
 
     @property
@@ -78,6 +79,8 @@ class RefreshReport:
             lines += [f"warning: {warning}" for warning in self.published.warnings]
             offers = self.published.rows.get("offers_latest", 0)
             lines.append(f"published as of {self.published_day}: {offers} offers")
+            if self.replayed:
+                lines.append(f"among them, replayed from saved pages and no live prices: {self.replayed}")
             if not self.published.rows.get("rentals"):
                 lines.append("no price is recent enough to be ranked: the rankings are empty")
             if not any(outcome.accepted for outcome in self.asked):

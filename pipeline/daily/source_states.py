@@ -5,8 +5,9 @@ It needs no published file, so it also tells when nothing can be published.
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.errors import GpufareError
@@ -17,6 +18,7 @@ from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_newest
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import Result, ask
+from pipeline.warehouse.replays import Replay, unlike_live
 
 _log = logging.getLogger("gpufare")
 
@@ -61,4 +63,18 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
         connection.execute("SET VARIABLE sources_with_keys = ?::VARCHAR[]", [with_keys])
         for table in Lineage(connection).marts([TABLE]):
             fill(connection, table)
-        return ask(connection, _STATES)
+        return _with_replays(ask(connection, _STATES), unlike_live(connection))
+
+
+def _with_replays(states: Result, found: Sequence[Replay]) -> Result:
+    """The states, whose ``why`` also says that a source's prices are of saved pages."""
+    observed = {each.source: each.observed_on for each in found}
+    source, why = states.columns.index("source"), states.columns.index("why")
+
+    def said(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        if row[source] not in observed:
+            return row
+        text = f"its prices were replayed from saved pages (observed on {observed[row[source]]})"
+        return *row[:why], "; ".join(filter(None, (row[why], text))), *row[why + 1 :]
+
+    return Result(states.columns, states.types, [said(row) for row in states.rows])

@@ -1,7 +1,7 @@
 """An answer in sentences: why the first row is the cheapest, or why there is no row."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.offers.money import price_text
 from pipeline.questions.cheapest import Job, cheapest
 from pipeline.warehouse.query import ask
+from pipeline.warehouse.replays import observed_day
 
 MIN_HOURS_IN_DAYS = 72
 """A run of at least this many hours is also given in days."""
@@ -67,9 +68,11 @@ def _unused_terms(connection: duckdb.DuckDBPyConnection) -> str:
     )
 
 
-def explained(row: Mapping[str, Any]) -> list[str]:
-    """The first answer in sentences: what it is, what waiting longer would save, why, how far to trust it."""
-    return [_what(row), *_wait(row), _why(row), _trust(row)]
+def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[str]:
+    """The first answer in sentences: what it is, what waiting longer would save, why, how far to trust it.
+
+    ``replayed``: sources whose prices are of saved pages, and could pass for live ones."""
+    return [_what(row), *_wait(row), _why(row), _trust(row, row["source"] in replayed)]
 
 
 def _what(row: Mapping[str, Any]) -> str:
@@ -152,10 +155,15 @@ def percent_text(probability: float) -> str:
     return "under 1%" if 0 < probability < 0.01 else f"{math.floor(round(100 * probability, 6))}%"
 
 
-def _trust(row: Mapping[str, Any]) -> str:
+def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
     cautions = []
-    if row["price_age_days"] > OLD_PRICE_DAYS:
-        cautions.append(f"the price is {row['price_age_days']} days old")
+    # A saved page may be filed under a later day than its own.
+    seen_on = min(row["price_day"], observed_day(row["observed_at"]))
+    age_days = row["price_age_days"] + (row["price_day"] - seen_on).days
+    if is_replayed:
+        cautions.append("the price was replayed from a saved page, the provider was not asked")
+    if age_days > OLD_PRICE_DAYS:
+        cautions.append(f"the price is {age_days} days old")
     if row["size_evidence"] == "assumed":
         cautions.append("the source does not say that it sells such a machine")
     if row["verdict"] == "tight":
@@ -173,5 +181,5 @@ def _trust(row: Mapping[str, Any]) -> str:
         if row["fx_rate"]
         else ""
     )
-    seen = f"Price seen {row['price_day']} at {address}{converted}; speed {row['evidence']}{nearest}."
+    seen = f"Price seen {seen_on} at {address}{converted}; speed {row['evidence']}{nearest}."
     return seen + (f" CAREFUL: {'; '.join(cautions)}." if cautions else "")

@@ -149,6 +149,7 @@ def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
         outcomes = record_files(home, "outcomes", config.name)
         recent = [file for file in outcomes if since <= file.day <= day]
         damages += load_files(connection, recent, _insert_outcomes)
+    connection.execute(_MARK_THE_ATTEMPTS_THAT_STAND)
     return damages
 
 

@@ -22,7 +22,8 @@ CREATE TABLE main.capture_outcomes (
     observed_at TIMESTAMPTZ,
     result VARCHAR,
     code VARCHAR,
-    regions INTEGER
+    regions INTEGER,
+    replayed BOOLEAN
 );
 
 COMMENT ON TABLE main.capture_outcomes IS 'The outcome of each attempt at a source, from the first request to acceptance.';
@@ -50,3 +51,4 @@ COMMENT ON COLUMN main.capture_outcomes.observed_at IS 'When the last usable ans
 COMMENT ON COLUMN main.capture_outcomes.result IS 'How the attempt ended, for people: fresh, partial, doubted (read, but not believed), changed (another shape), refused_by_host, refused_by_us, unreachable, failed_here, needs_key, needs_permission, retired. Null in records of earlier versions.';
 COMMENT ON COLUMN main.capture_outcomes.code IS 'How the request ended that decided the result; null where none failed and in records of earlier versions.';
 COMMENT ON COLUMN main.capture_outcomes.regions IS 'Different regions among the offers read.';
+COMMENT ON COLUMN main.capture_outcomes.replayed IS 'Whether saved answers were read, from a folder or a replay server, and the provider was not asked. Null in records of earlier versions.';
