@@ -314,6 +314,20 @@ def hostile_machines(page: str) -> str:
     return json.dumps(content)
 
 
+def ten_times_the_price_of(plan_code: str) -> Edit:
+    """One plan of OVHcloud's catalogue, whose prices are in 1e-8 of the currency."""
+
+    def edit(page: str) -> str:
+        content = json.loads(page)
+        (plan,) = [each for each in content["addons"] if each["planCode"] == plan_code]
+        (pricing,) = plan["pricings"]
+        pricing["price"] *= 10
+        pricing["formattedPrice"] = f"{Decimal(pricing['price']).scaleb(-8):.2f} €"
+        return json.dumps(content)
+
+    return edit
+
+
 RUNPOD_PRICES = "(?:secure|community|secureSpot|communitySpot|oneWeek|oneMonth|threeMonth|sixMonth)Price"
 
 WRONG_PRICES: dict[tuple[str, str], Edit] = {
@@ -321,7 +335,7 @@ WRONG_PRICES: dict[tuple[str, str], Edit] = {
     ("linode", "types.json"): each_number("hourly", "100"),
     ("digitalocean", "droplets_pricing.html"): each_dollar_price("0.01"),
     ("runpod", "gpu_types.json"): each_number(RUNPOD_PRICES, "0.1"),
-    ("nebius", "prices.html"): lambda page: page.replace("from $1.55", "from $15.50"),
+    ("ovh", "catalogue_fr.json"): ten_times_the_price_of("l40s-360.consumption"),
     ("together", "pricing.html"): lambda page: page.replace("$8.19", "$0.00"),
     ("crusoe", "pricing.html"): second_spot_price,
     ("vultr", "plans_vcg.json"): doubled_list("plans"),
@@ -362,11 +376,11 @@ def test_a_page_at_a_tenth_of_what_was_seen_fails_its_source_though_within_its_b
 
 
 def test_one_price_ten_times_that_of_the_same_card_is_not_ranked_and_the_rest_is(dear_day: Published) -> None:
-    (wrong,) = dear_day.offers("nebius", "native_price = 15.5")
-    assert (wrong["ranked"], wrong["flag_reason"]) == (False, "uneven_prices")
-    others = dear_day.offers("nebius", "native_price <> 15.5")
-    unranked = {offer["flag_reason"] for offer in others if not offer["ranked"]}
-    assert unranked == {"cpu_and_memory_charged_extra"}  # one price of the sample page, right or wrong
+    (wrong,) = dear_day.offers("ovh", "instance_type = 'l40s-360'")
+    assert (wrong["native_price"], wrong["ranked"], wrong["flag_reason"]) == (56, False, "uneven_prices")
+    others = dear_day.offers("ovh", "instance_type <> 'l40s-360'")
+    assert {offer["flag_reason"] for offer in others if not offer["ranked"]} == {"coming_soon"}
+    assert {offer["native_price"] for offer in others if offer["ranked"]} >= {Decimal("1.4"), Decimal("2.8")}
 
 
 def test_a_price_of_zero_is_a_reject(dear_day: Published) -> None:
@@ -389,7 +403,7 @@ def test_what_stands_twice_is_published_once(dear_day: Published, sample_home: H
 
 
 # None of its own prices is wrong there, and nothing that is wrong elsewhere moves its ranking.
-@pytest.mark.parametrize("source", ["aws", "azure", "gcp", "oci", "ovh", "scaleway", "verda", "modal"])
+@pytest.mark.parametrize("source", ["aws", "azure", "gcp", "oci", "nebius", "scaleway", "verda", "modal"])
 def test_wrong_prices_of_some_leave_the_others_as_they_are(
     source: str, dear_day: Published, sample_home: Home
 ) -> None:

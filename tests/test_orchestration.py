@@ -308,27 +308,27 @@ def broken_url(home: Home) -> str:
 
 
 def blocked_archive(home: Home) -> str:
-    shutil.rmtree(home.archive / "runpod")
-    (home.archive / "runpod").write_text("a file where the source's folder belongs")
+    shutil.rmtree(home.archive / "modal")
+    (home.archive / "modal").write_text("a file where the source's folder belongs")
     return NOTHING_LISTENS
 
 
 @pytest.mark.parametrize(
-    ("breakage", "reason"), [(broken_url, "not an address"), (blocked_archive, "archive/runpod")]
+    ("breakage", "reason"), [(broken_url, "not an address"), (blocked_archive, "archive/modal")]
 )
 def test_a_source_that_cannot_even_be_archived_shows_in_every_face(
     breakage, reason: str, home: Home, server: PagesServer, instance: dg.DagsterInstance
 ) -> None:
-    assert materialize("runpod", home, server.base_url, instance).success
-    broken = materialize("runpod", home, breakage(home), instance)
+    assert materialize("modal", home, server.base_url, instance).success
+    broken = materialize("modal", home, breakage(home), instance)
     assert not broken.success
     assert reason in failures(broken)[0]
     assert publish(home, instance).success
     with reader(home.published) as connection:
-        health = "SELECT last_error FROM main.source_health WHERE source = 'runpod'"
+        health = "SELECT last_error FROM main.source_health WHERE source = 'modal'"
         assert reason in ask(connection, health).rows[0][0]
     shown = gpufare("sources", "--format", "json", home=home)
-    (row,) = [row for line in shown.stdout.splitlines() if (row := json.loads(line))["source"] == "runpod"]
+    (row,) = [row for line in shown.stdout.splitlines() if (row := json.loads(line))["source"] == "modal"]
     assert reason in row["why"]
 
 
@@ -362,7 +362,7 @@ def incidents(home: Home) -> list[dict[str, object]]:
 
 
 def unfinished_run(instance: dg.DagsterInstance, day: date) -> dg.DagsterRun:
-    job = defs.resolve_job_def("capture_runpod")
+    job = defs.resolve_job_def("capture_modal")
     return instance.create_run_for_job(job, tags={**job.tags, "dagster/partition": day.isoformat()})
 
 
@@ -371,11 +371,11 @@ def test_a_killed_run_leaves_an_outcome_and_an_incident(home: Home, instance: dg
     event = instance.report_run_failed(run, "Exceeded maximum runtime of 3600 seconds.")
     context = status_context(run, event, instance).for_run_failure()
     failed_runs(context, home=GpufareHome(root=str(home.root)))
-    (row,) = [row for row in source_states(home, TODAY).dicts() if row["source"] == "runpod"]
+    (row,) = [row for row in source_states(home, TODAY).dicts() if row["source"] == "modal"]
     assert row["state"] == "never_accepted"
     assert "maximum runtime" in row["why"]
     (incident,) = incidents(home)
-    assert (incident["kind"], incident["source"], incident["day"]) == ("run_failed", "runpod", str(TODAY))
+    assert (incident["kind"], incident["source"], incident["day"]) == ("run_failed", "modal", str(TODAY))
     assert "maximum runtime" in incident["reason"]
     assert run.run_id in incident["remedy"]
 
@@ -385,7 +385,7 @@ def test_a_canceled_run_leaves_a_trace_too(home: Home, instance: dg.DagsterInsta
     event = instance.report_run_canceled(run, "A person ended it.")
     canceled_runs(status_context(run, event, instance), home=GpufareHome(root=str(home.root)))
     assert "A person ended it." in incidents(home)[0]["reason"]
-    assert list((home.outcomes / "runpod").rglob("*.json"))
+    assert list((home.outcomes / "modal").rglob("*.json"))
 
 
 def test_a_run_that_left_its_outcome_leaves_no_second_one(

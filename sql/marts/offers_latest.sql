@@ -129,8 +129,8 @@ _compared AS (
         END AS far,
         coalesce(
             NOT a.marketplace AND l.gpus >= p['market_least_gpus']
-            -- A short term is dearer than others' longer ones: of reservations the median over the terms counts,
-            -- and gates within the source compare one term with another.
+            -- A short term is dearer than others' longer ones: of reservations the median over the terms
+            -- counts, and gates within the source compare one term with another.
             AND abs(ln(
                 if(a.price_kind = 'reserved', e.level, a.usd_per_gpu_hour / e.usd_per_gpu_hour) / l.level
             )) > ln(p['market_own_level_factor']),
