@@ -135,7 +135,7 @@ def test_a_source_that_is_off_by_its_terms_is_not_asked(tmp_path: Path) -> None:
     home = Home(tmp_path)
     (probe,) = examine_live(home, names=["vast"], now=datetime.now(UTC), environment={}).probes
     assert (probe.verdict, probe.requests) == ("skipped", 0)
-    assert "its terms forbid automated reading" in probe.line()
+    assert "reported to forbid automated reading" in probe.line()
     assert gpufare("sources", "disable", "modal", home=home).returncode == 0
     (probe,) = examine_live(home, names=["modal"], now=datetime.now(UTC), environment={}).probes
     assert (probe.verdict, probe.result) == ("skipped", SourceResult.NEEDS_PERMISSION)

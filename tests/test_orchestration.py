@@ -224,7 +224,7 @@ def test_a_source_that_is_off_is_skipped_with_the_reason(
         assert f"is off: you disabled it on {TODAY}: gpufare sources enable {name}" in tick.skip_message
         enable([name], Home(tmp_path), TODAY, {})
         assert evaluate(f"capture_{name}", moment).run_requests
-    assert "its terms forbid" in evaluate("capture_aws", moment).skip_message
+    assert "reported to forbid" in evaluate("capture_aws", moment).skip_message
     monkeypatch.setenv(REPLAY_VARIABLE, "http://127.0.0.1:1")
     assert evaluate("capture_aws", moment).run_requests, "a replay needs no permission"
 

@@ -112,8 +112,8 @@ def test_no_request_reaches_a_source_whose_terms_forbid_it(home: Home, host: Sit
     assert host.asked == []
     assert (captured.status, captured.entries) == ("needs_permission", ())
     assert captured.error == (
-        "its terms forbid automated reading (https://acme.example/terms, read on 2026-10-05): "
-        "gpufare sources enable acme"
+        "its terms are reported to forbid automated reading (https://acme.example/terms, "
+        "read on 2026-10-05): gpufare sources enable acme"
     )
 
 
@@ -374,7 +374,7 @@ def test_the_asset_of_a_source_that_is_off_is_not_red(
             (seen,) = instance.fetch_observations(key, limit=1).records
             assert seen.asset_observation is not None
             said = seen.asset_observation.metadata["skipped"].value
-            assert str(said).startswith("its terms forbid automated reading")
+            assert str(said).startswith("its terms are reported to forbid automated reading")
     (outcome,) = Records(home).outcomes("crusoe", TODAY)
     assert (outcome["status"], outcome["requests"]) == ("needs_permission", 0)
 

@@ -70,7 +70,7 @@ def why_off(config: SourceConfig, choices: Choices, environment: Mapping[str, st
         return None
     keys = f", or set {' and '.join(config.key_variables)}" if config.key_variables else ""
     return (
-        f"its terms forbid automated reading ({config.terms.url or 'no address'}, "
+        f"its terms are reported to forbid automated reading ({config.terms.url or 'no address'}, "
         f"read on {config.terms.read_on}): {_enable(config)}{keys}"
     )
 

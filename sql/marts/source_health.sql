@@ -60,7 +60,7 @@ SELECT
         -- Where this is published, what the user enabled is not known: a source that was asked was allowed.
         WHEN getvariable('sources_off') IS NULL AND a.day IS NULL AND s.terms_automated = 'forbidden'
             AND NOT s.needs_key AND s.disabled IS NULL
-            THEN 'never asked, and its terms forbid automated reading: gpufare sources enable '
+            THEN 'never asked; its terms are reported to forbid automated reading: gpufare sources enable '
                 || s.source
     END AS no_permission,
     a.day AS last_attempt_day,
