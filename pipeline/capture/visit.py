@@ -229,8 +229,7 @@ class _Visit:
         return self._writer.finish(error=self._source_error)
 
     def _why_nothing_to_ask(self) -> tuple[CaptureStatus, str]:
-        missing = [name for name in self._config.key_variables if name not in self._environment]
-        if missing:
+        if missing := self._config.missing_keys(self._environment):
             return "needs_key", f"needs a key: set {', '.join(missing)}"
         return "failed", "the source names no request"
 
