@@ -7,7 +7,7 @@ dearest of a number.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -41,12 +41,6 @@ _ADDRESS_AT_END = re.compile(rb",?\s*" + _ADDRESS_FIELD)
 def redact(body: bytes) -> bytes:
     """The answer without the hosts' IP addresses; every other byte stays, in a broken answer too."""
     return _ADDRESS_AT_END.sub(b"", _ADDRESS.sub(b"", body))
-
-
-def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
-    """The names of the GPUs, from which the searches follow; with the user's key where there is one."""
-    headers = config.settings["key_headers"] if config.has_key(environment) else {}
-    return [Request(config.requests[0].url, headers=headers)]
 
 
 def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:

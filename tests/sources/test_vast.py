@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
+from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, ReaderWarning, Request, SourceChangedError
 from pipeline.offers.build import build_offers
@@ -213,9 +214,9 @@ def replied(request: Request, count: int) -> Answer:
 
 
 def test_the_names_are_asked_for_first_and_searched_in_groups() -> None:
-    (first,) = source.requests(CONFIG, {})
+    (first,) = first_requests(CONFIG, source, {})
     assert (first.url, first.headers) == (NAMES_URL, {})
-    (with_key,) = source.requests(CONFIG, {"VAST_API_KEY": "secret"})
+    (with_key,) = first_requests(CONFIG, source, {"VAST_API_KEY": "secret"})
     assert with_key.headers == {"Authorization": "Bearer ${VAST_API_KEY}"}
     searches = source.next_requests(names_answer(*"HGFEDCBA", "A", 7), CONFIG)
     assert [query_of(search)["gpu_name"] for search in searches] == [
