@@ -1,0 +1,121 @@
+"""Replay of torch's CUDA caching allocator: what a process reserves for what a step allocates.
+
+After c10/cuda/CUDACachingAllocator.cpp: two pools (up to 1 MiB and above), segments of 2 MiB, 20 MiB or the
+next multiple of 2 MiB, best fit, splitting, coalescing; cached segments are not given back.
+"""
+
+import bisect
+from dataclasses import dataclass, field
+
+from pipeline.model.tracing.timeline import ALLOCATION_BYTES, Phase, Timeline
+
+MIB = 1 << 20
+SMALL_ALLOCATION_BYTES = MIB
+SMALL_SEGMENT_BYTES = 2 * MIB
+LARGE_SEGMENT_BYTES = 20 * MIB
+LARGE_ALLOCATION_BYTES = 10 * MIB
+SEGMENT_MULTIPLE_BYTES = 2 * MIB
+
+
+@dataclass(slots=True)
+class _Block:
+    """A piece of a segment; neighbours within the segment are linked."""
+
+    size: int
+    serial: int
+    is_small: bool
+    previous: "_Block | None" = None
+    next: "_Block | None" = None
+    is_free: bool = False
+
+    def key(self) -> tuple[int, int]:
+        return self.size, self.serial
+
+
+@dataclass
+class CachingAllocator:
+    """The allocator's state; ``reserved_bytes`` is what it took from the driver."""
+
+    reserved_bytes: int = 0
+    _free: dict[bool, list[tuple[int, int]]] = field(default_factory=lambda: {True: [], False: []})
+    _blocks: dict[int, _Block] = field(default_factory=dict)
+    _serial: int = 0
+
+    def allocate(self, size_bytes: int) -> int:
+        """Take a block for ``size_bytes`` (a multiple of 512); returns its handle."""
+        is_small = size_bytes <= SMALL_ALLOCATION_BYTES
+        block = self._best_fit(size_bytes, is_small) or self._segment(size_bytes, is_small)
+        rest = block.size - size_bytes
+        if rest >= ALLOCATION_BYTES if is_small else rest > SMALL_ALLOCATION_BYTES:
+            self._split(block, size_bytes)
+        block.is_free = False
+        return block.serial
+
+    def free(self, handle: int) -> None:
+        """Give a block back to its pool and join it with free neighbours."""
+        block = self._blocks[handle]
+        for neighbour in (block.next, block.previous):
+            if neighbour is not None and neighbour.is_free:
+                self._forget(neighbour)
+                block = self._join(block, neighbour)
+        self._remember(block)
+
+    def _best_fit(self, size_bytes: int, is_small: bool) -> _Block | None:
+        free = self._free[is_small]
+        place = bisect.bisect_left(free, (size_bytes, -1))
+        return self._blocks[free.pop(place)[1]] if place < len(free) else None
+
+    def _segment(self, size_bytes: int, is_small: bool) -> _Block:
+        if is_small:
+            size = SMALL_SEGMENT_BYTES
+        elif size_bytes < LARGE_ALLOCATION_BYTES:
+            size = LARGE_SEGMENT_BYTES
+        else:
+            size = -(-size_bytes // SEGMENT_MULTIPLE_BYTES) * SEGMENT_MULTIPLE_BYTES
+        self.reserved_bytes += size
+        return self._block(size, is_small)
+
+    def _block(self, size: int, is_small: bool) -> _Block:
+        self._serial += 1
+        block = self._blocks[self._serial] = _Block(size, self._serial, is_small)
+        return block
+
+    def _split(self, block: _Block, size_bytes: int) -> None:
+        rest = self._block(block.size - size_bytes, block.is_small)
+        rest.previous, rest.next = block, block.next
+        if block.next is not None:
+            block.next.previous = rest
+        block.size, block.next = size_bytes, rest
+        self._remember(rest)
+
+    def _join(self, one: _Block, other: _Block) -> _Block:
+        left, right = (one, other) if one.next is other else (other, one)
+        left.size += right.size
+        left.next = right.next
+        if right.next is not None:
+            right.next.previous = left
+        del self._blocks[right.serial]
+        return left
+
+    def _remember(self, block: _Block) -> None:
+        block.is_free = True
+        bisect.insort(self._free[block.is_small], block.key())
+
+    def _forget(self, block: _Block) -> None:
+        free = self._free[block.is_small]
+        del free[bisect.bisect_left(free, block.key())]
+
+
+def reserved_peaks(timeline: Timeline) -> dict[Phase, int]:
+    """Bytes reserved by the end of each phase, the most over all steps recorded."""
+    allocator = CachingAllocator()
+    handles: dict[int, int] = {}
+    peaks: dict[Phase, int] = {}
+    for phase, start, end in timeline.spans():
+        for event in timeline.events[start:end]:
+            if event >= 0:
+                handles[event] = allocator.allocate(timeline.allocations[event].size_bytes)
+            else:
+                allocator.free(handles.pop(~event))
+        peaks[phase] = allocator.reserved_bytes
+    return peaks

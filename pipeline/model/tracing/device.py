@@ -1,0 +1,117 @@
+"""What the fake device answers when a framework asks about it: torch.cuda and torch.accelerator, patched."""
+
+import contextlib
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+A100_MULTIPROCESSORS = 108
+
+
+@contextmanager
+def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30) -> Iterator[None]:
+    """Let torch answer as on one GPU of this compute capability, e.g. (8, 0); as before afterwards."""
+    import torch
+
+    properties = types.SimpleNamespace(
+        name="traced GPU", total_memory=memory_bytes, multi_processor_count=A100_MULTIPROCESSORS,
+        major=compute_capability[0], minor=compute_capability[1], warp_size=32,
+        max_threads_per_multi_processor=2048, gcnArchName="", L2_cache_size=40 << 20,
+        shared_memory_per_block_optin=166912, regs_per_multiprocessor=65536,
+    )  # fmt: skip
+    here = torch.device("cuda", 0)
+
+    def always(value: Any) -> Any:
+        return lambda *args, **kwargs: value
+
+    answers: list[tuple[Any, str, Any]] = [
+        (torch.cuda, "is_available", always(True)),
+        (torch.cuda, "current_device", always(0)),
+        (torch.cuda, "device_count", always(1)),
+        (torch.cuda, "get_device_capability", always(compute_capability)),
+        (torch.cuda, "get_device_properties", always(properties)),
+        (torch.cuda, "get_device_name", always(properties.name)),
+        (torch.cuda, "is_bf16_supported", always(True)),
+        (torch.cuda, "mem_get_info", always((memory_bytes, memory_bytes))),
+        (torch.cuda, "synchronize", always(None)),
+        (torch.cuda, "empty_cache", always(None)),
+        (torch.cuda, "set_device", always(None)),
+        (torch.cuda, "_lazy_init", always(None)),
+        (torch.cuda, "is_initialized", always(True)),
+        (torch.cuda, "is_current_stream_capturing", always(False)),
+        (torch.cuda, "device", _AnyDevice),
+        (torch.cuda, "manual_seed_all", always(None)),
+        (torch.accelerator, "current_accelerator", always(torch.device("cuda"))),
+        (torch.accelerator, "is_available", always(True)),
+        (torch.accelerator, "device_count", always(1)),
+        (torch.accelerator, "current_device_index", always(0)),
+        # Checkpoints save the random state of the device; a device that is not there has none.
+        (torch, "get_rng_state", always(None)),
+        (torch, "set_rng_state", always(None)),
+        (torch.random, "get_rng_state", always(None)),
+        (torch.random, "set_rng_state", always(None)),
+        (torch.random, "fork_rng", _nothing),
+        (torch.utils.checkpoint, "get_device_states", always(([], []))),
+        (torch.utils.checkpoint, "set_device_states", always(None)),
+        (torch.version, "cuda", "12.8"),
+        (torch.nn.Module, "_apply", _replace_tensors),
+    ]
+    with contextlib.ExitStack() as stack:
+        for owner, name, answer in answers:
+            stack.enter_context(patch.object(owner, name, answer))
+        stack.enter_context(_constants_on(here))
+        yield
+
+
+def _replace_tensors(module: Any, convert: Any, recurse: bool = True) -> Any:
+    """Module.to() for fake tensors: new parameters in place; the stock code swaps objects, which weak references forbid."""
+    import torch
+
+    for child in module.children():
+        child._apply(convert)
+    for name, parameter in module._parameters.items():
+        if parameter is None:
+            continue
+        with torch.no_grad():
+            moved = convert(parameter)
+        if moved is not parameter:
+            module._parameters[name] = torch.nn.Parameter(moved, parameter.requires_grad)
+    for name, buffer in module._buffers.items():
+        if buffer is not None:
+            module._buffers[name] = convert(buffer)
+    return module
+
+
+class _AnyDevice(contextlib.nullcontext[None]):
+    """torch.cuda.device, which would look for the device."""
+
+    def __init__(self, *_: Any) -> None:
+        super().__init__()
+
+
+@contextmanager
+def _nothing(*_: Any, **__: Any) -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _constants_on(device: Any) -> Iterator[None]:
+    """Let torch.tensor(data, device="cuda") make an empty fake: data cannot be copied to a fake device."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    tensor = torch.tensor
+
+    def on_fake_device(data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
+        made = tensor(data, dtype=dtype, device="cpu", **kwargs)
+        if device is None or torch.device(device).type != "cuda":
+            return made
+        return torch.empty(made.shape, dtype=made.dtype, device=device)
+
+    with (
+        patch.object(torch, "tensor", on_fake_device),
+        patch.object(FakeTensorMode, "avoid_device_init", True),
+    ):
+        yield

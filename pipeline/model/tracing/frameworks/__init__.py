@@ -1,0 +1,1 @@
+"""The training steps of each framework, built from its own code on the fake device."""

@@ -1,0 +1,96 @@
+"""Recipes as data: the switches that decide what a training step allocates and computes.
+
+catalog/recipes.yaml has a named preset per framework; a trace may override single switches of it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipeline.contracts import paths
+
+RECIPES_FILE = "recipes.yaml"
+
+Dtype = Literal["fp32", "bf16", "fp16"]
+Framework = Literal["transformers", "trl", "litgpt", "torchtune", "torchtitan"]
+
+
+class Recipe(BaseModel):
+    """Every switch of one training recipe; defaults are those of transformers' Trainer with PEFT."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    title: str = ""
+    framework: Framework
+    """Whose code runs the step."""
+    emulates: str | None = None
+    """The framework that is emulated with ``framework``'s code, and in which respects; None for the real code."""
+    source: str = ""
+    """Where the preset's switches are documented."""
+
+    method: Literal["full", "lora", "qlora"] = "lora"
+    quantization: Literal["none", "nf4", "nf4dq", "gptq", "int8"] = "none"
+    kbit_upcast: bool = False
+    """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
+
+    weight_dtype: Dtype = "bf16"
+    autocast: Dtype | None = None
+    """The type of torch.autocast around the forward pass; None: no autocast."""
+    fp32_logits: bool = False
+    """accelerate's convert_outputs_to_fp32: the model's outputs are cast to fp32."""
+
+    lora_rank: int = Field(default=16, ge=1)
+    lora_dropout: float = Field(default=0.0, ge=0, lt=1)
+    lora_targets: tuple[str, ...] = (
+        "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+    )  # fmt: skip
+    """Adapted layers, in the names of Llama; a LoRA adapter on the head is ``lm_head``."""
+    adapter_dtype: Dtype = "fp32"
+
+    attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
+    """sdpa takes the kernel that torch takes on an A100: flash where it can, memory-efficient otherwise."""
+    kernels: Literal["eager", "liger", "unsloth", "compiled"] = "eager"
+    loss: Literal["framework", "chunked", "fused_linear"] = "framework"
+    """framework: the framework's own loss; fused_linear: head and loss in one kernel (Liger, cut cross-entropy)."""
+    packing: Literal["none", "padding_free"] = "none"
+    """padding_free: one row of concatenated examples with position ids, and attention by their lengths."""
+    attention_mask: bool = False
+    """Whether a batch brings a padding mask."""
+
+    checkpointing: Literal["none", "full", "selective"] = "none"
+    checkpoint_reentrant: bool = False
+    activation_offload: bool = False
+
+    optimizer: Literal[
+        "adamw", "adamw_fused", "adamw8bit", "paged_adamw8bit", "paged_adamw32", "adamw_in_backward", "sgd"
+    ] = "adamw_fused"  # fmt: skip
+    """adamw is torch's foreach kernel."""
+    gradient_clipping: bool = True
+    gradient_accumulation: bool = False
+    """Whether gradients are kept over several micro-batches."""
+
+    sharding: Literal["none", "ddp", "fsdp", "fsdp2", "zero2", "zero3"] = "none"
+    gpu_count: int = Field(default=1, ge=1)
+    cpu_offload: bool = False
+
+
+def read_recipes(path: Path | None = None) -> dict[str, Recipe]:
+    """The named presets of catalog/recipes.yaml, by name.
+
+    A preset may name another one as ``base`` and give only what differs.
+    Raises ``ValueError`` naming the preset for an unknown base or switch.
+    """
+    raw = yaml.safe_load((path or paths.CATALOG_DIR / RECIPES_FILE).read_text(encoding="utf-8"))
+    return {name: Recipe.model_validate({"name": name, **_with_base(raw, name)}) for name in raw}
+
+
+def _with_base(raw: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Any]:
+    if name not in raw:
+        raise ValueError(f"{RECIPES_FILE}: no recipe {name!r}; there are {', '.join(sorted(raw))}")
+    own = dict(raw[name])
+    base = own.pop("base", None)
+    return own if base is None else {**_with_base(raw, base), **own}

@@ -1,0 +1,131 @@
+"""Watches every operation of a step on fake CUDA tensors: what it allocates, and what it computes."""
+
+import gc
+import sys
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+from pipeline.model.tracing.cuda_kernels import hidden_temporaries
+from pipeline.model.tracing.timeline import Allocation, Category, Phase, Timeline, rounded
+
+aten = torch.ops.aten
+
+
+class Recorder(TorchDispatchMode):
+    """Records into a ``Timeline`` every CUDA storage that operations make, until it is freed.
+
+    ``logits_size`` is the number of elements from which a tensor counts as logits. ``with_lines`` notes the
+    line of code that made each tensor, at about twice the time.
+    """
+
+    def __init__(self, logits_size: int, *, with_lines: bool = False, experts: int = 1) -> None:
+        super().__init__()
+        self.timeline = Timeline()
+        self.logits_size = logits_size
+        self.with_lines = with_lines
+        self.experts = experts
+        self.operations = 0
+        self._live: dict[int, int] = {}
+        self._hidden = hidden_temporaries()
+        self._owner: Category | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is aten._local_scalar_dense.default:
+            return _stand_in(args[0])
+        if func is aten.nonzero.default:
+            return self._balanced_share(args[0])
+        out = func(*args, **kwargs)
+        self.operations += 1
+        for tensor in tree_iter(out):
+            if isinstance(tensor, torch.Tensor):
+                self.see(tensor, func)
+        hidden = self._hidden.get(func)
+        if hidden is not None:
+            self.transient(hidden(args, kwargs), str(func), Category.HIDDEN_TEMPORARIES)
+        return out
+
+    def begin(self, phase: Phase) -> None:
+        """Start a phase; garbage in cycles goes first, so that a trace does not depend on when it is found."""
+        gc.collect()
+        self.timeline.begin(phase)
+
+    def see(self, tensor: torch.Tensor, operation: Any = "") -> None:
+        """Note the storage of a tensor, if it is new."""
+        if tensor.device.type != "cuda":
+            return
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._live or not storage.nbytes():
+            return
+        owner = self._owner
+        phase = self.timeline.phase
+        if owner is None and phase is not Phase.BUILD and tensor.numel() >= self.logits_size:
+            owner = Category.LOGITS
+        self._live[key] = self.timeline.allocate(
+            Allocation(
+                rounded(storage.nbytes()), phase, str(operation),
+                f"{str(tensor.dtype)[6:]} {tuple(tensor.shape)}", _line() if self.with_lines else "",
+                owner, phase is Phase.BACKWARD and torch.is_grad_enabled(),
+            )
+        )  # fmt: skip
+        weakref.finalize(storage, self._gone, key).atexit = False
+
+    def _gone(self, key: int) -> None:
+        self.timeline.free(self._live.pop(key))
+
+    def transient(self, size_bytes: int, operation: str, owner: Category) -> None:
+        """Note memory that comes and goes within one operation."""
+        index = self.timeline.allocate(
+            Allocation(rounded(size_bytes), self.timeline.phase, operation, owner=owner)
+        )
+        self.timeline.free(index)
+
+    def own(self, tensors: Iterable[Any], category: Category) -> None:
+        """Say what tensors are for; the last word counts."""
+        for tensor in tensors:
+            if isinstance(tensor, torch.Tensor) and tensor.device.type == "cuda":
+                index = self._live.get(tensor.untyped_storage()._cdata)
+                if index is not None:
+                    self.timeline.allocations[index].owner = category
+
+    def resized(self, storage: Any, size_bytes: int) -> None:
+        """Note that a storage was given another size in place, as sharding does with gathered weights."""
+        key = storage._cdata
+        index = self._live.pop(key, None)
+        if index is not None:
+            self.timeline.free(index)
+        if size_bytes:
+            self._live[key] = self.timeline.allocate(
+                Allocation(rounded(size_bytes), self.timeline.phase, "resize_", owner=self._owner)
+            )
+
+    def _balanced_share(self, mask: torch.Tensor) -> torch.Tensor:
+        """Tokens of one expert: as many as a balanced routing sends there."""
+        count = max(1, mask.numel() // max(1, self.experts))
+        out = torch.empty(count, mask.dim(), dtype=torch.long, device=mask.device)
+        self.see(out, "aten.nonzero.default")
+        return out
+
+
+def _stand_in(tensor: torch.Tensor) -> bool | int | float:
+    """A value for ``.item()``, which has none: 1, so that averages and counts stay what they are."""
+    if tensor.dtype is torch.bool:
+        return True
+    return 1.0 if tensor.dtype.is_floating_point else 1
+
+
+def _line() -> str:
+    """file:line of the innermost frame outside torch and this room."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if "/torch/" not in name and "model/tracing/" not in name:
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

@@ -1,0 +1,106 @@
+"""A training step that can be traced, and how a recipe's step is found."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Protocol
+
+from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.recipes import Framework, Recipe
+from pipeline.model.tracing.result import TraceShape
+from pipeline.model.tracing.timeline import Phase
+
+
+class Step(Protocol):
+    """A model with its optimizer on the fake device, ready to train."""
+
+    @property
+    def parameters(self) -> Iterable[Any]:
+        """All parameters; those that train require a gradient."""
+
+    @property
+    def optimizer(self) -> Any:
+        """The torch optimizer, for its state; None where nothing of it is on the GPU."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages whose code runs, for the trace's versions."""
+
+    def run(self, begin: Callable[[Phase], None]) -> None:
+        """One optimizer step, saying when each phase begins."""
+
+
+@dataclass
+class PlainStep:
+    """A step that is nothing but loss, backward and optimizer step.
+
+    ``loss`` runs one micro-batch and returns its loss.
+    """
+
+    model: Any
+    optimizer: Any
+    loss: Callable[[], Any]
+    packages: tuple[str, ...]
+    gradient_accumulation: bool = False
+    gradient_clipping: bool = True
+    set_gradients_to_none: bool = True
+
+    @property
+    def parameters(self) -> Iterable[Any]:
+        """All parameters of the model."""
+        return self.model.parameters()  # type: ignore[no-any-return]
+
+    def run(self, begin: Callable[[Phase], None]) -> None:
+        """Forward and backward, twice where gradients accumulate, then the optimizer."""
+        import torch
+
+        micro_steps = 2 if self.gradient_accumulation else 1
+        for _ in range(micro_steps):
+            begin(Phase.FORWARD)
+            loss = self.loss()
+            if micro_steps > 1:
+                loss = loss / micro_steps
+            begin(Phase.BACKWARD)
+            loss.backward()
+            del loss
+        begin(Phase.OPTIMIZER)
+        trained = [p for p in self.parameters if p.requires_grad]
+        if self.gradient_clipping:
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        if self.optimizer is not None:
+            self.optimizer.step()
+        for parameter in trained:
+            parameter.grad = None
+
+
+BUILDERS: dict[Framework, str] = {
+    "transformers": "pipeline.model.tracing.frameworks.transformers_step",
+    "trl": "pipeline.model.tracing.frameworks.trl_step",
+    "litgpt": "pipeline.model.tracing.frameworks.litgpt_step",
+    "torchtune": "pipeline.model.tracing.frameworks.torchtune_step",
+    "torchtitan": "pipeline.model.tracing.frameworks.torchtitan_step",
+}
+"""The module of each framework; its ``build(recipe, shape)`` returns a ``Step``."""
+
+
+def load_framework(recipe: Recipe) -> ModuleType:
+    """Import the module that builds a recipe's step.
+
+    Raises ``CannotTraceError`` where its framework is not installed.
+    """
+    try:
+        return import_module(BUILDERS[recipe.framework])
+    except ModuleNotFoundError as error:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r} runs {recipe.framework}, which is not installed "
+            f"(no module {error.name!r}): pip install 'gpufare[trace]'"
+        ) from error
+
+
+def build_step(recipe: Recipe, shape: TraceShape) -> Step:
+    """Build a recipe's step on the fake device; call it inside a trace.
+
+    Raises ``CannotTraceError`` where the framework cannot do what the recipe says.
+    """
+    return load_framework(recipe).build(recipe, shape)  # type: ignore[no-any-return]

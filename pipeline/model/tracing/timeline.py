@@ -1,0 +1,184 @@
+"""What a traced step allocated and freed, in order, and what was alive at the peak of each phase.
+
+Knows nothing of torch: a timeline is a list of allocations and the order in which they came and went.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+ALLOCATION_BYTES = 512
+"""The CUDA caching allocator hands out multiples of this: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
+
+
+def rounded(size_bytes: int) -> int:
+    """Bytes that the caching allocator takes for a tensor of ``size_bytes``; nothing for an empty one."""
+    return (size_bytes + ALLOCATION_BYTES - 1) // ALLOCATION_BYTES * ALLOCATION_BYTES
+
+
+class Phase(StrEnum):
+    """The phases of a training step; ``build`` comes before the first step."""
+
+    BUILD = "build"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+
+
+class Category(StrEnum):
+    """What a tensor is for."""
+
+    WEIGHTS = "weights"
+    ADAPTERS = "adapters"
+    GRADIENTS = "gradients"
+    OPTIMIZER = "optimizer"
+    STORED_ACTIVATIONS = "stored_activations"
+    """Made in the forward pass and alive when it ends."""
+    WORKING_SET = "working_set"
+    """Made and freed within the forward pass, or made again by the recompute of a checkpoint."""
+    LOGITS = "logits"
+    """As large as the logits of a micro-batch, or larger."""
+    TEMPORARIES = "temporaries"
+    """Made in the backward pass or the optimizer step and freed there."""
+    HIDDEN_TEMPORARIES = "hidden_temporaries"
+    """Made inside a CUDA kernel's own code, which no framework shows."""
+    COMMUNICATION = "communication"
+    """Buffers of collectives: DDP's buckets, gathered weights, gradients on their way."""
+
+
+@dataclass(slots=True)
+class Allocation:
+    """One storage: where it came from and when it went."""
+
+    size_bytes: int
+    """As the caching allocator rounds it."""
+    phase: Phase
+    operation: str
+    tensor: str = ""
+    """Type and shape of the tensor that first had the storage."""
+    line: str = ""
+    """file:line of the code outside torch that made it."""
+    owner: Category | None = None
+    is_recompute: bool = False
+    freed_at: int | None = None
+    """Index of the event that freed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The moment of a phase when most was allocated."""
+
+    phase: Phase
+    allocated_bytes: int
+    operation: str
+    event: int
+    alive: tuple[int, ...]
+    """Indices of the allocations alive."""
+
+
+@dataclass
+class Timeline:
+    """Allocations and the order in which they came and went.
+
+    ``events`` has ``i`` where allocation ``i`` was made and ``~i`` where it was freed. ``marks`` has the event
+    index at which each phase began.
+    """
+
+    allocations: list[Allocation] = field(default_factory=list)
+    events: list[int] = field(default_factory=list)
+    marks: list[tuple[int, Phase]] = field(default_factory=lambda: [(0, Phase.BUILD)])
+
+    @property
+    def phase(self) -> Phase:
+        """The phase under way."""
+        return self.marks[-1][1]
+
+    def begin(self, phase: Phase) -> None:
+        """Mark the start of a phase."""
+        self.marks.append((len(self.events), phase))
+
+    def allocate(self, allocation: Allocation) -> int:
+        """Append an allocation; returns its index."""
+        index = len(self.allocations)
+        self.allocations.append(allocation)
+        self.events.append(index)
+        return index
+
+    def free(self, index: int) -> None:
+        """Append the end of an allocation."""
+        self.allocations[index].freed_at = len(self.events)
+        self.events.append(~index)
+
+    def spans(self) -> Iterator[tuple[Phase, int, int]]:
+        """Each stretch of a phase: phase, first event and the event after its last."""
+        ends = [start for start, _ in self.marks[1:]] + [len(self.events)]
+        for (start, phase), end in zip(self.marks, ends, strict=True):
+            yield phase, start, end
+
+    def peaks(self) -> dict[Phase, Peak]:
+        """The highest moment of each phase but ``build``, over all steps recorded."""
+        best: dict[Phase, tuple[int, int]] = {}
+        current = 0
+        for phase, start, end in self.spans():
+            if phase is not Phase.BUILD and current > best.get(phase, (0, 0))[0]:
+                best[phase] = (current, start - 1)
+            for position in range(start, end):
+                index = self.events[position]
+                if index < 0:
+                    current -= self.allocations[~index].size_bytes
+                    continue
+                current += self.allocations[index].size_bytes
+                if phase is not Phase.BUILD and current > best.get(phase, (0, 0))[0]:
+                    best[phase] = (current, position)
+        return {phase: self._peak(phase, *moment) for phase, moment in best.items()}
+
+    def _peak(self, phase: Phase, allocated_bytes: int, event: int) -> Peak:
+        alive: set[int] = set()
+        for index in self.events[: event + 1]:
+            if index >= 0:
+                alive.add(index)
+            else:
+                alive.discard(~index)
+        made = self.events[event]
+        operation = self.allocations[made].operation if made >= 0 else ""
+        return Peak(phase, allocated_bytes, operation, event, tuple(sorted(alive)))
+
+    def by_category(self, peak: Peak) -> dict[Category, int]:
+        """Bytes alive at a peak, by what they are for."""
+        forward_end = self._end_of_forward(peak.event)
+        sizes: Counter[Category] = Counter()
+        for index in peak.alive:
+            allocation = self.allocations[index]
+            sizes[self._category(allocation, forward_end)] += allocation.size_bytes
+        return {category: sizes[category] for category in Category if sizes[category]}
+
+    def category(self, allocation: Allocation, peak: Peak) -> Category:
+        """What an allocation alive at a peak is for."""
+        return self._category(allocation, self._end_of_forward(peak.event))
+
+    def _end_of_forward(self, event: int) -> int:
+        """The event at which the forward pass of this moment's micro-batch ended, or will end."""
+        end = len(self.events)
+        for phase, start, stop in self.spans():
+            if phase is Phase.FORWARD and start <= event:
+                end = stop
+        return end
+
+    @staticmethod
+    def _category(allocation: Allocation, forward_end: int) -> Category:
+        if allocation.owner is not None:
+            return allocation.owner
+        if allocation.phase is Phase.BUILD:
+            return Category.WEIGHTS
+        if allocation.phase is Phase.FORWARD:
+            is_stored = allocation.freed_at is None or allocation.freed_at >= forward_end
+            return Category.STORED_ACTIVATIONS if is_stored else Category.WORKING_SET
+        return Category.WORKING_SET if allocation.is_recompute else Category.TEMPORARIES
+
+    def alive_bytes(self, at: int | None = None) -> int:
+        """Bytes alive after the first ``at`` events; at the end where none is given."""
+        return sum(
+            self.allocations[i].size_bytes if i >= 0 else -self.allocations[~i].size_bytes
+            for i in self.events[:at]
+        )

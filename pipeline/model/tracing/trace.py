@@ -1,0 +1,118 @@
+"""Traces a training step: builds it on the fake device, runs two optimizer steps, and says what was seen."""
+
+import gc
+from collections import defaultdict
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from pipeline.model.tracing import fake_cuda
+from pipeline.model.tracing.caching_allocator import reserved_peaks
+from pipeline.model.tracing.recipes import Recipe
+from pipeline.model.tracing.result import PhaseTrace, TensorAtPeak, Trace, TraceShape
+from pipeline.model.tracing.steps import Step, build_step, load_framework
+from pipeline.model.tracing.timeline import Category, Peak, Timeline
+
+STEPS = 2
+"""The first step makes the optimizer's state; the second meets it."""
+LARGEST_SHOWN = 12
+
+
+def trace(
+    recipe: Recipe,
+    shape: TraceShape,
+    *,
+    with_lines: bool = False,
+    build: Callable[[Recipe, TraceShape], Step] = build_step,
+) -> Trace:
+    """Memory and work of one training step of ``recipe`` on ``shape``.
+
+    ``with_lines`` also names the code that made the largest tensors. ``build`` makes the step to trace, inside
+    the fake device. Raises ``CannotTraceError`` naming what stands in the way.
+    """
+    fake_cuda.install()
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from pipeline.model.tracing import cuda_kernels, device
+    from pipeline.model.tracing.architectures import architecture_of
+    from pipeline.model.tracing.recorder import Recorder
+
+    load_framework(recipe)  # before the fake device: some packages look for a driver when imported
+    cuda_kernels.keep_whole()
+    architecture = architecture_of(shape)
+    recorder = Recorder(
+        shape.micro_batch * (shape.seq_len - 1) * architecture.vocab,
+        with_lines=with_lines, experts=architecture.experts,
+    )  # fmt: skip
+    with (
+        device.answering(shape.compute_capability),
+        cuda_kernels.attention_as_on(shape.compute_capability),
+        FakeTensorMode(allow_non_fake_inputs=True),
+        recorder,
+    ):
+        step = build(recipe, shape)
+        trainable = [p for p in step.parameters if p.requires_grad]
+        _claim(recorder, recipe, step, trainable)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(STEPS):
+                step.run(recorder.begin)
+                if step.optimizer is not None:
+                    recorder.own(_tensors(step.optimizer.state), Category.OPTIMIZER)
+            gc.collect()
+            resident = recorder.timeline.alive_bytes()
+        finally:
+            gc.enable()
+        count = sum(p.numel() for p in trainable)
+        packages = ("torch", *step.packages)
+        del step, trainable
+    return Trace(
+        recipe=recipe, shape=shape, versions={name: version(name) for name in packages},
+        resident_bytes=resident, trainable_parameters=count, operations=recorder.operations,
+        phases=_phases(recorder.timeline, with_lines),
+    )  # fmt: skip
+
+
+def _claim(recorder: Any, recipe: Recipe, step: Step, trainable: list[Any]) -> None:
+    """Say which tensors are adapters and which are gradients."""
+    if recipe.method != "full":
+        recorder.own(trainable, Category.ADAPTERS)
+    for parameter in trainable:
+        parameter.register_post_accumulate_grad_hook(lambda p: recorder.own([p.grad], Category.GRADIENTS))
+
+
+def _tensors(state: Any) -> list[Any]:
+    from torch.utils._pytree import tree_leaves
+
+    return [leaf for values in state.values() for leaf in tree_leaves(values)]
+
+
+def _phases(timeline: Timeline, with_lines: bool) -> tuple[PhaseTrace, ...]:
+    reserved = reserved_peaks(timeline)
+    return tuple(
+        PhaseTrace(
+            phase=phase, allocated_bytes=peak.allocated_bytes, reserved_bytes=reserved[phase],
+            operation=peak.operation, by_category=timeline.by_category(peak),
+            largest=_largest(timeline, peak) if with_lines else (),
+        )
+        for phase, peak in timeline.peaks().items()
+    )  # fmt: skip
+
+
+def _largest(timeline: Timeline, peak: Peak) -> tuple[TensorAtPeak, ...]:
+    alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for index in peak.alive:
+        allocation = timeline.allocations[index]
+        category = timeline.category(allocation, peak)
+        alike[category, allocation.tensor, allocation.operation, allocation.line].append(
+            allocation.size_bytes
+        )
+    largest = sorted(alike.items(), key=lambda item: -sum(item[1]))[:LARGEST_SHOWN]
+    return tuple(
+        TensorAtPeak(
+            category=category, tensor=tensor, operation=operation, line=line,
+            count=len(sizes), size_bytes=sum(sizes),
+        )
+        for (category, tensor, operation, line), sizes in largest
+    )  # fmt: skip
