@@ -12,7 +12,7 @@ CREATE OR REPLACE MACRO adapter_width(target, hidden, query, key_value, intermed
         WHEN 'down_proj' THEN (intermediate + hidden) * experts
         ELSE error(
             'lora_targets: ' || target || ' is not one of q_proj, k_proj, v_proj, o_proj, qkv_fused, '
-            || 'gate_proj, up_proj, down_proj'
+            || 'gate_proj, up_proj, down_proj, lm_head'
         )
     END;
 COMMENT ON FUNCTION adapter_width IS
@@ -235,11 +235,14 @@ WITH _settings_derived AS (
         params_total - params_linear::DOUBLE AS params_unquantized,
         params_active - (params_total - params_linear)::DOUBLE AS linear_active,
         CASE WHEN is_full THEN 0e0 ELSE
-            lora_rank * layers * list_sum(list_transform(
-                string_split(lora_targets, '+'),
-                lambda target:
-                    adapter_width(target, hidden, query_width, key_value_width, intermediate, experts)
-            ))::DOUBLE
+            lora_rank * (
+                layers * coalesce(list_sum(list_transform(
+                    list_filter(string_split(lora_targets, '+'), lambda target: target <> 'lm_head'),
+                    lambda target:
+                        adapter_width(target, hidden, query_width, key_value_width, intermediate, experts)
+                ))::DOUBLE, 0e0)
+                + CASE WHEN contains(lora_targets, 'lm_head') THEN hidden + vocab ELSE 0 END
+            )
         END AS adapter_params,
         quantized_weight_bytes(quantization) AS quantized_bytes,
         CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END

@@ -58,6 +58,17 @@ def test_lora_parameters_from_the_true_shapes(memory: Estimate) -> None:
     assert answer["optimizer_gib"] == pytest.approx(2 * answer["adapter_gib"])
 
 
+@pytest.mark.parametrize(
+    ("targets", "width"),
+    [("q_proj+lm_head", 32 * (4096 + 4096) + 4096 + 128_256), ("lm_head", 4096 + 128_256)],
+)
+def test_the_head_has_one_adapter_and_not_one_per_layer(memory: Estimate, targets: str, width: int) -> None:
+    answer = memory(
+        model="llama-3-8b", gpu="a100-sxm-80gb", method="lora", lora_rank=8, lora_targets=targets, adapter_bytes=2
+    )  # fmt: skip
+    assert answer["adapter_gib"] == pytest.approx(8 * width * 2 / GIB)
+
+
 def test_embeddings_and_head_are_not_quantized(memory: Estimate) -> None:
     answer = memory(
         model="llama-3-8b", gpu="a100-sxm-80gb", method="qlora", quantization="nf4", kbit_upcast=0
