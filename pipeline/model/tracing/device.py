@@ -14,6 +14,7 @@ A100_MULTIPROCESSORS = 108
 def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30) -> Iterator[None]:
     """Let torch answer as on one GPU of this compute capability, e.g. (8, 0); as before afterwards."""
     import torch
+    from torch._subclasses.fake_tensor import FakeTensor
 
     properties = types.SimpleNamespace(
         name="traced GPU", total_memory=memory_bytes, multi_processor_count=A100_MULTIPROCESSORS,
@@ -56,6 +57,8 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.utils.checkpoint, "get_device_states", always(([], []))),
         (torch.utils.checkpoint, "set_device_states", always(None)),
         (torch.version, "cuda", "12.8"),
+        # Multi-tensor kernels are taken for plain tensors only, which these stand for.
+        (torch.utils._foreach_utils, "_foreach_supported_types", [torch.Tensor, FakeTensor]),
         (torch.nn.Module, "_apply", _replace_tensors),
     ]
     with contextlib.ExitStack() as stack:

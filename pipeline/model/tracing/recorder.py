@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_iter
 
 from pipeline.model.tracing.cuda_kernels import hidden_temporaries
 from pipeline.model.tracing.timeline import Allocation, Category, Phase, Timeline, rounded
+from pipeline.model.tracing.work import WorkCounter
 
 aten = torch.ops.aten
 
@@ -26,6 +27,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self, logits_size: int, *, with_lines: bool = False, experts: int = 1) -> None:
         super().__init__()
         self.timeline = Timeline()
+        self.work = WorkCounter()
         self.logits_size = logits_size
         self.with_lines = with_lines
         self.experts = experts
@@ -37,11 +39,14 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is aten._local_scalar_dense.default:
+            self.work.synchronize()
             return _stand_in(args[0])
         if func is aten.nonzero.default:
+            self.work.synchronize()
             return self._balanced_share(args[0])
         out = func(*args, **kwargs)
         self.operations += 1
+        self.work.count(func, args, kwargs, out)
         for tensor in tree_iter(out):
             if isinstance(tensor, torch.Tensor):
                 self.see(tensor, func)
@@ -54,6 +59,7 @@ class Recorder(TorchDispatchMode):
         """Start a phase; garbage in cycles goes first, so that a trace does not depend on when it is found."""
         gc.collect()
         self.timeline.begin(phase)
+        self.work.begin(phase)
 
     def see(self, tensor: torch.Tensor, operation: Any = "") -> None:
         """Note the storage of a tensor, if it is new."""

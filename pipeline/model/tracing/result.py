@@ -56,6 +56,8 @@ class PhaseTrace(BaseModel):
 class MatrixProduct(BaseModel):
     """Matrix products of one shape in one phase: (batch, m, k) x (batch, k, n)."""
 
+    model_config = ConfigDict(frozen=True)
+
     phase: Phase
     dtype: str
     batch: int
@@ -67,6 +69,8 @@ class MatrixProduct(BaseModel):
 
 class Attention(BaseModel):
     """Calls of one attention kernel in one phase."""
+
+    model_config = ConfigDict(frozen=True)
 
     phase: Phase
     dtype: str

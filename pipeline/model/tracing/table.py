@@ -1,12 +1,25 @@
 """One row of catalog/traces.csv per trace: the memory of each phase by category, and the work of a step."""
 
-from pipeline.model.tracing.result import Trace
+from collections import Counter
+
+from pipeline.model.tracing.result import Trace, Work
 from pipeline.model.tracing.timeline import Category, Phase
 
 PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 
 KEYS = ("recipe", "model", "layers", "micro_batch", "seq_len", "compute_capability")
 """Columns that name a trace."""
+
+WORK_KINDS = (
+    "elementwise", "cast", "copy", "norm", "softmax", "reduction", "optimizer", "embedding", "dequantization",
+    "index",
+)  # fmt: skip
+"""Kinds of kernels whose bytes are counted."""
+ATTENTION_KERNELS = ("flash", "efficient")
+"""Fused attention kernels; eager attention is matrix products and softmax."""
+NARROW = {"16bit": 128, "8bit": 128, "fp32": 16}
+"""A matrix product with a side of at most this many is bound by memory, as those of adapters are: cards do
+some 100 to 200 FLOPs of 16 bits, and 10 to 20 of fp32, while they read a byte."""
 
 
 def columns() -> tuple[str, ...]:
@@ -20,7 +33,7 @@ def columns() -> tuple[str, ...]:
 
 
 def row(trace: Trace, layers: int) -> dict[str, str | int]:
-    """A trace as a row; ``layers`` is the depth that was traced. Phases that the step never entered count 0."""
+    """A trace as a row; ``layers`` is the depth that was traced. Phases never entered count 0."""
     major, minor = trace.shape.compute_capability
     values: dict[str, str | int] = dict.fromkeys(columns(), 0)
     values |= {
@@ -35,3 +48,73 @@ def row(trace: Trace, layers: int) -> dict[str, str | int]:
         for category, size in phase.by_category.items():
             values[f"{phase.phase}_{category}_bytes"] = size
     return values
+
+
+def work_columns() -> tuple[str, ...]:
+    """Columns of the work of a step, in order: FLOPs, bytes, and numbers of kernels and operations.
+
+    A multiplication with its addition counts as two FLOPs, and causal attention in full. ``narrow_bytes`` are
+    those of products that memory bounds; ``product_bytes`` those of all others, each matrix once.
+    """
+    per_phase = tuple(
+        f"{phase}_{name}"
+        for phase in PHASES
+        for name in (
+            *(f"flops_{precision}" for precision in NARROW), "narrow_flops", "narrow_bytes", "product_bytes",
+            *(f"flops_attention_{kernel}" for kernel in ATTENTION_KERNELS),
+            *(f"moved_{kind}_bytes" for kind in WORK_KINDS),
+            "kernels", "python_operations", "autograd_operations", "communicated_bytes",
+        )
+    )  # fmt: skip
+    return (*per_phase, "synchronizations")
+
+
+def work_values(work: Work) -> dict[str, int]:
+    """The work of a step by ``work_columns``.
+
+    Raises ``ValueError`` naming a kind, type or kernel that the table has no column for.
+    """
+    values: Counter[str] = Counter()
+    _add_products(values, work)
+    for call in work.attention:
+        passes = (
+            2.5 if call.is_backward else 1.0
+        )  # five products for the forward pass's two: arXiv 2307.08691
+        products = 4 * call.batch * call.heads * call.query_length * call.key_length * call.head_width
+        values[f"{call.phase}_flops_attention_{call.kernel}"] += int(passes * products) * call.count
+    for key, size in work.bytes_by_kind.items():
+        values["{}_moved_{}_bytes".format(*key.split("|"))] += size
+    for key, count in work.kernels.items():
+        values[f"{key}_kernels"] += count
+    for key, count in work.host_operations.items():
+        values["{}_{}_operations".format(*key.split("|"))] += count
+    for key, size in work.communicated_bytes.items():
+        values[f"{key.split('|')[0]}_communicated_bytes"] += size
+    values["synchronizations"] += work.synchronizations
+    names = work_columns()
+    if unknown := sorted(set(values) - set(names)):
+        raise ValueError(f"the table of traces has no column {', '.join(unknown)}")
+    return {name: values[name] for name in names}
+
+
+def _add_products(values: Counter[str], work: Work) -> None:
+    for product in work.matrix_products:
+        phase, size = product.phase, _element_bytes(product.dtype)
+        flops = 2 * product.batch * product.m * product.n * product.k * product.count
+        elements = product.m * product.k + product.k * product.n + product.m * product.n
+        moved = product.batch * elements * size * product.count
+        precision = _precision(product.dtype)
+        if min(product.m, product.n, product.k) <= NARROW[precision]:
+            values[f"{phase}_narrow_flops"] += flops
+            values[f"{phase}_narrow_bytes"] += moved
+        else:
+            values[f"{phase}_flops_{precision}"] += flops
+            values[f"{phase}_product_bytes"] += moved
+
+
+def _element_bytes(dtype: str) -> int:
+    return {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}.get(dtype, 1)
+
+
+def _precision(dtype: str) -> str:
+    return {8: "fp32", 4: "fp32", 2: "16bit", 1: "8bit"}[_element_bytes(dtype)]

@@ -72,7 +72,7 @@ def trace(
     return Trace(
         recipe=recipe, shape=shape, versions={name: version(name) for name in packages},
         resident_bytes=resident, trainable_parameters=count, operations=recorder.operations,
-        phases=_phases(recorder.timeline, with_lines),
+        phases=_phases(recorder.timeline, with_lines), work=recorder.work.result(),
     )  # fmt: skip
 
 
