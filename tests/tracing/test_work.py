@@ -188,3 +188,10 @@ def test_a_value_that_the_host_reads_is_a_synchronization(counted: Counted) -> N
 def test_a_kernel_without_a_column_is_an_error_not_a_gap() -> None:
     with pytest.raises(ValueError, match="forward_moved_teleport_bytes"):
         work_values(Work(bytes_by_kind={"forward|teleport": 1}))
+
+
+def test_every_kind_has_a_column() -> None:
+    from pipeline.model.tracing.table import WORK_KINDS
+    from pipeline.model.tracing.work import KINDS
+
+    assert {*KINDS, "cast", "elementwise"} == set(WORK_KINDS)

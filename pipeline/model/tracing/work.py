@@ -15,6 +15,7 @@ import torch
 from torch.utils._pytree import tree_iter
 
 from pipeline.model.tracing.result import Attention, MatrixProduct, Work
+from pipeline.model.tracing.table import ATTENTION_KERNELS
 from pipeline.model.tracing.timeline import Phase
 
 METADATA_NAMESPACES = ("prim", "profiler")
@@ -55,7 +56,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What a kernel is for, by the start of its operation's name; the first that fits. ``copy`` becomes ``cast``
 where the type changes, and what nothing fits is ``elementwise``."""
-ALL_KINDS = (*KINDS, "cast", "elementwise")
 
 KERNELS: Mapping[str, int] = {
     "_softmax_backward_data": 2,  # aten/src/ATen/native/cuda/SoftMax.cu: grad x output first
@@ -77,8 +77,6 @@ CHUNK = 65_536
 BLOCKS_PER_LAUNCH = 320
 TENSORS_PER_LAUNCH = (110, 64, 48, 36, 30)
 """Of a multi-tensor kernel, by the number of lists: aten/src/ATen/native/cuda/MultiTensorApply.cuh."""
-
-ATTENTION_KERNELS = {"flash": "flash", "efficient": "efficient", "cudnn": "cudnn"}
 
 PRODUCTS: Mapping[str, tuple[str, str]] = {
     "mm": ("self", "mat2"), "bmm": ("self", "mat2"), "addmm": ("mat1", "mat2"),
@@ -208,7 +206,7 @@ class WorkCounter:
         causal = named.get("is_causal", named.get("causal", named.get("custom_mask_type", 0)))
         return Attention(
             phase=self.phase, dtype=_dtype(query), is_backward="backward" in name,
-            kernel=next((kernel for part, kernel in ATTENTION_KERNELS.items() if part in name), name),
+            kernel=next((kernel for kernel in ATTENTION_KERNELS if kernel in name), name),
             batch=batch, heads=heads, query_length=query_length, key_length=key_length, head_width=width,
             is_causal=bool(causal), count=1,
         )  # fmt: skip
