@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli import daily, files, model, questions
+from pipeline.cli import daily, files, model, questions, trace
 from pipeline.contracts import paths
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
@@ -61,6 +61,7 @@ for command in (
     files.normalize,
     files.estimate,
     model.calibrate,
+    trace.trace,
     questions.cheapest,
     questions.sql,
     questions.export,

@@ -1,5 +1,56 @@
-"""What a trace can fail with."""
+"""What a trace can fail with, in words for the person whose step it is."""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pipeline.contracts.errors import GpufareError
 
 
-class CannotTraceError(Exception):
+class CannotTraceError(GpufareError):
     """A step that cannot be traced: what was in the way, where, and what to do."""
+
+
+@contextmanager
+def speaking_errors() -> Iterator[None]:
+    """Turn torch's errors on fake tensors into one that names the operation, the place and a way out."""
+    from torch._subclasses.fake_tensor import (
+        DataDependentOutputException,
+        DynamicOutputShapeException,
+        UnsupportedFakeTensorException,
+        UnsupportedOperatorException,
+    )
+
+    try:
+        yield
+    except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        raise CannotTraceError(
+            f"{error.func} depends on the values of a tensor, and fake tensors have none{place_of(error)}: "
+            "take the branch or the size from the configuration instead"
+        ) from error
+    except UnsupportedOperatorException as error:
+        raise CannotTraceError(
+            f"{error.func} has no fake implementation{place_of(error)}: register one with "
+            "torch.library.register_fake, or trace without that kernel"
+        ) from error
+    except UnsupportedFakeTensorException as error:
+        raise CannotTraceError(f"{error.reason}{place_of(error)}") from error
+    except RuntimeError as error:
+        if "data pointer" in str(error) or "data_ptr" in str(error):
+            raise CannotTraceError(
+                f"a compiled extension reads a tensor's memory{place_of(error)}, and fake tensors have none: "
+                "wrap it as a torch.library operator with a register_fake, or trace without it"
+            ) from error
+        if "numpy" in str(error):
+            raise CannotTraceError(
+                f"a tensor's values are read{place_of(error)}, and fake tensors have none: trace without it"
+            ) from error
+        raise
+
+
+def place_of(error: BaseException) -> str:
+    """file:line of the innermost code outside torch and this room, as part of a sentence."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if "/torch/" not in frame.filename and "model/tracing/" not in frame.filename:
+            return f" (at {frame.filename}:{frame.lineno})"
+    return ""

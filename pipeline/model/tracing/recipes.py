@@ -15,7 +15,7 @@ from pipeline.contracts import paths
 RECIPES_FILE = "recipes.yaml"
 
 Dtype = Literal["fp32", "bf16", "fp16"]
-Framework = Literal["transformers", "trl", "litgpt", "torchtune", "torchtitan"]
+Framework = Literal["transformers", "trl", "litgpt", "torchtune", "torchtitan", "own"]
 
 
 class Recipe(BaseModel):
@@ -26,7 +26,7 @@ class Recipe(BaseModel):
     name: str
     title: str = ""
     framework: Framework
-    """Whose code runs the step."""
+    """Whose code runs the step; own: a user's."""
     emulates: str | None = None
     """The framework that is emulated with ``framework``'s code, and in which respects; None for the real code."""
     source: str = ""

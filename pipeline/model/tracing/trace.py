@@ -1,6 +1,7 @@
 """Traces a training step: builds it on the fake device, runs two optimizer steps, and says what was seen."""
 
 import gc
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,9 @@ from importlib.metadata import version
 from typing import Any
 
 from pipeline.model.tracing import fake_cuda
+from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.caching_allocator import reserved_peaks
+from pipeline.model.tracing.errors import CannotTraceError, speaking_errors
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import PhaseTrace, TensorAtPeak, Trace, TraceShape
 from pipeline.model.tracing.steps import Step, build_step, load_framework
@@ -31,22 +34,24 @@ def trace(
     ``with_lines`` also names the code that made the largest tensors. ``build`` makes the step to trace,
     inside the fake device. Raises ``CannotTraceError`` naming what stands in the way.
     """
-    fake_cuda.install()
+    try:
+        fake_cuda.install()
+    except ModuleNotFoundError as error:
+        raise CannotTraceError(
+            f"tracing runs the training code and needs {error.name}: pip install 'gpufare[trace]'"
+        ) from error
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from pipeline.model.tracing import cuda_kernels, device
-    from pipeline.model.tracing.architectures import architecture_of
     from pipeline.model.tracing.recorder import Recorder
 
-    load_framework(recipe)  # before the fake device: some packages look for a driver when imported
+    if recipe.framework != "own":
+        load_framework(recipe)  # before the fake device: some packages look for a driver when imported
     cuda_kernels.keep_whole()
-    architecture = architecture_of(shape)
-    recorder = Recorder(
-        shape.micro_batch * (shape.seq_len - 1) * architecture.vocab,
-        with_lines=with_lines, experts=architecture.experts,
-    )  # fmt: skip
+    recorder = _recorder(Recorder, recipe, shape, with_lines)
     with (
         _collecting_only_new_objects(),
+        speaking_errors(),
         device.answering(shape.compute_capability),
         cuda_kernels.attention_as_on(shape.compute_capability),
         FakeTensorMode(allow_non_fake_inputs=True),
@@ -86,6 +91,15 @@ def _collecting_only_new_objects() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) -> Any:
+    """A recorder that knows the size of the logits; of a user's own step nothing is known."""
+    if recipe.framework == "own":
+        return kind(sys.maxsize, with_lines=with_lines)
+    sizes = architecture_of(shape)
+    logits_size = shape.micro_batch * (shape.seq_len - 1) * sizes.vocab
+    return kind(logits_size, with_lines=with_lines, experts=sizes.experts)
 
 
 def _claim(recorder: Any, recipe: Recipe, step: Step, trainable: list[Any]) -> None:

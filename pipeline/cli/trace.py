@@ -1,0 +1,186 @@
+"""Tracing a training step without a GPU."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli.parameters import EXISTING_FILE
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from pipeline.model.tracing.card import Card
+    from pipeline.model.tracing.recipes import Recipe
+    from pipeline.model.tracing.result import Trace, TraceShape
+    from pipeline.model.tracing.steps import Step
+
+GIB = 1 << 30
+
+
+@click.command()
+@click.option("--recipe", "recipe_name", default="transformers-lora", show_default=True, metavar="NAME",
+              help="A preset of catalog/recipes.yaml.")  # fmt: skip
+@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
+              help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
+@click.option("--model", default="llama-3.1-8b", show_default=True, help="An id of the catalogue.")
+@click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
+@click.option("--step", metavar="MODULE:FUNCTION", help="Your own training step instead of a recipe.")
+@click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--seq-len", type=click.IntRange(min=1), default=2048, show_default=True)
+@click.option("--layers", type=click.IntRange(min=1), help="Cut the model to this many layers.")
+@click.option("--gpu", default="a100-sxm-80gb", show_default=True, help="The card, by its catalogue id.")
+@click.option("--fit", is_flag=True, help="Also find the largest micro-batch that fits the card.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def trace(
+    recipe_name: str, switches: tuple[str, ...], model: str, config: Path | None, step: str | None,
+    micro_batch: int, seq_len: int, layers: int | None, gpu: str, fit: bool, form: str,
+) -> None:  # fmt: skip
+    """Peak memory of a training step, by running its code without a GPU.
+
+    The recipe's own libraries run on fake tensors: nothing is computed, every allocation is counted. Needs
+    pip install 'gpufare[trace]'.
+    """
+    from pipeline.model.tracing import own_step
+    from pipeline.model.tracing.card import largest_micro_batch, read_card
+    from pipeline.model.tracing.result import TraceShape
+    from pipeline.model.tracing.steps import build_step
+    from pipeline.model.tracing.trace import trace as trace_step
+    from pipeline.warehouse.database import in_memory
+
+    recipe = _recipe(recipe_name, switches, step)
+    connection = in_memory("memory_of")
+    card = read_card(connection, gpu)
+    shape = TraceShape(
+        model=step or (config.stem if config else model), config=_config(config), layers=layers,
+        micro_batch=micro_batch, seq_len=seq_len, compute_capability=card.compute_capability,
+    )  # fmt: skip
+    build: Callable[[Recipe, TraceShape], Step] = build_step
+    if step:
+        function = own_step.find(step)
+        build = own_step.builder(step, function)
+        if fit and not own_step.takes(function, "micro_batch"):
+            raise click.BadParameter(f"{step} takes no micro_batch, so --fit has nothing to change")
+
+    def at(size: int) -> "Trace":
+        return trace_step(recipe, shape.model_copy(update={"micro_batch": size}), build=build)
+
+    traced = trace_step(recipe, shape, with_lines=True, build=build)
+    if form == "json":
+        click.echo(traced.model_dump_json(indent=2))
+    else:
+        _show(traced, card)
+        if not step and not config and not layers:
+            _show_estimate(connection, recipe, shape, gpu)
+    if fit:
+        most = largest_micro_batch(at, card, lambda line: click.echo(line, err=True))
+        text = f"largest micro-batch on {gpu}: {most}" if most else f"not even one sequence fits {gpu}"
+        click.echo(text, err=form == "json")
+
+
+def _recipe(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
+    """A preset with some switches changed; a user's own step has only the switches of its loop."""
+    import yaml
+    from pydantic import ValidationError
+
+    from pipeline.model.tracing.recipes import Recipe, read_recipes
+
+    changed: dict[str, Any] = {}
+    for switch in switches:
+        key, found, value = switch.partition("=")
+        if not found or key not in Recipe.model_fields or key in ("name", "framework"):
+            names = ", ".join(sorted(set(Recipe.model_fields) - {"name", "title", "source", "framework"}))
+            raise click.BadParameter(f"--set {switch!r} is not SWITCH=VALUE of one of: {names}")
+        changed[key] = value.split("+") if key == "lora_targets" else yaml.safe_load(value)
+    if step:
+        base: dict[str, Any] = {
+            "name": step,
+            "framework": "own",
+            "method": "full",
+            "gradient_clipping": False,
+        }
+    else:
+        presets = read_recipes()
+        if name not in presets:
+            raise click.BadParameter(f"--recipe {name!r} is none of: {', '.join(sorted(presets))}")
+        base = presets[name].model_dump()
+    try:
+        return Recipe.model_validate(base | changed)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise click.BadParameter(f"--set {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def _config(file: Path | None) -> dict[str, Any] | None:
+    if file is None:
+        return None
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise click.BadParameter(f"--config {file}: not JSON ({error})") from error
+    if not isinstance(config, dict):
+        raise click.BadParameter(f"--config {file}: a config.json is one object")
+    return config
+
+
+def _show(traced: "Trace", card: "Card") -> None:
+    """Each phase by what its memory is for, the largest tensors at the peak, and whether it fits the card."""
+    from pipeline.cli.printing import show
+    from pipeline.model.tracing.timeline import Category
+    from pipeline.warehouse.query import Result
+
+    peak = traced.peak
+    recipe, shape = traced.recipe, traced.shape
+    emulation = f"; emulated: {recipe.emulates}" if recipe.emulates else ""
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(traced.versions.items()))
+    click.echo(f"{recipe.name} on {shape.model}, {shape.micro_batch} x {shape.seq_len} tokens{emulation}")
+    click.echo(f"{versions}; {traced.operations:,} operations in two optimizer steps")
+    click.echo(f"resident after a step: {_gib(traced.resident_bytes)} GiB\n")
+    heads = ("GiB at the peak of", *(phase.phase.value for phase in traced.phases))
+    rows: list[tuple[Any, ...]] = [
+        (category.value.replace("_", " "), *(_gib(p.by_category.get(category, 0)) for p in traced.phases))
+        for category in Category
+        if any(category in p.by_category for p in traced.phases)
+    ]
+    rows.append(("allocated", *(_gib(p.allocated_bytes) for p in traced.phases)))
+    rows.append(("reserved", *(_gib(p.reserved_bytes) for p in traced.phases)))
+    show(Result(heads, ("VARCHAR", *(["DOUBLE"] * len(traced.phases))), rows), "table")
+    click.echo(f"\npeak: {peak.phase.value}, at {peak.operation}; the largest tensors then:")
+    tensors = [
+        (_gib(t.size_bytes), t.count, t.tensor, t.category.value.replace("_", " "), t.operation, t.line)
+        for t in peak.largest
+    ]
+    columns = ("GiB", "tensors", "of", "for", "made by", "at")
+    show(Result(columns, ("DOUBLE", "BIGINT", *(["VARCHAR"] * 4)), tensors), "table")
+    needed = card.needed_gib(traced)
+    verdict = "fits" if needed <= card.usable_gib else "does not fit"
+    click.echo(
+        f"\n{verdict} {card.gpu}: {needed:.2f} GiB needed with context and fragmentation, "
+        f"{card.usable_gib:.2f} usable"
+    )
+
+
+def _show_estimate(
+    connection: "duckdb.DuckDBPyConnection", recipe: "Recipe", shape: "TraceShape", gpu: str
+) -> None:
+    """What the SQL model says of the same run."""
+    from pipeline.model.tracing.settings import run_settings
+
+    settings = run_settings(recipe, shape, gpu)
+    columns = ", ".join(f"${name} AS {name}" for name in settings)
+    rows = connection.execute(
+        f"WITH _mine AS (SELECT {columns}) "  # noqa: S608 (names of our own columns)
+        "SELECT memory_gib, memory_gib_low, memory_gib_high, evidence, peak_phase FROM memory_of('_mine')",
+        settings,
+    ).fetchall()
+    for allocated, low, high, evidence, phase in rows:
+        click.echo(
+            f"the SQL model estimates {allocated:.3f} GiB allocated ({low:.3f} to {high:.3f}, {evidence}), "
+            f"peak in: {phase}"
+        )
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / GIB:,.3f}"

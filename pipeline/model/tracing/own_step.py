@@ -1,0 +1,76 @@
+"""A user's own training step: ``module:function``, called on the fake device."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pipeline.model.tracing.errors import CannotTraceError, place_of, speaking_errors
+from pipeline.model.tracing.recipes import Recipe
+from pipeline.model.tracing.result import TraceShape
+from pipeline.model.tracing.steps import PlainStep
+
+CONTRACT = (
+    "it must return (model, optimizer, loss): a torch module on cuda, a torch optimizer or None, and a "
+    "function of no arguments that runs one micro-batch and returns its loss"
+)
+
+
+def find(reference: str) -> Callable[..., Any]:
+    """The function behind ``module:function``, the module being importable or in the working directory.
+
+    Raises ``CannotTraceError`` saying what of it was not found.
+    """
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise CannotTraceError(f"--step {reference!r} is not like my_training:make_step")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        function = getattr(import_module(module_name), name, None)
+    except ModuleNotFoundError as error:
+        raise CannotTraceError(f"--step {reference}: no module {error.name!r} here or installed") from error
+    if not callable(function):
+        raise CannotTraceError(f"--step {reference}: module {module_name} has no function {name!r}")
+    return function  # type: ignore[no-any-return]
+
+
+def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], PlainStep]:
+    """Builds the step that a user's function makes; it gets micro_batch and seq_len where it takes them."""
+    taken = inspect.signature(function).parameters
+
+    def build(recipe: Recipe, shape: TraceShape) -> PlainStep:
+        sizes = {"micro_batch": shape.micro_batch, "seq_len": shape.seq_len}
+        with _code_of(reference):
+            made = function(**{name: size for name, size in sizes.items() if name in taken})
+        if not (isinstance(made, tuple) and len(made) == 3 and hasattr(made[0], "parameters")):
+            raise CannotTraceError(f"--step {reference} returned {type(made).__name__}: {CONTRACT}")
+        model, optimizer, loss = made
+        return PlainStep(
+            model, optimizer, loss, (), recipe.gradient_accumulation, recipe.gradient_clipping
+        )  # fmt: skip
+
+    return build
+
+
+@contextmanager
+def _code_of(reference: str) -> Iterator[None]:
+    """Say of an error in a user's code where it is, as of every other reason why a step cannot be traced."""
+    try:
+        with speaking_errors():
+            yield
+    except CannotTraceError:
+        raise
+    except Exception as error:
+        raise CannotTraceError(
+            f"--step {reference} failed{place_of(error)}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a user's function has a parameter of this name."""
+    return name in inspect.signature(function).parameters

@@ -1,0 +1,115 @@
+"""gpufare trace: a user's own step, what it prints, and what it says of a step that cannot be traced."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline.cli.main import main
+
+MY_TRAINING = """
+import torch
+
+WIDTH = 1024
+
+def make(micro_batch=1, seq_len=128):
+    model = torch.nn.Linear(WIDTH, 4 * WIDTH, bias=False, device="cuda")
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    def loss():
+        return model(torch.randn(micro_batch, seq_len, WIDTH, device="cuda")).sum()
+    return model, optimizer, loss
+
+def fixed():
+    return make()
+
+def branches_on_values():
+    model, optimizer, _ = make()
+    def loss():
+        out = model(torch.randn(4, WIDTH, device="cuda"))
+        return out[out > 0].sum()
+    return model, optimizer, loss
+
+def reads_values():
+    model, optimizer, _ = make()
+    def loss():
+        out = model(torch.randn(4, WIDTH, device="cuda"))
+        out.detach().cpu().numpy()
+        return out.sum()
+    return model, optimizer, loss
+
+def misspelt():
+    model, optimizer, _ = make()
+    return model, optimizer, lambda: model(torch.randn(4, WIDTH + 1, device="cuda")).sum()
+
+def returns_nothing():
+    make()
+"""
+
+
+@pytest.fixture
+def gpufare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "my_training.py").write_text(MY_TRAINING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return lambda *arguments: CliRunner().invoke(main, ["trace", *arguments])
+
+
+def test_a_step_of_ones_own_is_counted_to_the_byte(gpufare) -> None:
+    answer = gpufare("--step", "my_training:make", "--seq-len", "128", "--format", "json")
+    assert answer.exit_code == 0, answer.output
+    traced = json.loads(answer.stdout)
+    weights = 4 * 1024 * 4096
+    phases = {phase["phase"]: phase for phase in traced["phases"]}
+    assert traced["trainable_parameters"] == 1024 * 4096
+    assert phases["optimizer"]["by_category"]["weights"] == weights
+    assert phases["optimizer"]["by_category"]["gradients"] == weights
+    # Two moments, and the step counter, which fused AdamW keeps on the card: one block of 512 bytes.
+    assert phases["optimizer"]["by_category"]["optimizer"] == 2 * weights + 512
+    assert phases["forward"]["by_category"]["stored_activations"] >= 128 * 4 * (1024 + 4096)
+
+
+def test_the_table_names_the_line_that_made_the_largest_tensors(gpufare) -> None:
+    answer = gpufare("--step", "my_training:make")
+    assert answer.exit_code == 0, answer.output
+    line = 1 + MY_TRAINING[: MY_TRAINING.index("model = torch.nn.Linear")].count("\n")
+    assert f"my_training.py:{line}" in answer.stdout
+    assert "fits a100-sxm-80gb" in answer.stdout
+
+
+def test_the_largest_micro_batch_fits_and_one_more_does_not(gpufare) -> None:
+    answer = gpufare("--step", "my_training:make", "--gpu", "t4", "--fit", "--seq-len", "65536")
+    assert answer.exit_code == 0, answer.output
+    largest = int(answer.stdout.splitlines()[-1].split(":")[-1])
+    tried = {
+        int(line.split()[1].rstrip(":")): float(line.split()[2]) <= float(line.split()[4])
+        for line in answer.output.splitlines()
+        if line.startswith("micro-batch ")
+    }
+    assert tried[largest]
+    assert not tried[largest + 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--step", "my_training:branches_on_values"], ["aten.nonzero", "my_training.py:", "values"]),
+        (["--step", "my_training:reads_values"], ["values are read", "my_training.py:"]),
+        (["--step", "my_training:misspelt"], ["failed (at", "my_training.py:", "RuntimeError"]),
+        (["--step", "my_training:returns_nothing"], ["returned NoneType", "(model, optimizer, loss)"]),
+        (["--step", "my_training:nowhere"], ["has no function 'nowhere'"]),
+        (["--step", "no_such_module:make"], ["no module 'no_such_module'"]),
+        (["--step", "my_training"], ["not like my_training:make_step"]),
+        (["--step", "my_training:fixed", "--fit"], ["takes no micro_batch"]),
+        (["--set", "lora_rnk=1"], ["lora_rnk=1", "lora_rank"]),
+        (["--set", "lora_rank=0"], ["lora_rank", "greater than or equal to 1"]),
+        (["--gpu", "mi300x"], ["CDNA3 cards do not run"]),
+        (["--gpu", "h9000"], ["'h9000' is not in the catalogue"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_traced_is_one_line_that_says_why(gpufare, arguments, words) -> None:
+    answer = gpufare(*arguments)
+    assert answer.exit_code in (1, 2)
+    (line,) = [line for line in answer.output.splitlines() if line.startswith("Error:")]
+    for word in words:
+        assert word in line
