@@ -1,5 +1,6 @@
 """What a trace can fail with, in words for the person whose step it is."""
 
+import logging
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,10 @@ def speaking_errors() -> Iterator[None]:
         UnsupportedOperatorException,
     )
 
+    # torch logs the traceback of what it raises anyway.
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
     try:
         yield
     except (DataDependentOutputException, DynamicOutputShapeException) as error:
@@ -46,6 +51,8 @@ def speaking_errors() -> Iterator[None]:
                 f"a tensor's values are read{place_of(error)}, and fake tensors have none: trace without it"
             ) from error
         raise
+    finally:
+        log.setLevel(level)
 
 
 def place_of(error: BaseException) -> str:

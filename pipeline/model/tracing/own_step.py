@@ -50,9 +50,13 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
         if not (isinstance(made, tuple) and len(made) == 3 and hasattr(made[0], "parameters")):
             raise CannotTraceError(f"--step {reference} returned {type(made).__name__}: {CONTRACT}")
         model, optimizer, loss = made
-        return PlainStep(
-            model, optimizer, loss, (), recipe.gradient_accumulation, recipe.gradient_clipping
-        )  # fmt: skip
+
+        def traced_loss() -> Any:
+            with _code_of(reference):
+                return loss()
+
+        more = recipe.gradient_accumulation, recipe.gradient_clipping
+        return PlainStep(model, optimizer, traced_loss, (), *more)
 
     return build
 
