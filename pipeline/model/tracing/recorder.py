@@ -20,15 +20,19 @@ aten = torch.ops.aten
 class Recorder(TorchDispatchMode):
     """Records into a ``Timeline`` every CUDA storage that operations make, until it is freed.
 
-    ``logits_size`` is the number of elements from which a tensor counts as logits. ``with_lines`` notes the
-    line of code that made each tensor, at about twice the time.
+    A tensor counts as logits if its rows are as long as the vocabulary and it has at least ``logits_size``
+    elements. ``with_lines`` notes the line of code that made each tensor, at about twice the time.
     """
 
-    def __init__(self, logits_size: int, *, with_lines: bool = False, experts: int = 1) -> None:
+    def __init__(
+        self, logits_size: int, *, vocab: int = 1, with_lines: bool = False, experts: int = 1
+    ) -> None:
         super().__init__()
         self.timeline = Timeline()
         self.work = WorkCounter()
         self.logits_size = logits_size
+        # Some code pads the vocabulary.
+        self.row_lengths = range(vocab, 2 * vocab)
         self.with_lines = with_lines
         self.experts = experts
         self.operations = 0
@@ -71,7 +75,7 @@ class Recorder(TorchDispatchMode):
             return
         owner = self._owner
         phase = self.timeline.phase
-        if owner is None and phase is not Phase.BUILD and tensor.numel() >= self.logits_size:
+        if owner is None and phase is not Phase.BUILD and self._is_logits(tensor):
             owner = Category.LOGITS
         self._live[key] = self.timeline.allocate(
             Allocation(
@@ -81,6 +85,11 @@ class Recorder(TorchDispatchMode):
             )
         )  # fmt: skip
         weakref.finalize(storage, self._gone, key).atexit = False
+
+    def _is_logits(self, tensor: torch.Tensor) -> bool:
+        return (
+            tensor.numel() >= self.logits_size and tensor.dim() > 1 and tensor.shape[-1] in self.row_lengths
+        )
 
     def _gone(self, key: int) -> None:
         self.timeline.free(self._live.pop(key))
@@ -127,13 +136,11 @@ def _stand_in(tensor: torch.Tensor) -> bool | int | float:
 
 
 def _line() -> str:
-    """file:line of the innermost frame outside torch and gpufare; empty where autograd drives."""
+    """file:line of the innermost frame outside torch and this room."""
     frame = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
-        if name.endswith("/tracing/steps.py"):
-            return ""
-        if "/torch/" not in name and "/model/tracing/" not in name:
+        if "/torch/" not in name and "model/tracing/" not in name:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""

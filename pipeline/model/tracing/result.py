@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.model.tracing.recipes import Recipe
-from pipeline.model.tracing.timeline import Category, Phase
+from pipeline.model.tracing.timeline import Category, Moment, Phase
 
 
 class TraceShape(BaseModel):
@@ -51,6 +51,16 @@ class PhaseTrace(BaseModel):
     """The operation at the peak."""
     by_category: dict[Category, int]
     largest: tuple[TensorAtPeak, ...] = ()
+
+
+class MomentTrace(BaseModel):
+    """Peak memory of one moment, bytes."""
+
+    moment: Moment
+    allocated_bytes: int
+    operation: str
+    """The operation at the peak."""
+    by_category: dict[Category, int]
 
 
 class MatrixProduct(BaseModel):
@@ -114,6 +124,8 @@ class Trace(BaseModel):
     """After an optimizer step, with gradients freed: weights, adapters, optimizer state, buffers."""
     trainable_parameters: int
     phases: tuple[PhaseTrace, ...]
+    moments: tuple[MomentTrace, ...] = ()
+    """Only those of forward pass and optimizer step where the model's layers were not found."""
     work: Work = Work()
     operations: int
     """Operations seen in two optimizer steps."""

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from pipeline.model.tracing.result import Trace, Work
-from pipeline.model.tracing.timeline import Category, Phase
+from pipeline.model.tracing.timeline import Category, Moment, Phase
 
 PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 
@@ -29,13 +29,18 @@ def columns() -> tuple[str, ...]:
         for phase in PHASES
         for name in ("allocated_bytes", "reserved_bytes", *(f"{category}_bytes" for category in Category))
     )
-    return (*KEYS, "resident_bytes", "trainable_parameters", *memory)
+    moments = tuple(
+        f"{moment}_{name}"
+        for moment in Moment
+        for name in ("allocated_bytes", "operation", *(f"{category}_bytes" for category in Category))
+    )
+    return (*KEYS, "resident_bytes", "trainable_parameters", *memory, *moments)
 
 
 def row(trace: Trace, layers: int) -> dict[str, str | int]:
     """A trace as a row; ``layers`` is the depth that was traced. Phases never entered count 0."""
     major, minor = trace.shape.compute_capability
-    values: dict[str, str | int] = dict.fromkeys(columns(), 0)
+    values: dict[str, str | int] = {name: "" if name.endswith("_operation") else 0 for name in columns()}
     values |= {
         "recipe": trace.recipe.name, "model": trace.shape.model, "layers": layers,
         "micro_batch": trace.shape.micro_batch, "seq_len": trace.shape.seq_len,
@@ -47,6 +52,11 @@ def row(trace: Trace, layers: int) -> dict[str, str | int]:
         values[f"{phase.phase}_reserved_bytes"] = phase.reserved_bytes
         for category, size in phase.by_category.items():
             values[f"{phase.phase}_{category}_bytes"] = size
+    for moment in trace.moments:
+        values[f"{moment.moment}_allocated_bytes"] = moment.allocated_bytes
+        values[f"{moment.moment}_operation"] = moment.operation
+        for category, size in moment.by_category.items():
+            values[f"{moment.moment}_{category}_bytes"] = size
     return values
 
 

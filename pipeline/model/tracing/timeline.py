@@ -4,9 +4,12 @@ Knows nothing of torch: a timeline is a list of allocations and the order in whi
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
+
+Name = TypeVar("Name")
 
 ALLOCATION_BYTES = 512
 """The CUDA caching allocator hands out multiples of this: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
@@ -26,6 +29,29 @@ class Phase(StrEnum):
     OPTIMIZER = "optimizer"
 
 
+class Moment(StrEnum):
+    """Stretches of a phase within which memory grows by the same amount with every layer.
+
+    A phase peaks in one or another of them, as depth and shape have it. What lies between the last layer's
+    backward pass and the first one's is in none: memory goes evenly from one to the other there.
+    """
+
+    FORWARD = "forward_layers"
+    LOSS = "loss"
+    """From the last layer's output to the end of the forward pass."""
+    LOSS_BACKWARD = "loss_backward"
+    """From the loss to the last layer's output."""
+    LAST_LAYER_BACKWARD = "last_layer_backward"
+    FIRST_LAYER_BACKWARD = "first_layer_backward"
+    """The first layer's, and the embedding's."""
+    OPTIMIZER = "optimizer_step"
+
+
+_FIRST_MOMENT = {
+    Phase.FORWARD: Moment.FORWARD, Phase.BACKWARD: Moment.LOSS_BACKWARD, Phase.OPTIMIZER: Moment.OPTIMIZER,
+}  # fmt: skip
+
+
 class Category(StrEnum):
     """What a tensor is for."""
 
@@ -38,7 +64,7 @@ class Category(StrEnum):
     WORKING_SET = "working_set"
     """Made and freed within the forward pass, or made again by the recompute of a checkpoint."""
     LOGITS = "logits"
-    """As large as the logits of a micro-batch, or larger."""
+    """A row per token and a column per entry of the vocabulary."""
     TEMPORARIES = "temporaries"
     """Made in the backward pass or the optimizer step and freed there."""
     HIDDEN_TEMPORARIES = "hidden_temporaries"
@@ -67,9 +93,8 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The moment of a phase when most was allocated."""
+    """The point of a phase or moment when most was allocated."""
 
-    phase: Phase
     allocated_bytes: int
     operation: str
     event: int
@@ -82,12 +107,13 @@ class Timeline:
     """Allocations and the order in which they came and went.
 
     ``events`` has ``i`` where allocation ``i`` was made and ``~i`` where it was freed. ``marks`` has the event
-    index at which each phase began.
+    index at which each phase began, ``moments`` likewise; a stretch between moments has None.
     """
 
     allocations: list[Allocation] = field(default_factory=list)
     events: list[int] = field(default_factory=list)
     marks: list[tuple[int, Phase]] = field(default_factory=lambda: [(0, Phase.BUILD)])
+    moments: list[tuple[int, Moment | None]] = field(default_factory=lambda: [(0, None)])
 
     @property
     def phase(self) -> Phase:
@@ -97,6 +123,11 @@ class Timeline:
     def begin(self, phase: Phase) -> None:
         """Mark the start of a phase."""
         self.marks.append((len(self.events), phase))
+        self.enter(_FIRST_MOMENT.get(phase))
+
+    def enter(self, moment: Moment | None) -> None:
+        """Mark the start of a moment within the phase."""
+        self.moments.append((len(self.events), moment))
 
     def allocate(self, allocation: Allocation) -> int:
         """Append an allocation; returns its index."""
@@ -118,22 +149,39 @@ class Timeline:
 
     def peaks(self) -> dict[Phase, Peak]:
         """The highest moment of each phase but ``build``, over all steps recorded."""
-        best: dict[Phase, tuple[int, int]] = {}
+        return {
+            phase: self._peak(*highest)
+            for phase, highest in self._highest(self.marks).items()
+            if phase is not Phase.BUILD
+        }
+
+    def moment_peaks(self) -> dict[Moment, Peak]:
+        """The highest point of each moment that the steps entered, over all steps recorded."""
+        return {
+            moment: self._peak(*highest)
+            for moment, highest in self._highest(self.moments).items()
+            if moment is not None
+        }
+
+    def _highest(self, marks: Sequence[tuple[int, Name]]) -> dict[Name, tuple[int, int]]:
+        """Most bytes allocated within each named stretch, and the event that made it so."""
+        best: dict[Name, tuple[int, int]] = {}
         current = 0
-        for phase, start, end in self.spans():
-            if phase is not Phase.BUILD and current > best.get(phase, (0, 0))[0]:
-                best[phase] = (current, start - 1)
+        ends = [start for start, _ in marks[1:]] + [len(self.events)]
+        for (start, name), end in zip(marks, ends, strict=True):
+            if current > best.get(name, (0, 0))[0]:
+                best[name] = (current, start - 1)
             for position in range(start, end):
                 index = self.events[position]
                 if index < 0:
                     current -= self.allocations[~index].size_bytes
                     continue
                 current += self.allocations[index].size_bytes
-                if phase is not Phase.BUILD and current > best.get(phase, (0, 0))[0]:
-                    best[phase] = (current, position)
-        return {phase: self._peak(phase, *moment) for phase, moment in best.items()}
+                if current > best.get(name, (0, 0))[0]:
+                    best[name] = (current, position)
+        return best
 
-    def _peak(self, phase: Phase, allocated_bytes: int, event: int) -> Peak:
+    def _peak(self, allocated_bytes: int, event: int) -> Peak:
         alive: set[int] = set()
         for index in self.events[: event + 1]:
             if index >= 0:
@@ -142,7 +190,7 @@ class Timeline:
                 alive.discard(~index)
         made = self.events[event]
         operation = self.allocations[made].operation if made >= 0 else ""
-        return Peak(phase, allocated_bytes, operation, event, tuple(sorted(alive)))
+        return Peak(allocated_bytes, operation, event, tuple(sorted(alive)))
 
     def by_category(self, peak: Peak) -> dict[Category, int]:
         """Bytes alive at a peak, by what they are for."""

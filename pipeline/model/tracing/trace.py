@@ -12,8 +12,9 @@ from pipeline.model.tracing import fake_cuda
 from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.caching_allocator import reserved_peaks
 from pipeline.model.tracing.errors import CannotTraceError, speaking_errors
+from pipeline.model.tracing.layers import mark_layers
 from pipeline.model.tracing.recipes import Recipe
-from pipeline.model.tracing.result import PhaseTrace, TensorAtPeak, Trace, TraceShape
+from pipeline.model.tracing.result import MomentTrace, PhaseTrace, TensorAtPeak, Trace, TraceShape
 from pipeline.model.tracing.steps import Step, build_step, load_framework
 from pipeline.model.tracing.timeline import Category, Peak, Timeline
 
@@ -60,6 +61,8 @@ def trace(
         step = build(recipe, shape)
         trainable = [p for p in step.parameters if p.requires_grad]
         _claim(recorder, recipe, step, trainable)
+        if recipe.framework != "own":
+            mark_layers(getattr(step, "model", None), architecture_of(shape).layers, recorder.timeline)
         gc.collect()
         gc.disable()
         try:
@@ -77,7 +80,8 @@ def trace(
     return Trace(
         recipe=recipe, shape=shape, versions={name: version(name) for name in packages},
         resident_bytes=resident, trainable_parameters=count, operations=recorder.operations,
-        phases=_phases(recorder.timeline, with_lines), work=recorder.work.result(),
+        phases=_phases(recorder.timeline, with_lines), moments=_moments(recorder.timeline),
+        work=recorder.work.result(),
     )  # fmt: skip
 
 
@@ -99,7 +103,7 @@ def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) ->
         return kind(sys.maxsize, with_lines=with_lines)
     sizes = architecture_of(shape)
     logits_size = shape.micro_batch * (shape.seq_len - 1) * sizes.vocab
-    return kind(logits_size, with_lines=with_lines, experts=sizes.experts)
+    return kind(logits_size, vocab=sizes.vocab, with_lines=with_lines, experts=sizes.experts)
 
 
 def _claim(recorder: Any, recipe: Recipe, step: Step, trainable: list[Any]) -> None:
@@ -125,6 +129,16 @@ def _phases(timeline: Timeline, with_lines: bool) -> tuple[PhaseTrace, ...]:
             largest=_largest(timeline, peak) if with_lines else (),
         )
         for phase, peak in timeline.peaks().items()
+    )  # fmt: skip
+
+
+def _moments(timeline: Timeline) -> tuple[MomentTrace, ...]:
+    return tuple(
+        MomentTrace(
+            moment=moment, allocated_bytes=peak.allocated_bytes, operation=peak.operation,
+            by_category=timeline.by_category(peak),
+        )
+        for moment, peak in timeline.moment_peaks().items()
     )  # fmt: skip
 
 
