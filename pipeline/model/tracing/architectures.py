@@ -1,4 +1,4 @@
-"""The architecture that is traced: a catalogue model or a config.json, as the sizes every framework asks for."""
+"""The architecture that is traced: a catalogue model or a config.json, as the sizes frameworks ask for."""
 
 import csv
 from functools import cache

@@ -6,24 +6,14 @@ from typing import Any
 import bitsandbytes  # noqa: F401 (before the fake device: its import looks for a driver)
 import peft
 import torch
-import transformers
-from transformers import AutoModelForCausalLM
 
-from pipeline.model.tracing.architectures import Architecture, architecture_of
-from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.frameworks.architecture_configs import config_of, empty_model, tie_weights
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.steps import PlainStep
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-MAX_POSITIONS = 131_072
-
-FAMILIES = {
-    "mixtral": "MixtralConfig", "mistral": "MistralConfig", "zephyr": "MistralConfig", "gemma-2-": "Gemma2Config",
-    "gemma": "GemmaConfig", "qwen2": "Qwen2Config", "qwen": "Qwen2Config", "phi-3": "Phi3Config",
-}  # fmt: skip
-"""Class of a catalogue model's config, by the start of its id; the rest are Llama's."""
 
 
 def build(recipe: Recipe, shape: TraceShape) -> PlainStep:
@@ -53,51 +43,11 @@ def packages(recipe: Recipe) -> tuple[str, ...]:
     return tuple(used)
 
 
-def config_of(shape: TraceShape) -> Any:
-    """The transformers config of a shape: of its config.json, or made from the catalogue's sizes."""
-    if shape.config:
-        kind = shape.config.get("model_type")
-        if kind not in transformers.CONFIG_MAPPING:
-            raise CannotTraceError(
-                f"config of {shape.model!r}: transformers {transformers.__version__} knows no model_type {kind!r}"
-            )
-        config = transformers.CONFIG_MAPPING[kind].from_dict(shape.config)
-        if shape.layers:
-            config.get_text_config().num_hidden_layers = shape.layers
-        return config
-    return _catalogue_config(architecture_of(shape))
-
-
-def _catalogue_config(sizes: Architecture) -> Any:
-    kind = next((name for start, name in FAMILIES.items() if sizes.model.startswith(start)), "LlamaConfig")
-    more: dict[str, Any] = {}
-    if kind == "MixtralConfig":
-        more = {
-            "num_local_experts": sizes.experts,
-            "num_experts_per_tok": sizes.experts_active,
-            "sliding_window": None,
-        }
-    elif kind == "MistralConfig":
-        more = {"sliding_window": None}
-    return getattr(transformers, kind)(
-        num_hidden_layers=sizes.layers, hidden_size=sizes.hidden, intermediate_size=sizes.intermediate,
-        num_attention_heads=sizes.heads, num_key_value_heads=sizes.kv_heads, head_dim=sizes.head_dim,
-        vocab_size=sizes.vocab, tie_word_embeddings=sizes.tied_embeddings,
-        max_position_embeddings=MAX_POSITIONS, **more,
-    )  # fmt: skip
-
-
 def base_model(recipe: Recipe, shape: TraceShape) -> Any:
     """The model with its weights in the recipe's type, gradient checkpointing not yet on."""
-    from transformers.initialization import no_init_weights
-
-    config = config_of(shape)
-    config.use_cache = False
-    with torch.device("cuda"), no_init_weights():
-        model = AutoModelForCausalLM.from_config(
-            config, dtype=DTYPES[recipe.weight_dtype], attn_implementation=recipe.attention
-        )
-    model.tie_weights()
+    with torch.device("cuda"):
+        model = empty_model(config_of(shape), DTYPES[recipe.weight_dtype], recipe.attention)
+    tie_weights(model, shape)
     return model
 
 
