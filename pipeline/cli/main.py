@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli import daily, files, model, questions, trace
+from pipeline.cli import daily, files, model, questions, trace, trace_grid
 from pipeline.contracts import paths
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
@@ -62,6 +62,7 @@ for command in (
     files.estimate,
     model.calibrate,
     trace.trace,
+    trace_grid.trace_grid,
     questions.cheapest,
     questions.sql,
     questions.export,

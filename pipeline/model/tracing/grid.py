@@ -1,0 +1,394 @@
+"""catalog/traces.csv: the recipes of catalog/recipes.yaml on a grid of architectures, depths and shapes.
+
+    gpufare trace-grid --jobs 2
+
+Models are cut to a few layers: memory and work are linear in depth. A grid that was interrupted goes on where
+it was: every finished trace is kept in a journal beside the table, and rows are traced again only where their
+recipe, a package that they ran, or the columns of the table changed. What cannot be traced is tried again.
+"""
+
+import csv
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.contracts import paths
+from pipeline.contracts.errors import GpufareError
+from pipeline.model.tracing.recipes import Recipe, read_recipes
+from pipeline.model.tracing.result import TraceShape
+from pipeline.model.tracing.table import columns
+
+TRACES_FILE = "traces.csv"
+VERSIONS_FILE = "traces_versions.csv"
+FAILURES_FILE = "traces_failed.csv"
+JOURNAL_FILE = "traces.journal"
+
+MODELS = (
+    "smollm2-135m", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-2b", "llama-2-7b",
+    "llama-3.1-8b", "gemma-2-9b", "mixtral-8x7b", "qwen3-30b-a3b", "llama-3.1-70b", "deepseek-v3",
+)  # fmt: skip
+"""Multi-head, grouped and multi-query attention, wide heads, soft-caps, large vocabularies, biases, tied
+embeddings, two mixtures of experts and latent attention; 0.1B to 671B."""
+DEPTHS = (2, 4)
+DEPTHS_OF = {"deepseek-v3": (4, 6)}
+"""Its first three layers are dense; the others' layers are alike, or alternate by two."""
+SHAPES = ((1, 512), (2, 2048), (1, 8192))
+"""Micro-batch and sequence length: they tell apart terms per token, per squared length, and fixed ones."""
+
+TRACES_PER_PROCESS = 40
+SAMPLE_PER_RECIPE = 2
+REASON_CHARACTERS = 300
+
+
+class Cell(NamedTuple):
+    """One trace of the grid."""
+
+    recipe: str
+    model: str
+    layers: int
+    micro_batch: int
+    seq_len: int
+
+
+Row = dict[str, str]
+"""One row of catalog/traces.csv, as its file has it."""
+
+
+class GridError(GpufareError):
+    """A grid that cannot be traced or does not reproduce."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What tracing a cell gave: a row with its packages, or the reason why there is none."""
+
+    cell: Cell
+    digest: str
+    row: Row | None = None
+    versions: str = ""
+    reason: str = ""
+
+
+def cells(recipes: Iterable[str], models: Sequence[str] = MODELS) -> list[Cell]:
+    """The cells of the grid for some recipes, so ordered that an interrupted grid has some of everything."""
+    return [
+        Cell(recipe, model, layers, micro_batch, seq_len)
+        for micro_batch, seq_len in SHAPES
+        for depth in range(len(DEPTHS))
+        for model in models
+        for layers in (DEPTHS_OF.get(model, DEPTHS)[depth],)
+        for recipe in recipes
+    ]
+
+
+def digest_of(recipe: Recipe) -> str:
+    """What decides a recipe's traces: its switches. A new field changes nothing while at its default."""
+    switches = recipe.model_dump(exclude_defaults=True, exclude={"name", "title", "source", "emulates"})
+    return hashlib.sha256(json.dumps(switches, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def trace_cell(recipe: Recipe, cell: Cell) -> Traced:
+    """Trace one cell; what prevents it is returned as the reason."""
+    import warnings
+
+    from pipeline.model.tracing.table import row
+    from pipeline.model.tracing.trace import trace
+
+    shape = TraceShape(
+        model=cell.model, layers=cell.layers, micro_batch=cell.micro_batch, seq_len=cell.seq_len
+    )
+    digest = digest_of(recipe)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = trace(recipe, shape)
+        values = {name: str(value) for name, value in row(found, cell.layers).items()}
+    except Exception as error:  # any framework's own error: named in the table of failures
+        return Traced(cell, digest, reason=_reason(error))
+    return Traced(cell, digest, row=values, versions=versions_text(found.versions))
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, without paths of this machine."""
+    line = (str(error).strip().splitlines() or [""])[0]
+    line = re.sub(r"(?<![\w.:/])(/[\w.+-]+)+/", "", line)
+    text = "".join(character for character in line if character.isprintable())
+    return f"{type(error).__name__}: {text}"[:REASON_CHARACTERS]
+
+
+def versions_text(versions: Mapping[str, str]) -> str:
+    """``package version`` of each package, sorted."""
+    return ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
+
+
+def installed_versions(text: str) -> str | None:
+    """The same packages as they are installed here; None where one is not."""
+    names = [each.split(" ")[0] for each in text.split(", ")]
+    try:
+        return versions_text({name: version(name) for name in names})
+    except PackageNotFoundError:
+        return None
+
+
+@dataclass
+class Table:
+    """catalog/traces.csv with the packages of each recipe and the cells that could not be traced."""
+
+    folder: Path
+    rows: dict[Cell, Row]
+    digests: dict[str, str]
+    versions: dict[str, str]
+    failures: Counter[tuple[str, str, str]]
+    """Cells that could not be traced, by recipe, model and reason."""
+
+    @classmethod
+    def read(cls, folder: Path | None = None) -> "Table":
+        """The table of a folder (the catalogue); empty if there is none or its columns changed."""
+        folder = folder or paths.CATALOG_DIR
+        rows = {_cell(row): row for row in _read(folder / TRACES_FILE, columns())}
+        packages = _read(folder / VERSIONS_FILE) if rows else []
+        table = cls(
+            folder, rows,
+            digests={row["recipe"]: row["recipe_digest"] for row in packages},
+            versions={row["recipe"]: row["versions"] for row in packages},
+            failures=Counter({
+                (row["recipe"], row["model"], row["reason"]): int(row["traces"])
+                for row in _read(folder / FAILURES_FILE)
+            }),
+        )  # fmt: skip
+        for line in _journal(folder):
+            table.add(line)
+        return table
+
+    def add(self, traced: Traced) -> None:
+        """Take a result; those of another version of the recipe or of its packages leave."""
+        cell = traced.cell
+        if traced.row is None:
+            self.failures[cell.recipe, cell.model, traced.reason] += 1
+            return
+        now = traced.digest, traced.versions
+        before = self.digests.get(cell.recipe), self.versions.get(cell.recipe)
+        if cell.recipe in self.digests and now != before:
+            self.forget(cell.recipe)
+        self.digests[cell.recipe], self.versions[cell.recipe] = now
+        self.rows[cell] = traced.row
+
+    def forget(self, recipe: str) -> None:
+        """Drop all rows of a recipe."""
+        self.rows = {cell: row for cell, row in self.rows.items() if cell.recipe != recipe}
+        self.digests.pop(recipe, None)
+        self.versions.pop(recipe, None)
+
+    def forgive(self, recipes: Iterable[str], models: Iterable[str]) -> None:
+        """Drop the failures of cells that are tried again."""
+        tried = set(recipes), set(models)
+        for recipe, model, reason in list(self.failures):
+            if recipe in tried[0] and model in tried[1]:
+                del self.failures[recipe, model, reason]
+
+    def write(self) -> None:
+        """Write the three files, sorted, and end the journal."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(self.folder / TRACES_FILE, columns(), (self.rows[cell] for cell in sorted(self.rows)))
+        counts = Counter(cell.recipe for cell in self.rows)
+        packages = [
+            {"recipe": name, "recipe_digest": self.digests[name], "traces": str(counts[name]),
+             "versions": self.versions[name]}
+            for name in sorted(self.digests)
+        ]  # fmt: skip
+        _write(self.folder / VERSIONS_FILE, ("recipe", "recipe_digest", "traces", "versions"), packages)
+        failures = [
+            {"recipe": recipe, "model": model, "traces": count, "reason": reason}
+            for (recipe, model, reason), count in sorted(self.failures.items())
+        ]
+        _write(self.folder / FAILURES_FILE, ("recipe", "model", "traces", "reason"), failures)
+        (self.folder / JOURNAL_FILE).unlink(missing_ok=True)
+
+
+def chosen_recipes(names: Sequence[str]) -> dict[str, Recipe]:
+    """The recipes of these names, or all; raises ``GridError`` for a name that catalog/recipes.yaml lacks."""
+    recipes = read_recipes()
+    if unknown := sorted(set(names) - recipes.keys()):
+        raise GridError(f"no recipe {', '.join(unknown)} in catalog/recipes.yaml: {', '.join(recipes)}")
+    return {name: recipe for name, recipe in recipes.items() if not names or name in names}
+
+
+def chosen_models(names: Sequence[str]) -> tuple[str, ...]:
+    """The models of these names, or all; raises ``GridError`` for one that is not of the grid."""
+    if unknown := sorted(set(names) - set(MODELS)):
+        raise GridError(f"no model {', '.join(unknown)} in the grid: {', '.join(MODELS)}")
+    return tuple(model for model in MODELS if not names or model in names)
+
+
+def fill(
+    recipes: Mapping[str, Recipe],
+    *,
+    folder: Path | None = None,
+    models: Sequence[str] = MODELS,
+    jobs: int = 1,
+    fresh: bool = False,
+    show: Callable[[str], None] = lambda line: None,
+) -> Table:
+    """Trace the cells of some recipes that the table lacks, and write it.
+
+    ``fresh`` traces all of them again. Rows of a recipe whose packages are not installed here are kept, and
+    ``show`` says so. Recipes that the catalogue no longer has leave the table.
+    """
+    table = Table.read(folder)
+    known = read_recipes()
+    for gone in table.digests.keys() - known.keys():
+        table.forget(gone)
+    table.forgive({recipe for recipe, _, _ in table.failures} - known.keys(), MODELS)
+    traceable = list(_stale_dropped(table, recipes, fresh, show))
+    table.forgive(traceable, models)
+    missing = [cell for cell in cells(traceable, models) if cell not in table.rows]
+    show(f"{len(table.rows)} traces are there, {len(missing)} to make")
+    journal = table.folder / JOURNAL_FILE
+    table.folder.mkdir(parents=True, exist_ok=True)
+    with journal.open("a", encoding="utf-8") as file:
+        for number, traced in enumerate(trace_cells(recipes, missing, jobs), start=1):
+            json.dump([traced.cell, traced.digest, traced.row, traced.versions, traced.reason], file)
+            file.write("\n")
+            file.flush()
+            table.add(traced)
+            if number % 20 == 0 or number == len(missing):
+                show(f"{number} of {len(missing)}, {table.failures.total()} of all could not be traced")
+    table.write()
+    return table
+
+
+def _stale_dropped(
+    table: Table, recipes: Mapping[str, Recipe], fresh: bool, show: Callable[[str], None]
+) -> Iterator[str]:
+    """Recipes to trace here, whose outdated rows are dropped."""
+    for name, recipe in recipes.items():
+        before = table.versions.get(name)
+        if before is not None:
+            here = installed_versions(before)
+            if here is None:
+                show(f"{name}: kept as it is, for not all of {before} is installed here")
+                continue
+            if fresh or here != before or table.digests[name] != digest_of(recipe):
+                table.forget(name)
+        yield name
+
+
+def trace_cells(recipes: Mapping[str, Recipe], wanted: Sequence[Cell], jobs: int) -> Iterator[Traced]:
+    """Trace cells in ``jobs`` processes, some forty in each before it is replaced; as they come."""
+    context = get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, _quietly, max_tasks_per_child=TRACES_PER_PROCESS) as pool:
+        futures = [pool.submit(trace_cell, recipes[cell.recipe], cell) for cell in wanted]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise GridError(
+                "a tracing process died, perhaps for lack of memory; what was traced is kept: run the "
+                "command again with fewer --jobs"
+            ) from error
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _quietly() -> None:
+    import logging
+    import os
+    import warnings
+
+    logging.disable(logging.WARNING)
+    os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+    warnings.simplefilter("ignore")
+
+
+def sample(table: Table) -> list[Cell]:
+    """A few cells of each recipe that can be traced here, spread over models, depths and shapes."""
+    chosen: list[Cell] = []
+    for number, name in enumerate(sorted(table.digests)):
+        own = sorted(cell for cell in table.rows if cell.recipe == name)
+        if own and installed_versions(table.versions[name]) == table.versions[name]:
+            chosen += {
+                own[(7 * number + turn * len(own) // 2) % len(own)] for turn in range(SAMPLE_PER_RECIPE)
+            }
+    return sorted(chosen)
+
+
+def check(
+    *, folder: Path | None = None, jobs: int = 1, show: Callable[[str], None] = lambda line: None
+) -> list[str]:
+    """Trace a sample of the table again; what differs, each as ``row: column, was, is``.
+
+    Raises ``GridError`` where nothing of the table can be traced here.
+    """
+    table = Table.read(folder)
+    recipes = read_recipes()
+    wanted = sample(table)
+    if not wanted:
+        raise GridError(
+            "none of the traces can be repeated here: pip install 'gpufare[trace]' brings the packages that "
+            f"{table.folder / VERSIONS_FILE} names"
+        )
+    for name in sorted(table.digests.keys() - {cell.recipe for cell in wanted}):
+        show(f"{name}: not checked, for {table.versions[name]} is not what is installed here")
+    return [
+        line
+        for traced in sorted(trace_cells(recipes, wanted, jobs), key=lambda traced: traced.cell)
+        for line in differences(table.rows[traced.cell], traced)
+    ]
+
+
+def differences(row: Row, traced: Traced) -> list[str]:
+    """Columns in which a new trace differs from a row."""
+    where = " ".join(str(part) for part in traced.cell)
+    if traced.row is None:
+        return [f"{where}: cannot be traced any more: {traced.reason}"]
+    return [
+        f"{where}: {name} was {row[name]}, is {traced.row[name]}"
+        for name in columns()
+        if row[name] != traced.row[name]
+    ]
+
+
+def _cell(row: Mapping[str, str]) -> Cell:
+    return Cell(row["recipe"], row["model"], int(row["layers"]), int(row["micro_batch"]), int(row["seq_len"]))
+
+
+def _journal(folder: Path) -> Iterator[Traced]:
+    journal = folder / JOURNAL_FILE
+    if not journal.exists():
+        return
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        try:
+            cell, digest, row, versions, reason = json.loads(line)
+        except ValueError:
+            continue  # the line that was being written when the grid was interrupted: it is traced again
+        if row is None or row.keys() == set(columns()):
+            yield Traced(Cell(*cell), digest, row, versions, reason)
+
+
+def _read(path: Path, header: Sequence[str] | None = None) -> list[Row]:
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        if header is not None and reader.fieldnames != list(header):
+            return []
+        return list(reader)
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    part = path.with_suffix(".part")
+    with part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, header, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    part.replace(path)
