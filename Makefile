@@ -3,15 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+
+# Traces run on torch, in an environment that adds to the one above.
+TRACE_VENV := .venv-trace
+TRACE_BIN := $(TRACE_VENV)/bin
+TRACE_READY := $(TRACE_VENV)/.ready
+TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 DEMO_HOME := data/demo
 
-.PHONY: demo test lint docs lock mutants stress audit wheel clean
+.PHONY: demo test trace-check lint docs lock mutants stress audit wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
 
 test: lint
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# Nothing to check, and no failure, where no torch can be had.
+trace-check: $(TRACE_READY)
+	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/python -m pytest tests/tracing
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -28,6 +38,10 @@ lock: $(READY)
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes \
 		--no-emit-index-url --no-header --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra trace --universal --generate-hashes \
+		--no-emit-index-url --no-header --constraint requirements.lock --quiet \
+	| awk 'NR == FNR { locked[$$1]; next } /^[a-z]/ { skip = $$1 in locked || /^(torch|nvidia|cuda)[-=]/ } !skip' \
+		requirements.lock - > requirements-trace.lock
 
 # Hours on two cores; `make mutants ONLY='pipeline.parsing*'` does a part. Interrupted, it goes on where it was.
 mutants: $(READY)
@@ -48,10 +62,27 @@ wheel: $(READY)
 	$(BIN)/hatchling build -t wheel
 
 clean:
-	rm -rf $(VENV) data build dist mutants
+	rm -rf $(VENV) $(TRACE_VENV) data build dist mutants
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $(READY)
+
+# requirements-trace.lock has what requirements.lock lacks, but for torch and its CUDA libraries: a machine may
+# take the build for CUDA or the one for CPUs, whose hashes and needs differ, and pip checks all hashes of a
+# file or none. Traces are the same on both. So torch is pinned by its version, and brings what its build needs.
+$(TRACE_READY): requirements-trace.lock $(READY)
+	rm -rf $(TRACE_VENV)
+	$(PYTHON) -m venv $(TRACE_VENV)
+	$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+		> "$$($(TRACE_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/gpufare.pth"
+	@pip="$(TRACE_BIN)/pip -qq --disable-pip-version-check install --no-compile"; \
+	if $$pip --retries 1 --no-deps $(TORCH) 2> $(TRACE_VENV)/pip.log; then \
+		$$pip --no-deps --require-hashes -r requirements-trace.lock && $$pip $(TORCH) && touch $(TRACE_READY); \
+	elif grep -q "No matching distribution" $(TRACE_VENV)/pip.log; then \
+		echo "trace-check: skipped, $(TORCH) is in no package index that pip reaches here"; \
+	else \
+		cat $(TRACE_VENV)/pip.log >&2; exit 1; \
+	fi
