@@ -10,6 +10,7 @@ recipe, a package that they ran, or the columns of the table changed. What canno
 import csv
 import hashlib
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,10 +26,10 @@ from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.tracing.recipes import Recipe, read_recipes
 from pipeline.model.tracing.result import TraceShape
-from pipeline.model.tracing.table import columns
+from pipeline.model.tracing.table import PHASES, columns
 
 TRACES_FILE = "traces.csv"
-VERSIONS_FILE = "traces_versions.csv"
+RECIPES_FILE = "traced_recipes.csv"
 FAILURES_FILE = "traces_failed.csv"
 JOURNAL_FILE = "traces.journal"
 
@@ -38,6 +39,8 @@ MODELS = (
 )  # fmt: skip
 """Multi-head, grouped and multi-query attention, wide heads, soft-caps, large vocabularies, biases, tied
 embeddings, two mixtures of experts and latent attention; 0.1B to 671B."""
+FEWER_MODELS = ("qwen2.5-0.5b", "llama-3.2-1b", "gemma-2b", "llama-2-7b", "llama-3.1-8b", "mixtral-8x7b")
+"""For recipes that change the framework or its kernels, not what an architecture does."""
 DEPTHS = (2, 4)
 DEPTHS_OF = {"deepseek-v3": (4, 6)}
 """Its first three layers are dense; the others' layers are alike, or alternate by two."""
@@ -46,7 +49,13 @@ SHAPES = ((1, 512), (2, 2048), (1, 8192))
 
 TRACES_PER_PROCESS = 40
 SAMPLE_PER_RECIPE = 2
+CHANGES_SHOWN = 40
 REASON_CHARACTERS = 300
+
+
+RECIPE_COLUMNS = (
+    "recipe", "title", "framework", "emulates", "source", "switches", "recipe_digest", "traces", "versions",
+)  # fmt: skip
 
 
 class Cell(NamedTuple):
@@ -78,16 +87,23 @@ class Traced:
     reason: str = ""
 
 
-def cells(recipes: Iterable[str], models: Sequence[str] = MODELS) -> list[Cell]:
+def cells(recipes: Iterable[Recipe], models: Sequence[str] = MODELS) -> list[Cell]:
     """The cells of the grid for some recipes, so ordered that an interrupted grid has some of everything."""
+    chosen = [(recipe.name, models_of(recipe)) for recipe in recipes]
     return [
-        Cell(recipe, model, layers, micro_batch, seq_len)
+        Cell(recipe, model, DEPTHS_OF.get(model, DEPTHS)[depth], micro_batch, seq_len)
         for micro_batch, seq_len in SHAPES
         for depth in range(len(DEPTHS))
         for model in models
-        for layers in (DEPTHS_OF.get(model, DEPTHS)[depth],)
-        for recipe in recipes
+        for recipe, own in chosen
+        if model in own
     ]
+
+
+def models_of(recipe: Recipe) -> tuple[str, ...]:
+    """Models on which a recipe is traced: all for transformers' own code on one GPU, fewer for the others."""
+    plain = recipe.framework == "transformers" and recipe.emulates is None and recipe.sharding == "none"
+    return MODELS if plain else FEWER_MODELS
 
 
 def digest_of(recipe: Recipe) -> str:
@@ -126,8 +142,8 @@ def _reason(error: Exception) -> str:
 
 
 def versions_text(versions: Mapping[str, str]) -> str:
-    """``package version`` of each package, sorted."""
-    return ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
+    """``package version`` of each package, sorted; a build's name (+cpu) is no part of the version."""
+    return ", ".join(f"{name} {number.split('+')[0]}" for name, number in sorted(versions.items()))
 
 
 def installed_versions(text: str) -> str | None:
@@ -155,11 +171,11 @@ class Table:
         """The table of a folder (the catalogue); empty if there is none or its columns changed."""
         folder = folder or paths.CATALOG_DIR
         rows = {_cell(row): row for row in _read(folder / TRACES_FILE, columns())}
-        packages = _read(folder / VERSIONS_FILE) if rows else []
+        packages = _read(folder / RECIPES_FILE) if rows else []
         table = cls(
             folder, rows,
-            digests={row["recipe"]: row["recipe_digest"] for row in packages},
-            versions={row["recipe"]: row["versions"] for row in packages},
+            digests={row["recipe"]: row["recipe_digest"] for row in packages if row["versions"]},
+            versions={row["recipe"]: row["versions"] for row in packages if row["versions"]},
             failures=Counter({
                 (row["recipe"], row["model"], row["reason"]): int(row["traces"])
                 for row in _read(folder / FAILURES_FILE)
@@ -200,12 +216,17 @@ class Table:
         self.folder.mkdir(parents=True, exist_ok=True)
         _write(self.folder / TRACES_FILE, columns(), (self.rows[cell] for cell in sorted(self.rows)))
         counts = Counter(cell.recipe for cell in self.rows)
-        packages = [
-            {"recipe": name, "recipe_digest": self.digests[name], "traces": str(counts[name]),
-             "versions": self.versions[name]}
-            for name in sorted(self.digests)
-        ]  # fmt: skip
-        _write(self.folder / VERSIONS_FILE, ("recipe", "recipe_digest", "traces", "versions"), packages)
+        recipes = read_recipes()
+        _write(
+            self.folder / RECIPES_FILE, RECIPE_COLUMNS,
+            (
+                _recipe_row(recipe) | {
+                    "recipe_digest": self.digests.get(name, ""), "traces": counts[name],
+                    "versions": self.versions.get(name, ""),
+                }
+                for name, recipe in sorted(recipes.items())
+            ),
+        )  # fmt: skip
         failures = [
             {"recipe": recipe, "model": model, "traces": count, "reason": reason}
             for (recipe, model, reason), count in sorted(self.failures.items())
@@ -241,16 +262,18 @@ def fill(
     """Trace the cells of some recipes that the table lacks, and write it.
 
     ``fresh`` traces all of them again. Rows of a recipe whose packages are not installed here are kept, and
-    ``show`` says so. Recipes that the catalogue no longer has leave the table.
+    ``show`` says so, as it does of peaks that changed. Recipes that the catalogue lacks leave the table.
     """
     table = Table.read(folder)
+    before = dict(table.rows)
     known = read_recipes()
     for gone in table.digests.keys() - known.keys():
         table.forget(gone)
     table.forgive({recipe for recipe, _, _ in table.failures} - known.keys(), MODELS)
     traceable = list(_stale_dropped(table, recipes, fresh, show))
     table.forgive(traceable, models)
-    missing = [cell for cell in cells(traceable, models) if cell not in table.rows]
+    wanted = cells([recipes[name] for name in traceable], models)
+    missing = [cell for cell in wanted if cell not in table.rows]
     show(f"{len(table.rows)} traces are there, {len(missing)} to make")
     journal = table.folder / JOURNAL_FILE
     table.folder.mkdir(parents=True, exist_ok=True)
@@ -263,7 +286,23 @@ def fill(
             if number % 20 == 0 or number == len(missing):
                 show(f"{number} of {len(missing)}, {table.failures.total()} of all could not be traced")
     table.write()
+    for line in peak_changes(before, table.rows)[:CHANGES_SHOWN]:
+        show(line)
     return table
+
+
+def peak_changes(before: Mapping[Cell, Row], after: Mapping[Cell, Row]) -> list[str]:
+    """Cells whose peak of a phase is another one now, those that changed most first."""
+    changes = []
+    for cell in before.keys() & after.keys():
+        for phase in PHASES:
+            name = f"{phase}_allocated_bytes"
+            was, now = int(before[cell][name]), int(after[cell][name])
+            if was != now:
+                change = now / was - 1 if was else math.inf
+                where = " ".join(str(part) for part in cell)
+                changes.append((-abs(change), f"{where}: {phase} {was} to {now} bytes, {change:+.1%}"))
+    return [line for _, line in sorted(changes)]
 
 
 def _stale_dropped(
@@ -335,7 +374,7 @@ def check(
     if not wanted:
         raise GridError(
             "none of the traces can be repeated here: pip install 'gpufare[trace]' brings the packages that "
-            f"{table.folder / VERSIONS_FILE} names"
+            f"{table.folder / RECIPES_FILE} names"
         )
     for name in sorted(table.digests.keys() - {cell.recipe for cell in wanted}):
         show(f"{name}: not checked, for {table.versions[name]} is not what is installed here")
@@ -356,6 +395,13 @@ def differences(row: Row, traced: Traced) -> list[str]:
         for name in columns()
         if row[name] != traced.row[name]
     ]
+
+
+def _recipe_row(recipe: Recipe) -> dict[str, Any]:
+    """A recipe as a row; its switches as JSON."""
+    named = {"name", "title", "framework", "emulates", "source"}
+    switches = json.dumps(recipe.model_dump(exclude=named), sort_keys=True)
+    return {"recipe": recipe.name, "switches": switches} | recipe.model_dump(include=named - {"name"})
 
 
 def _cell(row: Mapping[str, str]) -> Cell:
