@@ -126,6 +126,17 @@ def _flash_backward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     return int(size)
 
 
+def _flash_varlen_backward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """The same for packed examples: flash_api.cpp, mha_varlen_bwd, has 128 more rows for each example."""
+    query, key, starts = args[1], args[2], args[6]
+    tokens, heads, width = query.shape
+    rows = tokens + 128 * (starts.shape[0] - 1)
+    size = heads * rows * ((width + 31) // 32 * 32 + 1) * 4
+    if key.shape[1] != heads:
+        size += 2 * heads * key.shape[0] * width * query.element_size()
+    return int(size)
+
+
 def hidden_temporaries() -> dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], int]]:
     """Bytes that an operation's CUDA code allocates for itself while it runs, by operation."""
     import torch
@@ -134,4 +145,5 @@ def hidden_temporaries() -> dict[Any, Callable[[tuple[Any, ...], dict[str, Any]]
     return {
         aten._softmax_backward_data.default: _softmax_backward,
         aten._scaled_dot_product_flash_attention_backward.default: _flash_backward,
+        aten._flash_attention_backward.default: _flash_varlen_backward,
     }

@@ -44,6 +44,7 @@ def trace(
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from pipeline.model.tracing import cuda_kernels, device
+    from pipeline.model.tracing.frameworks.surroundings import as_on_a_gpu
     from pipeline.model.tracing.recorder import Recorder
 
     if recipe.framework != "own":
@@ -55,6 +56,7 @@ def trace(
         speaking_errors(),
         device.answering(shape.compute_capability),
         cuda_kernels.attention_as_on(shape.compute_capability),
+        as_on_a_gpu(recipe, shape),
         FakeTensorMode(allow_non_fake_inputs=True),
         recorder,
     ):

@@ -68,9 +68,10 @@ def with_adapters(model: Any, recipe: Recipe) -> Any:
 
 
 def _loss(model: Any, recipe: Recipe, shape: TraceShape) -> Any:
-    size = shape.micro_batch, shape.seq_len
+    is_packed = recipe.packing == "padding_free"
+    size = (1, shape.micro_batch * shape.seq_len) if is_packed else (shape.micro_batch, shape.seq_len)
     ids = torch.zeros(size, dtype=torch.long, device="cuda")
-    more = {}
+    more = {"position_ids": torch.zeros_like(ids)} if is_packed else {}
     if recipe.attention_mask:
         more["attention_mask"] = torch.ones(size, dtype=torch.long, device="cuda")
     with torch.autocast("cuda", dtype=DTYPES[recipe.autocast or "bf16"], enabled=recipe.autocast is not None):
