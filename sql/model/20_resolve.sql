@@ -33,7 +33,7 @@ COMMENT ON MACRO TABLE ignored_columns IS
     'Names the columns of a relation that are none of the known ones: a misspelt setting would otherwise silently be a default.';
 
 CREATE OR REPLACE MACRO run_columns() AS (
-    SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note'])
+    SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note', 'recipe'])
     FROM main.measured_runs AS _run
     LIMIT 1
 );
@@ -71,7 +71,8 @@ COMMENT ON FUNCTION assumed IS 'The assumption made where a setting that applies
 
 CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
 WITH _settings_template AS (
-    SELECT *, NULL::VARCHAR AS job, NULL::VARCHAR AS calibration, NULL AS carried
+    SELECT
+        *, NULL::VARCHAR AS job, NULL::VARCHAR AS calibration, NULL::VARCHAR AS recipe, NULL AS carried
     FROM main.measured_runs
     LIMIT 0
 ),
@@ -94,7 +95,7 @@ SELECT
     pipeline_parallel::DOUBLE AS pipeline_parallel,
     micro_batch::DOUBLE AS micro_batch, seq_len::DOUBLE AS seq_len, grad_accum::DOUBLE AS grad_accum,
     checkpointing, flash_attention::DOUBLE AS flash_attention, stack, loss_kernel, offload, memory_metric,
-    carried
+    nullif(recipe, '')::VARCHAR AS recipe, carried
 FROM _settings_given;
 COMMENT ON MACRO TABLE given_settings IS
     'The settings of runs in the types of the formulas, null where left open; other columns are left out. carried: whatever the caller wants to find again beside the answer.';
@@ -194,6 +195,9 @@ SELECT
         coalesce(s.memory_metric, 'smi') AS memory_metric
     ),
     k.kernels, k.working_kernels, k.is_trainer, k.has_foreach,
+    coalesce(k.loss_kernel, 'hf') AS stack_loss_kernel,
+    CASE WHEN has_adapters AND regexp_matches(s.lora_targets, 'gate_proj|up_proj|down_proj') THEN 1 ELSE 0 END
+        AS adapts_mlp,
     m.* EXCLUDE (model, title, max_context, licence, hf_id, source),
     m.heads * m.head_dim::DOUBLE AS query_width,
     m.kv_heads * m.head_dim::DOUBLE AS key_value_width,
@@ -212,7 +216,11 @@ COMMENT ON MACRO TABLE resolved_settings IS
     'Settings of runs joined to model, GPU and stack, with every setting filled in.';
 
 CREATE OR REPLACE MACRO settings_of(jobs) AS TABLE
-WITH _settings_derived AS (
+WITH _settings_resolved AS (
+    SELECT * FROM resolved_settings(jobs)
+),
+
+_settings_derived AS (
     SELECT
         s.*,
         c.* EXCLUDE (calibration),
@@ -258,14 +266,15 @@ WITH _settings_derived AS (
         -- Adapters under accelerate's FSDP hold the checkpoints once more during the backward pass.
         is_trainer AND sharding = 'fsdp' AND has_adapters AS doubles_checkpoints,
         CASE WHEN gated_mlp = 1 THEN 4e0 ELSE 2e0 END AS mlp_tensors
-    FROM resolved_settings(jobs) AS s
+    FROM with_recipes('_settings_resolved') AS s
     JOIN constants() AS c ON c.calibration = s.calibration
 )
 
 SELECT
     * EXCLUDE (
-        has_adapters, loss_kernel, gated_mlp, kv_heads, head_dim, tied_embeddings, logits_hf, logits_fused,
-        logits_chunked, logits_liger, logits_litgpt, logits_titan, logits_fp32std
+        has_adapters, loss_kernel, stack_loss_kernel, adapts_mlp, gated_mlp, kv_heads, head_dim,
+        tied_embeddings, logits_hf, logits_fused, logits_chunked,
+        logits_liger, logits_litgpt, logits_titan, logits_fp32std
     ),
     -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention
     -- 3 x query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al.

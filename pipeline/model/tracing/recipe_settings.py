@@ -1,0 +1,81 @@
+"""catalog/recipe_settings.csv: which traced recipe stands for a run, by the settings that a run gives.
+
+A run names its software and its switches more coarsely than a recipe does. Several recipes may be alike in
+a run's settings: the plainest stands for them, and the others apply only to runs that name them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.model.tracing.recipes import Recipe
+from pipeline.model.tracing.result import TraceShape
+from pipeline.model.tracing.settings import run_settings
+
+SETTINGS_FILE = "recipe_settings.csv"
+
+KEYS = (
+    "stack", "method", "quantization", "kbit_upcast", "training_precision", "loss_kernel", "checkpointing",
+    "flash_attention", "adapter_bytes", "adapts_mlp", "sharding", "offload",
+)  # fmt: skip
+"""Settings by which a recipe is found. Empty: the loss_kernel of the stack, and what adapters alone have."""
+
+COLUMNS = ("recipe", "is_mapped", *KEYS, "optimizer")
+
+MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
+UNSHARDED = {"none", "ddp"}
+"""Sharded terms depend on the number of GPUs, which a trace has once."""
+
+
+def setting_rows(recipes: Mapping[str, Recipe]) -> list[dict[str, Any]]:
+    """One row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 where runs are taken to be it."""
+    keys = {name: keys_of(recipe) for name, recipe in recipes.items()}
+    chosen: dict[tuple[Any, ...], str] = {}
+    for name in sorted(recipes, key=lambda name: _oddities(recipes[name])):
+        if _stands_for_its_stack(recipes[name]):
+            key = *keys[name].values(), recipes[name].optimizer == "adamw_in_backward"
+            chosen.setdefault(key, name)
+    mapped = set(chosen.values())
+    return [
+        {
+            "recipe": name, "is_mapped": int(name in mapped), **keys[name],
+            "optimizer": _settings(recipe)["optimizer"],
+        }
+        for name, recipe in recipes.items()
+    ]  # fmt: skip
+
+
+def keys_of(recipe: Recipe) -> dict[str, Any]:
+    """The settings by which a recipe is found, by ``KEYS``."""
+    settings = _settings(recipe)
+    has_adapters = recipe.method != "full"
+    offload = "+".join(
+        name for name, used in (("cpu", recipe.cpu_offload), ("act", recipe.activation_offload)) if used
+    )
+    return {key: settings.get(key, "") for key in KEYS} | {
+        "quantization": "nf4" if recipe.quantization == "nf4dq" else recipe.quantization,
+        "adapts_mlp": int(not MLP_TARGETS.isdisjoint(recipe.lora_targets)) if has_adapters else "",
+        "offload": offload,
+    }
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    return run_settings(recipe, TraceShape(model=""), "")
+
+
+def _stands_for_its_stack(recipe: Recipe) -> bool:
+    """Whether a run that gives only its settings may be taken to be this recipe.
+
+    Not the loops of other trainers around transformers' code, nor what batches bring beside their tokens.
+    """
+    is_own_code = recipe.framework != "trl" and (recipe.emulates is None or recipe.kernels != "eager")
+    return (
+        is_own_code
+        and not recipe.attention_mask
+        and recipe.packing == "none"
+        and recipe.sharding in UNSHARDED
+    )
+
+
+def _oddities(recipe: Recipe) -> tuple[bool, bool]:
+    """Plainest first: without dropout, then without autocast where all weights are of 16 bits."""
+    return recipe.lora_dropout > 0, recipe.autocast is not None and recipe.weight_dtype != "fp32"

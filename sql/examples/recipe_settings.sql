@@ -1,0 +1,5 @@
+-- Which traced recipe are runs on the Hugging Face stack taken to be?
+SELECT recipe, method, quantization, training_precision, checkpointing, flash_attention
+FROM recipe_settings
+WHERE stack = 'hf' AND is_mapped = 1
+ORDER BY recipe

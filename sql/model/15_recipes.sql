@@ -1,0 +1,34 @@
+-- Which traced recipe a run is.
+
+CREATE OR REPLACE MACRO recipe_named(recipe) AS
+    CASE
+        WHEN recipe IS NULL OR recipe IN (SELECT s.recipe FROM main.recipe_settings AS s) THEN recipe
+        ELSE error(
+            'recipe: ' || recipe || ' is not one of '
+            || (SELECT string_agg(s.recipe, ', ' ORDER BY s.recipe) FROM main.recipe_settings AS s)
+        )
+    END;
+COMMENT ON FUNCTION recipe_named IS 'The name of a recipe of catalog/recipes.yaml; an error that names those there are for another one.';
+
+CREATE OR REPLACE MACRO with_recipes(settings) AS TABLE
+SELECT
+    s.* REPLACE (coalesce(recipe_named(s.recipe), r.recipe) AS recipe)
+FROM query_table(settings) AS s
+LEFT JOIN main.recipe_settings AS r
+    ON r.is_mapped = 1
+    AND r.stack = s.stack
+    AND r.method = CASE s.method WHEN 'pretrain' THEN 'full' ELSE s.method END
+    AND r.quantization = CASE s.quantization WHEN 'nf4dq' THEN 'nf4' ELSE s.quantization END
+    AND r.kbit_upcast = CASE WHEN s.is_quantized THEN s.kbit_upcast ELSE 0e0 END
+    AND r.training_precision = s.training_precision
+    AND r.checkpointing = s.checkpointing
+    AND r.flash_attention = s.flash_attention
+    AND r.sharding = s.sharding
+    AND coalesce(r.offload, '') = s.offload
+    AND coalesce(r.loss_kernel, s.stack_loss_kernel) = s.loss_kernel
+    AND coalesce(r.adapter_bytes, s.adapter_bytes) = s.adapter_bytes
+    AND coalesce(r.adapts_mlp, 0) = s.adapts_mlp
+    AND (r.optimizer LIKE '%inbwd%') = (s.optimizer LIKE '%inbwd%')
+    AND s.fp8 = 0 AND s.tensor_parallel = 1 AND s.pipeline_parallel = 1;
+COMMENT ON MACRO TABLE with_recipes IS
+    'The traced recipe of each run: the one it names, else the one that recipe_settings maps its settings to; null where none is traced.';
