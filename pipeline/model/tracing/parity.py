@@ -1,0 +1,99 @@
+"""The same step on a real GPU and traced: peak allocated by phase, side by side.
+
+For a machine with a GPU; nothing depends on it. A process that traces cannot compute, so the trace is made in
+another process.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.recipes import Recipe
+from pipeline.model.tracing.result import Trace, TraceShape
+from pipeline.model.tracing.steps import build_step
+from pipeline.model.tracing.timeline import Phase
+from pipeline.model.tracing.trace import STEPS
+
+TRACE_IN_ANOTHER_PROCESS = """
+import sys
+from pipeline.model.tracing.recipes import Recipe
+from pipeline.model.tracing.result import TraceShape
+from pipeline.model.tracing.trace import trace
+recipe, shape = sys.argv[1:]
+found = trace(Recipe.model_validate_json(recipe), TraceShape.model_validate_json(shape))
+sys.stdout.write(found.model_dump_json())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseParity:
+    """Peak allocated of one phase, bytes; ``reserved`` counts from the start of the process."""
+
+    phase: Phase
+    measured_bytes: int
+    traced_bytes: int
+    measured_reserved_bytes: int
+    traced_reserved_bytes: int
+
+    @property
+    def error(self) -> float:
+        """Traced over measured, minus 1."""
+        return self.traced_bytes / self.measured_bytes - 1
+
+
+def parity(recipe: Recipe, shape: TraceShape) -> list[PhaseParity]:
+    """Run a step on this machine's GPU and trace it.
+
+    Raises ``CannotTraceError`` where there is no GPU, or where the trace fails.
+    """
+    measured = _measured(recipe, shape)
+    traced = _traced(recipe, shape)
+    return [
+        PhaseParity(
+            phase.phase, *measured[phase.phase][:1], phase.allocated_bytes, measured[phase.phase][1],
+            phase.reserved_bytes,
+        )
+        for phase in traced.phases
+    ]  # fmt: skip
+
+
+def _measured(recipe: Recipe, shape: TraceShape) -> dict[Phase, tuple[int, int]]:
+    """Peak allocated and reserved of each phase on the GPU, the most over the steps."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise CannotTraceError("parity compares a trace with a real GPU, and torch sees none here")
+    step = build_step(recipe, shape)
+    torch.cuda.synchronize()
+    phases: list[Phase] = []
+    peaks: dict[Phase, tuple[int, int]] = {}
+
+    def begin(phase: Phase | None) -> None:
+        torch.cuda.synchronize()
+        if phases:
+            seen = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
+            before = peaks.get(phases[-1], (0, 0))
+            peaks[phases[-1]] = max(before[0], seen[0]), max(before[1], seen[1])
+        torch.cuda.reset_peak_memory_stats()
+        if phase is not None:
+            phases.append(phase)
+
+    for _ in range(STEPS):
+        step.run(begin)
+    begin(None)
+    return peaks
+
+
+def _traced(recipe: Recipe, shape: TraceShape) -> Trace:
+    arguments = recipe.model_dump_json(), shape.model_dump_json()
+    return Trace.model_validate_json(_run([sys.executable, "-c", TRACE_IN_ANOTHER_PROCESS, *arguments]))
+
+
+def _run(command: Sequence[str]) -> str:
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own code)
+    if answer.returncode:
+        last = (answer.stderr.strip().splitlines() or ["no output"])[-1]
+        raise CannotTraceError(f"the trace failed: {last}")
+    return answer.stdout
