@@ -62,6 +62,8 @@ for command in (
     files.estimate,
     model.calibrate,
     trace.trace,
+    trace.trace_runs,
+    trace.trace_parity,
     trace_grid.trace_grid,
     questions.cheapest,
     questions.sql,

@@ -80,6 +80,51 @@ def trace(
         click.echo(text, err=form == "json")
 
 
+@click.command()
+@click.option("--only", metavar="SOURCE", help="Only the runs of one source of catalog/measured_runs.csv.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+def trace_runs(only: str | None, jobs: int) -> None:
+    """Trace the measured runs of known software again: catalog/traced_runs.csv."""
+    from pipeline.model.tracing.traced_runs import trace_runs as trace_all
+
+    click.echo(f"written: {trace_all(only, jobs, lambda line: click.echo(line, err=True))}")
+
+
+@click.command()
+@click.option("--recipe", "recipe_name", default="transformers-lora", show_default=True, metavar="NAME",
+              help="A preset of catalog/recipes.yaml.")  # fmt: skip
+@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch. Repeatable.")
+@click.option("--model", default="smollm2-135m", show_default=True, help="An id of the catalogue.")
+@click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--seq-len", type=click.IntRange(min=1), default=1024, show_default=True)
+@click.option("--layers", type=click.IntRange(min=1), help="Cut the model to this many layers.")
+def trace_parity(
+    recipe_name: str,
+    switches: tuple[str, ...],
+    model: str,
+    micro_batch: int,
+    seq_len: int,
+    layers: int | None,
+) -> None:
+    """Run a step on this machine's GPU and compare its peaks with the trace."""
+    from pipeline.cli.printing import show
+    from pipeline.model.tracing.parity import parity
+    from pipeline.model.tracing.result import TraceShape
+    from pipeline.warehouse.query import Result
+
+    recipe = _recipe(recipe_name, switches, None)
+    shape = TraceShape(model=model, micro_batch=micro_batch, seq_len=seq_len, layers=layers)
+    rows: list[tuple[Any, ...]] = [
+        (
+            found.phase.value, _gib(found.measured_bytes), _gib(found.traced_bytes), f"{found.error:+.2%}",
+            _gib(found.measured_reserved_bytes), _gib(found.traced_reserved_bytes),
+        )
+        for found in parity(recipe, shape)
+    ]  # fmt: skip
+    columns = ("phase", "measured GiB", "traced GiB", "error", "reserved GiB", "traced reserved GiB")
+    show(Result(columns, ("VARCHAR", *(["DOUBLE"] * 5)), rows), "table")
+
+
 def _recipe(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
     """A preset with some switches changed; a user's own step has only the switches of its loop."""
     import yaml

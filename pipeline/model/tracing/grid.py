@@ -129,11 +129,11 @@ def trace_cell(recipe: Recipe, cell: Cell) -> Traced:
             found = trace(recipe, shape)
         values = {name: str(value) for name, value in row(found, cell.layers).items()}
     except Exception as error:  # any framework's own error: named in the table of failures
-        return Traced(cell, digest, reason=_reason(error))
+        return Traced(cell, digest, reason=reason_of(error))
     return Traced(cell, digest, row=values, versions=versions_text(found.versions))
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """The first line of an error, without paths of this machine."""
     line = (str(error).strip().splitlines() or [""])[0]
     line = re.sub(r"(?<![\w.:/])(/[\w.+-]+)+/", "", line)
@@ -324,7 +324,7 @@ def _stale_dropped(
 def trace_cells(recipes: Mapping[str, Recipe], wanted: Sequence[Cell], jobs: int) -> Iterator[Traced]:
     """Trace cells in ``jobs`` processes, some forty in each before it is replaced; as they come."""
     context = get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _quietly, max_tasks_per_child=TRACES_PER_PROCESS) as pool:
+    with ProcessPoolExecutor(jobs, context, quietly, max_tasks_per_child=TRACES_PER_PROCESS) as pool:
         futures = [pool.submit(trace_cell, recipes[cell.recipe], cell) for cell in wanted]
         try:
             for future in as_completed(futures):
@@ -339,7 +339,8 @@ def trace_cells(recipes: Mapping[str, Recipe], wanted: Sequence[Cell], jobs: int
                 future.cancel()
 
 
-def _quietly() -> None:
+def quietly() -> None:
+    """Silence the frameworks of a tracing process: what matters is in the rows."""
     import logging
     import os
     import warnings

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.contracts import paths
-from pipeline.model.tracing.errors import CannotTraceError
-from pipeline.model.tracing.grid import installed_versions, reason_of, versions_text
+from pipeline.model.tracing.grid import installed_versions, quietly, reason_of, versions_text
 from pipeline.model.tracing.measured import read_stacks, recipe_of
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import Trace, TraceShape
@@ -26,7 +25,6 @@ from pipeline.model.tracing.table import PHASES
 TRACED_RUNS_FILE = "traced_runs.csv"
 JOURNAL_FILE = "traced_runs.journal"
 RUNS_PER_PROCESS = 40
-MEASUREMENTS = ("measured_memory_gib", "measured_tokens_per_second_per_gpu")
 
 Row = dict[str, Any]
 Job = tuple[Recipe, TraceShape]
@@ -59,7 +57,9 @@ def trace_runs(only: str | None, jobs: int, say: Callable[[str], None]) -> Path:
         journal.add(key, values)
         recipe, shape = work[key]
         told = values["problem"] or f"{values['allocated_bytes'] / 2**30:.3f} GiB"
-        say(f"{done}/{len(missing)} {recipe.name} {shape.model} {shape.micro_batch} x {shape.seq_len}: {told}")
+        say(
+            f"{done}/{len(missing)} {recipe.name} {shape.model} {shape.micro_batch} x {shape.seq_len}: {told}"
+        )
     rows = [
         {"run_id": run_id, "is_identified": str(identified).lower(), **journal.values[key]}
         for key, runs in wanted.items()
@@ -82,9 +82,8 @@ def _measured_runs() -> list[dict[str, str]]:
 
 def _traced(work: Mapping[str, Job], jobs: int) -> Iterator[tuple[str, Row]]:
     """Trace in other processes, each for a few runs: torch keeps some memory for ever."""
-    with ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), max_tasks_per_child=RUNS_PER_PROCESS
-    ) as pool:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, quietly, max_tasks_per_child=RUNS_PER_PROCESS) as pool:
         futures = {pool.submit(_values, *job): key for key, job in work.items()}
         for future in as_completed(futures):
             yield futures[future], future.result()
@@ -92,15 +91,11 @@ def _traced(work: Mapping[str, Job], jobs: int) -> Iterator[tuple[str, Row]]:
 
 def _values(recipe: Recipe, shape: TraceShape) -> Row:
     """The columns of one traced recipe and shape; what prevents it is named in ``problem``."""
-    import warnings
-
     from pipeline.model.tracing.trace import trace
 
     values: Row = dict.fromkeys(columns()[3:], "") | {"recipe": recipe.name}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = trace(recipe, shape)
+        found = trace(recipe, shape)
     except Exception as error:  # any framework's own error
         return values | {"problem": reason_of(error)}
     return values | _found(found)
@@ -129,7 +124,9 @@ class _Journal:
     def has(self, key: str) -> bool:
         """Whether a trace is known and would be the same today; one that failed is tried again."""
         values = self.values.get(key)
-        return bool(values) and not values["problem"] and installed_versions(values["versions"]) == values["versions"]
+        if not values or values["problem"]:
+            return False
+        return installed_versions(values["versions"]) == values["versions"]
 
     def add(self, key: str, values: Row) -> None:
         """Keep a trace on disk before the next one begins."""
