@@ -62,7 +62,6 @@ for command in (
     files.estimate,
     model.calibrate,
     trace.trace,
-    trace.trace_runs,
     trace.trace_parity,
     trace_grid.trace_grid,
     questions.cheapest,

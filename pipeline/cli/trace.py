@@ -21,7 +21,7 @@ GIB = 1 << 30
 
 
 @click.command()
-@click.option("--recipe", "recipe_name", default="transformers-lora", show_default=True, metavar="NAME",
+@click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
               help="A preset of catalog/recipes.yaml.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
               help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
@@ -81,17 +81,7 @@ def trace(
 
 
 @click.command()
-@click.option("--only", metavar="SOURCE", help="Only the runs of one source of catalog/measured_runs.csv.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-def trace_runs(only: str | None, jobs: int) -> None:
-    """Trace the measured runs of known software again: catalog/traced_runs.csv."""
-    from pipeline.model.tracing.traced_runs import trace_runs as trace_all
-
-    click.echo(f"written: {trace_all(only, jobs, lambda line: click.echo(line, err=True))}")
-
-
-@click.command()
-@click.option("--recipe", "recipe_name", default="transformers-lora", show_default=True, metavar="NAME",
+@click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
               help="A preset of catalog/recipes.yaml.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch. Repeatable.")
 @click.option("--model", default="smollm2-135m", show_default=True, help="An id of the catalogue.")
@@ -189,7 +179,8 @@ def _show(traced: "Trace", card: "Card") -> None:
         for category in Category
         if any(category in p.by_category for p in traced.phases)
     ]
-    rows.append(("allocated", *(_gib(p.allocated_bytes) for p in traced.phases)))
+    rows.append(("rest of blocks", *(_gib(p.block_bytes - p.allocated_bytes) for p in traced.phases)))
+    rows.append(("allocated", *(_gib(p.block_bytes) for p in traced.phases)))
     rows.append(("reserved", *(_gib(p.reserved_bytes) for p in traced.phases)))
     show(Result(heads, ("VARCHAR", *(["DOUBLE"] * len(traced.phases))), rows), "table")
     click.echo(f"\npeak: {peak.phase.value}, at {peak.operation}; the largest tensors then:")

@@ -20,7 +20,8 @@ def trace(allocated_gib: float, logits_gib: float = 0.0, phase: Phase = Phase.BA
         trainable_parameters=0, operations=0,
         phases=(
             PhaseTrace(
-                phase=phase, allocated_bytes=int(allocated_gib * GIB), reserved_bytes=0, operation="",
+                phase=phase, allocated_bytes=0, block_bytes=int(allocated_gib * GIB), reserved_bytes=0,
+                operation="",
                 by_category={Category.LOGITS: int(logits_gib * GIB)},
             ),
         ),

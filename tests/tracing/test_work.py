@@ -26,7 +26,7 @@ def counted() -> Counted:
     from pipeline.model.tracing.recorder import Recorder
 
     def run(step: Callable[[Callable[[Phase], None]], None]) -> Work:
-        recorder = Recorder(10**12)
+        recorder = Recorder(10**12, 0)
         with (
             device.answering((8, 0)),
             cuda_kernels.attention_as_on((8, 0)),

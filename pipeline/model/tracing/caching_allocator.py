@@ -34,9 +34,14 @@ class _Block:
 
 @dataclass
 class CachingAllocator:
-    """The allocator's state; ``reserved_bytes`` is what it took from the driver."""
+    """The allocator's state.
+
+    ``reserved_bytes`` is what it took from the driver, ``allocated_bytes`` the blocks in use: whole blocks,
+    with the rest of a segment that is too small to be split off.
+    """
 
     reserved_bytes: int = 0
+    allocated_bytes: int = 0
     _free: dict[bool, list[tuple[int, int]]] = field(default_factory=lambda: {True: [], False: []})
     _blocks: dict[int, _Block] = field(default_factory=dict)
     _serial: int = 0
@@ -49,11 +54,13 @@ class CachingAllocator:
         if rest >= ALLOCATION_BYTES if is_small else rest > SMALL_ALLOCATION_BYTES:
             self._split(block, size_bytes)
         block.is_free = False
+        self.allocated_bytes += block.size
         return block.serial
 
     def free(self, handle: int) -> None:
         """Give a block back to its pool and join it with free neighbours."""
         block = self._blocks[handle]
+        self.allocated_bytes -= block.size
         for neighbour in (block.next, block.previous):
             if neighbour is not None and neighbour.is_free:
                 self._forget(neighbour)
@@ -106,16 +113,28 @@ class CachingAllocator:
         del free[bisect.bisect_left(free, block.key())]
 
 
-def reserved_peaks(timeline: Timeline) -> dict[Phase, int]:
-    """Bytes reserved by the end of each phase, the most over all steps recorded."""
+@dataclass(slots=True)
+class ReplayedPeak:
+    """Of one phase: the most in blocks, as torch.cuda.max_memory_allocated counts; reserved by its end."""
+
+    block_bytes: int = 0
+    reserved_bytes: int = 0
+
+
+def replay(timeline: Timeline) -> dict[Phase, ReplayedPeak]:
+    """The allocator's peaks in each phase, the most over all steps recorded."""
     allocator = CachingAllocator()
     handles: dict[int, int] = {}
-    peaks: dict[Phase, int] = {}
+    peaks: dict[Phase, ReplayedPeak] = {}
     for phase, start, end in timeline.spans():
+        peak = peaks.setdefault(phase, ReplayedPeak())
+        most = allocator.allocated_bytes
         for event in timeline.events[start:end]:
             if event >= 0:
                 handles[event] = allocator.allocate(timeline.allocations[event].size_bytes)
+                most = max(most, allocator.allocated_bytes)
             else:
                 allocator.free(handles.pop(~event))
-        peaks[phase] = allocator.reserved_bytes
+        peak.block_bytes = max(peak.block_bytes, most)
+        peak.reserved_bytes = allocator.reserved_bytes
     return peaks

@@ -42,7 +42,7 @@ class Card:
         transient = 0
         if phase.phase is not Phase.OPTIMIZER:
             transient = sum(phase.by_category.get(category, 0) for category in LARGE_TRANSIENTS)
-        return (phase.allocated_bytes + self.transient_share * transient) / GIB
+        return (phase.block_bytes + self.transient_share * transient) / GIB
 
     def holds(self, trace: Trace) -> bool:
         """Whether the step fits."""

@@ -1,8 +1,8 @@
 """What CUDA kernels do that a CPU build of torch does not show.
 
-Three things differ from what a fake step sees by itself, each found on measured runs and audited against the
+Four things differ from what a fake step sees by itself, each found on measured runs and audited against the
 pinned torch by tests/model/tracing: operations that have a CUDA kernel but would be decomposed by a CPU build;
-the choice of the attention kernel; memory that a kernel allocates inside its own C++ code.
+the choice of the attention kernel; memory that a kernel allocates inside its own C++ code; cuBLAS's workspace.
 """
 
 from collections.abc import Callable, Iterator
@@ -147,3 +147,18 @@ def hidden_temporaries() -> dict[Any, Callable[[tuple[Any, ...], dict[str, Any]]
         aten._scaled_dot_product_flash_attention_backward.default: _flash_backward,
         aten._flash_attention_backward.default: _flash_varlen_backward,
     }
+
+
+WORKSPACE_BYTES = 4096 * 1024 * 2 + 16 * 1024 * 8
+LARGE_WORKSPACE_BYTES = 4096 * 1024 * 8
+LARGE_WORKSPACE_MAJORS = (9, 10, 12)
+
+
+def workspace_bytes(compute_capability: tuple[int, int]) -> int:
+    """What the first matrix product of a thread allocates for cuBLAS, and keeps.
+
+    aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: 8 MiB and 128 KiB, 32 MiB on Hopper and
+    Blackwell. The forward pass and autograd run in a thread each.
+    """
+    large = compute_capability[0] in LARGE_WORKSPACE_MAJORS
+    return LARGE_WORKSPACE_BYTES if large else WORKSPACE_BYTES

@@ -52,7 +52,7 @@ def parity(recipe: Recipe, shape: TraceShape) -> list[PhaseParity]:
     traced = _traced(recipe, shape)
     return [
         PhaseParity(
-            phase.phase, *measured[phase.phase][:1], phase.allocated_bytes, measured[phase.phase][1],
+            phase.phase, *measured[phase.phase][:1], phase.block_bytes, measured[phase.phase][1],
             phase.reserved_bytes,
         )
         for phase in traced.phases

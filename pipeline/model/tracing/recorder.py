@@ -15,17 +15,25 @@ from pipeline.model.tracing.timeline import Allocation, Category, Phase, Timelin
 from pipeline.model.tracing.work import WorkCounter
 
 aten = torch.ops.aten
+MATRIX_PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
 
 
 class Recorder(TorchDispatchMode):
     """Records into a ``Timeline`` every CUDA storage that operations make, until it is freed.
 
     A tensor counts as logits if its rows are as long as the vocabulary and it has at least ``logits_size``
-    elements. ``with_lines`` notes the line of code that made each tensor, at about twice the time.
+    elements. ``workspace_bytes`` is cuBLAS's for each thread. ``with_lines`` notes the line of code that made
+    each tensor, at about twice the time.
     """
 
     def __init__(
-        self, logits_size: int, *, vocab: int = 1, with_lines: bool = False, experts: int = 1
+        self,
+        logits_size: int,
+        workspace_bytes: int,
+        *,
+        vocab: int = 1,
+        with_lines: bool = False,
+        experts: int = 1,
     ) -> None:
         super().__init__()
         self.timeline = Timeline()
@@ -39,6 +47,8 @@ class Recorder(TorchDispatchMode):
         self._live: dict[int, int] = {}
         self._hidden = hidden_temporaries()
         self._owner: Category | None = None
+        self._workspace_bytes = workspace_bytes
+        self._without_workspace = {Phase.FORWARD, Phase.BACKWARD}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -48,6 +58,8 @@ class Recorder(TorchDispatchMode):
         if func is aten.nonzero.default:
             self.work.synchronize()
             return self._balanced_share(args[0])
+        if func in MATRIX_PRODUCTS:
+            self._reserve_workspace()
         out = func(*args, **kwargs)
         self.operations += 1
         self.work.count(func, args, kwargs, out)
@@ -59,8 +71,18 @@ class Recorder(TorchDispatchMode):
             self.transient(hidden(args, kwargs), str(func), Category.HIDDEN_TEMPORARIES)
         return out
 
+    def _reserve_workspace(self) -> None:
+        """The first matrix product of a thread: autograd has a thread of its own."""
+        if self.timeline.phase in self._without_workspace:
+            self._without_workspace.remove(self.timeline.phase)
+            self.timeline.allocate(
+                Allocation(
+                    rounded(self._workspace_bytes), self.timeline.phase, "cublas", owner=Category.WORKSPACE
+                )
+            )
+
     def begin(self, phase: Phase) -> None:
-        """Start a phase; garbage in cycles goes first, so that a trace does not depend on when it is found."""
+        """Start a phase; garbage in cycles goes first: a trace must not depend on when it is found."""
         gc.collect()
         self.timeline.begin(phase)
         self.work.begin(phase)

@@ -11,7 +11,7 @@ from pipeline.model.tracing.timeline import Category, Moment, Phase
 class TraceShape(BaseModel):
     """What is trained, and in which pieces.
 
-    ``model`` is an id of catalog/models.csv; ``config``, the content of a config.json, takes its place where given.
+    ``model`` is an id of catalog/models.csv; ``config``, a config.json, takes its place where given.
     ``layers`` cuts the model to fewer layers. ``compute_capability`` is the card's, e.g. (8, 0) for an A100.
     """
 
@@ -44,7 +44,9 @@ class PhaseTrace(BaseModel):
 
     phase: Phase
     allocated_bytes: int
-    """Peak, in multiples of 512 bytes per tensor as the caching allocator counts."""
+    """Peak of the tensors' own sizes, each rounded up to 512 bytes."""
+    block_bytes: int
+    """Peak in whole blocks of the caching allocator: what torch.cuda.max_memory_allocated says."""
     reserved_bytes: int
     """Peak up to the end of this phase, by replaying the caching allocator; segments are never given back."""
     operation: str
@@ -133,7 +135,7 @@ class Trace(BaseModel):
     @property
     def peak(self) -> PhaseTrace:
         """The phase that needs most."""
-        return max(self.phases, key=lambda phase: phase.allocated_bytes)
+        return max(self.phases, key=lambda phase: phase.block_bytes)
 
     def phase(self, phase: Phase) -> PhaseTrace:
         """One phase; raises ``KeyError`` if the step never entered it."""

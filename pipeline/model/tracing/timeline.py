@@ -69,6 +69,8 @@ class Category(StrEnum):
     """Made in the backward pass or the optimizer step and freed there."""
     HIDDEN_TEMPORARIES = "hidden_temporaries"
     """Made inside a CUDA kernel's own code, which no framework shows."""
+    WORKSPACE = "workspace"
+    """What cuBLAS keeps for itself, once per thread."""
     COMMUNICATION = "communication"
     """Buffers of collectives: DDP's buckets, gathered weights, gradients on their way."""
 

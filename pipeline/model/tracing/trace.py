@@ -10,7 +10,8 @@ from typing import Any
 
 from pipeline.model.tracing import fake_cuda
 from pipeline.model.tracing.architectures import architecture_of
-from pipeline.model.tracing.caching_allocator import reserved_peaks
+from pipeline.model.tracing.caching_allocator import replay
+from pipeline.model.tracing.cuda_kernels import workspace_bytes
 from pipeline.model.tracing.errors import CannotTraceError, speaking_errors
 from pipeline.model.tracing.layers import mark_layers
 from pipeline.model.tracing.recipes import Recipe
@@ -101,11 +102,12 @@ def _collecting_only_new_objects() -> Iterator[None]:
 
 def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) -> Any:
     """A recorder that knows the size of the logits; of a user's own step nothing is known."""
+    workspace = workspace_bytes(shape.compute_capability)
     if recipe.framework == "own":
-        return kind(sys.maxsize, with_lines=with_lines)
+        return kind(sys.maxsize, workspace, with_lines=with_lines)
     sizes = architecture_of(shape)
     logits_size = shape.micro_batch * (shape.seq_len - 1) * sizes.vocab
-    return kind(logits_size, vocab=sizes.vocab, with_lines=with_lines, experts=sizes.experts)
+    return kind(logits_size, workspace, vocab=sizes.vocab, with_lines=with_lines, experts=sizes.experts)
 
 
 def _claim(recorder: Any, recipe: Recipe, step: Step, trainable: list[Any]) -> None:
@@ -123,10 +125,11 @@ def _tensors(state: Any) -> list[Any]:
 
 
 def _phases(timeline: Timeline, with_lines: bool) -> tuple[PhaseTrace, ...]:
-    reserved = reserved_peaks(timeline)
+    replayed = replay(timeline)
     return tuple(
         PhaseTrace(
-            phase=phase, allocated_bytes=peak.allocated_bytes, reserved_bytes=reserved[phase],
+            phase=phase, allocated_bytes=peak.allocated_bytes, block_bytes=replayed[phase].block_bytes,
+            reserved_bytes=replayed[phase].reserved_bytes,
             operation=peak.operation, by_category=timeline.by_category(peak),
             largest=_largest(timeline, peak) if with_lines else (),
         )
