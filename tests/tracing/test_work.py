@@ -82,8 +82,10 @@ def test_frozen_weights_need_no_weight_gradient(counted: Counted) -> None:
     # The second layer's input gradient; of the adapter the gradients of up, of what lies between and of down.
     assert flops(work, Phase.BACKWARD) == layer + 3 * adapter
     values = work_values(work)
-    assert values["backward_flops_16bit"] == layer
-    assert values["backward_narrow_flops"] == 3 * adapter
+    assert values["backward_flops_16bit"] == layer + 3 * adapter
+    between, outside = 2 * TOKENS * RANK, TOKENS * HIDDEN
+    assert values["backward_narrow_bytes"] == 2 * 3 * (between // 2 + outside + HIDDEN * RANK)
+    assert values["backward_wide_bytes"] == 2 * (2 * outside + HIDDEN * HIDDEN)
 
 
 def test_a_fused_adam_step_reads_four_tensors_and_writes_three(counted: Counted) -> None:
@@ -194,4 +196,17 @@ def test_every_kind_has_a_column() -> None:
     from pipeline.model.tracing.table import WORK_KINDS
     from pipeline.model.tracing.work import KINDS
 
-    assert {*KINDS, "cast", "elementwise"} == set(WORK_KINDS)
+    assert {*KINDS, "cast", "elementwise", "triton"} == set(WORK_KINDS)
+
+
+def test_a_triton_kernel_counts_by_its_tensors(counted: Counted) -> None:
+    from pipeline.model.tracing.work import count_launch
+
+    def step(begin: Callable[[Phase], None]) -> None:
+        begin(Phase.FORWARD)
+        tokens = torch.empty(TOKENS, HIDDEN, device="cuda", dtype=torch.bfloat16)
+        count_launch(tokens, tokens, HIDDEN, BLOCK_SIZE=1024, out=torch.empty_like(tokens))
+
+    work = counted(step)
+    assert work.kernels == {"forward": 1}
+    assert work.bytes_by_kind == {"forward|triton": 2 * 2 * TOKENS * HIDDEN}

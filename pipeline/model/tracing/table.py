@@ -12,14 +12,14 @@ KEYS = ("recipe", "model", "layers", "micro_batch", "seq_len", "compute_capabili
 
 WORK_KINDS = (
     "elementwise", "cast", "copy", "norm", "softmax", "reduction", "optimizer", "embedding", "dequantization",
-    "index",
+    "index", "triton",
 )  # fmt: skip
 """Kinds of kernels whose bytes are counted."""
 ATTENTION_KERNELS = ("flash", "efficient")
 """Fused attention kernels; eager attention is matrix products and softmax."""
-NARROW = {"16bit": 128, "8bit": 128, "fp32": 16}
-"""A matrix product with a side of at most this many is bound by memory, as those of adapters are: cards do
-some 100 to 200 FLOPs of 16 bits, and 10 to 20 of fp32, while they read a byte."""
+PRECISIONS = ("16bit", "fp32", "8bit")
+NARROW = 128
+"""A matrix product with a side of at most this many moves many bytes for its FLOPs, as those of adapters do."""
 
 
 def columns() -> tuple[str, ...]:
@@ -34,7 +34,7 @@ def columns() -> tuple[str, ...]:
         for moment in Moment
         for name in ("allocated_bytes", "operation", *(f"{category}_bytes" for category in Category))
     )
-    return (*KEYS, "resident_bytes", "trainable_parameters", *memory, *moments)
+    return (*KEYS, "resident_bytes", "trainable_parameters", *memory, *moments, *work_columns())
 
 
 def row(trace: Trace, layers: int) -> dict[str, str | int]:
@@ -57,20 +57,20 @@ def row(trace: Trace, layers: int) -> dict[str, str | int]:
         values[f"{moment.moment}_operation"] = moment.operation
         for category, size in moment.by_category.items():
             values[f"{moment.moment}_{category}_bytes"] = size
-    return values
+    return values | work_values(trace.work)
 
 
 def work_columns() -> tuple[str, ...]:
     """Columns of the work of a step, in order: FLOPs, bytes, and numbers of kernels and operations.
 
     A multiplication with its addition counts as two FLOPs, and causal attention in full. ``narrow_bytes`` are
-    those of products that memory bounds; ``product_bytes`` those of all others, each matrix once.
+    those of products with a side of at most ``NARROW``, ``wide_bytes`` those of all others, each matrix once.
     """
     per_phase = tuple(
         f"{phase}_{name}"
         for phase in PHASES
         for name in (
-            *(f"flops_{precision}" for precision in NARROW), "narrow_flops", "narrow_bytes", "product_bytes",
+            *(f"flops_{precision}" for precision in PRECISIONS), "narrow_bytes", "wide_bytes",
             *(f"flops_attention_{kernel}" for kernel in ATTENTION_KERNELS),
             *(f"moved_{kind}_bytes" for kind in WORK_KINDS),
             "kernels", "python_operations", "autograd_operations", "communicated_bytes",
@@ -113,13 +113,9 @@ def _add_products(values: Counter[str], work: Work) -> None:
         flops = 2 * product.batch * product.m * product.n * product.k * product.count
         elements = product.m * product.k + product.k * product.n + product.m * product.n
         moved = product.batch * elements * size * product.count
-        precision = _precision(product.dtype)
-        if min(product.m, product.n, product.k) <= NARROW[precision]:
-            values[f"{phase}_narrow_flops"] += flops
-            values[f"{phase}_narrow_bytes"] += moved
-        else:
-            values[f"{phase}_flops_{precision}"] += flops
-            values[f"{phase}_product_bytes"] += moved
+        values[f"{phase}_flops_{_precision(product.dtype)}"] += flops
+        is_narrow = min(product.m, product.n, product.k) <= NARROW
+        values[f"{phase}_{'narrow' if is_narrow else 'wide'}_bytes"] += moved
 
 
 def _element_bytes(dtype: str) -> int:

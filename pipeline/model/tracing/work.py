@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_iter
 
 from pipeline.model.tracing.result import Attention, MatrixProduct, Work
@@ -163,6 +164,11 @@ class WorkCounter:
         """Count the input of a collective that no operation shows."""
         self._communicated[self.phase, collective] += size_bytes
 
+    def launch(self, arguments: Any) -> None:
+        """Count a kernel that no operation shows: its tensors are read or written once, each as a whole."""
+        self._kernels[(self.phase,)] += 1
+        self._bytes[self.phase, "triton"] += _sum(_on_gpu(arguments))
+
     def count(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> None:
         """Count an operation that was called."""
         operation = _operation(func)
@@ -224,6 +230,14 @@ class WorkCounter:
             ),
             communicated_bytes=_joined(self._communicated),
         )
+
+
+def count_launch(*args: Any, **kwargs: Any) -> None:
+    """Count a Triton kernel in the trace under way, if there is one."""
+    for mode in _get_current_dispatch_mode_stack():
+        counter = getattr(mode, "work", None)
+        if isinstance(counter, WorkCounter):
+            counter.launch((args, kwargs))
 
 
 def _counted(shapes: Counter[Any]) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import torch
 
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
+from pipeline.model.tracing.work import count_launch
 
 aten = torch.ops.aten
 
@@ -68,8 +69,8 @@ def _triton_without_a_driver() -> Iterator[None]:
     """Kernels launch as nothing: what their Python wrappers allocate remains; kernels allocate nothing."""
     from triton.runtime import autotuner, jit
 
-    def launch(*_: Any, **__: Any) -> None:
-        return None
+    def launch(_kernel: Any, *args: Any, **kwargs: Any) -> None:
+        count_launch(*args, **kwargs)
 
     with (
         patch.object(jit.JITFunction, "run", launch),
