@@ -322,9 +322,17 @@ def _stale_dropped(
 
 
 def trace_cells(recipes: Mapping[str, Recipe], wanted: Sequence[Cell], jobs: int) -> Iterator[Traced]:
-    """Trace cells in ``jobs`` processes, some forty in each before it is replaced; as they come."""
-    context = get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, quietly, max_tasks_per_child=TRACES_PER_PROCESS) as pool:
+    """Trace cells in ``jobs`` processes, some forty in each before it is replaced; as they come.
+
+    Not by max_tasks_per_child: Python 3.11's pool stops for good when a process has done its share.
+    """
+    batch = jobs * TRACES_PER_PROCESS
+    for start in range(0, len(wanted), batch):
+        yield from _trace_batch(recipes, wanted[start : start + batch], jobs)
+
+
+def _trace_batch(recipes: Mapping[str, Recipe], wanted: Sequence[Cell], jobs: int) -> Iterator[Traced]:
+    with ProcessPoolExecutor(jobs, get_context("spawn"), quietly) as pool:
         futures = [pool.submit(trace_cell, recipes[cell.recipe], cell) for cell in wanted]
         try:
             for future in as_completed(futures):
