@@ -10,6 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
+from pipeline.model.tracing import collectives
 from pipeline.model.tracing.cuda_kernels import hidden_temporaries
 from pipeline.model.tracing.timeline import Allocation, Category, Phase, Timeline, rounded
 from pipeline.model.tracing.work import WorkCounter
@@ -45,12 +46,17 @@ class Recorder(TorchDispatchMode):
         self.experts = experts
         self.operations = 0
         self._live: dict[int, int] = {}
+        """Allocation of each storage alive, by its address."""
+        self._watched: set[int] = set()
+        """Storages seen and not yet gone, those of no size included."""
         self._hidden = hidden_temporaries()
         self._owner: Category | None = None
         self._workspace_bytes = workspace_bytes
         self._without_workspace = {Phase.FORWARD, Phase.BACKWARD}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(is_wrapper(kind) for kind in types):
+            return NotImplemented  # Its own dispatch runs first, and this one sees what it calls.
         kwargs = kwargs or {}
         if func is aten._local_scalar_dense.default:
             self.work.synchronize()
@@ -66,6 +72,7 @@ class Recorder(TorchDispatchMode):
         for tensor in tree_iter(out):
             if isinstance(tensor, torch.Tensor):
                 self.see(tensor, func)
+        collectives.claim(self, func, args, out)
         hidden = self._hidden.get(func)
         if hidden is not None:
             self.transient(hidden(args, kwargs), str(func), Category.HIDDEN_TEMPORARIES)
@@ -99,6 +106,7 @@ class Recorder(TorchDispatchMode):
         phase = self.timeline.phase
         if owner is None and phase is not Phase.BUILD and self._is_logits(tensor):
             owner = Category.LOGITS
+        self._watch(storage)
         self._live[key] = self.timeline.allocate(
             Allocation(
                 rounded(storage.nbytes()), phase, str(operation),
@@ -106,7 +114,12 @@ class Recorder(TorchDispatchMode):
                 owner, phase is Phase.BACKWARD and torch.is_grad_enabled(),
             )
         )  # fmt: skip
-        weakref.finalize(storage, self._gone, key).atexit = False
+
+    def _watch(self, storage: Any) -> None:
+        key = storage._cdata
+        if key not in self._watched:
+            self._watched.add(key)
+            weakref.finalize(storage, self._gone, key).atexit = False
 
     def _is_logits(self, tensor: torch.Tensor) -> bool:
         return (
@@ -114,7 +127,10 @@ class Recorder(TorchDispatchMode):
         )
 
     def _gone(self, key: int) -> None:
-        self.timeline.free(self._live.pop(key))
+        self._watched.discard(key)
+        index = self._live.pop(key, None)
+        if index is not None:
+            self.timeline.free(index)
 
     def transient(self, size_bytes: int, operation: str, owner: Category) -> None:
         """Note memory that comes and goes within one operation."""
@@ -126,21 +142,29 @@ class Recorder(TorchDispatchMode):
     def own(self, tensors: Iterable[Any], category: Category) -> None:
         """Say what tensors are for; the last word counts."""
         for tensor in tensors:
-            if isinstance(tensor, torch.Tensor) and tensor.device.type == "cuda":
+            if is_wrapper(type(tensor)):
+                self.own((getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]), category)
+            elif isinstance(tensor, torch.Tensor) and tensor.device.type == "cuda":
                 index = self._live.get(tensor.untyped_storage()._cdata)
                 if index is not None:
                     self.timeline.allocations[index].owner = category
 
     def resized(self, storage: Any, size_bytes: int) -> None:
-        """Note that a storage was given another size in place, as sharding does with gathered weights."""
+        """Note that a known storage got another size in place, as sharding does with gathered weights."""
         key = storage._cdata
+        if key not in self._watched:
+            return
         index = self._live.pop(key, None)
         if index is not None:
             self.timeline.free(index)
         if size_bytes:
+            line = _line() if self.with_lines else ""
             self._live[key] = self.timeline.allocate(
-                Allocation(rounded(size_bytes), self.timeline.phase, "resize_", owner=self._owner)
-            )
+                Allocation(
+                    rounded(size_bytes), self.timeline.phase, "resize_", f"{size_bytes} bytes", line,
+                    Category.COMMUNICATION,
+                )
+            )  # fmt: skip
 
     def _balanced_share(self, mask: torch.Tensor) -> torch.Tensor:
         """Tokens of one expert: as many as a balanced routing sends there."""
@@ -148,6 +172,11 @@ class Recorder(TorchDispatchMode):
         out = torch.empty(count, mask.dim(), dtype=torch.long, device=mask.device)
         self.see(out, "aten.nonzero.default")
         return out
+
+
+def is_wrapper(kind: Any) -> bool:
+    """Whether a class of tensors holds others and has no memory of its own, as DTensor."""
+    return issubclass(kind, torch.Tensor) and hasattr(kind, "__tensor_flatten__")
 
 
 def _stand_in(tensor: torch.Tensor) -> bool | int | float:

@@ -45,6 +45,7 @@ def trace(
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from pipeline.model.tracing import cuda_kernels, device
+    from pipeline.model.tracing.frameworks import sharding
     from pipeline.model.tracing.frameworks.surroundings import as_on_a_gpu
     from pipeline.model.tracing.recorder import Recorder
 
@@ -58,6 +59,7 @@ def trace(
         device.answering(shape.compute_capability),
         cuda_kernels.attention_as_on(shape.compute_capability),
         as_on_a_gpu(recipe, shape),
+        sharding.as_rank_zero(recipe, recorder),
         FakeTensorMode(allow_non_fake_inputs=True),
         recorder,
     ):

@@ -15,6 +15,7 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_iter
 
+from pipeline.model.tracing.collectives import collective
 from pipeline.model.tracing.result import Attention, MatrixProduct, Work
 from pipeline.model.tracing.table import ATTENTION_KERNELS
 from pipeline.model.tracing.timeline import Phase
@@ -181,7 +182,9 @@ class WorkCounter:
         if not inputs and not outputs:
             return
         if operation.is_communication:
-            self.communicate(operation.name, sum(map(touched_bytes, inputs)))
+            found = collective(func, args)
+            if found is not None:
+                self.communicate(*found)
             return
         named = dict(zip(operation.arguments, args, strict=False)) | dict(kwargs)
         self._kernels[(self.phase,)] += _kernels(operation, named)

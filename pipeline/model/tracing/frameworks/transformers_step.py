@@ -7,6 +7,7 @@ import bitsandbytes  # noqa: F401 (before the fake device: its import looks for 
 import peft
 import torch
 
+from pipeline.model.tracing.frameworks import sharding
 from pipeline.model.tracing.frameworks.architecture_configs import config_of, empty_model, tie_weights
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
 from pipeline.model.tracing.recipes import Recipe
@@ -20,6 +21,7 @@ def build(recipe: Recipe, shape: TraceShape) -> PlainStep:
     """The recipe's step on the fake device."""
     model = with_adapters(base_model(recipe, shape), recipe)
     model.train()
+    model = sharding.shard(model, recipe, sharding.decoder_layers(model))
     trained = [p for p in model.parameters() if p.requires_grad]
     return PlainStep(
         model, optimizer_of(recipe, trained), partial(_loss, model, recipe, shape),
