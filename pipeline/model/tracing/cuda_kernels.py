@@ -1,8 +1,9 @@
 """What CUDA kernels do that a CPU build of torch does not show.
 
 Four things differ from what a fake step sees by itself, each found on measured runs and audited against the
-pinned torch by tests/model/tracing: operations that have a CUDA kernel but would be decomposed by a CPU build;
-the choice of the attention kernel; memory that a kernel allocates inside its own C++ code; cuBLAS's workspace.
+pinned torch by tests/tracing/test_cuda_audit.py: operations that have a CUDA kernel but would be decomposed
+by a CPU build; the choice of the attention kernel; memory that a kernel allocates inside its own C++ code;
+cuBLAS's workspace.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +31,8 @@ def keep_whole() -> Any:
         raise RuntimeError("a fake tensor was computed")
 
     for name in KEPT_WHOLE:
-        library.impl(name, kernel, "CUDA")
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "CUDA"):
+            library.impl(name, kernel, "CUDA")
     return library
 
 
@@ -106,7 +108,7 @@ def _padded(tensor: Any, multiple: int) -> Any:
 
 
 def _softmax_backward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """The kernel multiplies gradient by output into a tensor of its own (aten/src/ATen/native/cuda/SoftMax.cu)."""
+    """The gradient times the output, in a tensor of its own (aten/src/ATen/native/cuda/SoftMax.cu)."""
     return int(args[0].numel() * args[0].element_size())
 
 

@@ -65,11 +65,13 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         for owner, name, answer in answers:
             stack.enter_context(patch.object(owner, name, answer))
         stack.enter_context(_constants_on(here))
+        # The engine has no thread for the fake device; the setting is one of the calling thread.
+        stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         yield
 
 
 def _replace_tensors(module: Any, convert: Any, recurse: bool = True) -> Any:
-    """Module.to() for fake tensors: new parameters in place; the stock code swaps objects, which weak references forbid."""
+    """Module.to() with new parameters: the stock code swaps objects, which weak references forbid."""
     import torch
 
     for child in module.children():

@@ -1,13 +1,13 @@
 """A CUDA device that is not there: torch's fake tensors say ``cuda`` and its autograd runs, on one core.
 
 torch's FakeTensorMode holds tensors of any device without data, but autograd asks the accelerator for its
-streams, and a machine without a GPU (or a build without CUDA) has none. Two things stand in for it: the device
-guard that torch itself has for fake CUDA tensors (``torch._C._ensureCUDADeviceGuardSet``), and CUDA hooks that
-say that CUDA is there. Both are virtual C++ interfaces without a Python binding; their tables are patched in
-place, slot by slot, by the declarations in the headers that torch ships. No compiler, driver or GPU is needed,
-and it works the same with a CUDA build.
+streams, and a machine without a GPU (or a build without CUDA) has none. Two things stand in for it: the
+device guard that torch itself has for fake CUDA tensors (``torch._C._ensureCUDADeviceGuardSet``), and CUDA
+hooks that say that CUDA is there. Both are virtual C++ interfaces without a Python binding; their tables are
+patched in place, slot by slot, by the declarations in the headers that torch ships. No compiler, driver or
+GPU is needed, and it works the same with a CUDA build.
 
-A process that called ``install`` is for tracing only: real CUDA work in it would fail.
+A process that called ``install`` is for tracing only: it no longer sees the GPUs of its machine.
 """
 
 import atexit
@@ -23,13 +23,15 @@ from typing import Any
 
 from pipeline.model.tracing.errors import CannotTraceError
 
-os.environ["CUDA_VISIBLE_DEVICES"] = ""  # A real GPU would answer differently from machine to machine.
+HOW_TO_GET_TORCH = (
+    "pip install 'gpufare[trace]' brings one that works; its build for CPUs is enough, and the smaller one"
+)
 
 Address = ctypes.c_void_p
 CUDA_SLOT, META_SLOT = 1, 14
 """Places of c10::DeviceType::CUDA and ::Meta in the registry of device guards (c10/core/DeviceType.h)."""
 HEADER_WORDS = 2
-"""Words before the first slot of a C++ virtual table: the offset to the top and the type (Itanium C++ ABI)."""
+"""Words of a C++ virtual table before its first slot: offset to the top, and type (Itanium C++ ABI)."""
 HOOKS_OF_A_PRESENT_DEVICE = ("isBuilt", "isAvailable", "hasPrimaryContext", "hasCUDA")
 
 _kept_alive: list[Any] = []
@@ -39,28 +41,58 @@ _kept_alive: list[Any] = []
 def install() -> None:
     """Make torch believe in a CUDA device. Idempotent; for this process only.
 
-    Raises ``CannotTraceError`` where this torch cannot be patched, with what to install instead.
+    Raises ``CannotTraceError`` where this torch cannot be patched, with what to install instead, and where
+    the process has used a GPU already.
     """
+    _refuse_other_platforms()
+    # Read when CUDA starts, which importing torch does not do. A real GPU would answer for its own kind.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 
-    if sys.platform not in ("linux", "darwin") or platform.python_implementation() != "CPython":
-        raise CannotTraceError(
-            f"tracing needs CPython on Linux or macOS, this is {platform.python_implementation()} on {sys.platform}; "
-            "in a container or WSL it works"
-        )
+    _refuse_other_builds()
+    _refuse_used_gpu()
     root = Path(torch.__file__).parent
     try:
         _set_device_guard(root)
         _set_hooks(root)
     except (OSError, AttributeError, ValueError) as error:
         raise CannotTraceError(
-            f"torch {torch.__version__} cannot be traced ({error}): install gpufare[trace], "
-            "whose torch is known to work"
+            f"torch {torch.__version__} cannot be traced ({error}): {HOW_TO_GET_TORCH}"
         ) from error
-    torch.autograd.set_multithreading_enabled(False)
     if torch._C._get_accelerator().type != "cuda":
+        raise CannotTraceError(f"torch {torch.__version__} does not see the fake device: {HOW_TO_GET_TORCH}")
+
+
+def _refuse_other_platforms() -> None:
+    if sys.platform not in ("linux", "darwin"):
         raise CannotTraceError(
-            f"torch {torch.__version__} does not see the fake device: install gpufare[trace]"
+            f"tracing needs Linux or macOS, not {sys.platform}: run it in WSL or a container"
+        )
+    if platform.python_implementation() != "CPython":
+        raise CannotTraceError(f"tracing needs CPython, this is {platform.python_implementation()}")
+
+
+def _refuse_other_builds() -> None:
+    import torch
+
+    if torch.version.hip is not None:
+        raise CannotTraceError(f"torch {torch.__version__} is built for ROCm: {HOW_TO_GET_TORCH}")
+    if not hasattr(torch._C, "_ensureCUDADeviceGuardSet"):
+        raise CannotTraceError(
+            f"torch {torch.__version__} is too old (no device guard for fake tensors): {HOW_TO_GET_TORCH}"
+        )
+
+
+def _refuse_used_gpu() -> None:
+    """CUDA that has started keeps its GPUs whatever the environment says, and their guard."""
+    import torch
+
+    # A build without CUDA counts nothing. Counting starts CUDA, now without a GPU.
+    count = getattr(torch._C, "_cuda_getDeviceCount", int)
+    if torch.cuda.is_initialized() or count():
+        raise CannotTraceError(
+            "this process has used a GPU already: trace in a process that has not, "
+            "with CUDA_VISIBLE_DEVICES= in its environment"
         )
 
 
@@ -106,6 +138,7 @@ def _virtual_functions(root: Path, *headers: str) -> list[str]:
     names: list[str] = []
     for header in headers:
         text = re.sub(r"//[^\n]*", "", (root / "include" / header).read_text(encoding="utf-8"))
+        text = re.sub(r"#\s*if(def| defined\()\s*USE_ROCM.*?#\s*endif", "", text, flags=re.DOTALL)
         for name in re.findall(r"virtual\s+[^;{]*?(~?\w+)\s*\(", text):
             names += [name, name] if name.startswith("~") else [name]
     return names

@@ -12,7 +12,7 @@ from typing import TypeVar
 Name = TypeVar("Name")
 
 ALLOCATION_BYTES = 512
-"""The CUDA caching allocator hands out multiples of this: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
+"""The caching allocator hands out multiples of this: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
 
 
 def rounded(size_bytes: int) -> int:
@@ -108,8 +108,8 @@ class Peak:
 class Timeline:
     """Allocations and the order in which they came and went.
 
-    ``events`` has ``i`` where allocation ``i`` was made and ``~i`` where it was freed. ``marks`` has the event
-    index at which each phase began, ``moments`` likewise; a stretch between moments has None.
+    ``events`` has ``i`` where allocation ``i`` was made and ``~i`` where it was freed. ``marks`` has the
+    event index at which each phase began, ``moments`` likewise; a stretch between moments has None.
     """
 
     allocations: list[Allocation] = field(default_factory=list)
