@@ -1,0 +1,38 @@
+"""The commands of the README that trace are run as written."""
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline.cli.main import main
+from tests.test_readme import COMMANDS
+
+TRACING = [command for command in COMMANDS if command.startswith("gpufare trace ")]
+MY_TRAINING = """
+import torch
+
+def make_step(micro_batch=1, seq_len=128):
+    model = torch.nn.TransformerEncoderLayer(256, 4, batch_first=True, device="cuda")
+    optimizer = torch.optim.AdamW(model.parameters())
+    def loss():
+        return model(torch.randn(micro_batch, seq_len, 256, device="cuda")).square().mean()
+    return model, optimizer, loss
+"""
+
+
+def test_the_readme_shows_how_to_trace() -> None:
+    assert TRACING
+
+
+@pytest.mark.parametrize("command", TRACING)
+def test_the_commands_answer(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_training.py").write_text(MY_TRAINING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(os.fspath(tmp_path))
+    answer = CliRunner().invoke(main, shlex.split(command)[1:])
+    assert answer.exit_code == 0, answer.output
+    assert "fits" in answer.stdout
+    assert ("largest micro-batch on" in answer.stdout) == ("--fit" in command)
