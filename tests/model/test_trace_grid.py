@@ -128,7 +128,7 @@ def test_peaks_that_changed_are_shown_by_how_much() -> None:
 
 def test_a_reason_has_no_path_of_the_machine() -> None:
     error = ValueError("/home/me/.venv/lib/torch/nn.py: see https://github.com/a/b/issues/1\nmore")
-    assert grid._reason(error) == "ValueError: nn.py: see https://github.com/a/b/issues/1"
+    assert grid.reason_of(error) == "ValueError: nn.py: see https://github.com/a/b/issues/1"
 
 
 def test_a_sample_has_every_recipe_and_only_what_is_installed(tmp_path: Path) -> None:

@@ -14,16 +14,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.model.tracing.processes import in_processes
 from pipeline.model.tracing.recipes import Recipe, read_recipes
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.table import PHASES, columns
@@ -47,7 +45,6 @@ DEPTHS_OF = {"deepseek-v3": (4, 6)}
 SHAPES = ((1, 512), (2, 2048), (1, 8192))
 """Micro-batch and sequence length: they tell apart terms per token, per squared length, and fixed ones."""
 
-TRACES_PER_PROCESS = 40
 SAMPLE_PER_RECIPE = 2
 CHANGES_SHOWN = 40
 REASON_CHARACTERS = 300
@@ -322,40 +319,10 @@ def _stale_dropped(
 
 
 def trace_cells(recipes: Mapping[str, Recipe], wanted: Sequence[Cell], jobs: int) -> Iterator[Traced]:
-    """Trace cells in ``jobs`` processes, some forty in each before it is replaced; as they come.
-
-    Not by max_tasks_per_child: Python 3.11's pool stops for good when a process has done its share.
-    """
-    batch = jobs * TRACES_PER_PROCESS
-    for start in range(0, len(wanted), batch):
-        yield from _trace_batch(recipes, wanted[start : start + batch], jobs)
-
-
-def _trace_batch(recipes: Mapping[str, Recipe], wanted: Sequence[Cell], jobs: int) -> Iterator[Traced]:
-    with ProcessPoolExecutor(jobs, get_context("spawn"), quietly) as pool:
-        futures = [pool.submit(trace_cell, recipes[cell.recipe], cell) for cell in wanted]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool as error:
-            raise GridError(
-                "a tracing process died, perhaps for lack of memory; what was traced is kept: run the "
-                "command again with fewer --jobs"
-            ) from error
-        finally:
-            for future in futures:
-                future.cancel()
-
-
-def quietly() -> None:
-    """Silence the frameworks of a tracing process: what matters is in the rows."""
-    import logging
-    import os
-    import warnings
-
-    logging.disable(logging.WARNING)
-    os.environ["TRANSFORMERS_VERBOSITY"] = "error"
-    warnings.simplefilter("ignore")
+    """Trace cells in ``jobs`` processes, as they come."""
+    calls = [(recipes[cell.recipe], cell) for cell in wanted]
+    for _, traced in in_processes(trace_cell, calls, jobs):
+        yield traced
 
 
 def sample(table: Table) -> list[Cell]:

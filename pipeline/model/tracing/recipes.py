@@ -28,7 +28,7 @@ class Recipe(BaseModel):
     framework: Framework
     """Whose code runs the step; own: a user's."""
     emulates: str | None = None
-    """The framework that is emulated with ``framework``'s code, and in which respects; None for the real code."""
+    """The framework that is emulated with ``framework``'s code, and how; None for the real code."""
     source: str = ""
     """Where the preset's switches are documented."""
 
@@ -55,7 +55,7 @@ class Recipe(BaseModel):
     """sdpa takes the kernel that torch takes on an A100: flash where it can, memory-efficient otherwise."""
     kernels: Literal["eager", "liger", "unsloth", "compiled"] = "eager"
     loss: Literal["framework", "chunked", "fused_linear"] = "framework"
-    """framework: the framework's own loss; fused_linear: head and loss in one kernel (Liger, cut cross-entropy)."""
+    """framework: its own loss; fused_linear: head and loss in one kernel (Liger, cut cross-entropy)."""
     packing: Literal["none", "padding_free"] = "none"
     """padding_free: one row of concatenated examples with position ids, and attention by their lengths."""
     attention_mask: bool = False
