@@ -1,7 +1,9 @@
 """Replay of torch's CUDA caching allocator: what a process reserves for what a step allocates.
 
-After c10/cuda/CUDACachingAllocator.cpp: two pools (up to 1 MiB and above), segments of 2 MiB, 20 MiB or the
-next multiple of 2 MiB, best fit, splitting, coalescing; cached segments are not given back.
+After c10/cuda/CUDACachingAllocator.cpp with its default settings (round_size, get_allocation_size,
+should_split, get_free_block, free_block): two pools (up to 1 MiB and above), segments of 2 MiB, 20 MiB or the
+next multiple of 2 MiB, best fit, splitting, coalescing. Segments are given back only where memory runs out,
+which a replay never does: on a card that is nearly full, less is reserved than it says.
 """
 
 import bisect
@@ -21,15 +23,12 @@ SEGMENT_MULTIPLE_BYTES = 2 * MIB
 class _Block:
     """A piece of a segment; neighbours within the segment are linked."""
 
+    address: int
     size: int
-    serial: int
     is_small: bool
     previous: "_Block | None" = None
     next: "_Block | None" = None
     is_free: bool = False
-
-    def key(self) -> tuple[int, int]:
-        return self.size, self.serial
 
 
 @dataclass
@@ -37,17 +36,18 @@ class CachingAllocator:
     """The allocator's state.
 
     ``reserved_bytes`` is what it took from the driver, ``allocated_bytes`` the blocks in use: whole blocks,
-    with the rest of a segment that is too small to be split off.
+    with the rest of a segment that is too small to be split off. Segments lie one after the other, in the
+    order in which they were made; of free blocks of one size, the one at the lowest address is taken.
     """
 
     reserved_bytes: int = 0
     allocated_bytes: int = 0
     _free: dict[bool, list[tuple[int, int]]] = field(default_factory=lambda: {True: [], False: []})
+    """Sizes and addresses of free blocks by pool, sorted."""
     _blocks: dict[int, _Block] = field(default_factory=dict)
-    _serial: int = 0
 
     def allocate(self, size_bytes: int) -> int:
-        """Take a block for ``size_bytes`` (a multiple of 512); returns its handle."""
+        """Take a block for ``size_bytes`` (a multiple of 512); returns its address."""
         is_small = size_bytes <= SMALL_ALLOCATION_BYTES
         block = self._best_fit(size_bytes, is_small) or self._segment(size_bytes, is_small)
         rest = block.size - size_bytes
@@ -55,11 +55,11 @@ class CachingAllocator:
             self._split(block, size_bytes)
         block.is_free = False
         self.allocated_bytes += block.size
-        return block.serial
+        return block.address
 
-    def free(self, handle: int) -> None:
+    def free(self, address: int) -> None:
         """Give a block back to its pool and join it with free neighbours."""
-        block = self._blocks[handle]
+        block = self._blocks[address]
         self.allocated_bytes -= block.size
         for neighbour in (block.next, block.previous):
             if neighbour is not None and neighbour.is_free:
@@ -69,7 +69,7 @@ class CachingAllocator:
 
     def _best_fit(self, size_bytes: int, is_small: bool) -> _Block | None:
         free = self._free[is_small]
-        place = bisect.bisect_left(free, (size_bytes, -1))
+        place = bisect.bisect_left(free, (size_bytes, 0))
         return self._blocks[free.pop(place)[1]] if place < len(free) else None
 
     def _segment(self, size_bytes: int, is_small: bool) -> _Block:
@@ -79,17 +79,14 @@ class CachingAllocator:
             size = LARGE_SEGMENT_BYTES
         else:
             size = -(-size_bytes // SEGMENT_MULTIPLE_BYTES) * SEGMENT_MULTIPLE_BYTES
+        block = self._blocks[self.reserved_bytes] = _Block(self.reserved_bytes, size, is_small)
         self.reserved_bytes += size
-        return self._block(size, is_small)
-
-    def _block(self, size: int, is_small: bool) -> _Block:
-        self._serial += 1
-        block = self._blocks[self._serial] = _Block(size, self._serial, is_small)
         return block
 
     def _split(self, block: _Block, size_bytes: int) -> None:
-        rest = self._block(block.size - size_bytes, block.is_small)
-        rest.previous, rest.next = block, block.next
+        address = block.address + size_bytes
+        rest = _Block(address, block.size - size_bytes, block.is_small, block, block.next)
+        self._blocks[address] = rest
         if block.next is not None:
             block.next.previous = rest
         block.size, block.next = size_bytes, rest
@@ -101,16 +98,16 @@ class CachingAllocator:
         left.next = right.next
         if right.next is not None:
             right.next.previous = left
-        del self._blocks[right.serial]
+        del self._blocks[right.address]
         return left
 
     def _remember(self, block: _Block) -> None:
         block.is_free = True
-        bisect.insort(self._free[block.is_small], block.key())
+        bisect.insort(self._free[block.is_small], (block.size, block.address))
 
     def _forget(self, block: _Block) -> None:
         free = self._free[block.is_small]
-        del free[bisect.bisect_left(free, block.key())]
+        del free[bisect.bisect_left(free, (block.size, block.address))]
 
 
 @dataclass(slots=True)
