@@ -43,6 +43,14 @@ class Recipe(BaseModel):
     fp32_logits: bool = False
     """accelerate's convert_outputs_to_fp32: the model's outputs are cast to fp32."""
 
+    gradient_scaling: bool = False
+    """torch's GradScaler, as fp16 autocast needs it."""
+    outputs_held: bool = False
+    """Whether the model's output, and so its logits, is kept until the optimizer has stepped.
+
+    A plain loop with ``out = model(...); out.loss.backward(); optimizer.step()`` does; Trainer does not.
+    """
+
     lora_rank: int = Field(default=16, ge=1)
     lora_dropout: float = Field(default=0.0, ge=0, lt=1)
     lora_targets: tuple[str, ...] = (
@@ -62,6 +70,7 @@ class Recipe(BaseModel):
     """Whether a batch brings a padding mask."""
 
     checkpointing: Literal["none", "full", "selective"] = "none"
+    """selective: attention and every second matrix product are kept, the rest is computed again."""
     checkpoint_reentrant: bool = False
     activation_offload: bool = False
 

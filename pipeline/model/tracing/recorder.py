@@ -3,7 +3,7 @@
 import gc
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -17,6 +17,12 @@ from pipeline.model.tracing.work import WorkCounter
 
 aten = torch.ops.aten
 MATRIX_PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+
+WRITTEN_IN_PYTHON: dict[Any, Callable[..., Any]] = {}
+"""Operations whose CUDA kernel is Python code that calls further operations, each of which is then seen.
+
+A kernel that returns ``NotImplemented`` leaves it at the operation itself.
+"""
 
 
 class Recorder(TorchDispatchMode):
@@ -66,6 +72,11 @@ class Recorder(TorchDispatchMode):
             return self._balanced_share(args[0])
         if func in MATRIX_PRODUCTS:
             self._reserve_workspace()
+        if func in WRITTEN_IN_PYTHON:
+            with self:
+                out = WRITTEN_IN_PYTHON[func](*args, **kwargs)
+            if out is not NotImplemented:
+                return out
         out = func(*args, **kwargs)
         self.operations += 1
         self.work.count(func, args, kwargs, out)

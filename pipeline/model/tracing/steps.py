@@ -44,7 +44,8 @@ class PlainStep:
     packages: tuple[str, ...]
     gradient_accumulation: bool = False
     gradient_clipping: bool = True
-    set_gradients_to_none: bool = True
+    gradient_scaler: Any = None
+    """torch's GradScaler, or None."""
 
     @property
     def parameters(self) -> Iterable[Any]:
@@ -62,14 +63,20 @@ class PlainStep:
             if micro_steps > 1:
                 loss = loss / micro_steps
             begin(Phase.BACKWARD)
+            if self.gradient_scaler is not None:
+                loss = self.gradient_scaler.scale(loss)
             loss.backward()
             del loss
         begin(Phase.OPTIMIZER)
         trained = [p for p in self.parameters if p.requires_grad]
+        if self.gradient_scaler is not None:
+            self.gradient_scaler.unscale_(self.optimizer)
         if self.gradient_clipping:
-            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=True)  # what torch takes on a GPU
         if self.optimizer is not None:
             self.optimizer.step()
+        if self.gradient_scaler is not None:
+            self.gradient_scaler.update()
         for parameter in trained:
             parameter.grad = None
 

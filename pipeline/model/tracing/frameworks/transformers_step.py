@@ -1,31 +1,61 @@
 """transformers with PEFT: the model as from_config makes it, adapters as get_peft_model adds them."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import bitsandbytes  # noqa: F401 (before the fake device: its import looks for a driver)
 import peft
+import peft.tuners.lora.bnb  # before the fake device: bitsandbytes looks for a driver when imported
 import torch
+from accelerate.utils.operations import convert_outputs_to_fp32
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+from transformers.pytorch_utils import Conv1D
 
-from pipeline.model.tracing.frameworks import sharding
+from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.frameworks import quantized, sharding
 from pipeline.model.tracing.frameworks.architecture_configs import config_of, empty_model, tie_weights
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.steps import PlainStep
+from pipeline.model.tracing.timeline import Phase
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
+OTHER_NAMES = {
+    **dict.fromkeys(("q_proj", "k_proj", "v_proj"), ("qkv_proj", "c_attn", "query_key_value", "Wqkv")),
+    "o_proj": ("attn.c_proj", "self_attention.dense", "dense", "out_proj"),
+    "gate_proj": ("gate_up_proj", "w2", "fc1", "mlp.c_fc", "dense_h_to_4h"),
+    "up_proj": ("gate_up_proj", "w1", "fc1", "mlp.c_fc", "dense_h_to_4h"),
+    "down_proj": ("fc2", "mlp.c_proj", "dense_4h_to_h"),
+}  # fmt: skip
+"""Llama's layers in models that fuse them or name them otherwise: Phi-3, GPT-2, Falcon, MPT, Qwen 1."""
 
-def build(recipe: Recipe, shape: TraceShape) -> PlainStep:
+
+@dataclass
+class TransformersStep(PlainStep):
+    """A step of a transformers model, whose output may be kept until it ends."""
+
+    held: list[Any] = field(default_factory=list)
+
+    def run(self, begin: Callable[[Phase], None]) -> None:
+        """One optimizer step; what was kept goes with its end, as locals do."""
+        super().run(begin)
+        self.held.clear()
+
+
+def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
     """The recipe's step on the fake device."""
     model = with_adapters(base_model(recipe, shape), recipe)
     model.train()
     model = sharding.shard(model, recipe, sharding.decoder_layers(model))
     trained = [p for p in model.parameters() if p.requires_grad]
-    return PlainStep(
-        model, optimizer_of(recipe, trained), partial(_loss, model, recipe, shape),
+    held: list[Any] = []
+    return TransformersStep(
+        model, optimizer_of(recipe, trained), partial(_loss, _forward(model, recipe), recipe, shape, held),
         packages(recipe), recipe.gradient_accumulation, recipe.gradient_clipping,
+        torch.amp.GradScaler("cuda") if recipe.gradient_scaling else None, held,
     )  # fmt: skip
 
 
@@ -47,29 +77,97 @@ def packages(recipe: Recipe) -> tuple[str, ...]:
 
 def base_model(recipe: Recipe, shape: TraceShape) -> Any:
     """The model with its weights in the recipe's type, gradient checkpointing not yet on."""
-    with torch.device("cuda"):
-        model = empty_model(config_of(shape), DTYPES[recipe.weight_dtype], recipe.attention)
-    tie_weights(model, shape)
-    return model
+    dtype = DTYPES[recipe.weight_dtype]
+    is_quantized = recipe.quantization in quantized.METHODS
+    with torch.device("meta" if is_quantized else "cuda"):
+        model = empty_model(config_of(shape), dtype, recipe.attention)
+        tie_weights(model, shape)
+    return quantized.quantize(model, recipe, dtype) if is_quantized else model
 
 
 def with_adapters(model: Any, recipe: Recipe) -> Any:
     """The model as it trains: adapters added, checkpointing on."""
-    checkpointing = {"use_reentrant": recipe.checkpoint_reentrant}
+    if recipe.kbit_upcast:
+        model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     if recipe.method != "full":
         adapters = peft.LoraConfig(
-            r=recipe.lora_rank, lora_dropout=recipe.lora_dropout, target_modules=list(recipe.lora_targets),
+            r=recipe.lora_rank, lora_dropout=recipe.lora_dropout, target_modules=targets_of(model, recipe),
             task_type="CAUSAL_LM",
         )  # fmt: skip
         model = peft.get_peft_model(model, adapters, autocast_adapter_dtype=recipe.adapter_dtype == "fp32")
-    if recipe.checkpointing == "full":
-        model.gradient_checkpointing_enable(checkpointing)
+        _cast_adapters(model, DTYPES[recipe.adapter_dtype])
+    if recipe.checkpointing != "none":
+        model.gradient_checkpointing_enable(_checkpointing(recipe))
         if recipe.method != "full":
             model.enable_input_require_grads()
     return model
 
 
-def _loss(model: Any, recipe: Recipe, shape: TraceShape) -> Any:
+def targets_of(model: Any, recipe: Recipe) -> list[str]:
+    """The model's own names of the recipe's LoRA targets.
+
+    Raises ``CannotTraceError`` naming the target that the model has under no name known here.
+    """
+    linears = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear | Conv1D)}
+    return sorted({_target(name, linears, recipe) for name in recipe.lora_targets})
+
+
+def _target(name: str, linears: set[str], recipe: Recipe) -> str:
+    for candidate in (name, *OTHER_NAMES.get(name, ())):
+        if any(linear == candidate or linear.endswith(f".{candidate}") for linear in linears):
+            return candidate
+    leaves = sorted({linear.rpartition(".")[2] for linear in linears})
+    raise CannotTraceError(
+        f"recipe {recipe.name!r} adapts {name!r}, which this model lacks; its linear layers are "
+        f"{', '.join(leaves)}"
+    )
+
+
+def _checkpointing(recipe: Recipe) -> dict[str, Any]:
+    if recipe.checkpointing == "full":
+        return {"use_reentrant": recipe.checkpoint_reentrant}
+    if recipe.checkpoint_reentrant:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: selective checkpointing is not reentrant: set checkpoint_reentrant "
+            "to false"
+        )
+    return {"use_reentrant": False, "context_fn": _selective_contexts}
+
+
+def _selective_contexts() -> Any:
+    """Contexts of one checkpoint that keep attention and every second matrix product, as torchtitan's do."""
+    aten = torch.ops.aten
+    products = {True: 0, False: 0}
+    kept = (
+        aten._scaled_dot_product_flash_attention.default,
+        aten._scaled_dot_product_efficient_attention.default,
+    )
+
+    def policy(context: Any, operation: Any, *_: Any, **__: Any) -> CheckpointPolicy:
+        is_kept = operation in kept
+        if operation is aten.mm.default:
+            products[context.is_recompute] += 1
+            is_kept = products[context.is_recompute] % 2 == 1
+        return CheckpointPolicy.MUST_SAVE if is_kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def _cast_adapters(model: Any, dtype: Any) -> None:
+    """PEFT makes adapters in their layer's type or in fp32; a script that wants another casts them."""
+    for parameter in model.parameters():
+        if parameter.requires_grad and parameter.dtype is not dtype:
+            parameter.data = parameter.data.to(dtype)
+
+
+def _forward(model: Any, recipe: Recipe) -> Callable[..., Any]:
+    """The model's forward pass as accelerate prepares it."""
+    if not recipe.fp32_logits:
+        return model  # type: ignore[no-any-return]
+    return convert_outputs_to_fp32(model)  # type: ignore[no-any-return]
+
+
+def _loss(forward: Callable[..., Any], recipe: Recipe, shape: TraceShape, held: list[Any]) -> Any:
     is_packed = recipe.packing == "padding_free"
     size = (1, shape.micro_batch * shape.seq_len) if is_packed else (shape.micro_batch, shape.seq_len)
     ids = torch.zeros(size, dtype=torch.long, device="cuda")
@@ -77,4 +175,7 @@ def _loss(model: Any, recipe: Recipe, shape: TraceShape) -> Any:
     if recipe.attention_mask:
         more["attention_mask"] = torch.ones(size, dtype=torch.long, device="cuda")
     with torch.autocast("cuda", dtype=DTYPES[recipe.autocast or "bf16"], enabled=recipe.autocast is not None):
-        return model(input_ids=ids, labels=torch.zeros_like(ids), use_cache=False, **more)["loss"]
+        output = forward(input_ids=ids, labels=torch.zeros_like(ids), use_cache=False, **more)
+    if recipe.outputs_held:
+        held.append(output)
+    return output["loss"]
