@@ -6,9 +6,9 @@ import pytest
 
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import Trace
-from pipeline.model.tracing.timeline import Category, Phase
+from pipeline.model.tracing.timeline import Category, Phase, rounded
 from pipeline.model.tracing.trace import trace
-from tests.tracing.shapes import HIDDEN, LAYERS, LINEAR_WEIGHTS, TABLE_WEIGHTS, tiny
+from tests.tracing.shapes import HIDDEN, INTERMEDIATE, LAYERS, LINEAR_WEIGHTS, TABLE_WEIGHTS, tiny
 
 LINEARS = 7 * LAYERS
 NORMS = 2 * LAYERS + 1
@@ -35,12 +35,11 @@ def test_a_4_bit_weight_takes_half_a_byte_and_a_scale_of_4_bytes_per_64() -> Non
 
 
 def test_double_quantization_takes_one_byte_per_scale() -> None:
-    scales = LINEAR_WEIGHTS // 64
-    saved = weights(traced("nf4")) - weights(traced("nf4dq"))
-    tables = 512 * (
-        3 * LINEARS + 2
-    )  # per layer: the scales' own scales, their mean, rounding; one shared table
-    assert 3 * scales - tables <= saved <= 3 * scales
+    """And per layer the scales' own scales, their mean and a table of 256 values, all small here."""
+    sizes = LAYERS * (4 * [HIDDEN * HIDDEN] + 3 * [HIDDEN * INTERMEDIATE])
+    saved = sum(rounded(4 * n // 64) - rounded(n // 64) - 512 - 512 - 1024 for n in sizes)
+    shared_table = 1024
+    assert weights(traced("nf4")) - weights(traced("nf4dq")) == saved - shared_table
 
 
 def test_kbit_preparation_upcasts_embedding_head_and_norms() -> None:
@@ -55,7 +54,7 @@ def test_a_large_batch_dequantizes_the_whole_weight_and_a_small_one_does_not() -
 
 
 def test_8_bit_weights_take_a_byte_and_a_scale_per_row() -> None:
-    rows = LAYERS * (4 * HIDDEN + 2 * 256 + HIDDEN)
+    rows = LAYERS * (4 * HIDDEN + 2 * INTERMEDIATE + HIDDEN)
     unquantized = 2 * (2 * TABLE_WEIGHTS) + 2 * HIDDEN * NORMS
     least = LINEAR_WEIGHTS + 4 * rows + unquantized
     found = weights(traced("int8", weight_dtype="fp16"))
