@@ -12,17 +12,29 @@ from unittest.mock import patch
 
 import torch
 
+from pipeline.model.tracing.frameworks import liger
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.work import count_launch
 
 aten = torch.ops.aten
 
+_undo: list[ExitStack] = []
+
+
+def undo() -> ExitStack:
+    """What is taken back when the trace under way ends; a framework module adds what it patched."""
+    return _undo[-1]
+
 
 @contextmanager
 def as_on_a_gpu(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
     """Let the libraries of a recipe take the paths that they take with values and kernels at hand."""
     with ExitStack() as stack:
+        _undo.append(stack)
+        stack.callback(_undo.pop)
+        if liger.wanted(recipe):
+            liger.load()
         if "transformers" in sys.modules:
             stack.enter_context(_transformers_with_values(recipe, shape))
             if recipe.attention == "flash_attention_2":

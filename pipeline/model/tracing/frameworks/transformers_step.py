@@ -13,9 +13,10 @@ from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint
 from transformers.pytorch_utils import Conv1D
 
 from pipeline.model.tracing.errors import CannotTraceError
-from pipeline.model.tracing.frameworks import quantized, sharding
+from pipeline.model.tracing.frameworks import liger, quantized, sharding
 from pipeline.model.tracing.frameworks.architecture_configs import config_of, empty_model, tie_weights
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
+from pipeline.model.tracing.frameworks.surroundings import undo
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.steps import PlainStep
@@ -82,7 +83,11 @@ def base_model(recipe: Recipe, shape: TraceShape) -> Any:
     with torch.device("meta" if is_quantized else "cuda"):
         model = empty_model(config_of(shape), dtype, recipe.attention)
         tie_weights(model, shape)
-    return quantized.quantize(model, recipe, dtype) if is_quantized else model
+    if is_quantized:
+        model = quantized.quantize(model, recipe, dtype)
+    if liger.wanted(recipe):
+        liger.apply(model, recipe, undo())
+    return model
 
 
 def with_adapters(model: Any, recipe: Recipe) -> Any:
