@@ -16,7 +16,6 @@ from pipeline.model.tracing.frameworks import liger
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.work import count_launch
-from pipeline.model.tracing.work import count_launch
 
 aten = torch.ops.aten
 
