@@ -77,7 +77,8 @@ def attention_as_on(compute_capability: tuple[int, int]) -> Iterator[None]:
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
         kernel = attention_kernel(compute_capability, query.dtype, query.shape[-1], attn_mask is not None)
-        if kernel == "flash":
+        # sdp_utils.cpp, check_head_dim_size_flash: multi-head latent attention has narrower values
+        if kernel == "flash" and value.shape[-1] == query.shape[-1]:
             width = query.shape[-1]
             query, key, value = (_padded(t, 8) for t in (query, key, value))
             out = aten._scaled_dot_product_flash_attention(

@@ -37,6 +37,8 @@ MODELS = (
 )  # fmt: skip
 """Multi-head, grouped and multi-query attention, wide heads, soft-caps, large vocabularies, biases, tied
 embeddings, two mixtures of experts and latent attention; 0.1B to 671B."""
+ONLY_EAGER = ("gemma-2-9b",)
+"""Soft-capped scores, which no other attention of transformers has."""
 FEWER_MODELS = ("qwen2.5-0.5b", "llama-3.2-1b", "gemma-2b", "llama-2-7b", "llama-3.1-8b", "mixtral-8x7b")
 """For recipes that change the framework or its kernels, not what an architecture does."""
 DEPTHS = (2, 4)
@@ -100,7 +102,9 @@ def cells(recipes: Iterable[Recipe], models: Sequence[str] = MODELS) -> list[Cel
 def models_of(recipe: Recipe) -> tuple[str, ...]:
     """Models on which a recipe is traced: all for transformers' own code on one GPU, fewer for the others."""
     plain = recipe.framework == "transformers" and recipe.emulates is None and recipe.sharding == "none"
-    return MODELS if plain else FEWER_MODELS
+    if not plain:
+        return FEWER_MODELS
+    return tuple(model for model in MODELS if recipe.attention == "eager" or model not in ONLY_EAGER)
 
 
 def digest_of(recipe: Recipe) -> str:

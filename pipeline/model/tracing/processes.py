@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pipeline.contracts.errors import GpufareError
 
-CALLS_PER_PROCESS = 40
+CALLS_PER_PROCESS = 150
 Result = TypeVar("Result")
 
 

@@ -158,15 +158,21 @@ class WorkCounter:
 
     def synchronize(self) -> None:
         """Count a value that the host waits for."""
+        if self.phase is Phase.BUILD:
+            return
         self._synchronizations[(self.phase,)] += 1
         self._host[self.phase, _driver()] += 1
 
     def communicate(self, collective: str, size_bytes: int) -> None:
         """Count the input of a collective that no operation shows."""
+        if self.phase is Phase.BUILD:
+            return
         self._communicated[self.phase, collective] += size_bytes
 
     def launch(self, arguments: Any) -> None:
         """Count a kernel that no operation shows: its tensors are read or written once, each as a whole."""
+        if self.phase is Phase.BUILD:
+            return
         self._kernels[(self.phase,)] += 1
         self._bytes[self.phase, "triton"] += _sum(_on_gpu(arguments))
 

@@ -148,7 +148,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
             module._parameters[name] = loaded.get(parameter)
         for name, buffer in module._buffers.items():
             if buffer is not None:
-                module._buffers[name] = torch.empty_like(buffer, device="cuda")
+                module._buffers[name] = torch.empty(buffer.shape, dtype=buffer.dtype, device="cuda")
     model.is_loaded_in_8bit = recipe.quantization == "int8"
     model.is_loaded_in_4bit = not model.is_loaded_in_8bit
     model.is_quantized = True

@@ -32,6 +32,12 @@ OTHER_NAMES = {
     "down_proj": ("fc2", "mlp.c_proj", "dense_4h_to_h"),
 }  # fmt: skip
 """Llama's layers in models that fuse them or name them otherwise: Phi-3, GPT-2, Falcon, MPT, Qwen 1."""
+LATENT_NAMES = {
+    "q_proj": ("q_a_proj", "q_b_proj"),
+    **dict.fromkeys(("k_proj", "v_proj"), ("kv_a_proj_with_mqa", "kv_b_proj")),
+}
+"""Llama's layers in multi-head latent attention, which factors them."""
+MLP_TARGETS = ("gate_proj", "up_proj", "down_proj")
 
 
 @dataclass
@@ -111,16 +117,23 @@ def with_adapters(model: Any, recipe: Recipe) -> Any:
 def targets_of(model: Any, recipe: Recipe) -> list[str]:
     """The model's own names of the recipe's LoRA targets.
 
-    Raises ``CannotTraceError`` naming the target that the model has under no name known here.
+    Where the experts of a mixture are one parameter, PEFT leaves them out (it adapts such by their
+    parameters' names only), and so do these. Raises ``CannotTraceError`` naming the target that the model has
+    under no name known here.
     """
     linears = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear | Conv1D)}
-    return sorted({_target(name, linears, recipe) for name in recipe.lora_targets})
+    experts = [name for name, _ in model.named_parameters() if name.endswith("experts.down_proj")]
+    has_plain_mlp = not experts or any(linear.endswith(".down_proj") for linear in linears)
+    wanted = [name for name in recipe.lora_targets if has_plain_mlp or name not in MLP_TARGETS]
+    return sorted({each for name in wanted for each in _targets(name, linears, recipe)})
 
 
-def _target(name: str, linears: set[str], recipe: Recipe) -> str:
-    for candidate in (name, *OTHER_NAMES.get(name, ())):
-        if any(linear == candidate or linear.endswith(f".{candidate}") for linear in linears):
-            return candidate
+def _targets(name: str, linears: set[str], recipe: Recipe) -> tuple[str, ...]:
+    for candidates in ((name,), *((other,) for other in OTHER_NAMES.get(name, ())), LATENT_NAMES.get(name)):
+        if candidates and all(
+            any(f".{linear}".endswith(f".{each}") for linear in linears) for each in candidates
+        ):
+            return candidates
     leaves = sorted({linear.rpartition(".")[2] for linear in linears})
     raise CannotTraceError(
         f"recipe {recipe.name!r} adapts {name!r}, which this model lacks; its linear layers are "
