@@ -12,11 +12,10 @@ from functools import cache
 from typing import Any
 from unittest.mock import patch
 
-KEPT_WHOLE = ("silu_backward", "mish_backward", "_fused_rms_norm", "_fused_rms_norm_backward")
+KEPT_WHOLE = ("_fused_rms_norm", "mish_backward", "silu_backward")
 """Operations with a CUDA kernel and a composite fallback: naming a CUDA kernel keeps them whole.
 
-native_functions.yaml of torch: those whose dispatch lists CUDA beside CompositeImplicitAutograd, and that a
-training step of a language model calls.
+native_functions.yaml of torch: those that have CUDA beside CompositeImplicitAutograd.
 """
 
 
@@ -108,47 +107,143 @@ def _padded(tensor: Any, multiple: int) -> Any:
     return functional.pad(tensor, (0, missing)) if missing else tensor
 
 
-def _softmax_backward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """The gradient times the output, in a tensor of its own (aten/src/ATen/native/cuda/SoftMax.cu)."""
-    return int(args[0].numel() * args[0].element_size())
+Arguments = tuple[Any, ...]
 
 
-def _flash_backward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+def _up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def _copies(*tensors: Any) -> int:
+    """Bytes of contiguous copies of those tensors that are not contiguous."""
+    return sum(t.numel() * t.element_size() for t in tensors if t is not None and not t.is_contiguous())
+
+
+def _copies_of(*places: int) -> Callable[[Arguments], int]:
+    """The rule of an operation that makes these arguments contiguous and needs nothing else."""
+    return lambda args: _copies(*(args[place] for place in places))
+
+
+def _softmax_backward(args: Arguments) -> int:
+    """SoftMax.cu: the gradient times the output, in a tensor of its own."""
+    return int(args[0].numel() * args[0].element_size()) + _copies(args[1])
+
+
+def _flash_width(width: int) -> int:
+    return _up(width, 32 if width <= 128 else 64)
+
+
+def _flash_backward(args: Arguments) -> int:
     """fp32 accumulator of the query's gradient and the row sums; key and value gradients per query head.
 
-    aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd: rows in multiples of 128, head
-    width in multiples of 32.
+    transformers/cuda/flash_attn/flash_api.cpp, mha_bwd: rows in multiples of 128.
     """
-    query, key = args[1], args[2]
+    grad, query, key = args[:3]
     batch, heads, rows, width = query.shape
-    padded_rows = (rows + 127) // 128 * 128
-    padded_width = (width + 31) // 32 * 32
-    size = batch * heads * padded_rows * (padded_width + 1) * 4
+    size = batch * heads * _up(rows, 128) * (_flash_width(width) + 1) * 4
     if key.shape[1] != heads:
         size += 2 * batch * heads * key.shape[2] * width * query.element_size()
-    return int(size)
+    return int(size) + _copies(grad.transpose(1, 2))
 
 
-def _flash_varlen_backward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """The same for packed examples: flash_api.cpp, mha_varlen_bwd, has 128 more rows for each example."""
-    query, key, starts = args[1], args[2], args[6]
+def _flash_varlen_backward(args: Arguments) -> int:
+    """The same for packed examples: mha_varlen_bwd has 128 more rows for each example."""
+    grad, query, key = args[:3]
     tokens, heads, width = query.shape
-    rows = tokens + 128 * (starts.shape[0] - 1)
-    size = heads * rows * ((width + 31) // 32 * 32 + 1) * 4
+    rows = tokens + 128 * (args[6].shape[0] - 1)
+    size = heads * rows * (_flash_width(width) + 1) * 4
     if key.shape[1] != heads:
         size += 2 * heads * key.shape[0] * width * query.element_size()
-    return int(size)
+    return int(size) + _copies(grad)
 
 
-def hidden_temporaries() -> dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], int]]:
-    """Bytes that an operation's CUDA code allocates for itself while it runs, by operation."""
+EFFICIENT_ROW_WIDTH = 128
+"""Widest head whose output the memory-efficient kernel keeps in registers."""
+
+
+def _efficient_forward(args: Arguments) -> int:
+    """An fp32 output where heads are wide (kNeedsOutputAccumulatorBuffer of kernel_forward.h)."""
+    query, value = args[0], args[2]
+    if query.element_size() == 4 or value.shape[-1] <= EFFICIENT_ROW_WIDTH:
+        return 0
+    return int(query.shape[:-1].numel() * value.shape[-1] * 4)
+
+
+def _efficient_backward(args: Arguments) -> int:
+    """Row sums and the workspace: fp32 tiles of the query's gradient, of key and value where heads are wide.
+
+    transformers/cuda/attention_backward.cu; mem_eff_attention/kernel_backward.h, workspace_size; the kernel
+    that cutlassB.h takes without dropout, where its shared memory suffices.
+    """
+    import torch
+
+    grad, query, key, out = args[0], args[1], args[2], args[5]
+    batch, heads, rows, width = query.shape
+    delta = batch * heads * rows * 4
+    is_half = query.element_size() == 2
+    row_block = 128 if is_half and width > 64 else 64
+    is_ampere = torch.cuda.get_device_capability() >= (8, 0)
+    column_block = 128 if is_half and is_ampere and 64 < width <= EFFICIENT_ROW_WIDTH else 64
+    tiles = (_up(rows, row_block) // row_block) * (_up(width, column_block) // column_block)
+    workspace = batch * heads * tiles * (row_block * column_block * 4 + 16)
+    if is_half and width > EFFICIENT_ROW_WIDTH:
+        splits = max(1, min(_up(key.shape[2], column_block) // column_block, 200 // (batch * heads)))
+        keys = _up(key.shape[2], column_block)
+        workspace += 2 * batch * heads * splits * keys * _up(width, row_block) * 4
+    product = 0 if is_half else out.numel() * 4 + delta
+    return int(delta + max(workspace, product)) + _copies(grad.transpose(1, 2))
+
+
+EMBEDDING_SORTED_FROM = 3072
+EMBEDDING_ROWS_PER_THREAD = 10
+
+
+def _embedding_backward(args: Arguments) -> int:
+    """fp32 sums per segment of equal tokens, from 3,073 tokens on: EmbeddingBackwardKernel.cu."""
+    grad, indices, vocab = args[:3]
+    count = indices.numel()
+    copy = _copies(grad)
+    if count <= EMBEDDING_SORTED_FROM:
+        return copy
+    segments = min(count, vocab)
+    partial = count // EMBEDDING_ROWS_PER_THREAD + segments
+    numbers = 3 * count + 2 * segments + partial
+    return int(partial * grad.shape[-1] * 4 + numbers * indices.element_size()) + copy
+
+
+FOREACH_CHUNK = 65536
+
+
+def _foreach_norm(args: Arguments) -> int:
+    """ForeachReduceOp.cu: an fp32 sum for each chunk of the longest tensor, for every tensor."""
+    tensors = args[0]
+    return len(tensors) * max(_up(t.numel(), FOREACH_CHUNK) for t in tensors) // FOREACH_CHUNK * 4
+
+
+def hidden_temporaries() -> dict[Any, Callable[[Arguments], int]]:
+    """Bytes that an operation's CUDA code allocates for itself while it runs, by operation.
+
+    Files are those of aten/src/ATen/native/cuda, or named. Called on the fake device.
+    """
     import torch
 
     aten = torch.ops.aten
     return {
+        aten._softmax.default: _copies_of(0),
         aten._softmax_backward_data.default: _softmax_backward,
+        aten._log_softmax.default: _copies_of(0),
+        aten._log_softmax_backward_data.default: _copies_of(0, 1),
+        aten.native_layer_norm.default: _copies_of(0),
+        aten.native_layer_norm_backward.default: _copies_of(0, 1),
+        aten._fused_rms_norm.default: _copies_of(0),
+        aten._fused_rms_norm_backward.default: _copies_of(0, 1),
+        aten.nll_loss_forward.default: _copies_of(0),
+        aten.embedding_dense_backward.default: _embedding_backward,
+        aten._foreach_norm.Scalar: _foreach_norm,
         aten._scaled_dot_product_flash_attention_backward.default: _flash_backward,
         aten._flash_attention_backward.default: _flash_varlen_backward,
+        aten._scaled_dot_product_efficient_attention.default: _efficient_forward,
+        aten._scaled_dot_product_efficient_attention_backward.default: _efficient_backward,
     }
 
 

@@ -88,7 +88,7 @@ class Recorder(TorchDispatchMode):
         collectives.claim(self, func, args, out)
         hidden = self._hidden.get(func)
         if hidden is not None:
-            self.transient(hidden(args, kwargs), str(func), Category.HIDDEN_TEMPORARIES)
+            self.transient(hidden(args), str(func), Category.HIDDEN_TEMPORARIES)
         return out
 
     def _reserve_workspace(self) -> None:
@@ -147,6 +147,8 @@ class Recorder(TorchDispatchMode):
 
     def transient(self, size_bytes: int, operation: str, owner: Category) -> None:
         """Note memory that comes and goes within one operation."""
+        if not size_bytes:
+            return
         index = self.timeline.allocate(
             Allocation(rounded(size_bytes), self.timeline.phase, operation, owner=owner)
         )
