@@ -1,0 +1,153 @@
+"""catalog/traced_runs.csv: measured runs of known software, traced as their publishers ran them.
+
+    gpufare trace-runs --jobs 2
+
+Each run is traced at its full depth. Interrupted, it goes on where it was: every finished trace is kept in a
+journal beside the table, and traced again only where its recipe, its shape or a package changed.
+"""
+
+import csv
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pipeline.contracts import paths
+from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.grid import installed_versions, reason_of, versions_text
+from pipeline.model.tracing.measured import read_stacks, recipe_of
+from pipeline.model.tracing.processes import in_processes
+from pipeline.model.tracing.recipes import Recipe
+from pipeline.model.tracing.result import Trace, TraceShape
+from pipeline.model.tracing.table import PHASES
+
+TRACED_RUNS_FILE = "traced_runs.csv"
+JOURNAL_FILE = "traced_runs.journal"
+
+Row = dict[str, Any]
+Job = tuple[Recipe, TraceShape]
+
+
+def columns() -> tuple[str, ...]:
+    """Columns of the table, in order."""
+    phases = tuple(f"{phase}_allocated_bytes" for phase in PHASES)
+    return (
+        "run_id", "recipe", "digest", "is_identified", "versions", "trainable_parameters",
+        "resident_bytes", *phases,
+        "allocated_bytes", "reserved_bytes", "problem",
+    )  # fmt: skip
+
+
+def trace_runs(only: str | None, jobs: int, say: Callable[[str], None]) -> Path:
+    """Trace the measured runs of one source, or of all known ones, and write the table. Returns its path."""
+    stacks = read_stacks()
+    runs = [run for run in _measured_runs() if run["source"] in stacks and only in (None, run["source"])]
+    rows: list[Row] = []
+    keys: dict[str, str] = {}
+    work: dict[str, Job] = {}
+    for run in runs:
+        try:
+            job = recipe_of(run, stacks)
+        except CannotTraceError as error:
+            rows.append(_empty(run["source"]) | {"run_id": run["run_id"], "problem": str(error)})
+        else:
+            keys[run["run_id"]] = digest_of(*job)
+            work[digest_of(*job)] = job
+    journal = _Journal(paths.CATALOG_DIR)
+    missing = {key: job for key, job in work.items() if not journal.has(key)}
+    say(f"{len(runs)} runs, {len(work)} recipes and shapes, {len(missing)} of them to trace")
+    for done, (index, values) in enumerate(in_processes(_values, list(missing.values()), jobs), start=1):
+        key, (recipe, shape) = list(missing.items())[index]
+        journal.add(key, values)
+        told = values["problem"] or f"{values['allocated_bytes'] / 2**30:.3f} GiB"
+        size = f"{shape.micro_batch} x {shape.seq_len}"
+        say(f"{done}/{len(missing)} {recipe.name} {shape.model} {size}: {told}")
+    rows += [journal.values[key] | {"run_id": run_id, "digest": key} for run_id, key in keys.items()]
+    identified = {run["run_id"]: str(bool(stacks[run["source"]].software)).lower() for run in runs}
+    return _write(
+        [row | {"is_identified": identified[row["run_id"]]} for row in rows],
+        None if only is None else {run["run_id"] for run in runs},
+    )
+
+
+def _empty(recipe: str) -> Row:
+    return dict.fromkeys(columns(), "") | {"recipe": recipe}
+
+
+def digest_of(recipe: Recipe, shape: TraceShape) -> str:
+    """Names what is traced: the switches and the shape."""
+    switches = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"title", "source", "emulates"})
+    text = json.dumps([switches, shape.model_dump(mode="json", exclude_defaults=True)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _measured_runs() -> list[dict[str, str]]:
+    with (paths.CATALOG_DIR / "measured_runs.csv").open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["measured_memory_gib"]]
+
+
+def _values(recipe: Recipe, shape: TraceShape) -> Row:
+    """The columns of one traced recipe and shape; what prevents it is named in ``problem``."""
+    from pipeline.model.tracing.trace import trace
+
+    values = _empty(recipe.name)
+    try:
+        found = trace(recipe, shape)
+    except Exception as error:  # any framework's own error
+        return values | {"problem": reason_of(error)}
+    return values | _found(found)
+
+
+def _found(trace: Trace) -> Row:
+    peaks = {f"{phase.phase}_allocated_bytes": phase.block_bytes for phase in trace.phases}
+    return peaks | {
+        "versions": versions_text(trace.versions), "trainable_parameters": trace.trainable_parameters,
+        "resident_bytes": trace.resident_bytes, "allocated_bytes": trace.peak.block_bytes,
+        "reserved_bytes": max(phase.reserved_bytes for phase in trace.phases),
+    }  # fmt: skip
+
+
+class _Journal:
+    """Finished traces by digest: those of the table, and since it was written one JSON line each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / JOURNAL_FILE
+        self.values: dict[str, Row] = {row["digest"]: row for row in _read(folder) if row["digest"]}
+        if self.path.exists():
+            self.values |= dict(map(json.loads, self.path.read_text(encoding="utf-8").splitlines()))
+
+    def has(self, key: str) -> bool:
+        """Whether a trace is known and would be the same today; one that failed is tried again."""
+        values = self.values.get(key)
+        if not values or values["problem"]:
+            return False
+        return bool(installed_versions(values["versions"]) == values["versions"])
+
+    def add(self, key: str, values: Row) -> None:
+        """Keep a trace on disk before the next one begins."""
+        self.values[key] = values
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([key, values]) + "\n")
+
+
+def _read(folder: Path) -> list[Row]:
+    path = folder / TRACED_RUNS_FILE
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if tuple(row) == columns()]
+
+
+def _write(rows: Iterable[Row], replaced: set[str] | None) -> Path:
+    """Write the table, sorted, and end the journal; rows of other sources stay where only one was traced."""
+    folder = paths.CATALOG_DIR
+    rows = list(rows)
+    if replaced is not None:
+        rows += [row for row in _read(folder) if row["run_id"] not in replaced]
+    with (folder / TRACED_RUNS_FILE).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows, key=lambda row: row["run_id"]))
+    (folder / JOURNAL_FILE).unlink(missing_ok=True)
+    return folder / TRACED_RUNS_FILE
