@@ -30,9 +30,10 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/sqruff lint sql
 
-# docs/sources.md; a test fails when it is out of date.
+# docs/sources.md and docs/recipes.md; a test fails when one is out of date.
 docs: $(READY)
 	$(BIN)/python -m tests.sources_table
+	$(BIN)/python -m tests.recipes_table
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

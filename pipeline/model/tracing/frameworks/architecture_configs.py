@@ -177,7 +177,10 @@ def empty_model(config: Any, dtype: Any, attention: str) -> Any:
 
     Raises ``CannotTraceError`` where transformers has no such attention for it.
     """
-    from transformers.initialization import no_init_weights
+    try:
+        from transformers.initialization import no_init_weights
+    except ModuleNotFoundError:  # transformers 4
+        from transformers.modeling_utils import no_init_weights
 
     with no_init_weights():
         try:

@@ -138,7 +138,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
         patch.object(bitsandbytes.nn.modules, "Params4bit", _plain_parameter),
         patch.object(bitsandbytes.nn.modules, "Int8Params", _plain_parameter),
     ):
-        model = replace_with_bnb_linear(model, kept, config)
+        model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
     loaded: dict[Any, Any] = {}  # tied ones once
     for path, module in model.named_modules():
         for name, parameter in list(module._parameters.items()):

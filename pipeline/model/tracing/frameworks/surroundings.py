@@ -56,7 +56,7 @@ def _transformers_with_values(recipe: Recipe, shape: TraceShape) -> Iterator[Non
 
     is_packed = recipe.packing == "padding_free"
     with (
-        patch.object(import_utils, "is_fake_tensor", lambda _: False),
+        patch.object(import_utils, "is_fake_tensor", lambda _: False, create=True),  # not in transformers 4
         patch.object(
             masking_utils, "find_packed_sequence_indices",
             lambda ids: torch.zeros_like(ids) if is_packed else None,

@@ -1,0 +1,5 @@
+-- Which training recipes are traced, with which versions of their libraries, and what do they switch?
+SELECT recipe, title, emulates, switches ->> 'optimizer' AS optimizer, switches ->> 'attention' AS attention,
+    traces, versions, source
+FROM traced_recipes
+ORDER BY recipe

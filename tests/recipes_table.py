@@ -1,0 +1,73 @@
+"""docs/recipes.md: the recipes of catalog/recipes.yaml, with what each switches.
+
+    python -m tests.recipes_table
+
+writes the file; `make docs` does the same.
+"""
+
+from pathlib import Path
+
+from pipeline.model.tracing.grid import Table
+from pipeline.model.tracing.recipes import Recipe, read_recipes
+
+FILE = Path(__file__).parents[1] / "docs" / "recipes.md"
+
+HEADINGS = ("recipe", "what is run", "whose code", "switches", "traces", "source")
+
+INTRODUCTION = """# Recipes
+
+This file is made by `make docs` from `catalog/recipes.yaml` and `catalog/traces.csv`.
+
+A recipe is a training step as a framework runs it: the switches that decide what it allocates and computes,
+with the framework's own defaults. `gpufare trace --recipe NAME` traces one; `gpufare trace-grid` traces all of
+them on a grid of architectures, depths and shapes into `catalog/traces.csv`. What cannot be traced is in
+`catalog/traces_failed.csv`, with the reason.
+
+- **whose code**: the framework whose code runs in the trace. An emulation runs another framework's switches,
+  and the notes below the table say on what.
+- **switches**: those that differ from the defaults of `Recipe` in `pipeline/model/tracing/recipes.py`.
+- **traces**: rows in `catalog/traces.csv`; 0 where the framework cannot be installed beside the others or
+  cannot be traced yet.
+- **source**: where the framework documents or sets the switches.
+"""
+
+NOTES = """
+## Emulations
+"""
+
+
+def page() -> str:
+    """The whole file."""
+    recipes = read_recipes().values()
+    traced = Table.read()
+    counts = {name: sum(cell.recipe == name for cell in traced.rows) for name in read_recipes()}
+    rows = [_row(HEADINGS), _row(["---"] * len(HEADINGS))]
+    rows += [_row(_cells(recipe, counts[recipe.name])) for recipe in recipes]
+    notes = [f"- **{recipe.name}**: {recipe.emulates}." for recipe in recipes if recipe.emulates]
+    return "\n".join([INTRODUCTION, *rows, NOTES, *notes, ""])
+
+
+def _cells(recipe: Recipe, traces: int) -> list[str]:
+    file = recipe.source.rpartition("/")[2]
+    code = f"{recipe.framework} (emulated)" if recipe.emulates else recipe.framework
+    return [
+        f"`{recipe.name}`", recipe.title, code, _switches(recipe), str(traces), f"[{file}]({recipe.source})"
+    ]  # fmt: skip
+
+
+def _switches(recipe: Recipe) -> str:
+    named = {"name", "title", "framework", "emulates", "source"}
+    switches = recipe.model_dump(exclude_defaults=True, exclude=named)
+    return ", ".join(f"{name} {_value(value)}" for name, value in switches.items())
+
+
+def _value(value: object) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value).lower()
+
+
+def _row(cells: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    FILE.write_text(page(), encoding="utf-8")
