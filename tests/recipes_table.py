@@ -19,7 +19,7 @@ INTRODUCTION = """# Recipes
 This file is made by `make docs` from `catalog/recipes.yaml` and `catalog/traces.csv`.
 
 A recipe is a training step as a framework runs it: the switches that decide what it allocates and computes,
-with the framework's own defaults. `gpufare trace --recipe NAME` traces one; `gpufare trace-grid` traces all of
+with the framework's own defaults. `gpufare trace --recipe NAME` traces one, and `gpufare trace-grid` all of
 them on a grid of architectures, depths and shapes into `catalog/traces.csv`. What cannot be traced is in
 `catalog/traces_failed.csv`, with the reason.
 
