@@ -60,8 +60,8 @@ class Stack(BaseModel):
 FRAMEWORKS = {"litgpt": "litgpt", "torchtune": "torchtune"}
 KERNELS = {"liger": "liger", "foak": "unsloth", "compile": "compiled"}
 OPTIMIZERS = {
-    "adamw": "adamw", "adamw_fused": "adamw_fused", "paged8bit": "paged_adamw8bit", "paged32": "paged_adamw32",
-    "adamw8bit": "adamw8bit", "adamw_inbwd": "adamw_in_backward", "sgd": "sgd",
+    "adamw": "adamw", "adamw_fused": "adamw_fused", "adamw8bit": "adamw8bit", "sgd": "sgd",
+    "paged8bit": "paged_adamw8bit", "paged32": "paged_adamw32", "adamw_inbwd": "adamw_in_backward",
 }  # fmt: skip
 CHECKPOINTING = {"none": "none", "full": "full", "sac": "selective"}
 LOSSES = {"chunked": "chunked", "liger": "fused_linear"}
@@ -111,7 +111,7 @@ def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Reci
 
 
 def _of_columns(run: Mapping[str, str], stack: Stack) -> dict[str, Any]:
-    """Switches that a run's columns give."""
+    """Switches that a run's columns give; an empty one is the default that the SQL model takes too."""
     dtype = DTYPES[run["weight_bytes"] or "2"]
     switches: dict[str, Any] = {
         "framework": FRAMEWORKS.get(run["stack"], "transformers"),
@@ -133,11 +133,11 @@ def _of_columns(run: Mapping[str, str], stack: Stack) -> dict[str, Any]:
     if run["training_precision"] == "amp":
         switches |= {"weight_dtype": "fp32", "autocast": "bf16"}
     if run["method"] != "full":
-        switches |= {
-            "lora_rank": int(run["lora_rank"]),
-            "lora_targets": _targets(run["lora_targets"]),
-            "adapter_dtype": DTYPES[run["adapter_bytes"]],
-        }
+        switches["adapter_dtype"] = DTYPES[run["adapter_bytes"] or "4"]
+        if run["lora_rank"]:
+            switches["lora_rank"] = int(run["lora_rank"])
+        if run["lora_targets"]:
+            switches["lora_targets"] = _targets(run["lora_targets"])
     return switches
 
 

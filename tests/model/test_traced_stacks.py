@@ -1,0 +1,81 @@
+"""Measured runs as traced recipes, by the software of their source."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from pipeline.contracts import paths
+from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.measured import read_stacks, recipe_of
+from pipeline.model.tracing.recipes import Recipe
+from pipeline.model.tracing.result import TraceShape
+
+with (paths.CATALOG_DIR / "measured_runs.csv").open(newline="", encoding="utf-8") as file:
+    RUNS = list(csv.DictReader(file))
+STACKS = read_stacks()
+
+
+def one(source: str, **settings: str) -> dict[str, str]:
+    return next(
+        run
+        for run in RUNS
+        if run["source"] == source and all(run[column] == value for column, value in settings.items())
+    )
+
+
+def traced(run: dict[str, str]) -> tuple[Recipe, TraceShape] | str:
+    try:
+        return recipe_of(run, STACKS)
+    except CannotTraceError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("source", sorted(STACKS))
+def test_every_run_of_an_identified_source_is_a_recipe_or_says_why_not(source: str) -> None:
+    runs = [run for run in RUNS if run["source"] == source]
+    found = [(run, traced(run)) for run in runs]
+    recipes = [(run, *it) for run, it in found if not isinstance(it, str)]
+    assert recipes
+    assert all(
+        (recipe.method, shape.model) == (run["method"], run["model"]) for run, recipe, shape in recipes
+    )
+    assert all(run["run_id"] in why for run, why in found if isinstance(why, str))
+
+
+def test_fitchecks_loop_holds_its_outputs_in_fp16_on_a_t4() -> None:
+    recipe, shape = recipe_of(one("fitcheck_t4", method="qlora", flash_attention="0"), STACKS)
+    assert (recipe.weight_dtype, recipe.outputs_held, recipe.gradient_clipping) == ("fp16", True, False)
+    assert (recipe.attention, recipe.optimizer, recipe.kbit_upcast) == ("eager", "adamw", True)
+    assert shape.compute_capability == (7, 5)
+
+
+def test_a_source_without_an_identified_stack_is_refused() -> None:
+    with pytest.raises(CannotTraceError, match=r"bigscience.*not identified"):
+        recipe_of(one("bigscience"), STACKS)
+
+
+def test_an_unknown_optimizer_is_refused_by_name() -> None:
+    with pytest.raises(CannotTraceError, match="no recipe has optimizer 'lion'"):
+        recipe_of(one("fitcheck_t4") | {"optimizer": "lion"}, STACKS)
+
+
+def test_rules_apply_to_the_runs_they_name_and_may_leave_them_out(tmp_path: Path) -> None:
+    path = tmp_path / "stacks.yaml"
+    path.write_text(
+        "fitcheck_t4:\n  title: t\n  evidence: e\n  rules:\n"
+        "    - when: {method: lora}\n      switches: {lora_dropout: 0.1}\n"
+        "    - when: {method: [qlora, full]}\n      left_out: not these\n",
+        encoding="utf-8",
+    )
+    stacks = read_stacks(path)
+    assert recipe_of(one("fitcheck_t4", method="lora"), stacks)[0].lora_dropout == 0.1
+    with pytest.raises(CannotTraceError, match="not these"):
+        recipe_of(one("fitcheck_t4", method="qlora"), stacks)
+
+
+def test_an_entry_with_an_unknown_field_is_refused_by_source(tmp_path: Path) -> None:
+    path = tmp_path / "stacks.yaml"
+    path.write_text("one:\n  title: t\n  evidence: e\n  optimizer: adamw\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="one"):
+        read_stacks(path)
