@@ -54,6 +54,12 @@ def _of_catalogue(model: str) -> Architecture:
     return Architecture.model_validate({name: row[name] for name in Architecture.model_fields if name in row})
 
 
+def hugging_face_id(shape: TraceShape) -> str:
+    """The checkpoint that a catalogue model is, as organisation/name; its own id where a config was given."""
+    row = {} if shape.config else _catalogue().get(shape.model, {})
+    return row.get("hf_id") or shape.model
+
+
 def _of_config(model: str, config: dict[str, Any]) -> Architecture:
     text = config.get("text_config") or config
     try:

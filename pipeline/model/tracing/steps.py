@@ -27,8 +27,12 @@ class Step(Protocol):
     def packages(self) -> tuple[str, ...]:
         """Packages whose code runs, for the trace's versions."""
 
+    @property
+    def steps_in_run(self) -> int:
+        """Optimizer steps of one ``run``: 1, or 2 for a loop that keeps tensors of one step into the next."""
+
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """One optimizer step, saying when each phase begins."""
+        """``steps_in_run`` optimizer steps, saying when each phase begins."""
 
 
 @dataclass
@@ -46,6 +50,7 @@ class PlainStep:
     gradient_clipping: bool = True
     gradient_scaler: Any = None
     """torch's GradScaler, or None."""
+    steps_in_run: int = 1
 
     @property
     def parameters(self) -> Iterable[Any]:

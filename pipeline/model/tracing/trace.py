@@ -71,7 +71,7 @@ def trace(
         gc.collect()
         gc.disable()
         try:
-            for _ in range(STEPS):
+            for _ in range(0, STEPS, step.steps_in_run):
                 step.run(recorder.begin)
                 if step.optimizer is not None:
                     recorder.own(_tensors(step.optimizer.state), Category.OPTIMIZER)

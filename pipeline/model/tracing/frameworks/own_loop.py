@@ -1,0 +1,44 @@
+"""Marks the phases of a training loop that is a framework's own: where its code enters them, not where ours does."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from pipeline.model.tracing.timeline import Phase
+
+Begin = Callable[[Phase], None]
+
+STEPS_OF_A_LOOP = 2
+"""Optimizer steps that a loop runs by itself: the first makes the optimizer's state, the second meets it.
+
+A loop keeps tensors of one step into the next (its last logits, its running loss), so both are in one call.
+"""
+
+
+@contextmanager
+def phases_marked(begin: Begin, model: Any, optimizer: Any) -> Iterator[None]:
+    """Begin a phase when the model is called, when a loss goes backward, and when gradients are clipped or applied.
+
+    ``optimizer`` is None where the optimizer runs within the backward pass.
+    """
+    backward, clip = torch.Tensor.backward, torch.nn.utils.clip_grad_norm_
+
+    def marked_backward(*args: Any, **kwargs: Any) -> Any:
+        begin(Phase.BACKWARD)
+        return backward(*args, **kwargs)
+
+    def marked_clip(*args: Any, **kwargs: Any) -> Any:
+        begin(Phase.OPTIMIZER)
+        return clip(*args, **kwargs)
+
+    with ExitStack() as stack:
+        handle = model.register_forward_pre_hook(lambda *_: begin(Phase.FORWARD))
+        stack.callback(handle.remove)
+        if optimizer is not None:
+            stack.callback(optimizer.register_step_pre_hook(lambda *_: begin(Phase.OPTIMIZER)).remove)
+        stack.enter_context(patch.object(torch.Tensor, "backward", marked_backward))
+        stack.enter_context(patch.object(torch.nn.utils, "clip_grad_norm_", marked_clip))
+        yield
