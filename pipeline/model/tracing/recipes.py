@@ -68,8 +68,9 @@ class Recipe(BaseModel):
     attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
     """sdpa takes the kernel that torch takes on an A100: flash where it can, memory-efficient otherwise."""
     kernels: Literal["eager", "liger", "unsloth", "compiled"] = "eager"
-    loss: Literal["framework", "chunked", "fused_linear"] = "framework"
-    """framework: its own loss; fused_linear: head and loss in one kernel (Liger, cut cross-entropy)."""
+    loss: Literal["framework", "whole", "chunked", "fused_linear"] = "framework"
+    """framework: its own loss; whole: over all logits at once; fused_linear: head and loss in one kernel (Liger,
+    cut cross-entropy)."""
     packing: Literal["none", "padding_free"] = "none"
     """padding_free: one row of concatenated examples with position ids, and attention by their lengths."""
     attention_mask: bool = False

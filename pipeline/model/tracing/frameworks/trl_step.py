@@ -1,0 +1,148 @@
+"""TRL: a real SFTTrainer trains fake batches, with transformers' training loop and accelerate under it."""
+
+import logging
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from tempfile import gettempdir
+from typing import Any
+from unittest.mock import patch
+
+import accelerate
+import bitsandbytes  # noqa: F401 (before the fake device: its import looks for a driver)
+import datasets
+import peft
+import tokenizers
+import torch
+import transformers
+import trl
+
+from pipeline.model.tracing.architectures import architecture_of
+from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.frameworks.optimizers import optimizer_of
+from pipeline.model.tracing.frameworks.own_loop import STEPS_OF_A_LOOP, Begin, phases_marked
+from pipeline.model.tracing.frameworks.transformers_step import base_model, packages, targets_of
+from pipeline.model.tracing.recipes import Recipe
+from pipeline.model.tracing.result import TraceShape
+
+
+@dataclass
+class TrlStep:
+    """train() of an SFTTrainer over fake batches."""
+
+    trainer: Any
+    model: Any
+    optimizer: Any
+    packages: tuple[str, ...]
+    steps_in_run: int = STEPS_OF_A_LOOP
+
+    @property
+    def parameters(self) -> Iterable[Any]:
+        """All parameters of the model."""
+        return self.model.parameters()  # type: ignore[no-any-return]
+
+    def run(self, begin: Begin) -> None:
+        """The trainer's loop, for two optimizer steps."""
+        try:
+            with phases_marked(begin, self.model, self.optimizer):
+                self.trainer.train()
+        finally:
+            _forget_accelerator()
+
+
+def build(recipe: Recipe, shape: TraceShape) -> TrlStep:
+    """The recipe's step on the fake device."""
+    _refuse_what_it_has_not(recipe)
+    _forget_accelerator()
+    transformers.logging.set_verbosity_error()
+    logging.getLogger("trl").setLevel(logging.ERROR)
+    model = base_model(recipe, shape)
+    model.generation_config = transformers.GenerationConfig()
+    tokenizer = _tokenizer()
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(torch.backends.cuda, "is_built", lambda: True))
+        trainer = trl.SFTTrainer(
+            model=model, args=_arguments(recipe, shape), train_dataset=_examples(shape),
+            processing_class=tokenizer, peft_config=_adapters(recipe, model),
+        )  # fmt: skip
+    trained = [p for p in trainer.model.parameters() if p.requires_grad]
+    trainer.optimizer = optimizer_of(recipe, trained)
+    trainer.get_train_dataloader = lambda: _batches(trainer, recipe, shape)
+    return TrlStep(trainer, trainer.model, trainer.optimizer, ("trl", "accelerate", *packages(recipe)))
+
+
+def _forget_accelerator() -> None:
+    """accelerate keeps the device of the first trainer for the whole process."""
+    accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
+    accelerate.state.GradientState._reset_state()
+
+
+def _arguments(recipe: Recipe, shape: TraceShape) -> Any:
+    is_packed = recipe.packing == "padding_free"
+    return trl.SFTConfig(
+        output_dir=gettempdir(), per_device_train_batch_size=shape.micro_batch, max_steps=STEPS_OF_A_LOOP,
+        gradient_accumulation_steps=2 if recipe.gradient_accumulation else 1,
+        bf16=recipe.autocast == "bf16", fp16=recipe.autocast == "fp16",
+        gradient_checkpointing=recipe.checkpointing != "none",
+        gradient_checkpointing_kwargs=_checkpointing(recipe), activation_offloading=recipe.activation_offload,
+        max_grad_norm=1.0 if recipe.gradient_clipping else 0.0, max_length=shape.seq_len,
+        packing=is_packed, use_liger_kernel=recipe.kernels == "liger" or recipe.loss == "fused_linear",
+        logging_strategy="no", save_strategy="no", report_to="none", disable_tqdm=True,
+        logging_nan_inf_filter=False, dataset_num_proc=None,
+    )  # fmt: skip
+
+
+def _checkpointing(recipe: Recipe) -> dict[str, bool] | None:
+    if recipe.checkpointing == "none":
+        return None
+    return {"use_reentrant": recipe.checkpoint_reentrant, "selective": recipe.checkpointing == "selective"}
+
+
+def _adapters(recipe: Recipe, model: Any) -> Any:
+    if recipe.method == "full":
+        return None
+    return peft.LoraConfig(
+        r=recipe.lora_rank, lora_dropout=recipe.lora_dropout, target_modules=targets_of(model, recipe),
+        task_type="CAUSAL_LM",
+    )  # fmt: skip
+
+
+def _tokenizer() -> Any:
+    """A tokenizer of three words: examples come as numbers."""
+    words = tokenizers.models.WordLevel({"<pad>": 0, "<eos>": 1, "a": 2}, unk_token="a")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizers.Tokenizer(words), pad_token="<pad>", eos_token="<eos>"
+    )
+
+
+def _examples(shape: TraceShape) -> Any:
+    return datasets.Dataset.from_dict({"input_ids": [[2] * shape.seq_len] * shape.micro_batch})
+
+
+def _batches(trainer: Any, recipe: Recipe, shape: TraceShape) -> list[Any]:
+    """Micro-batches as the trainer's own collator makes them, on the device as accelerate puts them."""
+    example = {"input_ids": [2] * shape.seq_len, "seq_lengths": [shape.seq_len]}
+    if recipe.packing == "none":
+        del example["seq_lengths"]
+    batch = trainer.data_collator([example] * shape.micro_batch)
+    if not recipe.attention_mask:
+        batch.pop("attention_mask", None)
+    count = STEPS_OF_A_LOOP * (2 if recipe.gradient_accumulation else 1)
+    return [{name: torch.zeros_like(t, device="cuda") for name, t in batch.items()} for _ in range(count)]
+
+
+def _refuse_what_it_has_not(recipe: Recipe) -> None:
+    """Raise for switches that an SFTTrainer on one GPU does not have."""
+    lacking = {
+        "kernels": recipe.kernels not in ("eager", "liger"), "sharding": recipe.sharding != "none",
+        "lora_targets": recipe.method != "full" and "lm_head" in recipe.lora_targets,
+        "optimizer": recipe.optimizer == "adamw_in_backward", "kbit_upcast": recipe.kbit_upcast,
+        "autocast": recipe.autocast == "fp16",
+    }  # fmt: skip
+    found = [name for name, is_lacking in lacking.items() if is_lacking]
+    if found:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: TRL {trl.__version__}'s SFTTrainer cannot be traced with "
+            + ", ".join(f"{name}={getattr(recipe, name)!r}" for name in found)
+            + "; trace it with transformers"
+        )
