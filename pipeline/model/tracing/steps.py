@@ -96,6 +96,17 @@ BUILDERS: dict[Framework, str] = {
 """The module of each framework; its ``build(recipe, shape)`` returns a ``Step``."""
 
 
+TRACE_EXTRA = "pip install 'gpufare[trace]'"
+INSTALL: dict[Framework, str] = {
+    "litgpt": "beside gpufare[trace], pip install --no-deps litgpt==0.5.9 lightning==2.6.6 "
+    "lightning-utilities==0.15.3 pytorch-lightning==2.6.6 torchmetrics==1.9.0 jsonargparse==4.53.0 "
+    "(with its dependencies it would replace NumPy 2, which gpufare needs)",
+    "torchtune": "beside gpufare[trace], pip install torchtune==0.6.1 torchao==0.13.0",
+    "torchtitan": "its loop is not traced; trace framework: transformers with checkpointing: selective",
+}
+"""What to do where a framework is missing; the rest are in the extra."""
+
+
 def load_framework(recipe: Recipe) -> ModuleType:
     """Import the module that builds a recipe's step.
 
@@ -106,7 +117,7 @@ def load_framework(recipe: Recipe) -> ModuleType:
     except ModuleNotFoundError as error:
         raise CannotTraceError(
             f"recipe {recipe.name!r} runs {recipe.framework}, which is not installed "
-            f"(no module {error.name!r}): pip install 'gpufare[trace]'"
+            f"(no module {error.name!r}): {INSTALL.get(recipe.framework, TRACE_EXTRA)}"
         ) from error
 
 

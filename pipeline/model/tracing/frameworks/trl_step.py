@@ -1,10 +1,11 @@
 """TRL: a real SFTTrainer trains fake batches, with transformers' training loop and accelerate under it."""
 
 import logging
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from tempfile import gettempdir
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -16,6 +17,8 @@ import tokenizers
 import torch
 import transformers
 import trl
+from trl.kernels import chunked_logprob
+from trl.trainer import utils as trl_utils
 
 from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.errors import CannotTraceError
@@ -44,7 +47,7 @@ class TrlStep:
     def run(self, begin: Begin) -> None:
         """The trainer's loop, for two optimizer steps."""
         try:
-            with phases_marked(begin, self.model, self.optimizer):
+            with _fused_head_on_fakes(), phases_marked(begin, self.model, self.optimizer):
                 self.trainer.train()
         finally:
             _forget_accelerator()
@@ -57,6 +60,7 @@ def build(recipe: Recipe, shape: TraceShape) -> TrlStep:
     transformers.logging.set_verbosity_error()
     logging.getLogger("trl").setLevel(logging.ERROR)
     model = base_model(recipe, shape)
+    model.hf_quantizer = SimpleNamespace(is_trainable=True, is_qat_trainable=False)
     model.generation_config = transformers.GenerationConfig()
     tokenizer = _tokenizer()
     with ExitStack() as stack:
@@ -67,8 +71,28 @@ def build(recipe: Recipe, shape: TraceShape) -> TrlStep:
         )  # fmt: skip
     trained = [p for p in trainer.model.parameters() if p.requires_grad]
     trainer.optimizer = optimizer_of(recipe, trained)
+    trainer.remove_callback(transformers.PrinterCallback)
     trainer.get_train_dataloader = lambda: _batches(trainer, recipe, shape)
     return TrlStep(trainer, trainer.model, trainer.optimizer, ("trl", "accelerate", *packages(recipe)))
+
+
+class _Kernel:
+    """A Triton kernel that computes nothing: it allocates nothing either."""
+
+    def __getitem__(self, grid: Any) -> Any:
+        return lambda *_, **__: None
+
+
+@contextmanager
+def _fused_head_on_fakes() -> Iterator[None]:
+    """TRL's chunked head and loss without values: no label is masked, so all rows are scored, as they are."""
+    with (
+        patch.object(chunked_logprob, "_forward_kernel", _Kernel()),
+        patch.object(chunked_logprob, "_backward_kernel", _Kernel()),
+        patch.object(chunked_logprob, "_use_triton", lambda _: True),
+        patch.object(trl_utils, "_use_triton", lambda _: False),
+    ):
+        yield
 
 
 def _forget_accelerator() -> None:
@@ -86,9 +110,9 @@ def _arguments(recipe: Recipe, shape: TraceShape) -> Any:
         gradient_checkpointing=recipe.checkpointing != "none",
         gradient_checkpointing_kwargs=_checkpointing(recipe), activation_offloading=recipe.activation_offload,
         max_grad_norm=1.0 if recipe.gradient_clipping else 0.0, max_length=shape.seq_len,
-        packing=is_packed, use_liger_kernel=recipe.kernels == "liger" or recipe.loss == "fused_linear",
+        packing=is_packed,
         logging_strategy="no", save_strategy="no", report_to="none", disable_tqdm=True,
-        logging_nan_inf_filter=False, dataset_num_proc=None,
+        logging_nan_inf_filter=False, dataset_kwargs={"skip_prepare_dataset": True},
     )  # fmt: skip
 
 
@@ -116,12 +140,15 @@ def _tokenizer() -> Any:
 
 
 def _examples(shape: TraceShape) -> Any:
-    return datasets.Dataset.from_dict({"input_ids": [[2] * shape.seq_len] * shape.micro_batch})
+    """Enough for the trainer to start; it trains the batches of ``_batches``."""
+    ids = [[2] * shape.seq_len]
+    return datasets.Dataset.from_dict({"input_ids": ids, "labels": ids})
 
 
 def _batches(trainer: Any, recipe: Recipe, shape: TraceShape) -> list[Any]:
     """Micro-batches as the trainer's own collator makes them, on the device as accelerate puts them."""
-    example = {"input_ids": [2] * shape.seq_len, "seq_lengths": [shape.seq_len]}
+    ids = [2] * shape.seq_len
+    example = {"input_ids": ids, "labels": ids, "seq_lengths": [shape.seq_len]}
     if recipe.packing == "none":
         del example["seq_lengths"]
     batch = trainer.data_collator([example] * shape.micro_batch)
@@ -134,7 +161,7 @@ def _batches(trainer: Any, recipe: Recipe, shape: TraceShape) -> list[Any]:
 def _refuse_what_it_has_not(recipe: Recipe) -> None:
     """Raise for switches that an SFTTrainer on one GPU does not have."""
     lacking = {
-        "kernels": recipe.kernels not in ("eager", "liger"), "sharding": recipe.sharding != "none",
+        "kernels": recipe.kernels != "eager", "loss": recipe.loss != "framework", "sharding": recipe.sharding != "none",
         "lora_targets": recipe.method != "full" and "lm_head" in recipe.lora_targets,
         "optimizer": recipe.optimizer == "adamw_in_backward", "kbit_upcast": recipe.kbit_upcast,
         "autocast": recipe.autocast == "fp16",
