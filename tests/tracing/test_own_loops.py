@@ -1,5 +1,6 @@
-"""LitGPT's fit(), torchtune's train() and TRL's SFTTrainer on fake tensors: what their own loops keep and make."""
+"""LitGPT's fit(), torchtune's train() and TRL's SFTTrainer on fake tensors: what their loops keep and make."""
 
+import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -38,11 +39,11 @@ def traced(switches: dict[str, Any], shape: TraceShape = SHAPE, **more: Any) -> 
 
 
 def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "litgpt", None)
     monkeypatch.delitem(sys.modules, "pipeline.model.tracing.frameworks.litgpt_step", raising=False)
-    with pytest.raises(CannotTraceError, match=r"litgpt, which is not installed .* pip install --no-deps litgpt"):
+    with pytest.raises(
+        CannotTraceError, match=r"litgpt, which is not installed .* pip install --no-deps litgpt"
+    ):
         load_framework(Recipe(name="tested", framework="litgpt"))
 
 
@@ -54,27 +55,30 @@ class TestLitGpt:
         """fit() has them in a local variable: they are alive while gradients are applied."""
         found = traced(LITGPT).phase(Phase.OPTIMIZER).by_category
         padded_vocab = 128_256
-        assert found[Category.STORED_ACTIVATIONS] + found.get(Category.LOGITS, 0) >= TOKENS * padded_vocab * BF16
+        assert (
+            found[Category.STORED_ACTIVATIONS] + found.get(Category.LOGITS, 0) >= TOKENS * padded_vocab * BF16
+        )
 
     def test_every_linear_layer_is_quantized_with_the_head(self) -> None:
         whole, quantized = traced(LITGPT), traced(LITGPT_QLORA)
         embedding = SIZES.vocab * SIZES.hidden * BF16
-        saved = whole.phase(Phase.FORWARD).by_category[Category.WEIGHTS] - (
-            quantized.phase(Phase.FORWARD).by_category[Category.WEIGHTS]
+        saved = (
+            whole.phase(Phase.FORWARD).by_category[Category.WEIGHTS]
+            - (quantized.phase(Phase.FORWARD).by_category[Category.WEIGHTS])
         )
         linear = whole.phase(Phase.FORWARD).by_category[Category.WEIGHTS] - embedding
         assert saved == pytest.approx(linear * (1 - 0.5625 / 2), rel=0.01)
 
     def test_the_stable_embedding_trains_unnoticed(self) -> None:
-        """Its gradients, and its norm's, are never freed: no optimizer knows of them."""
+        """Its gradients are never freed, as no optimizer knows it; the optimizer keeps the old one."""
         new, old = traced(LITGPT_QLORA), traced(LITGPT_QLORA, stable_embedding=False)
-        gradients = SIZES.vocab * SIZES.hidden * BF16
-        assert new.resident_bytes - old.resident_bytes == pytest.approx(gradients, rel=0.001)
+        embedding = SIZES.vocab * SIZES.hidden * BF16
+        assert new.resident_bytes - old.resident_bytes == pytest.approx(2 * embedding, rel=0.001)
 
     def test_old_bitsandbytes_keeps_the_inputs_of_a_product(self) -> None:
         """As long as the loss lives: those of one micro-batch are there when the next forward pass begins."""
         new, old = traced(LITGPT_QLORA), traced(LITGPT_QLORA, kbit_keeps_inputs=True)
-        # The head's input is also LitGPT's own; attention's output is attention's. What only the products keep:
+        # Attention keeps its output anyway. What only the products keep:
         products = TOKENS * (2 * SIZES.hidden + SIZES.intermediate) * BF16
         more = old.phase(Phase.OPTIMIZER).allocated_bytes - new.phase(Phase.OPTIMIZER).allocated_bytes
         assert more >= products
@@ -116,6 +120,7 @@ class TestTorchtune:
 
 
 @needs("trl")
+@pytest.mark.skipif(find_spec("torchtune") is not None, reason="PEFT refuses torchtune's torchao")
 class TestTrl:
     """The real SFTTrainer."""
 
@@ -131,7 +136,8 @@ class TestTrl:
 
     def test_accumulated_gradients_are_there_in_the_second_forward_pass(self) -> None:
         once, twice = (
-            traced(TRL, method="full", gradient_accumulation=many).phase(Phase.FORWARD) for many in (False, True)
+            traced(TRL, method="full", gradient_accumulation=many).phase(Phase.FORWARD)
+            for many in (False, True)
         )
         assert Category.GRADIENTS not in once.by_category
         assert twice.by_category[Category.GRADIENTS] > 0

@@ -50,7 +50,11 @@ class PlainStep:
     gradient_clipping: bool = True
     gradient_scaler: Any = None
     """torch's GradScaler, or None."""
-    steps_in_run: int = 1
+
+    @property
+    def steps_in_run(self) -> int:
+        """One: nothing is kept into the next step."""
+        return 1
 
     @property
     def parameters(self) -> Iterable[Any]:
@@ -101,7 +105,8 @@ INSTALL: dict[Framework, str] = {
     "litgpt": "beside gpufare[trace], pip install --no-deps litgpt==0.5.9 lightning==2.6.6 "
     "lightning-utilities==0.15.3 pytorch-lightning==2.6.6 torchmetrics==1.9.0 jsonargparse==4.53.0 "
     "(with its dependencies it would replace NumPy 2, which gpufare needs)",
-    "torchtune": "beside gpufare[trace], pip install torchtune==0.6.1 torchao==0.13.0",
+    "torchtune": "in an environment without PEFT, which refuses the torchao that it needs, "
+    "pip install gpufare torch==2.13.0 bitsandbytes==0.50.2 torchtune==0.6.1 torchao==0.10.0",
     "torchtitan": "its loop is not traced; trace framework: transformers with checkpointing: selective",
 }
 """What to do where a framework is missing; the rest are in the extra."""

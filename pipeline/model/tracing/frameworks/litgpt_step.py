@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-import bitsandbytes  # noqa: F401 (before the fake device: its import looks for a driver)
+import bitsandbytes
 import lightning
 import litgpt
 import torch
 from lightning.fabric.accelerators import CUDAAccelerator
 from lightning.fabric.plugins import BitsandbytesPrecision
+from lightning.fabric.plugins.precision import bitsandbytes as fabric_bitsandbytes
 from litgpt.args import EvalArgs, TrainArgs
 from litgpt.finetune import full as full_script
 from litgpt.finetune import lora as lora_script
-from lightning.fabric.plugins.precision import bitsandbytes as fabric_bitsandbytes
 
 from pipeline.model.tracing.architectures import Architecture, architecture_of, hugging_face_id
 from pipeline.model.tracing.errors import CannotTraceError
@@ -115,8 +115,7 @@ class _Batches:
         return 0 if self.shape is None else 1000
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for _ in range(len(self)):
-            assert self.shape is not None
+        while self.shape is not None:
             size = self.shape.micro_batch, self.shape.seq_len
             ids = torch.zeros(size, dtype=torch.long, device="cuda")
             count = torch.zeros(self.shape.micro_batch, 1, dtype=torch.long)
@@ -158,7 +157,7 @@ def _fabric(recipe: Recipe) -> Any:
 
 @contextlib.contextmanager
 def _inputs_kept(recipe: Recipe) -> Iterator[None]:
-    """MatMul4Bit of bitsandbytes before 0.45 (bitsandbytes/autograd/_functions.py): the context holds the input.
+    """MatMul4Bit of bitsandbytes before 0.43 (autograd/_functions.py): the context holds the input.
 
     It is no saved tensor, so it lives as long as the loss, into the next forward pass.
     """
@@ -170,13 +169,15 @@ def _inputs_kept(recipe: Recipe) -> Iterator[None]:
         ctx.tensors = (activations, ctx.tensors[1])
         return out
 
-    with patch.object(product, "forward", staticmethod(keep)) if recipe.kbit_keeps_inputs else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if recipe.kbit_keeps_inputs:
+            stack.enter_context(patch.object(product, "forward", staticmethod(keep)))
         yield
 
 
 @contextlib.contextmanager
 def _quantized_as_made(recipe: Recipe) -> Iterator[None]:
-    """Let the plugin's linear layers quantize fake weights as they are made: from fp16, whatever the model's type."""
+    """Let the plugin's linear layers quantize fake weights as they are made: from fp16, as it does."""
     if recipe.quantization == "none":
         yield
         return
@@ -195,21 +196,24 @@ def _quantized_as_made(recipe: Recipe) -> Iterator[None]:
 
 
 def _stable_embedding(model: Any) -> None:
-    """main() of litgpt/finetune/lora.py: the embedding of a quantized model is made anew, and trains unnoticed."""
+    """As main() of litgpt/finetune/lora.py: the embedding is made anew, and trains unnoticed.
+
+    The optimizer was made before, so it knows nothing of the new one and keeps the old one.
+    """
     old = model.transformer.wte
     new = bitsandbytes.nn.StableEmbedding(old.num_embeddings, old.embedding_dim)
     model.transformer.wte = new.to(device=old.weight.device, dtype=old.weight.dtype)
 
 
 def config_of(recipe: Recipe, shape: TraceShape) -> Any:
-    """LitGPT's config of a shape: its own for a checkpoint that it knows, or made from the sizes of a Llama."""
+    """LitGPT's config of a shape: its own for a checkpoint that it knows, or of a Llama's sizes."""
     adapters: dict[str, Any] = {}
     kind = litgpt.Config
     if recipe.method != "full":
         kind = litgpt.lora.Config
         adapters = {
             "lora_r": recipe.lora_rank, "lora_alpha": 16, "lora_dropout": recipe.lora_dropout,
-            **{flag: False for flag in LORA_FLAGS.values()},
+            **dict.fromkeys(LORA_FLAGS.values(), False),
             **{LORA_FLAGS[target]: True for target in recipe.lora_targets},
         }  # fmt: skip
     sizes = architecture_of(shape)

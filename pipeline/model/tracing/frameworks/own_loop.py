@@ -1,4 +1,4 @@
-"""Marks the phases of a training loop that is a framework's own: where its code enters them, not where ours does."""
+"""Marks the phases of a framework's own training loop."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +20,7 @@ A loop keeps tensors of one step into the next (its last logits, its running los
 
 @contextmanager
 def phases_marked(begin: Begin, model: Any, optimizer: Any) -> Iterator[None]:
-    """Begin a phase when the model is called, when a loss goes backward, and when gradients are clipped or applied.
+    """Begin a phase when the model is called, a loss goes backward, and gradients are clipped or applied.
 
     ``optimizer`` is None where the optimizer runs within the backward pass.
     """

@@ -139,12 +139,13 @@ def _recipe_module(file: str) -> Any:
     """A recipe of torchtune, which forbids importing them as a package."""
     path = Path(torchtune.__file__).parent.parent / "recipes" / file
     spec = importlib.util.spec_from_file_location(f"torchtune_recipe_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise CannotTraceError(f"torchtune {torchtune.__version__} has no recipe {file}: install 0.6.1")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     logging.getLogger("torchtune.utils._logging").setLevel(logging.ERROR)
-    module.tqdm = lambda **_: SimpleNamespace(update=lambda _: None, set_description=lambda _: None)  # type: ignore[attr-defined]
+    silent = SimpleNamespace(update=lambda _: None, set_description=lambda _: None)
+    module.tqdm = lambda **_: silent  # type: ignore[attr-defined]
     return module
 
 
@@ -154,7 +155,8 @@ def _config(recipe: Recipe, shape: TraceShape, accumulated: int) -> dict[str, An
     loss = {"_component_": LOSSES[recipe.loss]}
     return {
         "model": _model(recipe, shape), "device": "cuda", "dtype": recipe.weight_dtype, "seed": 0,
-        "output_dir": ".", "epochs": 1, "max_steps_per_epoch": STEPS_OF_A_LOOP, "batch_size": shape.micro_batch,
+        "output_dir": ".", "epochs": 1, "max_steps_per_epoch": STEPS_OF_A_LOOP,
+        "batch_size": shape.micro_batch,
         "gradient_accumulation_steps": accumulated, "resume_from_checkpoint": False, "compile": False,
         "save_adapter_weights_only": False, "shuffle": False, "dataset": {}, "profiler": None,
         "clip_grad_norm": 1.0 if recipe.gradient_clipping else None,
@@ -204,13 +206,15 @@ def _model(recipe: Recipe, shape: TraceShape) -> dict[str, Any]:
 
 def _builder(sizes: Architecture, shape: TraceShape) -> str:
     kind = shape.config.get("model_type") if shape.config else None
-    found = {"llama": "llama3_2" if sizes.tied_embeddings else "llama3_1", "mistral": "mistral", "qwen2": "qwen2"}
+    llama = "llama3_2" if sizes.tied_embeddings else "llama3_1"
+    found = {"llama": llama, "mistral": "mistral", "qwen2": "qwen2"}
     name = found.get(str(kind)) or next(
         (builder for start, builder in MODELS.items() if sizes.model.startswith(start)), None
     )
     if name is None or sizes.experts > 1 or sizes.head_dim * sizes.heads != sizes.hidden:
         raise CannotTraceError(
-            f"torchtune {torchtune.__version__} has no builder for {sizes.model!r}; trace it with transformers"
+            f"torchtune {torchtune.__version__} has no builder for {sizes.model!r}; "
+            "trace it with transformers"
         )
     return name
 

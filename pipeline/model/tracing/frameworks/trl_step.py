@@ -20,7 +20,6 @@ import trl
 from trl.kernels import chunked_logprob
 from trl.trainer import utils as trl_utils
 
-from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
 from pipeline.model.tracing.frameworks.own_loop import STEPS_OF_A_LOOP, Begin, phases_marked
@@ -85,7 +84,7 @@ class _Kernel:
 
 @contextmanager
 def _fused_head_on_fakes() -> Iterator[None]:
-    """TRL's chunked head and loss without values: no label is masked, so all rows are scored, as they are."""
+    """TRL's chunked head and loss without values: no label is masked, so every row is scored."""
     with (
         patch.object(chunked_logprob, "_forward_kernel", _Kernel()),
         patch.object(chunked_logprob, "_backward_kernel", _Kernel()),
@@ -133,9 +132,10 @@ def _adapters(recipe: Recipe, model: Any) -> Any:
 
 def _tokenizer() -> Any:
     """A tokenizer of three words: examples come as numbers."""
-    words = tokenizers.models.WordLevel({"<pad>": 0, "<eos>": 1, "a": 2}, unk_token="a")
+    padding, end, word = "<pad>", "<eos>", "a"
+    words = tokenizers.models.WordLevel({padding: 0, end: 1, word: 2}, unk_token=word)
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizers.Tokenizer(words), pad_token="<pad>", eos_token="<eos>"
+        tokenizer_object=tokenizers.Tokenizer(words), pad_token=padding, eos_token=end
     )
 
 
@@ -161,7 +161,8 @@ def _batches(trainer: Any, recipe: Recipe, shape: TraceShape) -> list[Any]:
 def _refuse_what_it_has_not(recipe: Recipe) -> None:
     """Raise for switches that an SFTTrainer on one GPU does not have."""
     lacking = {
-        "kernels": recipe.kernels != "eager", "loss": recipe.loss != "framework", "sharding": recipe.sharding != "none",
+        "kernels": recipe.kernels != "eager", "loss": recipe.loss != "framework",
+        "sharding": recipe.sharding != "none",
         "lora_targets": recipe.method != "full" and "lm_head" in recipe.lora_targets,
         "optimizer": recipe.optimizer == "adamw_in_backward", "kbit_upcast": recipe.kbit_upcast,
         "autocast": recipe.autocast == "fp16",
