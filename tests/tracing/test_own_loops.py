@@ -1,4 +1,4 @@
-"""LitGPT's fit(), torchtune's train() and TRL's SFTTrainer on fake tensors: what their loops keep and make."""
+"""LitGPT's fit(), torchtune's train() and TRL's SFTTrainer on fake tensors: what they keep and make."""
 
 import sys
 from importlib.util import find_spec
