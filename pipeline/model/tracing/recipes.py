@@ -38,7 +38,7 @@ class Recipe(BaseModel):
     """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
 
     kbit_keeps_inputs: bool = False
-    """bitsandbytes before 0.43: the backward pass of a 4-bit product keeps its input, which it does not need."""
+    """bitsandbytes before 0.43: a 4-bit product keeps its input as long as the loss lives."""
 
     stable_embedding: bool = True
     """LitGPT since 2024-07: the embedding of a quantized model is made anew and gets gradients, unnoticed."""
@@ -69,8 +69,8 @@ class Recipe(BaseModel):
     """sdpa takes the kernel that torch takes on an A100: flash where it can, memory-efficient otherwise."""
     kernels: Literal["eager", "liger", "unsloth", "compiled"] = "eager"
     loss: Literal["framework", "whole", "chunked", "fused_linear"] = "framework"
-    """framework: its own loss; whole: over all logits at once; fused_linear: head and loss in one kernel (Liger,
-    cut cross-entropy)."""
+    """framework: its own loss; whole: over all logits at once; fused_linear: with the head, in one kernel
+    (Liger, cut cross-entropy)."""
     packing: Literal["none", "padding_free"] = "none"
     """padding_free: one row of concatenated examples with position ids, and attention by their lengths."""
     attention_mask: bool = False
