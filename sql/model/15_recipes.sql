@@ -11,24 +11,37 @@ CREATE OR REPLACE MACRO recipe_named(recipe) AS
 COMMENT ON FUNCTION recipe_named IS 'The name of a recipe of catalog/recipes.yaml; an error that names those there are for another one.';
 
 CREATE OR REPLACE MACRO with_recipes(settings) AS TABLE
+WITH _recipes_found AS (
+    SELECT s.* REPLACE (coalesce(recipe_named(s.recipe), r.recipe) AS recipe)
+    FROM query_table(settings) AS s
+    LEFT JOIN main.recipe_settings AS r
+        ON r.is_mapped = 1
+        AND r.stack = s.stack
+        AND r.method = CASE s.method WHEN 'pretrain' THEN 'full' ELSE s.method END
+        AND r.quantization = CASE s.quantization WHEN 'nf4dq' THEN 'nf4' ELSE s.quantization END
+        AND r.kbit_upcast = CASE WHEN s.is_quantized THEN s.kbit_upcast ELSE 0e0 END
+        AND r.training_precision = s.training_precision
+        AND r.checkpointing = s.checkpointing
+        AND r.flash_attention = s.flash_attention
+        AND r.sharding = s.sharding
+        AND coalesce(r.offload, '') = s.offload
+        AND coalesce(r.loss_kernel, s.stack_loss_kernel) = s.loss_kernel
+        AND coalesce(r.adapter_bytes, s.adapter_bytes) = s.adapter_bytes
+        AND coalesce(r.adapts_mlp, 0) = s.adapts_mlp
+        AND (r.optimizer LIKE '%inbwd%') = (s.optimizer LIKE '%inbwd%')
+        AND s.fp8 = 0 AND s.tensor_parallel = 1 AND s.pipeline_parallel = 1
+)
+
 SELECT
-    s.* REPLACE (coalesce(recipe_named(s.recipe), r.recipe) AS recipe)
-FROM query_table(settings) AS s
-LEFT JOIN main.recipe_settings AS r
-    ON r.is_mapped = 1
-    AND r.stack = s.stack
-    AND r.method = CASE s.method WHEN 'pretrain' THEN 'full' ELSE s.method END
-    AND r.quantization = CASE s.quantization WHEN 'nf4dq' THEN 'nf4' ELSE s.quantization END
-    AND r.kbit_upcast = CASE WHEN s.is_quantized THEN s.kbit_upcast ELSE 0e0 END
-    AND r.training_precision = s.training_precision
-    AND r.checkpointing = s.checkpointing
-    AND r.flash_attention = s.flash_attention
-    AND r.sharding = s.sharding
-    AND coalesce(r.offload, '') = s.offload
-    AND coalesce(r.loss_kernel, s.stack_loss_kernel) = s.loss_kernel
-    AND coalesce(r.adapter_bytes, s.adapter_bytes) = s.adapter_bytes
-    AND coalesce(r.adapts_mlp, 0) = s.adapts_mlp
-    AND (r.optimizer LIKE '%inbwd%') = (s.optimizer LIKE '%inbwd%')
-    AND s.fp8 = 0 AND s.tensor_parallel = 1 AND s.pipeline_parallel = 1;
+    f.*,
+    r.grad_accum AS recipe_grad_accum,
+    -- Where adamw is not the foreach kernel it is the fused one.
+    coalesce(
+        r.optimizer
+        = CASE WHEN f.optimizer = 'adamw' AND NOT f.has_foreach THEN 'adamw_fused' ELSE f.optimizer END,
+        FALSE
+    ) AS has_recipe_optimizer
+FROM _recipes_found AS f
+LEFT JOIN main.recipe_settings AS r ON r.recipe = f.recipe;
 COMMENT ON MACRO TABLE with_recipes IS
     'The traced recipe of each run: the one it names, else the one that recipe_settings maps its settings to; null where none is traced.';

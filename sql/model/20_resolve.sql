@@ -273,7 +273,7 @@ _settings_derived AS (
 SELECT
     * EXCLUDE (
         has_adapters, loss_kernel, stack_loss_kernel, adapts_mlp, gated_mlp, kv_heads, head_dim,
-        tied_embeddings, logits_hf, logits_fused, logits_chunked,
+        logits_hf, logits_fused, logits_chunked,
         logits_liger, logits_litgpt, logits_titan, logits_fp32std
     ),
     -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention

@@ -1,10 +1,14 @@
 -- Peak memory per GPU: the maximum over the phases of a step, not a sum of terms.
 
 CREATE OR REPLACE MACRO memory_coefficients(settings) AS TABLE
+WITH _memory_settings AS (
+    SELECT * FROM query_table(settings)
+)
+
 SELECT
-    -- Constants that are used up here: every column carried on costs time in each later step.
-    * EXCLUDE (
-        stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine, stored_eager_scores,
+    -- What is used up here: every column carried on costs time in each later step.
+    s.* EXCLUDE (
+        tied_embeddings, stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine, stored_eager_scores,
         working_eager, working_fused, working_compiled, working_eager_scores, working_fp32_residual,
         working_quantized, fsdp_layers, foreach_copy, paged_resident
     ),
@@ -62,8 +66,12 @@ SELECT
     params_unquantized * bytes_16bit() AS root_unit_bytes,
     fsdp_layers * params_linear / layers * CASE WHEN is_quantized THEN quantized_bytes ELSE bytes_16bit() END
         AS layer_units_bytes,
-    greatest(vocab * hidden, hidden * intermediate)::DOUBLE AS largest_tensor_params
-FROM query_table(settings);
+    greatest(vocab * hidden, hidden * intermediate)::DOUBLE AS largest_tensor_params,
+    -- Where the run is a traced recipe, what follows from its traces takes the place of all that.
+    t.traced_fixed, t.traced_per_token
+FROM _memory_settings AS s
+LEFT JOIN traced_of('_memory_settings') AS t
+    USING (recipe, method, model, quantization, lora_rank, lora_targets, seq_len);
 COMMENT ON MACRO TABLE memory_coefficients IS
     'Bytes of each part of a training state before micro-batch and sharding are applied. Rajbhandari et al. 2019 (arXiv 1910.02054) for the states, Korthikanti et al. 2022 (arXiv 2205.05198) for activations; constants fitted.';
 
@@ -77,55 +85,92 @@ CREATE OR REPLACE MACRO peak_phase_of(loss, backward_start, backward_end, optimi
 COMMENT ON FUNCTION peak_phase_of IS 'The phase of a training step that needs most memory, from the bytes of each.';
 
 CREATE OR REPLACE MACRO memory_terms(scaled) AS TABLE
-WITH _memory_states AS (
+WITH _memory_traced AS (
+    SELECT
+        *,
+        traced_fixed.forward + traced_per_token.forward * micro_step_tokens AS traced_forward,
+        traced_fixed.loss + traced_per_token.loss * micro_step_tokens AS traced_loss,
+        traced_fixed.loss_backward + traced_per_token.loss_backward * micro_step_tokens AS traced_loss_backward,
+        traced_fixed.last_layer + traced_per_token.last_layer * micro_step_tokens AS traced_last_layer,
+        traced_fixed.first_layer + traced_per_token.first_layer * micro_step_tokens AS traced_first_layer,
+        traced_fixed.step_copy + traced_per_token.step_copy * micro_step_tokens AS traced_step_copy,
+        traced_fixed.stored + traced_per_token.stored * micro_step_tokens AS traced_stored,
+        traced_fixed.working + traced_per_token.working * micro_step_tokens AS traced_working,
+        traced_fixed.logits + traced_per_token.logits * micro_step_tokens AS traced_logits
+    FROM query_table(scaled)
+),
+
+_memory_states AS (
     SELECT
         *,
         CASE WHEN offload LIKE '%cpu%' THEN 0e0 ELSE 1e0 END AS on_gpu,
-        weight_total_bytes / weight_shards AS weight_bytes_per_gpu,
-        CASE WHEN is_full THEN 0e0 ELSE adapter_params * adapter_bytes / weight_shards END
-            AS adapter_bytes_per_gpu,
-        CASE WHEN is_optimizer_in_backward THEN largest_tensor_params ELSE trainable_params END
-            * gradient_bytes / gradient_shards AS gradient_bytes_per_gpu,
-        trainable_params * optimizer_bytes / optimizer_shards AS optimizer_bytes_per_gpu,
+        coalesce(traced_fixed.weights, weight_total_bytes / weight_shards) AS weight_bytes_per_gpu,
+        coalesce(
+            traced_fixed.adapters,
+            CASE WHEN is_full THEN 0e0 ELSE adapter_params * adapter_bytes / weight_shards END
+        ) AS adapter_bytes_per_gpu,
+        coalesce(
+            traced_fixed.gradients,
+            CASE WHEN is_optimizer_in_backward THEN largest_tensor_params ELSE trainable_params END
+            * gradient_bytes / gradient_shards
+        ) AS gradient_bytes_per_gpu,
         CASE
+            WHEN has_recipe_optimizer AND traced_fixed IS NOT NULL THEN traced_fixed.optimizer
+            ELSE trainable_params * optimizer_bytes / optimizer_shards
+        END AS optimizer_bytes_per_gpu,
+        CASE
+            WHEN has_recipe_optimizer AND traced_fixed IS NOT NULL THEN traced_step_copy
             WHEN is_optimizer_in_backward THEN 0e0
             ELSE trainable_params * step_copy_bytes / weight_shards
         END
             AS step_copy_bytes_per_gpu,
         -- Gradients live through the forward pass only when they are being accumulated.
         CASE WHEN grad_accum > 1 THEN 1e0 ELSE 0e0 END AS accumulates,
-        CASE
+        coalesce(traced_stored, CASE
             WHEN checkpointing = 'none' THEN stored_bytes_per_token + stored_score_bytes_per_token
             WHEN checkpointing = 'sac'
                 THEN checkpoint_bytes_per_token + stored_selective * stored_bytes_per_token
             WHEN offload LIKE '%act%' THEN checkpoint_bytes_per_token * activation_offload_left
             ELSE checkpoint_bytes_per_token
-        END * micro_step_tokens / tensor_parallel AS stored_bytes,
-        (
+        END * micro_step_tokens / tensor_parallel) AS stored_bytes,
+        coalesce(traced_working, (
             (
                 working_bytes_per_token
                 + CASE
                     WHEN doubles_checkpoints THEN sharded_adapter_copies * checkpoint_bytes_per_token ELSE 0e0
                 END
             ) * micro_step_tokens + dequantized_bytes
-        ) / tensor_parallel AS working_bytes,
-        logits_bytes_per_token * micro_step_tokens / tensor_parallel AS logits_bytes,
+        ) / tensor_parallel) AS working_bytes,
+        coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,
         CASE WHEN gathers_weights THEN layer_units_bytes / tensor_parallel ELSE 0e0 END AS units_bytes
-    FROM query_table(scaled)
+    FROM _memory_traced
 ),
 
 _memory_phases AS (
     SELECT
         *,
         on_gpu * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu AS resident_bytes,
-        resident_bytes + stored_bytes + logits_bytes + root_bytes
-            + on_gpu * accumulates * gradient_bytes_per_gpu AS loss_phase_bytes,
-        resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes
-            + on_gpu * accumulates * gradient_bytes_per_gpu AS backward_start_bytes,
-        resident_bytes + stored_bytes / layers + working_bytes + units_bytes + root_bytes
-            + on_gpu * gradient_bytes_per_gpu AS backward_end_bytes,
-        resident_bytes + on_gpu * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu) AS optimizer_phase_bytes
+        on_gpu * accumulates * gradient_bytes_per_gpu AS kept_gradient_bytes,
+        -- What the moments of a traced step lack: the optimizer's state, and gradients kept over micro-batches
+        -- where the recipe keeps none (or less, the other way round).
+        optimizer_bytes_per_gpu + kept_gradient_bytes - (recipe_grad_accum - 1) * gradient_bytes_per_gpu
+            AS traced_kept_bytes,
+        coalesce(
+            greatest(traced_forward, traced_loss) + traced_kept_bytes,
+            resident_bytes + stored_bytes + logits_bytes + root_bytes + kept_gradient_bytes
+        ) AS loss_phase_bytes,
+        coalesce(
+            greatest(traced_loss_backward, traced_last_layer) + traced_kept_bytes,
+            resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes + kept_gradient_bytes
+        ) AS backward_start_bytes,
+        coalesce(
+            traced_first_layer + optimizer_bytes_per_gpu,
+            resident_bytes + stored_bytes / layers + working_bytes + units_bytes + root_bytes
+            + on_gpu * gradient_bytes_per_gpu
+        ) AS backward_end_bytes,
+        resident_bytes + on_gpu * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu)
+            + coalesce(traced_fixed.workspace, 0e0) AS optimizer_phase_bytes
     FROM _memory_states
 ),
 
@@ -143,7 +188,7 @@ _memory_peak AS (
 
 SELECT
     *,
-    gib(peak_bytes) + allocated_base_gib AS allocated_gib,
+    gib(peak_bytes) + CASE WHEN traced_fixed IS NULL THEN allocated_base_gib ELSE 0e0 END AS allocated_gib,
     -- The caching allocator keeps more than is in use, above all after large transient tensors; short of
     -- memory it gives back.
     least(

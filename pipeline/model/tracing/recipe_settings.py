@@ -19,7 +19,7 @@ KEYS = (
 )  # fmt: skip
 """Settings by which a recipe is found. Empty: the loss_kernel of the stack, and what adapters alone have."""
 
-COLUMNS = ("recipe", "is_mapped", *KEYS, "optimizer")
+COLUMNS = ("recipe", "is_mapped", *KEYS, "optimizer", "grad_accum")
 
 MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
 UNSHARDED = {"none", "ddp"}
@@ -38,7 +38,7 @@ def setting_rows(recipes: Mapping[str, Recipe]) -> list[dict[str, Any]]:
     return [
         {
             "recipe": name, "is_mapped": int(name in mapped), **keys[name],
-            "optimizer": _settings(recipe)["optimizer"],
+            **{key: _settings(recipe)[key] for key in ("optimizer", "grad_accum")},
         }
         for name, recipe in recipes.items()
     ]  # fmt: skip

@@ -1,0 +1,204 @@
+"""catalog/recipe_memory.csv: bytes per unit of what memory is linear in, learned from catalog/traces.csv.
+
+Within one moment of a step the bytes of a category are linear in a few features of model and run (those of the
+SQL macro memory_features): logits in tokens x vocabulary, stored activations in tokens x layers x hidden,
+gradients in trained parameters. Each recipe, moment and category is a small regression of its own: coefficients
+are not negative, errors count relative to all that is allocated then, and features come in one by one while they
+explain something.
+"""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+
+from pipeline.contracts import paths
+from pipeline.model.tracing.recipes import Recipe, read_recipes
+from pipeline.model.tracing.result import TraceShape
+from pipeline.model.tracing.settings import run_settings
+from pipeline.model.tracing.timeline import Category, Moment
+from pipeline.warehouse.database import in_memory
+
+TRACES_FILE = "traces.csv"
+COEFFICIENTS_FILE = "recipe_memory.csv"
+COLUMNS = ("recipe", "moment", "category", "feature", "bytes")
+
+GPU = "a100-sxm-80gb"
+"""The catalogue's card of compute capability 8.0, on which recipes are traced."""
+
+EXACT_SHARE = 5e-4
+"""A category off by this share of all that is allocated (root mean square) is explained well enough."""
+LEAST_GAIN = 0.1
+"""A further feature must take away this share of the error that is left."""
+MOST_FEATURES = 8
+
+PER_STEP = {
+    Category.WEIGHTS, Category.ADAPTERS, Category.GRADIENTS, Category.OPTIMIZER, Category.WORKSPACE,
+}  # fmt: skip
+"""Categories that tokens do not change."""
+PER_TOKEN = {Category.STORED_ACTIVATIONS, Category.LOGITS}
+"""Categories that are there for tokens only."""
+
+Array = npt.NDArray[np.float64]
+TraceRow = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a run's bytes are linear in: one column per feature, those per token times the tokens."""
+
+    names: tuple[str, ...]
+    values: Array
+    per_token: npt.NDArray[np.bool_]
+
+
+def read_traces(path: Path | None = None) -> list[dict[str, str]]:
+    """The rows of catalog/traces.csv."""
+    with (path or paths.CATALOG_DIR / TRACES_FILE).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def insert_runs(
+    connection: duckdb.DuckDBPyConnection, traces: Sequence[TraceRow], recipes: Mapping[str, Recipe]
+) -> None:
+    """Make the temporary table ``traced_settings``: a run per trace, ``job`` its position, of cut models."""
+    rows = []
+    for number, trace in enumerate(traces):
+        shape = TraceShape(
+            model=cut_model(trace), micro_batch=int(trace["micro_batch"]), seq_len=int(trace["seq_len"])
+        )
+        settings = run_settings(recipes[trace["recipe"]], shape, GPU)
+        rows.append(settings | {"job": str(number), "recipe": trace["recipe"]})
+    names = sorted({name for row in rows for name in row})
+    kinds = {name: kind for row in rows for name, kind in ((n, type(v)) for n, v in row.items())}
+    types = ", ".join(f"{name} {'VARCHAR' if kinds[name] is str else 'DOUBLE'}" for name in names)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE traced_settings ({types})")
+    unnested = ", ".join(
+        f"unnest(${index}::{'VARCHAR' if kinds[name] is str else 'DOUBLE'}[])"
+        for index, name in enumerate(names, start=1)
+    )
+    connection.execute(
+        f"INSERT INTO traced_settings SELECT {unnested}",
+        [[row.get(name) for row in rows] for name in names],
+    )
+    _cut_models(connection, traces)
+
+
+def cut_model(trace: TraceRow) -> str:
+    """The name of a trace's model at the depth traced."""
+    return f"{trace['model']} at {trace['layers']} layers"
+
+
+def _cut_models(connection: duckdb.DuckDBPyConnection, traces: Iterable[TraceRow]) -> None:
+    for name, model, layers in sorted(
+        {(cut_model(trace), trace["model"], int(trace["layers"])) for trace in traces}
+    ):
+        connection.execute(
+            """
+            INSERT INTO main.models BY NAME
+            SELECT * REPLACE (
+                $name AS model, $layers AS layers,
+                (params_linear * $layers / layers)::BIGINT AS params_linear,
+                (params_total - params_linear * (1 - $layers / layers))::BIGINT AS params_total,
+                (params_active - (params_active - (params_total - params_linear)) * (1 - $layers / layers))
+                    ::BIGINT AS params_active
+            )
+            FROM main.models WHERE model = $model AND $name NOT IN (SELECT model FROM main.models)
+            """,
+            {"name": name, "model": model, "layers": layers},
+        )
+
+
+def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
+    """The features of the runs in ``traced_settings``, in the order of their jobs."""
+    names = connection.execute(
+        "SELECT feature, is_per_token FROM memory_features() ORDER BY is_per_token DESC, position"
+    ).fetchall()
+    rows = connection.execute(
+        "WITH _settings AS (FROM settings_of('traced_settings')) "
+        "SELECT micro_batch * seq_len, token_features, fixed_features "
+        "FROM features_of('_settings') ORDER BY job::INTEGER"
+    ).fetchall()
+    values = np.array([[tokens * value for value in token] + fixed for tokens, token, fixed in rows])
+    return Features(tuple(name for name, _ in names), values, np.array([each for _, each in names]))
+
+
+def sparse_fit(features: Array, target: Array) -> dict[int, float]:
+    """Coefficients, none negative, of the few columns that explain ``target``; rows are weighted already."""
+    chosen: list[int] = []
+    best: dict[int, float] = {}
+    error = float(np.sqrt(np.mean(target**2)))
+    scale = np.abs(features).max(axis=0)
+    usable = [int(index) for index in np.flatnonzero(scale > 0)]
+    scaled = np.divide(features, scale, where=scale > 0, out=np.zeros_like(features))
+    while error > EXACT_SHARE and len(chosen) < MOST_FEATURES:
+        tried = []
+        for index in usable:
+            if index not in chosen:
+                solution, residual = nnls(scaled[:, [*chosen, index]], target)
+                tried.append((residual / np.sqrt(len(target)), index, solution))
+        if not tried:
+            break
+        next_error, index, solution = min(tried, key=lambda each: each[:2])
+        if next_error > (1 - LEAST_GAIN) * error:
+            break
+        chosen.append(index)
+        error = float(next_error)
+        best = {i: float(c / scale[i]) for i, c in zip(chosen, solution, strict=True) if c > 0}
+    return best
+
+
+def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = None) -> list[dict[str, Any]]:
+    """The rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
+    connection = in_memory("settings_of", "features_of", "memory_features")
+    try:
+        insert_runs(connection, traces, recipes or read_recipes())
+        features = features_of(connection)
+    finally:
+        connection.close()
+    names = np.array([trace["recipe"] for trace in traces])
+    return [
+        row
+        for recipe in sorted(set(names))
+        for moment in Moment
+        for row in _learn_moment(traces, features, np.flatnonzero(names == recipe), recipe, moment)
+    ]
+
+
+def _learn_moment(
+    traces: Sequence[TraceRow], features: Features, rows: npt.NDArray[np.int_], recipe: str, moment: Moment
+) -> list[dict[str, Any]]:
+    total = np.array([float(traces[i][f"{moment}_allocated_bytes"]) for i in rows])
+    rows, total = rows[total > 0], total[total > 0]
+    weighted = features.values[rows] / total[:, None]
+    found = []
+    for category in Category:
+        target = np.array([float(traces[i][f"{moment}_{category}_bytes"]) for i in rows]) / total
+        left_out = (features.per_token & (category in PER_STEP)) | (
+            ~features.per_token & (category in PER_TOKEN)
+        )
+        candidates = np.where(left_out, 0.0, weighted)
+        for index, size in sorted(sparse_fit(candidates, target).items()):
+            found.append(
+                {"recipe": recipe, "moment": moment, "category": category, "feature": features.names[index],
+                 "bytes": f"{size:.5g}"}
+            )  # fmt: skip
+    return found
+
+
+def write(rows: Iterable[Mapping[str, Any]], folder: Path | None = None) -> None:
+    """Write catalog/recipe_memory.csv, or that of another folder."""
+    with (
+        (folder or paths.CATALOG_DIR)
+        .joinpath(COEFFICIENTS_FILE)
+        .open("w", newline="", encoding="utf-8") as file
+    ):
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
