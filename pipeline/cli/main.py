@@ -61,6 +61,7 @@ for command in (
     files.normalize,
     files.estimate,
     model.calibrate,
+    model.learn_traces,
     trace.trace,
     trace.trace_parity,
     trace_grid.trace_grid,

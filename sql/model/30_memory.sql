@@ -8,7 +8,8 @@ WITH _memory_settings AS (
 SELECT
     -- What is used up here: every column carried on costs time in each later step.
     s.* EXCLUDE (
-        tied_embeddings, stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine, stored_eager_scores,
+        tied_embeddings, stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine,
+        stored_eager_scores,
         working_eager, working_fused, working_compiled, working_eager_scores, working_fp32_residual,
         working_quantized, fsdp_layers, foreach_copy, paged_resident
     ),
@@ -90,7 +91,8 @@ WITH _memory_traced AS (
         *,
         traced_fixed.forward + traced_per_token.forward * micro_step_tokens AS traced_forward,
         traced_fixed.loss + traced_per_token.loss * micro_step_tokens AS traced_loss,
-        traced_fixed.loss_backward + traced_per_token.loss_backward * micro_step_tokens AS traced_loss_backward,
+        traced_fixed.loss_backward + traced_per_token.loss_backward * micro_step_tokens
+            AS traced_loss_backward,
         traced_fixed.last_layer + traced_per_token.last_layer * micro_step_tokens AS traced_last_layer,
         traced_fixed.first_layer + traced_per_token.first_layer * micro_step_tokens AS traced_first_layer,
         traced_fixed.step_copy + traced_per_token.step_copy * micro_step_tokens AS traced_step_copy,
@@ -152,7 +154,7 @@ _memory_phases AS (
         *,
         on_gpu * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu AS resident_bytes,
         on_gpu * accumulates * gradient_bytes_per_gpu AS kept_gradient_bytes,
-        -- What the moments of a traced step lack: the optimizer's state, and gradients kept over micro-batches
+        -- What the moments of a traced step lack: the optimizer's state, and gradients kept over micro-steps
         -- where the recipe keeps none (or less, the other way round).
         optimizer_bytes_per_gpu + kept_gradient_bytes - (recipe_grad_accum - 1) * gradient_bytes_per_gpu
             AS traced_kept_bytes,

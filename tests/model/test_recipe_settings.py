@@ -26,7 +26,7 @@ def test_the_table_is_what_the_recipes_say() -> None:
         written = list(csv.DictReader(file))
     expected = setting_rows(read_recipes())
     assert tuple(written[0]) == COLUMNS
-    assert written == [{name: str(row[name]) for name in COLUMNS} for row in expected]
+    assert written == [{name: str(row[name]) for name in COLUMNS} for row in expected], "gpufare learn-traces"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """catalog/recipe_memory.csv: bytes per unit of what memory is linear in, learned from catalog/traces.csv.
 
-Within one moment of a step the bytes of a category are linear in a few features of model and run (those of the
-SQL macro memory_features): logits in tokens x vocabulary, stored activations in tokens x layers x hidden,
-gradients in trained parameters. Each recipe, moment and category is a small regression of its own: coefficients
-are not negative, errors count relative to all that is allocated then, and features come in one by one while they
-explain something.
+Within one moment of a step the bytes of a category are linear in a few features of model and run (those of
+the SQL macro memory_features): logits in tokens x vocabulary, stored activations in tokens x layers x width,
+gradients in trained parameters. Each recipe, moment and category is a regression of its own. Coefficients
+are not negative, errors count relative to all that is allocated then, and features come in one by one while
+they explain something.
 """
 
 import csv
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from pipeline.contracts import paths
+from pipeline.model.tracing.recipe_settings import SETTINGS_FILE, setting_rows
 from pipeline.model.tracing.recipes import Recipe, read_recipes
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.settings import run_settings
@@ -27,7 +28,6 @@ from pipeline.warehouse.database import in_memory
 
 TRACES_FILE = "traces.csv"
 COEFFICIENTS_FILE = "recipe_memory.csv"
-COLUMNS = ("recipe", "moment", "category", "feature", "bytes")
 
 GPU = "a100-sxm-80gb"
 """The catalogue's card of compute capability 8.0, on which recipes are traced."""
@@ -192,13 +192,23 @@ def _learn_moment(
     return found
 
 
-def write(rows: Iterable[Mapping[str, Any]], folder: Path | None = None) -> None:
-    """Write catalog/recipe_memory.csv, or that of another folder."""
-    with (
-        (folder or paths.CATALOG_DIR)
-        .joinpath(COEFFICIENTS_FILE)
-        .open("w", newline="", encoding="utf-8") as file
-    ):
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+def learn_catalogue(folder: Path | None = None) -> str:
+    """Write recipe_settings.csv, and recipe_memory.csv where there are traces; returns a line on both."""
+    folder = folder or paths.CATALOG_DIR
+    recipes = read_recipes()
+    write(folder / SETTINGS_FILE, setting_rows(recipes))
+    said = f"{SETTINGS_FILE}: {len(recipes)} recipes"
+    if not (paths.CATALOG_DIR / TRACES_FILE).exists():
+        return f"{said}; no {TRACES_FILE} to learn from: gpufare trace-grid makes it"
+    traces = read_traces()
+    coefficients = learn(traces, recipes)
+    write(folder / COEFFICIENTS_FILE, coefficients)
+    return f"{said}; {COEFFICIENTS_FILE}: {len(coefficients)} coefficients from {len(traces)} traces"
+
+
+def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of the same keys as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
