@@ -21,7 +21,8 @@ test: lint
 
 # Nothing to check, and no failure, where no torch can be had.
 trace-check: $(TRACE_READY)
-	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/python -m pytest tests/tracing
+	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/python -m pytest -n auto --dist worksteal tests/tracing
+	@[ ! -e $(TRACE_READY) ] || [ ! -e catalog/traces.csv ] || $(TRACE_BIN)/gpufare trace-grid --check --jobs 2
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -81,7 +82,8 @@ $(TRACE_READY): requirements-trace.lock $(READY)
 		> "$$($(TRACE_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/gpufare.pth"
 	@pip="$(TRACE_BIN)/pip -qq --disable-pip-version-check install --no-compile"; \
 	if $$pip --retries 1 --no-deps $(TORCH) 2> $(TRACE_VENV)/pip.log; then \
-		$$pip --no-deps --require-hashes -r requirements-trace.lock && $$pip $(TORCH) && touch $(TRACE_READY); \
+		$$pip --no-deps --require-hashes -r requirements-trace.lock && $$pip $(TORCH) \
+			&& $$pip --ignore-installed --no-deps --no-build-isolation --editable . && touch $(TRACE_READY); \
 	elif grep -q "No matching distribution" $(TRACE_VENV)/pip.log; then \
 		echo "trace-check: skipped, $(TORCH) is in no package index that pip reaches here"; \
 	else \

@@ -21,11 +21,12 @@ aten = torch.ops.aten
 WITHOUT_TEMPORARIES = {
     "the output is all that is written": """
         _foreach_abs _foreach_add _foreach_add_ _foreach_addcdiv_ _foreach_addcmul_ _foreach_copy_
-        _foreach_div_ _foreach_lerp_ _foreach_maximum _foreach_mul _foreach_mul_ _foreach_sqrt _foreach_sub _fused_adam_
-        _fused_adamw_ _to_copy arange cat constant_pad_nd copy_ embedding empty empty_like empty_strided fill_
-        full full_like gather index index_add_ index_select native_dropout new_empty new_full new_zeros
-        nll_loss_backward normal_ ones ones_like resize_ scalar_tensor scatter select_backward slice_backward
-        stack tril triu uniform_ zero_ zeros zeros_like""",
+        _foreach_div_ _foreach_lerp_ _foreach_maximum _foreach_mul _foreach_mul_ _foreach_sqrt
+        _foreach_sub _fused_adam_ _fused_adamw_ _to_copy arange cat constant_pad_nd copy_ embedding
+        empty empty_like empty_strided fill_ full full_like gather index index_add_ index_select
+        native_dropout new_empty new_full new_zeros nll_loss_backward normal_ ones ones_like resize_
+        scalar_tensor scatter select_backward slice_backward stack tril triu uniform_ zero_ zeros
+        zeros_like""",
     "a view": "_reshape_alias _unsafe_view lift_fresh",
     "cuBLAS's workspace is counted apart (workspace_bytes)": "_grouped_mm addmm baddbmm bmm mm",
     "split-k sums only where few blocks leave a card idle, some MiB (flash_api.cpp, set_params_splitkv)": """
