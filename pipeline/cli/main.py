@@ -63,6 +63,7 @@ for command in (
     model.calibrate,
     model.learn_traces,
     trace.trace,
+    trace.trace_runs,
     trace.trace_parity,
     trace_grid.trace_grid,
     questions.cheapest,

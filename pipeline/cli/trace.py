@@ -81,6 +81,16 @@ def trace(
 
 
 @click.command()
+@click.option("--only", metavar="SOURCE", help="Only the runs of one source of catalog/measured_runs.csv.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+def trace_runs(only: str | None, jobs: int) -> None:
+    """Trace the measured runs of known software again: catalog/traced_runs.csv."""
+    from pipeline.model.tracing.traced_runs import trace_runs as trace_all
+
+    click.echo(f"written: {trace_all(only, jobs, lambda line: click.echo(line, err=True))}")
+
+
+@click.command()
 @click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
               help="A preset of catalog/recipes.yaml.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch. Repeatable.")
