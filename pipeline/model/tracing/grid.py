@@ -31,16 +31,16 @@ RECIPES_FILE = "traced_recipes.csv"
 FAILURES_FILE = "traces_failed.csv"
 JOURNAL_FILE = "traces.journal"
 
+FEWER_MODELS = ("llama-3.1-8b", "qwen2.5-0.5b", "llama-2-7b", "gemma-2b")
+"""For recipes that change the framework or its kernels, not what an architecture does."""
 MODELS = (
-    "smollm2-135m", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-2b", "llama-2-7b",
-    "llama-3.1-8b", "gemma-2-9b", "mixtral-8x7b", "qwen3-30b-a3b", "llama-3.1-70b", "deepseek-v3",
+    *FEWER_MODELS, "mixtral-8x7b", "llama-3.2-1b", "deepseek-v3", "gemma-2-9b", "smollm2-135m",
+    "qwen3-30b-a3b", "llama-3.1-70b", "tinyllama-1.1b",
 )  # fmt: skip
 """Multi-head, grouped and multi-query attention, wide heads, soft-caps, large vocabularies, biases, tied
 embeddings, two mixtures of experts and latent attention; 0.1B to 671B."""
 ONLY_EAGER = ("gemma-2-9b",)
 """Soft-capped scores, which no other attention of transformers has."""
-FEWER_MODELS = ("qwen2.5-0.5b", "llama-3.2-1b", "gemma-2b", "llama-2-7b", "llama-3.1-8b", "mixtral-8x7b")
-"""For recipes that change the framework or its kernels, not what an architecture does."""
 DEPTHS = (2, 4)
 DEPTHS_OF = {"deepseek-v3": (4, 6)}
 """Its first three layers are dense; the others' layers are alike, or alternate by two."""
@@ -87,13 +87,13 @@ class Traced:
 
 
 def cells(recipes: Iterable[Recipe], models: Sequence[str] = MODELS) -> list[Cell]:
-    """The cells of the grid for some recipes, so ordered that an interrupted grid has some of everything."""
+    """The cells of the grid for some recipes, model by model, so that an interrupted grid has whole ones."""
     chosen = [(recipe.name, models_of(recipe)) for recipe in recipes]
     return [
         Cell(recipe, model, DEPTHS_OF.get(model, DEPTHS)[depth], micro_batch, seq_len)
+        for model in models
         for micro_batch, seq_len in SHAPES
         for depth in range(len(DEPTHS))
-        for model in models
         for recipe, own in chosen
         if model in own
     ]
@@ -101,8 +101,8 @@ def cells(recipes: Iterable[Recipe], models: Sequence[str] = MODELS) -> list[Cel
 
 def models_of(recipe: Recipe) -> tuple[str, ...]:
     """Models on which a recipe is traced: all for transformers' own code on one GPU, fewer for the others."""
-    plain = recipe.framework == "transformers" and recipe.emulates is None and recipe.sharding == "none"
-    if not plain:
+    is_own_code = recipe.framework == "transformers" and recipe.emulates is None
+    if not is_own_code or recipe.sharding != "none" or recipe.kernels != "eager":
         return FEWER_MODELS
     return tuple(model for model in MODELS if recipe.attention == "eager" or model not in ONLY_EAGER)
 
