@@ -7,7 +7,7 @@ writes the file; `make docs` does the same.
 
 from pathlib import Path
 
-from pipeline.model.tracing.grid import Table
+from pipeline.model.tracing.grid import Table, cells
 from pipeline.model.tracing.recipes import Recipe, read_recipes
 
 FILE = Path(__file__).parents[1] / "docs" / "recipes.md"
@@ -26,8 +26,7 @@ them on a grid of architectures, depths and shapes into `catalog/traces.csv`. Wh
 - **whose code**: the framework whose code runs in the trace. An emulation runs another framework's switches,
   and the notes below the table say on what.
 - **switches**: those that differ from the defaults of `Recipe` in `pipeline/model/tracing/recipes.py`.
-- **traces**: rows in `catalog/traces.csv`; 0 where the framework cannot be installed beside the others or
-  cannot be traced yet.
+- **traces**: rows in `catalog/traces.csv`, of those that the grid asks for.
 - **source**: where the framework documents or sets the switches.
 """
 
@@ -42,16 +41,16 @@ def page() -> str:
     traced = Table.read()
     counts = {name: sum(cell.recipe == name for cell in traced.rows) for name in read_recipes()}
     rows = [_row(HEADINGS), _row(["---"] * len(HEADINGS))]
-    rows += [_row(_cells(recipe, counts[recipe.name])) for recipe in recipes]
+    rows += [_row(_cells(recipe, f"{counts[recipe.name]} of {len(cells([recipe]))}")) for recipe in recipes]
     notes = [f"- **{recipe.name}**: {recipe.emulates}." for recipe in recipes if recipe.emulates]
     return "\n".join([INTRODUCTION, *rows, NOTES, *notes, ""])
 
 
-def _cells(recipe: Recipe, traces: int) -> list[str]:
+def _cells(recipe: Recipe, traces: str) -> list[str]:
     file = recipe.source.rpartition("/")[2]
     code = f"{recipe.framework} (emulated)" if recipe.emulates else recipe.framework
     return [
-        f"`{recipe.name}`", recipe.title, code, _switches(recipe), str(traces), f"[{file}]({recipe.source})"
+        f"`{recipe.name}`", recipe.title, code, _switches(recipe), traces, f"[{file}]({recipe.source})"
     ]  # fmt: skip
 
 

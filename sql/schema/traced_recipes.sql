@@ -6,6 +6,7 @@ CREATE TABLE main.traced_recipes (
     source VARCHAR NOT NULL,
     switches VARCHAR NOT NULL,
     recipe_digest VARCHAR,
+    cells INTEGER NOT NULL,
     traces INTEGER NOT NULL,
     versions VARCHAR
 );
@@ -18,5 +19,6 @@ COMMENT ON COLUMN main.traced_recipes.emulates IS 'The framework whose switches 
 COMMENT ON COLUMN main.traced_recipes.source IS 'Where the framework documents or sets these switches.';
 COMMENT ON COLUMN main.traced_recipes.switches IS 'Every switch of the recipe, as JSON: method, precision, adapters, attention, loss, checkpointing, optimizer, sharding.';
 COMMENT ON COLUMN main.traced_recipes.recipe_digest IS 'Changes with the switches; null where nothing was traced.';
+COMMENT ON COLUMN main.traced_recipes.cells IS 'Architectures times depths times shapes on which the recipe is to be traced.';
 COMMENT ON COLUMN main.traced_recipes.traces IS 'Traces in catalog/traces.csv; catalog/traces_failed.csv has those that cannot be made, with the reason.';
 COMMENT ON COLUMN main.traced_recipes.versions IS 'Packages whose code ran, each with its version; null where nothing was traced.';

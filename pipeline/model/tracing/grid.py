@@ -53,7 +53,8 @@ REASON_CHARACTERS = 300
 
 
 RECIPE_COLUMNS = (
-    "recipe", "title", "framework", "emulates", "source", "switches", "recipe_digest", "traces", "versions",
+    "recipe", "title", "framework", "emulates", "source", "switches", "recipe_digest", "cells", "traces",
+    "versions",
 )  # fmt: skip
 
 
@@ -222,8 +223,8 @@ class Table:
             self.folder / RECIPES_FILE, RECIPE_COLUMNS,
             (
                 _recipe_row(recipe) | {
-                    "recipe_digest": self.digests.get(name, ""), "traces": counts[name],
-                    "versions": self.versions.get(name, ""),
+                    "recipe_digest": self.digests.get(name, ""), "cells": len(cells([recipe])),
+                    "traces": counts[name], "versions": self.versions.get(name, ""),
                 }
                 for name, recipe in sorted(recipes.items())
             ),
