@@ -43,6 +43,9 @@ class Recipe(BaseModel):
     stable_embedding: bool = True
     """LitGPT since 2024-07: the embedding of a quantized model is made anew and gets gradients, unnoticed."""
 
+    gptq_kernel: Literal["torch", "triton"] = "triton"
+    """How GPTQ's layers unpack their weights: by torch operations, or in one kernel that keeps nothing."""
+
     weight_dtype: Dtype = "bf16"
     autocast: Dtype | None = None
     """The type of torch.autocast around the forward pass; None: no autocast."""

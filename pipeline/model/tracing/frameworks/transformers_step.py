@@ -13,7 +13,14 @@ from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint
 from transformers.pytorch_utils import Conv1D
 
 from pipeline.model.tracing.errors import CannotTraceError
-from pipeline.model.tracing.frameworks import liger, quantized, sharding
+from pipeline.model.tracing.frameworks import (
+    activation_offload,
+    fused_kernels,
+    gptq,
+    liger,
+    quantized,
+    sharding,
+)
 from pipeline.model.tracing.frameworks.architecture_configs import config_of, empty_model, tie_weights
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
 from pipeline.model.tracing.frameworks.surroundings import undo
@@ -53,7 +60,20 @@ class TransformersStep(PlainStep):
 
 
 def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
-    """The recipe's step on the fake device."""
+    """The recipe's step on the fake device.
+
+    Raises ``CannotTraceError`` for what this module does not do, with what to do instead.
+    """
+    if recipe.kernels == "compiled":
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: what torch.compile fuses is decided for a GPU that is there; "
+            "trace it with kernels: eager, which bounds its memory from above"
+        )
+    if recipe.loss == "chunked":
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: transformers has no chunked loss (framework: torchtune, or "
+            "loss: fused_linear, which is Liger's)"
+        )
     model = with_adapters(base_model(recipe, shape), recipe)
     model.train()
     model = sharding.shard(model, recipe, sharding.decoder_layers(model))
@@ -85,12 +105,16 @@ def packages(recipe: Recipe) -> tuple[str, ...]:
 def base_model(recipe: Recipe, shape: TraceShape) -> Any:
     """The model with its weights in the recipe's type, gradient checkpointing not yet on."""
     dtype = DTYPES[recipe.weight_dtype]
+    is_gptq = recipe.quantization == "gptq"
     is_quantized = recipe.quantization in quantized.METHODS
-    with torch.device("meta" if is_quantized else "cuda"):
+    with torch.device("meta" if is_quantized or is_gptq else "cuda"):
         model = empty_model(config_of(shape), dtype, recipe.attention)
         tie_weights(model, shape)
     if is_quantized:
         model = quantized.quantize(model, recipe, dtype)
+    elif is_gptq:
+        model = gptq.quantize(model, recipe.gptq_kernel)
+        tie_weights(model, shape)
     if liger.wanted(recipe):
         liger.apply(model, recipe, undo())
     return model
@@ -105,8 +129,14 @@ def with_adapters(model: Any, recipe: Recipe) -> Any:
             r=recipe.lora_rank, lora_dropout=recipe.lora_dropout, target_modules=targets_of(model, recipe),
             task_type="CAUSAL_LM",
         )  # fmt: skip
+        if recipe.quantization == "gptq":
+            adapters = gptq.adapted_by_peft(adapters)
         model = peft.get_peft_model(model, adapters, autocast_adapter_dtype=recipe.adapter_dtype == "fp32")
         _cast_adapters(model, DTYPES[recipe.adapter_dtype])
+    if recipe.activation_offload:
+        activation_offload.apply(model)
+    if recipe.kernels == "unsloth":
+        fused_kernels.apply(model, recipe, undo())
     if recipe.checkpointing != "none":
         model.gradient_checkpointing_enable(_checkpointing(recipe))
         if recipe.method != "full":

@@ -1,0 +1,45 @@
+"""Stored activations on the host: saved-tensor hooks around a model's layers.
+
+After trl/models/activation_offloading.py (OffloadActivations, without its streams): what autograd saves in
+the layers goes to the host, unless it is a parameter or small; head and loss keep theirs. Under checkpointing
+only the inputs of the layers are saved, which is Unsloth's offloaded checkpointing
+(unsloth_zoo/gradient_checkpointing.py).
+"""
+
+from typing import Any
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+SMALLEST_OFFLOADED_BYTES = 1024
+"""min_offload_size of TRL's OffloadActivations."""
+
+
+def apply(model: Any) -> None:
+    """Offload what the layers of a model save, not its head."""
+    layers = model.get_base_model() if hasattr(model, "get_base_model") else model
+    inner = layers.base_model
+    forward = inner.forward
+
+    def offloading(*args: Any, **kwargs: Any) -> Any:
+        with saved_tensors_hooks(_to_host, _to_device):
+            return forward(*args, **kwargs)
+
+    inner.forward = offloading
+
+
+def _to_host(tensor: Any) -> Any:
+    is_kept = (
+        tensor.device.type != "cuda"
+        or isinstance(tensor, torch.nn.Parameter)
+        or (tensor._base is not None and isinstance(tensor._base, torch.nn.Parameter))
+        or tensor.numel() * tensor.element_size() < SMALLEST_OFFLOADED_BYTES
+    )
+    return tensor if is_kept else (tensor.device, tensor.to("cpu"))
+
+
+def _to_device(kept: Any) -> Any:
+    if isinstance(kept, torch.Tensor):
+        return kept
+    device, tensor = kept
+    return tensor.to(device)
