@@ -52,7 +52,7 @@ def test_what_unsloth_would_not_fuse_is_refused() -> None:
 def test_gptq_weighs_half_a_byte_and_its_scales() -> None:
     small, large = (traced(n, method="qlora", quantization="gptq", optimizer="sgd") for n in (1, 2))
     tables = sum(
-        4 * inputs + 2 * 128 // 2 + -(-inputs // 128) * outputs * (2 + 0.5)
+        4 * inputs + 32 + -(-inputs // 128) * outputs * (2 + 0.5)  # order, shifts, scales and zeros
         for inputs, outputs in [(HIDDEN, HIDDEN)] * 4 + [(HIDDEN, MLP)] * 2 + [(MLP, HIDDEN)]
     )
     layer = large.resident_bytes - small.resident_bytes

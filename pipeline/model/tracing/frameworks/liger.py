@@ -16,8 +16,9 @@ from pipeline.model.tracing.recipes import Recipe
 
 
 def wanted(recipe: Recipe) -> bool:
-    """Whether a recipe runs any of Liger's kernels."""
-    return recipe.kernels == "liger" or recipe.loss == "fused_linear"
+    """Whether a recipe runs any of Liger's kernels, which are for transformers' models."""
+    is_for_transformers = recipe.framework in ("transformers", "trl")
+    return is_for_transformers and (recipe.kernels == "liger" or recipe.loss == "fused_linear")
 
 
 def load() -> None:
