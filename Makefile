@@ -42,7 +42,7 @@ lock: $(READY)
 		--no-emit-index-url --no-header --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --group dev --extra trace --universal --generate-hashes \
 		--no-emit-index-url --no-header --constraint requirements.lock --quiet \
-	| awk 'NR == FNR { locked[$$1]; next } /^[a-z]/ { skip = $$1 in locked || /^(torch|nvidia|cuda)[-=]/ } !skip' \
+	| awk 'NR == FNR { locked[$$0]; next } /^[a-z]/ { skip = $$0 in locked || /^(torch|nvidia|cuda)[-=]/ } !skip' \
 		requirements.lock - > requirements-trace.lock
 
 # Hours on two cores; `make mutants ONLY='pipeline.parsing*'` does a part. Interrupted, it goes on where it was.

@@ -211,15 +211,6 @@ def _embedding_backward(args: Arguments) -> int:
     return int(partial * grad.shape[-1] * 4 + numbers * indices.element_size()) + copy
 
 
-FOREACH_CHUNK = 65536
-
-
-def _foreach_norm(args: Arguments) -> int:
-    """ForeachReduceOp.cu: an fp32 sum for each chunk of the longest tensor, for every tensor."""
-    tensors = args[0]
-    return len(tensors) * max(_up(t.numel(), FOREACH_CHUNK) for t in tensors) // FOREACH_CHUNK * 4
-
-
 def hidden_temporaries() -> dict[Any, Callable[[Arguments], int]]:
     """Bytes that an operation's CUDA code allocates for itself while it runs, by operation.
 
@@ -239,7 +230,6 @@ def hidden_temporaries() -> dict[Any, Callable[[Arguments], int]]:
         aten._fused_rms_norm_backward.default: _copies_of(0, 1),
         aten.nll_loss_forward.default: _copies_of(0),
         aten.embedding_dense_backward.default: _embedding_backward,
-        aten._foreach_norm.Scalar: _foreach_norm,
         aten._scaled_dot_product_flash_attention_backward.default: _flash_backward,
         aten._flash_attention_backward.default: _flash_varlen_backward,
         aten._scaled_dot_product_efficient_attention.default: _efficient_forward,
