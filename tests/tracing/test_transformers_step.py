@@ -70,6 +70,22 @@ def test_fp32_outputs_are_a_copy_of_the_logits_in_the_forward_pass() -> None:
     assert gain == 4 * LOGITS - 2 * LOGITS
 
 
+def test_older_transformers_copied_the_logits_to_shift_them() -> None:
+    """Bytes per logit at the peak: 2 + 4 + 4 today, 4 + 4 + 4 up to 4.45, 2 + 4 + 4 + 4 in 4.46.
+
+    Shifted copies lack one token in 64; of a batch of one example there is no copy.
+    """
+    shape = {"config": (tiny().config or {}) | {"vocab_size": 4096}, "micro_batch": 2}
+    today, model, loss = (
+        traced(shifted_logits=how, shape=shape).phase(Phase.FORWARD).allocated_bytes
+        for how in ("none", "model", "loss")
+    )
+    logit, shifted = 2 * 64 * 4096, 2 * 63 * 4096
+    labels = 4 * 512
+    assert model - today == pytest.approx(4 * logit + 8 * shifted - 10 * logit, abs=labels)
+    assert loss - model == pytest.approx(2 * logit, abs=labels)
+
+
 def test_a_script_that_keeps_its_output_has_its_logits_when_the_optimizer_steps() -> None:
     held, freed = (traced(outputs_held=on).phase(Phase.OPTIMIZER).allocated_bytes for on in (True, False))
     assert held - freed >= 2 * LOGITS

@@ -52,6 +52,13 @@ class Recipe(BaseModel):
     fp32_logits: bool = False
     """accelerate's convert_outputs_to_fp32: the model's outputs are cast to fp32."""
 
+    shifted_logits: Literal["none", "model", "loss"] = "none"
+    """How older transformers made the loss of the next token, by a copy of the logits without the last one.
+
+    model: the model casts its logits to fp32 first, as up to transformers 4.45;
+    loss: the loss function casts them, and the output keeps its own, as 4.46 did (``ForCausalLMLoss``);
+    none: labels are shifted, as today.
+    """
     gradient_scaling: bool = False
     """torch's GradScaler, as fp16 autocast needs it."""
     outputs_held: bool = False

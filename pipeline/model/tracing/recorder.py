@@ -18,6 +18,9 @@ from pipeline.model.tracing.work import WorkCounter
 aten = torch.ops.aten
 MATRIX_PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
 
+VALUES = {aten._local_scalar_dense.default, aten.equal.default}
+"""Operations that return a value, not a tensor."""
+
 WRITTEN_IN_PYTHON: dict[Any, Callable[..., Any]] = {}
 """Operations whose CUDA kernel is Python code that calls further operations, each of which is then seen.
 
@@ -66,21 +69,16 @@ class Recorder(TorchDispatchMode):
         if func is torch.ops.prim.device.default:
             return args[0].fake_device  # two thirds of all calls: frameworks ask for it all the time
         kwargs = kwargs or {}
-        if func is aten._local_scalar_dense.default:
-            self.work.synchronize()
-            return _stand_in(args[0])
-        if func is aten.equal.default:
-            return True  # Liger asks whether the loss's gradient is 1 (liger_kernel/ops/cross_entropy.py)
+        if func in VALUES:
+            return self._value(func, args)
         if func is aten.nonzero.default:
             self.work.synchronize()
             return self._balanced_share(args[0])
         if func in MATRIX_PRODUCTS:
             self._reserve_workspace()
-        if func in WRITTEN_IN_PYTHON:
-            with self:
-                out = WRITTEN_IN_PYTHON[func](*args, **kwargs)
-            if out is not NotImplemented:
-                return out
+        out = self._kernel_in_python(func, args, kwargs)
+        if out is not NotImplemented:
+            return out
         out = func(*args, **kwargs)
         self.operations += 1
         self.work.count(func, args, kwargs, out)
@@ -92,6 +90,19 @@ class Recorder(TorchDispatchMode):
         if hidden is not None:
             self.transient(hidden(args), str(func), Category.HIDDEN_TEMPORARIES)
         return out
+
+    def _value(self, func: Any, args: Any) -> bool | int | float:
+        if func is aten.equal.default:
+            return True  # Liger asks whether the loss's gradient is 1 (liger_kernel/ops/cross_entropy.py)
+        self.work.synchronize()
+        return _stand_in(args[0])
+
+    def _kernel_in_python(self, func: Any, args: Any, kwargs: Any) -> Any:
+        kernel = WRITTEN_IN_PYTHON.get(func)
+        if kernel is None:
+            return NotImplemented
+        with self:
+            return kernel(*args, **kwargs)
 
     def _reserve_workspace(self) -> None:
         """The first matrix product of a thread: autograd has a thread of its own."""

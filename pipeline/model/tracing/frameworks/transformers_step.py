@@ -75,6 +75,7 @@ def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
             "loss: fused_linear, which is Liger's)"
         )
     model = with_adapters(base_model(recipe, shape), recipe)
+    _shift_logits(model, recipe)
     model.train()
     model = sharding.shard(model, recipe, sharding.decoder_layers(model))
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -206,6 +207,28 @@ def _cast_adapters(model: Any, dtype: Any) -> None:
     for parameter in model.parameters():
         if parameter.requires_grad and parameter.dtype is not dtype:
             parameter.data = parameter.data.to(dtype)
+
+
+def _shift_logits(model: Any, recipe: Recipe) -> None:
+    """The loss of older transformers, whose logits are shifted instead of the labels."""
+    if recipe.shifted_logits == "none":
+        return
+    if recipe.kernels != "eager" or recipe.loss != "framework":
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: shifted_logits is for transformers' own loss, not that of other kernels"
+        )
+    base = model.get_base_model() if recipe.method != "full" else model
+    base.loss_function = _loss_of_shifted_logits
+    if recipe.shifted_logits == "model":
+        base.get_output_embeddings().register_forward_hook(lambda module, inputs, output: output.float())
+
+
+def _loss_of_shifted_logits(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
+    logits = logits.float()
+    shifted = logits[..., :-1, :].contiguous()
+    return torch.nn.functional.cross_entropy(
+        shifted.view(-1, vocab_size), labels[..., 1:].contiguous().view(-1)
+    )
 
 
 def _forward(model: Any, recipe: Recipe) -> Callable[..., Any]:
