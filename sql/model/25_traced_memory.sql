@@ -93,10 +93,13 @@ COMMENT ON MACRO TABLE traced_coefficients IS
 
 CREATE OR REPLACE MACRO term_sums(term, bytes) AS {
     'forward': coalesce(sum(bytes) FILTER (term = 'forward_layers'), 0e0),
+    'forward_2': coalesce(sum(bytes) FILTER (term = 'forward_layers_2'), 0e0),
     'loss': coalesce(sum(bytes) FILTER (term = 'loss'), 0e0),
     'loss_backward': coalesce(sum(bytes) FILTER (term = 'loss_backward'), 0e0),
     'last_layer': coalesce(sum(bytes) FILTER (term = 'last_layer_backward'), 0e0),
+    'last_layer_2': coalesce(sum(bytes) FILTER (term = 'last_layer_backward_2'), 0e0),
     'first_layer': coalesce(sum(bytes) FILTER (term = 'first_layer_backward'), 0e0),
+    'first_layer_2': coalesce(sum(bytes) FILTER (term = 'first_layer_backward_2'), 0e0),
     'weights': coalesce(sum(bytes) FILTER (term = 'weights'), 0e0),
     'adapters': coalesce(sum(bytes) FILTER (term = 'adapters'), 0e0),
     'gradients': coalesce(sum(bytes) FILTER (term = 'gradients'), 0e0),
@@ -109,13 +112,18 @@ CREATE OR REPLACE MACRO term_sums(term, bytes) AS {
 };
 COMMENT ON FUNCTION term_sums IS 'Bytes of each term, of all its features together.';
 
+CREATE OR REPLACE MACRO runs_traced_code(model, experts, mlp_tensors) AS
+    experts = 1 AND mlp_tensors = 4 AND model NOT LIKE 'gemma-2-%';
+COMMENT ON FUNCTION runs_traced_code IS
+    'Whether a model runs the code that coefficients are learned from: dense, with a gated MLP and without caps of its scores. Others keep the formula.';
+
 CREATE OR REPLACE MACRO traced_of(settings) AS TABLE
 WITH _traced_runs AS (
     -- Runs that differ in nothing else count once: a plan asks for many cards and sizes of one job.
     SELECT DISTINCT
         recipe, method, model, quantization, lora_rank, lora_targets, seq_len, token_features, fixed_features
     FROM features_of(settings)
-    WHERE recipe IS NOT NULL
+    WHERE recipe IS NOT NULL AND runs_traced_code(model, experts, mlp_tensors)
 )
 
 SELECT

@@ -89,12 +89,21 @@ CREATE OR REPLACE MACRO memory_terms(scaled) AS TABLE
 WITH _memory_traced AS (
     SELECT
         *,
-        traced_fixed.forward + traced_per_token.forward * micro_step_tokens AS traced_forward,
+        greatest(
+            traced_fixed.forward + traced_per_token.forward * micro_step_tokens,
+            traced_fixed.forward_2 + traced_per_token.forward_2 * micro_step_tokens
+        ) AS traced_forward,
         traced_fixed.loss + traced_per_token.loss * micro_step_tokens AS traced_loss,
         traced_fixed.loss_backward + traced_per_token.loss_backward * micro_step_tokens
             AS traced_loss_backward,
-        traced_fixed.last_layer + traced_per_token.last_layer * micro_step_tokens AS traced_last_layer,
-        traced_fixed.first_layer + traced_per_token.first_layer * micro_step_tokens AS traced_first_layer,
+        greatest(
+            traced_fixed.last_layer + traced_per_token.last_layer * micro_step_tokens,
+            traced_fixed.last_layer_2 + traced_per_token.last_layer_2 * micro_step_tokens
+        ) AS traced_last_layer,
+        greatest(
+            traced_fixed.first_layer + traced_per_token.first_layer * micro_step_tokens,
+            traced_fixed.first_layer_2 + traced_per_token.first_layer_2 * micro_step_tokens
+        ) AS traced_first_layer,
         traced_fixed.step_copy + traced_per_token.step_copy * micro_step_tokens AS traced_step_copy,
         traced_fixed.stored + traced_per_token.stored * micro_step_tokens AS traced_stored,
         traced_fixed.working + traced_per_token.working * micro_step_tokens AS traced_working,

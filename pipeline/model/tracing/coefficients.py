@@ -38,12 +38,27 @@ LEAST_GAIN = 0.1
 """A further feature must take away this share of the error that is left."""
 MOST_FEATURES = 8
 
+CODE_OF_ITS_OWN = {
+    "gemma-2-9b": "caps of attention scores and logits",
+    "mixtral-8x7b": "a mixture of experts",
+    "qwen3-30b-a3b": "a mixture of experts",
+    "deepseek-v3": "a mixture of experts with latent attention and dense first layers",
+}
+"""Models of the grid that run other code than the rest: not learned from, and runs of such models keep the formula."""
+
 PER_STEP = {
     Category.WEIGHTS, Category.ADAPTERS, Category.GRADIENTS, Category.OPTIMIZER, Category.WORKSPACE,
 }  # fmt: skip
 """Categories that tokens do not change."""
-PER_TOKEN = {Category.STORED_ACTIVATIONS, Category.LOGITS}
-"""Categories that are there for tokens only."""
+PER_TOKEN = {Category.LOGITS}
+"""Categories that are there for tokens only. Stored activations are not: autocast keeps casts of weights."""
+
+PIECES = (Moment.FORWARD, Moment.LAST_LAYER_BACKWARD, Moment.FIRST_LAYER_BACKWARD)
+"""Moments of several operations, any of which may be the highest: attention, MLP, embedding."""
+SECOND = "_2"
+LEAST_ROWS_OF_A_PIECE = 6
+LEAST_PIECE_GAIN = 0.3
+"""A second piece must take away this share of a moment's error."""
 
 Array = npt.NDArray[np.float64]
 TraceRow = Mapping[str, str]
@@ -156,6 +171,7 @@ def sparse_fit(features: Array, target: Array) -> dict[int, float]:
 
 def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = None) -> list[dict[str, Any]]:
     """The rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
+    traces = [trace for trace in traces if trace["model"] not in CODE_OF_ITS_OWN]
     connection = in_memory("settings_of", "features_of", "memory_features")
     try:
         insert_runs(connection, traces, recipes or read_recipes())
@@ -176,20 +192,72 @@ def _learn_moment(
 ) -> list[dict[str, Any]]:
     total = np.array([float(traces[i][f"{moment}_allocated_bytes"]) for i in rows])
     rows, total = rows[total > 0], total[total > 0]
+    if not len(rows):
+        return []
+    sizes = {c: np.array([float(traces[i][f"{moment}_{c}_bytes"]) for i in rows]) / total for c in Category}
     weighted = features.values[rows] / total[:, None]
-    found = []
-    for category in Category:
-        target = np.array([float(traces[i][f"{moment}_{category}_bytes"]) for i in rows]) / total
-        left_out = (features.per_token & (category in PER_STEP)) | (
-            ~features.per_token & (category in PER_TOKEN)
-        )
-        candidates = np.where(left_out, 0.0, weighted)
-        for index, size in sorted(sparse_fit(candidates, target).items()):
-            found.append(
-                {"recipe": recipe, "moment": moment, "category": category, "feature": features.names[index],
-                 "bytes": f"{size:.5g}"}
-            )  # fmt: skip
-    return found
+    operations = np.array([traces[i][f"{moment}_operation"] for i in rows])
+    pieces = _pieces(weighted, features.per_token, sizes, operations if moment in PIECES else operations[:0])
+    return [
+        {
+            "recipe": recipe, "moment": f"{moment}{suffix}", "category": category,
+            "feature": features.names[index], "bytes": f"{size:.5g}",
+        }
+        for suffix, piece in zip(("", SECOND), pieces, strict=False)
+        for category, found in piece.items()
+        for index, size in sorted(found.items())
+    ]  # fmt: skip
+
+
+Piece = dict[Category, dict[int, float]]
+"""Coefficients of one linear piece of a moment, by category and column."""
+
+
+def _pieces(
+    weighted: Array, per_token: npt.NDArray[np.bool_], sizes: dict[Category, Array], operations: npt.NDArray[Any]
+) -> list[Piece]:
+    """One linear piece, or two of which the higher one counts where that is much closer.
+
+    Two pieces start from the rows whose peak is one operation and the rest; rows then go where they are higher.
+    """
+    everything = np.ones(len(weighted), dtype=bool)
+    best = [_piece(weighted, per_token, sizes, everything)]
+    least = (1 - LEAST_PIECE_GAIN) * _error(best, weighted)
+    for operation in sorted(set(operations)):
+        part = operations == operation
+        for _ in range(3):
+            if min(part.sum(), (~part).sum()) < LEAST_ROWS_OF_A_PIECE:
+                break
+            pieces = [_piece(weighted, per_token, sizes, rows) for rows in (~part, part)]
+            error = _error(pieces, weighted)
+            if error < least:
+                best, least = pieces, error
+            part = _total(pieces[1], weighted) > _total(pieces[0], weighted)
+    return best
+
+
+def _piece(
+    weighted: Array, per_token: npt.NDArray[np.bool_], sizes: dict[Category, Array], rows: npt.NDArray[np.bool_]
+) -> Piece:
+    piece = {}
+    for category, target in sizes.items():
+        left_out = (per_token & (category in PER_STEP)) | (~per_token & (category in PER_TOKEN))
+        piece[category] = sparse_fit(np.where(left_out, 0.0, weighted)[rows], target[rows])
+    return piece
+
+
+def _total(piece: Piece, weighted: Array) -> Array:
+    total = np.zeros(len(weighted))
+    for found in piece.values():
+        for index, size in found.items():
+            total += size * weighted[:, index]
+    return total
+
+
+def _error(pieces: list[Piece], weighted: Array) -> float:
+    """Root mean square of the relative error of all that is allocated."""
+    total = np.max([_total(piece, weighted) for piece in pieces], axis=0)
+    return float(np.sqrt(np.mean((total - 1) ** 2)))
 
 
 def learn_catalogue(folder: Path | None = None) -> str:
