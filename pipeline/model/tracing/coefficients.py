@@ -44,7 +44,7 @@ CODE_OF_ITS_OWN = {
     "qwen3-30b-a3b": "a mixture of experts",
     "deepseek-v3": "a mixture of experts with latent attention and dense first layers",
 }
-"""Models of the grid that run other code than the rest: not learned from, and runs of such models keep the formula."""
+"""Models of the grid with other code than the rest: not learned from; their runs keep the formula."""
 
 PER_STEP = {
     Category.WEIGHTS, Category.ADAPTERS, Category.GRADIENTS, Category.OPTIMIZER, Category.WORKSPACE,
@@ -214,7 +214,10 @@ Piece = dict[Category, dict[int, float]]
 
 
 def _pieces(
-    weighted: Array, per_token: npt.NDArray[np.bool_], sizes: dict[Category, Array], operations: npt.NDArray[Any]
+    weighted: Array,
+    per_token: npt.NDArray[np.bool_],
+    sizes: dict[Category, Array],
+    operations: npt.NDArray[Any],
 ) -> list[Piece]:
     """One linear piece, or two of which the higher one counts where that is much closer.
 
@@ -237,7 +240,10 @@ def _pieces(
 
 
 def _piece(
-    weighted: Array, per_token: npt.NDArray[np.bool_], sizes: dict[Category, Array], rows: npt.NDArray[np.bool_]
+    weighted: Array,
+    per_token: npt.NDArray[np.bool_],
+    sizes: dict[Category, Array],
+    rows: npt.NDArray[np.bool_],
 ) -> Piece:
     piece = {}
     for category, target in sizes.items():
