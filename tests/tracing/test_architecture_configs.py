@@ -18,7 +18,9 @@ from pipeline.model.tracing.frameworks.architecture_configs import (  # noqa: E4
     note_of,
     tie_weights,
 )
+from pipeline.model.tracing.recipes import Recipe  # noqa: E402
 from pipeline.model.tracing.result import TraceShape  # noqa: E402
+from pipeline.model.tracing.trace import trace  # noqa: E402
 
 NOT_COUNTED = {"santacoder": 0.0042}
 """The catalogue has no table of positions for it: 2,048 of 2,048 features, 0.37% of the model."""
@@ -86,7 +88,8 @@ def test_what_transformers_lacks_is_named() -> None:
 
 
 def test_a_model_whose_code_is_not_in_transformers_says_what_differs() -> None:
-    assert "W_pack" in note_of(TraceShape(model="baichuan2-7b"))
+    recipe = Recipe(name="t", framework="transformers", method="full", optimizer="sgd")
+    assert "W_pack" in trace(recipe, TraceShape(model="baichuan2-7b", seq_len=64, layers=1)).note
     assert note_of(TraceShape(model="llama-2-7b")) == ""
     config: dict[str, Any] = {"model_type": "llama"}
     assert note_of(TraceShape(model="baichuan2-7b", config=config)) == ""

@@ -122,6 +122,8 @@ class Trace(BaseModel):
     shape: TraceShape
     versions: dict[str, str]
     """Package to version, of the packages whose code ran."""
+    note: str = ""
+    """In what the traced code differs from the model's own, where transformers lacks that."""
     resident_bytes: int
     """After an optimizer step, with gradients freed: weights, adapters, optimizer state, buffers."""
     trainable_parameters: int

@@ -81,12 +81,13 @@ def trace(
             gc.enable()
         count = sum(p.numel() for p in trainable)
         packages = ("torch", *step.packages)
+        note = getattr(step, "note", "")
         del step, trainable
     return Trace(
         recipe=recipe, shape=shape, versions={name: version(name) for name in packages},
         resident_bytes=resident, trainable_parameters=count, operations=recorder.operations,
         phases=_phases(recorder.timeline, with_lines), moments=_moments(recorder.timeline),
-        work=recorder.work.result(),
+        work=recorder.work.result(), note=note,
     )  # fmt: skip
 
 

@@ -21,7 +21,12 @@ from pipeline.model.tracing.frameworks import (
     quantized,
     sharding,
 )
-from pipeline.model.tracing.frameworks.architecture_configs import config_of, empty_model, tie_weights
+from pipeline.model.tracing.frameworks.architecture_configs import (
+    config_of,
+    empty_model,
+    note_of,
+    tie_weights,
+)
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
 from pipeline.model.tracing.frameworks.surroundings import undo
 from pipeline.model.tracing.recipes import Recipe
@@ -52,6 +57,8 @@ class TransformersStep(PlainStep):
     """A step of a transformers model, whose output may be kept until it ends."""
 
     held: list[Any] = field(default_factory=list)
+    note: str = ""
+    """In what the traced code differs from the model's own."""
 
     def run(self, begin: Callable[[Phase], None]) -> None:
         """One optimizer step; what was kept goes with its end, as locals do."""
@@ -83,7 +90,7 @@ def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
     return TransformersStep(
         model, optimizer_of(recipe, trained), partial(_loss, _forward(model, recipe), recipe, shape, held),
         packages(recipe), recipe.gradient_accumulation, recipe.gradient_clipping,
-        torch.amp.GradScaler("cuda") if recipe.gradient_scaling else None, held,
+        torch.amp.GradScaler("cuda") if recipe.gradient_scaling else None, held, note_of(shape),
     )  # fmt: skip
 
 
