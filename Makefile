@@ -11,7 +11,7 @@ TRACE_READY := $(TRACE_VENV)/.ready
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 DEMO_HOME := data/demo
 
-.PHONY: demo test trace-check lint docs lock mutants stress audit wheel clean
+.PHONY: demo test trace-check traces lint docs lock mutants stress audit wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
@@ -23,6 +23,13 @@ test: lint
 trace-check: $(TRACE_READY)
 	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/python -m pytest -n auto --dist worksteal tests/tracing
 	@[ ! -e $(TRACE_READY) ] || [ ! -e catalog/traces.csv ] || $(TRACE_BIN)/gpufare trace-grid --check --jobs 2
+
+# Traces again what a moved pin or a changed recipe made stale, shows which peaks changed, notes the peaks under
+# these versions, and learns from the traces. Interrupted, it goes on where it was; FRESH=--fresh traces all.
+traces: $(TRACE_READY)
+	$(TRACE_BIN)/gpufare trace-grid --jobs 2 $(FRESH)
+	$(TRACE_BIN)/gpufare trace-grid --by-version --jobs 2
+	$(TRACE_BIN)/gpufare learn-traces
 
 lint: $(READY)
 	$(BIN)/ruff check .
