@@ -82,6 +82,16 @@ class TestLitGpt:
         products = TOKENS * (2 * SIZES.hidden + SIZES.intermediate) * BF16
         more = old.phase(Phase.OPTIMIZER).allocated_bytes - new.phase(Phase.OPTIMIZER).allocated_bytes
         assert more >= products
+        head_in_fp16 = SIZES.vocab * SIZES.hidden * BF16
+        more = old.phase(Phase.FORWARD).allocated_bytes - new.phase(Phase.FORWARD).allocated_bytes
+        assert more >= 2 * products + head_in_fp16 * 0.99
+
+    def test_only_litgpt_knows_old_bitsandbytes(self) -> None:
+        with pytest.raises(CannotTraceError, match="kbit_keeps_inputs is traced with litgpt only"):
+            traced(
+                {"framework": "transformers", "method": "qlora", "quantization": "nf4"},
+                kbit_keeps_inputs=True,
+            )
 
     @pytest.mark.parametrize("switch", [{"checkpointing": "full"}, {"packing": "padding_free"}])
     def test_what_it_has_not_is_refused(self, switch: dict[str, str]) -> None:

@@ -38,7 +38,7 @@ class Recipe(BaseModel):
     """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
 
     kbit_keeps_inputs: bool = False
-    """bitsandbytes before 0.43: a 4-bit product keeps its input as long as the loss lives."""
+    """bitsandbytes before 0.43: a 4-bit product keeps its input as long as the loss lives. LitGPT only."""
 
     stable_embedding: bool = True
     """LitGPT since 2024-07: the embedding of a quantized model is made anew and gets gradients, unnoticed."""

@@ -157,21 +157,26 @@ def _fabric(recipe: Recipe) -> Any:
 
 @contextlib.contextmanager
 def _inputs_kept(recipe: Recipe) -> Iterator[None]:
-    """MatMul4Bit of bitsandbytes before 0.43 (autograd/_functions.py): the context holds the input.
+    """MatMul4Bit of bitsandbytes before 0.43 (autograd/_functions.py), where the recipe has it.
 
-    It is no saved tensor, so it lives as long as the loss, into the next forward pass.
+    Its context holds the input, which is no saved tensor and so lives as long as the loss, into the next
+    forward pass; the weight is dequantized to the type that it had, then cast.
     """
-    product = bitsandbytes.autograd._functions.MatMul4Bit
-    forward = product.forward
 
-    def keep(ctx: Any, activations: Any, *args: Any) -> Any:
-        out = forward(ctx, activations, *args)
-        ctx.tensors = (activations, ctx.tensors[1])
-        return out
+    def forward(
+        ctx: Any, activations: Any, packed: Any, out: Any = None, bias: Any = None, quant_state: Any = None
+    ) -> Any:
+        weight = bitsandbytes.functional.dequantize_4bit(packed.view(-1, 1), quant_state).to(
+            activations.dtype
+        )
+        ctx.is_empty, ctx.state, ctx.dtype_bias = False, quant_state, None if bias is None else bias.dtype
+        ctx.tensors = (activations, packed.view(-1, 1))
+        return torch.nn.functional.linear(activations, weight, bias)
 
     with contextlib.ExitStack() as stack:
         if recipe.kbit_keeps_inputs:
-            stack.enter_context(patch.object(product, "forward", staticmethod(keep)))
+            product = bitsandbytes.autograd._functions.MatMul4Bit
+            stack.enter_context(patch.object(product, "forward", staticmethod(forward)))
         yield
 
 

@@ -227,6 +227,7 @@ def _refuse_what_it_has_not(recipe: Recipe) -> None:
         "loss": recipe.loss == "fused_linear", "autocast": recipe.autocast is not None,
         "weight_dtype": recipe.weight_dtype == "fp16", "attention": recipe.attention != "sdpa",
         "quantization": recipe.quantization not in ("none", "nf4dq"),
+        "kbit_keeps_inputs": recipe.kbit_keeps_inputs,
         "adapter_dtype": recipe.method != "full" and recipe.adapter_dtype != recipe.weight_dtype,
         "lora_targets": recipe.method != "full"
         and not set(recipe.lora_targets) <= {*ATTENTION_MODULES, *MLP_TARGETS, "lm_head"},

@@ -112,6 +112,10 @@ def packages(recipe: Recipe) -> tuple[str, ...]:
 
 def base_model(recipe: Recipe, shape: TraceShape) -> Any:
     """The model with its weights in the recipe's type, gradient checkpointing not yet on."""
+    if recipe.kbit_keeps_inputs:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: kbit_keeps_inputs is traced with litgpt only; set it to false"
+        )
     dtype = DTYPES[recipe.weight_dtype]
     is_gptq = recipe.quantization == "gptq"
     is_quantized = recipe.quantization in quantized.METHODS
