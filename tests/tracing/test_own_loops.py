@@ -84,7 +84,7 @@ class TestLitGpt:
         assert more >= products
         head_in_fp16 = SIZES.vocab * SIZES.hidden * BF16
         more = old.phase(Phase.FORWARD).allocated_bytes - new.phase(Phase.FORWARD).allocated_bytes
-        assert more >= 2 * products + head_in_fp16 * 0.99
+        assert more > head_in_fp16 / 2
 
     def test_only_litgpt_knows_old_bitsandbytes(self) -> None:
         with pytest.raises(CannotTraceError, match="kbit_keeps_inputs is traced with litgpt only"):
@@ -125,6 +125,8 @@ class TestTorchtune:
     def test_what_it_has_not_is_refused(self) -> None:
         with pytest.raises(CannotTraceError, match="autocast='bf16'"):
             traced(TORCHTUNE, autocast="bf16")
+        with pytest.raises(CannotTraceError, match="quantization='nf4dq'"):
+            traced(TORCHTUNE, method="qlora", quantization="nf4dq")
         with pytest.raises(CannotTraceError, match="no builder for 'falcon-7b'"):
             traced(TORCHTUNE, TraceShape(model="falcon-7b", layers=1))
 

@@ -116,8 +116,7 @@ def build(recipe: Recipe, shape: TraceShape) -> TorchtuneStep:
     optimizer = run._optimizer
     if recipe.optimizer == "adamw_in_backward":
         optimizer = _Optimizers(run._optim_ckpt_wrapper.optim_map)
-    packages = ("torchtune", *(("torchao",) if recipe.quantization != "none" else ()))
-    return TorchtuneStep(run, run._model, optimizer, packages)
+    return TorchtuneStep(run, run._model, optimizer, ("torchtune",))
 
 
 class _Optimizers:
@@ -200,7 +199,6 @@ def _model(recipe: Recipe, shape: TraceShape) -> dict[str, Any]:
         "lora_attn_modules": [module for name, module in ATTENTION_MODULES.items() if name in targets],
         "apply_lora_to_mlp": bool(targets & MLP_TARGETS), "apply_lora_to_output": "lm_head" in targets,
         "lora_rank": recipe.lora_rank, "lora_alpha": 16, "lora_dropout": recipe.lora_dropout,
-        "quantize_base": recipe.method == "qlora",
     }  # fmt: skip
 
 
@@ -226,7 +224,8 @@ def _refuse_what_it_has_not(recipe: Recipe) -> None:
         "packing": recipe.packing != "none", "sharding": recipe.sharding != "none",
         "loss": recipe.loss == "fused_linear", "autocast": recipe.autocast is not None,
         "weight_dtype": recipe.weight_dtype == "fp16", "attention": recipe.attention != "sdpa",
-        "quantization": recipe.quantization not in ("none", "nf4dq"),
+        # torchao's NF4 layers swap tensors, which fake ones forbid.
+        "quantization": recipe.quantization != "none",
         "kbit_keeps_inputs": recipe.kbit_keeps_inputs,
         "adapter_dtype": recipe.method != "full" and recipe.adapter_dtype != recipe.weight_dtype,
         "lora_targets": recipe.method != "full"
@@ -235,7 +234,7 @@ def _refuse_what_it_has_not(recipe: Recipe) -> None:
     found = [name for name, is_lacking in lacking.items() if is_lacking]
     if found:
         raise CannotTraceError(
-            f"recipe {recipe.name!r}: torchtune's recipes for one GPU do not have "
+            f"recipe {recipe.name!r}: torchtune's recipes for one GPU cannot be traced with "
             + ", ".join(f"{name}={getattr(recipe, name)!r}" for name in found)
             + "; set it to what torchtune does, or trace with transformers"
         )
