@@ -93,6 +93,13 @@ class TestLitGpt:
                 kbit_keeps_inputs=True,
             )
 
+    def test_the_longest_batch_comes_alone(self) -> None:
+        """Nothing of a micro-batch before it is alive, and no gradients."""
+        first, all_alike = (
+            traced(LITGPT, longest_batch_first=flag).phase(Phase.FORWARD) for flag in (True, False)
+        )
+        assert all_alike.allocated_bytes - first.allocated_bytes >= TOKENS * SIZES.vocab * BF16
+
     @pytest.mark.parametrize("switch", [{"checkpointing": "full"}, {"packing": "padding_free"}])
     def test_what_it_has_not_is_refused(self, switch: dict[str, str]) -> None:
         with pytest.raises(CannotTraceError, match=f"{next(iter(switch))}='{next(iter(switch.values()))}'"):

@@ -40,6 +40,9 @@ class Recipe(BaseModel):
     kbit_keeps_inputs: bool = False
     """bitsandbytes before 0.43: a 4-bit product keeps its input as long as the loss lives. LitGPT only."""
 
+    longest_batch_first: bool = False
+    """LitGPT of 2023: the first micro-batch has the longest example; others are traced at an eighth."""
+
     stable_embedding: bool = True
     """LitGPT since 2024-07: the embedding of a quantized model is made anew and gets gradients, unnoticed."""
 

@@ -65,8 +65,9 @@ class LitGptStep:
         script = full_script if self.recipe.method == "full" else lora_script
         optimizer = self.fabric.setup_optimizers(self.optimizer)
         scheduler = script.get_lr_scheduler(optimizer, warmup_steps=1, max_steps=10)
+        batches = _Batches(self.shape, self.recipe.longest_batch_first)
         common = {
-            "fabric": self.fabric, "train_dataloader": _Batches(self.shape), "val_dataloader": _Batches(None),
+            "fabric": self.fabric, "train_dataloader": batches, "val_dataloader": _Batches(None),
             "devices": 1, "checkpoint_dir": None, "out_dir": None, "train": arguments,
             "eval": EvalArgs(interval=STEPS_OF_A_LOOP + 1, max_iters=1), "data": None,
         }  # fmt: skip
@@ -107,22 +108,26 @@ class _RunningLoss:
 class _Batches:
     """A data loader of fake micro-batches; of none where there is no shape."""
 
-    def __init__(self, shape: TraceShape | None) -> None:
-        self.shape = shape
+    def __init__(self, shape: TraceShape | None, is_longest_first: bool = False) -> None:
+        self.shape, self.is_longest_first = shape, is_longest_first
         self.dataset: list[Any] = [None]
 
     def __len__(self) -> int:
         return 0 if self.shape is None else 1000
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        while self.shape is not None:
-            size = self.shape.micro_batch, self.shape.seq_len
-            ids = torch.zeros(size, dtype=torch.long, device="cuda")
-            count = torch.zeros(self.shape.micro_batch, 1, dtype=torch.long)
-            yield {
-                "input_ids": ids, "labels": torch.zeros_like(ids),
-                "token_counts": {"raw": count, "raw_plus_prompt_template": count},
-            }  # fmt: skip
+        for index in range(len(self)):
+            yield self._batch(index > 0 and self.is_longest_first)
+
+    def _batch(self, is_short: bool) -> dict[str, Any]:
+        shape = self.shape
+        length = max(2, shape.seq_len // 8) if is_short else shape.seq_len  # type: ignore[union-attr]
+        ids = torch.zeros((shape.micro_batch, length), dtype=torch.long, device="cuda")  # type: ignore[union-attr]
+        count = torch.zeros(1, 1, dtype=torch.long)
+        return {
+            "input_ids": ids, "labels": torch.zeros_like(ids),
+            "token_counts": {"raw": count, "raw_plus_prompt_template": count},
+        }  # fmt: skip
 
 
 def build(recipe: Recipe, shape: TraceShape) -> LitGptStep:
