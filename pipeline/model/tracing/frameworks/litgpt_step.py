@@ -254,7 +254,6 @@ def _refuse_what_it_has_not(recipe: Recipe) -> None:
         "packing": recipe.packing != "none", "sharding": recipe.sharding != "none",
         "loss": recipe.loss == "fused_linear", "gradient_clipping": recipe.gradient_clipping,
         "quantization": recipe.quantization not in ("none", *QUANTIZE),
-        "optimizer": (recipe.optimizer == "paged_adamw32") != (recipe.quantization != "none"),
         "adapter_dtype": recipe.method != "full" and recipe.adapter_dtype != recipe.weight_dtype,
         "lora_targets": recipe.method != "full" and not set(recipe.lora_targets) <= set(LORA_FLAGS),
     }  # fmt: skip
