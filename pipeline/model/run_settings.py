@@ -21,6 +21,7 @@ SETTING_TYPES = {
     "method": "VARCHAR",
     "quantization": "VARCHAR",
     "kbit_upcast": "DOUBLE",
+    "autocast": "DOUBLE",
     "lora_rank": "DOUBLE",
     "lora_targets": "VARCHAR",
     "adapter_bytes": "DOUBLE",
@@ -51,7 +52,7 @@ _ALLOWED: Mapping[str, set[str]] = {
     "offload": {"act", "cpu", "cpu+act"},
     "memory_metric": {"alloc", "reserved", "smi"},
 }
-_MAY_BE_ZERO = {"kbit_upcast", "lora_rank", "fp8", "flash_attention"}
+_MAY_BE_ZERO = {"kbit_upcast", "autocast", "lora_rank", "fp8", "flash_attention"}
 
 
 class RunError(ValueError):

@@ -88,6 +88,7 @@ SELECT
     gpu_count::DOUBLE AS gpu_count, node_count::DOUBLE AS node_count,
     node_network_gbps::DOUBLE AS node_network_gbps,
     method, quantization, kbit_upcast::DOUBLE AS kbit_upcast,
+    autocast::DOUBLE AS autocast,
     lora_rank::DOUBLE AS lora_rank, nullif(lora_targets, '') AS lora_targets,
     adapter_bytes::DOUBLE AS adapter_bytes,
     training_precision, weight_bytes::DOUBLE AS weight_bytes, fp8::DOUBLE AS fp8,
@@ -127,6 +128,7 @@ SELECT
         assumed(TRUE, 'gpu_count', s.gpu_count, d.gpu_count),
         assumed(is_quantized, 'quantization', s.quantization, d.qlora_quantization),
         assumed(is_quantized, 'kbit_upcast', s.kbit_upcast, '1 on stack hf, else 0'),
+        assumed(has_adapters, 'autocast', s.autocast, '1 in the Transformers Trainer, else 0'),
         assumed(has_adapters, 'lora_rank', s.lora_rank, d.lora_rank),
         assumed(has_adapters, 'lora_targets', s.lora_targets, 'all linear layers'),
         assumed(TRUE, 'training_precision', s.training_precision, 'bf16 (amp for pretrain)'),
@@ -168,6 +170,7 @@ SELECT
         ) AS node_network_gbps,
         coalesce(s.kbit_upcast,
             CASE WHEN is_quantized AND s.stack = 'hf' THEN 1e0 ELSE 0e0 END) AS kbit_upcast,
+        coalesce(s.autocast, CASE WHEN k.is_trainer THEN 1e0 ELSE 0e0 END) AS autocast,
         coalesce(s.adapter_bytes, k.adapter_bytes, bytes_fp32()) AS adapter_bytes,
         coalesce(s.training_precision, CASE WHEN s.method = 'pretrain' THEN 'amp' ELSE 'bf16' END)
             AS training_precision,
@@ -203,7 +206,7 @@ SELECT
     m.kv_heads * m.head_dim::DOUBLE AS key_value_width,
     g.vendor, g.architecture, g.segment, g.year AS gpu_year, g.max_gpus_per_node,
     g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
-    g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops,
+    g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
     g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
     g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer, coalesce(f.gemm_log_offset, 0e0) AS gemm_log_offset
 FROM assumed_settings(jobs) AS s

@@ -8,7 +8,7 @@ WITH _memory_settings AS (
 SELECT
     -- What is used up here: every column carried on costs time in each later step.
     s.* EXCLUDE (
-        tied_embeddings, stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine,
+        stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine,
         stored_eager_scores,
         working_eager, working_fused, working_compiled, working_eager_scores, working_fp32_residual,
         working_quantized, fsdp_layers, foreach_copy, paged_resident

@@ -16,23 +16,21 @@ WITH _speed_rates AS (
                 * exp(s.gemm_log_offset)
             )
         ) * 1e12 AS gemm_flops,
-        CASE s.checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN recompute_selective ELSE 0e0 END
-            AS recompute_passes,
+        -- fp32 products run outside the matrix units: frameworks leave TF32 off.
+        coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * fp32_efficiency AS fp32_flops_per_second,
         -- Forward and input gradients always; weight gradients only where weights train.
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
         CASE s.kernels
             WHEN 'engine' THEN traffic_engine
             WHEN 'mosaic' THEN traffic_mosaic
             WHEN 'compiled' THEN traffic_compiled
-            WHEN 'fused' THEN traffic_fused
-            ELSE traffic_eager
+            ELSE traffic_fused
         END AS layer_traffic,
         CASE s.kernels
             WHEN 'engine' THEN host_seconds_engine
             WHEN 'mosaic' THEN host_seconds_mosaic
             WHEN 'compiled' THEN host_seconds_compiled
-            WHEN 'fused' THEN host_seconds_fused
-            ELSE host_seconds_eager
+            ELSE host_seconds_fused
         END AS host_seconds_per_layer,
         CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
         -- Datasheets give NVLink in both directions.
@@ -42,7 +40,7 @@ WITH _speed_rates AS (
             ELSE pcie_bytes_per_second(s.pcie_gen) * staged_link_efficiency
         END AS link_bytes_per_second,
         pcie_bytes_per_second(s.pcie_gen) * offload_efficiency AS host_bytes_per_second
-    FROM query_table(settings) AS s
+    FROM with_work(settings) AS s
 ),
 
 -- What training reaches of that, narrower formats included; those never above 95% of their own datasheet.
@@ -55,6 +53,15 @@ _speed_efficiency AS (
                 ELSE 1e0
             END
             AS matmul_flops_per_second,
+        matmul_flops_per_second * pow(gemm_flops / a100_gemm_flops(), attention_exponent)
+            * CASE
+                -- Kernels of fused attention get faster with length: fewer of their blocks are half masked.
+                WHEN is_counted
+                    THEN CASE attention WHEN 'efficient' THEN attention_efficient ELSE attention_flash END
+                        * seq_len / (seq_len + attention_half_length)
+                WHEN kernels = 'engine' THEN attention_efficiency * attention_engine
+                ELSE attention_efficiency
+            END AS attention_flops_per_second,
         CASE
             WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
                 CASE WHEN fp8 = 2 AND fp4_dense_tflops IS NOT NULL THEN fp4_gain ELSE 1e0 END
@@ -83,52 +90,76 @@ SELECT
         recompute_passes, layer_traffic, host_seconds_per_layer, gemm_flops, matmul_flops_per_second,
         fp8_speedup, gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent,
         emulated_bf16_rate, fp8_gain, fp8_gain_compiled, fp4_gain, expert_half_width, expert_exchange,
-        attention_efficiency, attention_exponent, attention_engine, weight_reads, traffic_eager,
-        traffic_fused, traffic_compiled, traffic_engine, traffic_mosaic, traffic_quadratic_attention,
+        attention_efficiency, attention_exponent, attention_engine, weight_reads, traffic_fused,
+        fp32_tflops, fp32_flops_per_second, fp32_efficiency, attention_efficient, attention_fp32,
+        attention_flash, attention_half_length, attention_flops_per_second,
+        bandwidth_efficiency, dequantization_efficiency, kernel_seconds, python_operation_seconds,
+        autograd_operation_seconds, is_counted, attention, moved_bytes_per_token, logit_bytes_per_token,
+        moved_weight_bytes, dequantized_traffic_bytes, flops_16bit_per_token, flops_fp32_per_token,
+        attention_16bit_per_token, attention_fp32_per_token, kernel_launches, python_operations,
+        autograd_operations, traffic_compiled, traffic_engine, traffic_mosaic, traffic_quadratic_attention,
         traffic_fp32_residual, traffic_logits, traffic_logits_fixed, adapter_traffic, optimizer_traffic,
-        dequantization_nf4, dequantization_gptq, host_seconds_eager, host_seconds_fused,
+        dequantization_nf4, dequantization_gptq, host_seconds_fused,
         host_seconds_compiled, host_seconds_engine, host_seconds_mosaic, host_adapter_factor,
         host_quantized, host_before_2020, recompute_selective, link_efficiency, pcie_link_efficiency,
         staged_link_efficiency, offload_efficiency
     ),
-    (
-        2e0 * linear_active * (product_passes + recompute_passes) / fp8_speedup
-        + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
-    ) / (
-        matmul_flops_per_second
-        * CASE WHEN experts > 1 THEN intermediate / (intermediate + expert_half_width) ELSE 1e0 END
-    ) AS matmul_seconds_per_token,
+    CASE
+        WHEN is_counted
+            THEN flops_16bit_per_token / matmul_flops_per_second
+                + flops_fp32_per_token / fp32_flops_per_second
+        ELSE (
+            2e0 * linear_active * (product_passes + recompute_passes) / fp8_speedup
+            + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
+        ) / matmul_flops_per_second
+    END / CASE WHEN experts > 1 THEN intermediate / (intermediate + expert_half_width) ELSE 1e0 END
+        AS matmul_seconds_per_token,
     bytes_16bit() * CASE WHEN kernels = 'engine' THEN linear_active ELSE params_linear END
         * (product_passes + recompute_passes) * weight_reads / memory_bytes_per_second AS weight_read_seconds,
-    2e0 * vocab * hidden * product_passes / matmul_flops_per_second
-        + vocab * traffic_logits * (traffic_logits_fixed + logit_bytes) / memory_bytes_per_second
-        AS logits_seconds_per_token,
+    CASE
+        WHEN is_counted THEN logit_bytes_per_token / (memory_bytes_per_second * bandwidth_efficiency)
+        ELSE 2e0 * vocab * hidden * product_passes / matmul_flops_per_second
+            + vocab * traffic_logits * (traffic_logits_fixed + logit_bytes) / memory_bytes_per_second
+    END AS logits_seconds_per_token,
     -- The backward pass of flash attention computes five products for the forward's two: Dao 2023,
     -- arXiv 2307.08691. A causal mask halves them; attention that is not fused computes the other half too.
-    2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention)
-        / (
-            matmul_flops_per_second * attention_efficiency
-            * CASE WHEN kernels = 'engine' THEN attention_engine ELSE 1e0 END
-            * pow(gemm_flops / a100_gemm_flops(), attention_exponent)
-        )
-        + (1 - flash_attention) * heads * seq_len * layers * traffic_quadratic_attention
-        * (3e0 + recompute_passes) / memory_bytes_per_second AS attention_seconds_per_token,
-    -- The backward pass moves twice what the forward pass moves.
-    layers * layer_bytes_per_token
-        * (
-            layer_traffic * (1 + fp32_residual * traffic_fp32_residual)
-            + CASE WHEN is_full THEN 0e0 ELSE adapter_traffic END
-        )
-        * (3e0 + recompute_passes) / memory_bytes_per_second AS elementwise_seconds_per_token,
     CASE
+        WHEN is_counted
+            THEN attention_16bit_per_token / 2 / attention_flops_per_second
+                + attention_fp32_per_token / 2 / (fp32_flops_per_second * attention_fp32)
+        ELSE 2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention)
+            / attention_flops_per_second
+            + (1 - flash_attention) * heads * seq_len * layers * traffic_quadratic_attention
+            * (3e0 + recompute_passes) / memory_bytes_per_second
+    END AS attention_seconds_per_token,
+    -- The backward pass moves twice what the forward pass moves.
+    CASE
+        WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * bandwidth_efficiency)
+        ELSE layers * layer_bytes_per_token
+            * (
+                layer_traffic * (1 + fp32_residual * traffic_fp32_residual)
+                + CASE WHEN is_full THEN 0e0 ELSE adapter_traffic END
+            )
+            * (3e0 + recompute_passes) / memory_bytes_per_second
+    END AS elementwise_seconds_per_token,
+    moved_weight_bytes / (memory_bytes_per_second * bandwidth_efficiency) + kernel_launches * kernel_seconds
+        AS fixed_traffic_seconds,
+    CASE
+        WHEN is_counted AND quantization <> 'gptq'
+            THEN dequantized_traffic_bytes / (memory_bytes_per_second * dequantization_efficiency)
         WHEN is_quantized THEN params_linear * (quantized_bytes + bytes_16bit()) * (2e0 + recompute_passes)
             * CASE WHEN quantization = 'gptq' THEN dequantization_gptq ELSE dequantization_nf4 END
             / memory_bytes_per_second
         ELSE 0e0
     END AS dequantization_seconds,
-    layers * (2e0 + recompute_passes) * host_seconds_per_layer * host_factor
-        * (CASE WHEN is_full THEN 1e0 ELSE host_adapter_factor END)
-        * (CASE WHEN is_quantized THEN 1 + host_quantized ELSE 1e0 END) AS host_floor_seconds,
+    host_factor * CASE
+        WHEN is_counted
+            THEN python_operations * python_operation_seconds
+                + autograd_operations * autograd_operation_seconds
+        ELSE layers * (2e0 + recompute_passes) * host_seconds_per_layer
+            * (CASE WHEN is_full THEN 1e0 ELSE host_adapter_factor END)
+            * (CASE WHEN is_quantized THEN 1 + host_quantized ELSE 1e0 END)
+    END AS host_floor_seconds,
     -- The optimizer reads and writes weights and both moments and reads gradients, once per step; those of
     -- adapters are in fp32: 7 x 4 bytes.
     CASE WHEN is_full THEN params_total ELSE adapter_params END
@@ -182,7 +213,8 @@ WITH _speed_compute AS (
         (matmul_seconds_per_token * micro_step_tokens + weight_read_seconds) / model_parallel
             AS matmul_seconds,
         attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
-        elementwise_seconds_per_token * micro_step_tokens / model_parallel AS traffic_seconds,
+        (elementwise_seconds_per_token * micro_step_tokens + fixed_traffic_seconds) / model_parallel
+            AS traffic_seconds,
         logits_seconds_per_token * micro_step_tokens / model_parallel AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
         host_floor_seconds / pipeline_parallel AS host_seconds,

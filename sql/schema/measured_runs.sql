@@ -10,6 +10,7 @@ CREATE TABLE main.measured_runs (
     method VARCHAR,
     quantization VARCHAR,
     kbit_upcast INTEGER,
+    autocast INTEGER,
     lora_rank INTEGER,
     lora_targets VARCHAR,
     adapter_bytes DOUBLE,
@@ -46,6 +47,7 @@ COMMENT ON COLUMN main.measured_runs.node_network_gbps IS 'Network of one machin
 COMMENT ON COLUMN main.measured_runs.method IS 'full, lora, qlora or pretrain.';
 COMMENT ON COLUMN main.measured_runs.quantization IS 'Form of the frozen weights.';
 COMMENT ON COLUMN main.measured_runs.kbit_upcast IS '1 where norms and embeddings were upcast to fp32 before k-bit training.';
+COMMENT ON COLUMN main.measured_runs.autocast IS '1 where autocast chose the types of the products of adapters and frozen weights, 0 where they ran in the types of the tensors.';
 COMMENT ON COLUMN main.measured_runs.lora_rank IS 'Rank of the adapters.';
 COMMENT ON COLUMN main.measured_runs.lora_targets IS 'Adapted modules, joined by +.';
 COMMENT ON COLUMN main.measured_runs.adapter_bytes IS 'Bytes per adapter parameter.';

@@ -19,6 +19,7 @@ def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "model": shape.model, "gpu": gpu, "gpu_count": recipe.gpu_count, "method": recipe.method,
         "quantization": recipe.quantization, "kbit_upcast": int(recipe.kbit_upcast),
+        "autocast": int(recipe.autocast is not None),
         "training_precision": training_precision(recipe), "weight_bytes": BYTES[recipe.weight_dtype],
         "optimizer": OPTIMIZERS.get(recipe.optimizer, recipe.optimizer),
         "sharding": SHARDING.get(recipe.sharding, recipe.sharding),

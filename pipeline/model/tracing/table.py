@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from pipeline.model.tracing.result import Trace, Work
+from pipeline.model.tracing.result import Attention, Trace, Work
 from pipeline.model.tracing.timeline import Category, Moment, Phase
 
 PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
@@ -19,7 +19,7 @@ ATTENTION_KERNELS = ("flash", "efficient")
 """Fused attention kernels; eager attention is matrix products and softmax."""
 PRECISIONS = ("16bit", "fp32", "8bit")
 NARROW = 128
-"""A matrix product with a side of at most this many moves many bytes for its FLOPs, as those of adapters do."""
+"""A matrix product with a side of at most this many moves many bytes for its FLOPs, as adapters' do."""
 
 
 def columns() -> tuple[str, ...]:
@@ -105,6 +105,13 @@ def work_values(work: Work) -> dict[str, int]:
     if unknown := sorted(set(values) - set(names)):
         raise ValueError(f"the table of traces has no column {', '.join(unknown)}")
     return {name: values[name] for name in names}
+
+
+def attention_flops(call: Attention) -> int:
+    """FLOPs of the calls of one shape, as if nothing were masked."""
+    products = 5 if call.is_backward else 2  # Dao 2023, arXiv 2307.08691
+    size = call.batch * call.heads * call.query_length * call.key_length * call.head_width
+    return 2 * products * size * call.count
 
 
 def _add_products(values: Counter[str], work: Work) -> None:

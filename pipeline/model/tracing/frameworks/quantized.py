@@ -151,7 +151,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
                 module._buffers[name] = torch.empty(buffer.shape, dtype=buffer.dtype, device="cuda")
     model.is_loaded_in_8bit = recipe.quantization == "int8"
     model.is_loaded_in_4bit = not model.is_loaded_in_8bit
-    model.is_quantized = True
+    model.is_quantized = model.config._is_quantized = True
     model.quantization_method = config.quantization_method()
     return model
 
