@@ -15,7 +15,8 @@ GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blac
 COLUMNS = ("quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
 """Of model_bands.csv."""
 
-EVIDENCES = ("measured", "interpolated", "extrapolated")
+EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
+_EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 # A group with fewer runs is mixed with its parent group.
 FULL_GROUP = 20
@@ -51,8 +52,10 @@ def residuals_of(
         for run_id, method, gpu_class, evidence in connection.execute(
             f"WITH _held_out AS (SELECT r.*, 'without ' || r.source AS calibration, m.params_total "  # noqa: S608
             f"FROM runs_{fitter.quantity.name} r JOIN main.models m USING (model)), "
+            f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')), "
             "_evidence AS (SELECT * FROM evidence_of('_held_out')) "
-            "SELECT h.run_id, h.method, e.class, e.evidence FROM _held_out h JOIN _evidence e "
+            f"SELECT h.run_id, h.method, e.class, {_EVIDENCE[fitter.quantity.name]} FROM _held_out h "
+            "JOIN _terms t USING (run_id) JOIN _evidence e "
             "ON e.calibration = h.calibration AND e.gpu = h.gpu AND e.method = h.method "
             "AND e.params = h.params_total AND e.gpu_count = h.gpu_count"
         ).fetchall()

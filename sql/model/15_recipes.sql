@@ -10,6 +10,10 @@ CREATE OR REPLACE MACRO recipe_named(recipe) AS
     END;
 COMMENT ON FUNCTION recipe_named IS 'The name of a recipe of catalog/recipes.yaml; an error that names those there are for another one.';
 
+CREATE OR REPLACE MACRO least_agreeing_runs() AS 3;
+COMMENT ON FUNCTION least_agreeing_runs IS
+    'Measured runs that must agree with their trace before a recipe''s memory counts as traced.';
+
 CREATE OR REPLACE MACRO with_recipes(settings) AS TABLE
 WITH _recipes_found AS (
     SELECT s.* REPLACE (coalesce(recipe_named(s.recipe), r.recipe) AS recipe)
@@ -35,6 +39,7 @@ WITH _recipes_found AS (
 SELECT
     f.*,
     r.grad_accum AS recipe_grad_accum,
+    coalesce(r.agreeing_runs >= least_agreeing_runs(), FALSE) AS has_proven_recipe,
     -- Where adamw is not the foreach kernel it is the fused one.
     coalesce(
         r.optimizer

@@ -207,6 +207,7 @@ SELECT
         allocated_gib * reserved_ratio
             + gib(reserved_transient * transient_bytes + reserved_sharded * sharded_bytes)
     ) AS reserved_gib,
+    has_proven_recipe AND traced_fixed IS NOT NULL AS is_proven,
     peak_phase_of(loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes)
         AS peak_phase,
     CASE memory_metric

@@ -64,7 +64,7 @@ SELECT
     t.memory_gib, t.memory_gib * b.low_ratio AS memory_gib_low,
     t.memory_gib * b.high_ratio AS memory_gib_high,
     t.needed_gib, t.usable_memory_gib, t.needed_gib <= t.usable_memory_gib AS fits,
-    e.evidence, e.evidence_run,
+    memory_evidence(e.evidence, t.is_proven) AS evidence, e.evidence_run,
     concat_ws('; ', nullif(t.assumptions, ''), i.ignored) AS assumptions
 FROM _terms AS t
 CROSS JOIN _ignored AS i
@@ -72,7 +72,8 @@ JOIN _evidence AS e
     ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method AND e.params = t.params_total
     AND e.gpu_count = t.gpu_count
 JOIN main.model_bands AS b
-    ON b.quantity = 'memory' AND b.method = t.method AND b.gpu_class = e.class AND b.evidence = e.evidence;
+    ON b.quantity = 'memory' AND b.method = t.method AND b.gpu_class = e.class
+    AND b.evidence = memory_evidence(e.evidence, t.is_proven);
 COMMENT ON MACRO TABLE memory_of IS
     'Peak memory per GPU of each run, GiB: its terms, allocated, reserved and in the row''s memory_metric (alloc, reserved, smi), the p10 to p90 band, and whether it fits usable memory.';
 

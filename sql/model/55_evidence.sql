@@ -70,3 +70,8 @@ SELECT
 FROM _evidence_nearest;
 COMMENT ON MACRO TABLE evidence_of IS
     'measured: a published run of the same GPU and method, within 1.25 x the parameters and 2 x the count (named in evidence_run); interpolated: a GPU of the same class and generation, same method, within 3 x the parameters; else extrapolated.';
+
+CREATE OR REPLACE MACRO memory_evidence(evidence, is_proven) AS
+    CASE WHEN is_proven AND evidence <> 'measured' THEN 'traced' ELSE evidence END;
+COMMENT ON FUNCTION memory_evidence IS
+    'Evidence of a memory estimate: traced, between measured and interpolated, where it comes from traces of a recipe with which measured runs agree; else that of the measured runs near it.';

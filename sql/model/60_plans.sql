@@ -220,10 +220,12 @@ WITH _needs AS (
 _bands AS (
     SELECT
         e.calibration, e.gpu, e.method, e.params, e.gpu_count, e.class, e.evidence, e.evidence_run,
-        b.low_ratio AS memory_low_ratio, b.high_ratio AS memory_high_ratio
+        p.is_proven, b.low_ratio AS memory_low_ratio, b.high_ratio AS memory_high_ratio
     FROM evidence_of('_needs') AS e
+    CROSS JOIN (FROM (VALUES (FALSE), (TRUE)) AS p (is_proven)) AS p
     JOIN main.model_bands AS b
-        ON b.quantity = 'memory' AND b.method = e.method AND b.gpu_class = e.class AND b.evidence = e.evidence
+        ON b.quantity = 'memory' AND b.method = e.method AND b.gpu_class = e.class
+        AND b.evidence = memory_evidence(e.evidence, p.is_proven)
 )
 
 SELECT
@@ -233,7 +235,7 @@ SELECT
 FROM candidates_for(jobs) AS c
 JOIN _bands AS b
     ON b.calibration = c.calibration AND b.gpu = c.gpu AND b.method = c.method AND b.params = c.params_total
-    AND b.gpu_count = c.gpu_count;
+    AND b.gpu_count = c.gpu_count AND b.is_proven = c.is_proven;
 COMMENT ON MACRO TABLE judged_candidates IS
     'candidates_for with the evidence near each, the band of its memory and P(fits).';
 
@@ -265,7 +267,6 @@ SELECT
     any_value(node_network_gbps) AS node_network_gbps, any_value(usable_memory_gib) AS usable_memory_gib,
     any_value(plan_assumptions) AS plan_assumptions, any_value(unsupported) AS unsupported,
     any_value(class) AS class, any_value(evidence) AS evidence, any_value(evidence_run) AS evidence_run,
-    any_value(memory_low_ratio) AS memory_low_ratio, any_value(memory_high_ratio) AS memory_high_ratio,
     -- What a checkpoint to resume from takes, and what is kept at the end.
     gib(any_value(CASE
         WHEN is_full THEN params_total * (full_weight_bytes + optimizer_bytes)
@@ -278,6 +279,7 @@ SELECT
         {
             'sharding': sharding, 'offload': offload, 'checkpointing': checkpointing,
             'micro_batch': micro_batch, 'grad_accum': grad_accum, 'fit_probability': fit_probability,
+            'memory_low_ratio': memory_low_ratio, 'memory_high_ratio': memory_high_ratio,
             'memory_gib': memory_gib, 'needed_gib': needed_gib,
             'tokens_per_second_per_gpu': tokens_per_second_per_gpu,
             'on_gpu': on_gpu, 'weight_bytes': weight_bytes_per_gpu, 'adapter_bytes': adapter_bytes_per_gpu,
@@ -321,12 +323,12 @@ SELECT
     c.micro_batch::INTEGER AS micro_batch, c.grad_accum::INTEGER AS grad_accum,
     c.checkpointing AS checkpointing, c.sharding AS sharding, c.offload AS offload,
     p.quantization, p.optimizer, p.training_precision, p.stack,
-    c.memory_gib AS memory_gib, c.memory_gib * p.memory_low_ratio AS memory_gib_low,
+    c.memory_gib AS memory_gib, c.memory_gib * c.memory_low_ratio AS memory_gib_low,
     -- What the allocator keeps without need it gives back before a run dies.
     CASE
-        WHEN c.needed_gib * p.memory_high_ratio <= p.usable_memory_gib
-            THEN least(c.memory_gib * p.memory_high_ratio, p.usable_memory_gib)
-        ELSE c.memory_gib * p.memory_high_ratio
+        WHEN c.needed_gib * c.memory_high_ratio <= p.usable_memory_gib
+            THEN least(c.memory_gib * c.memory_high_ratio, p.usable_memory_gib)
+        ELSE c.memory_gib * c.memory_high_ratio
     END AS memory_gib_high,
     p.usable_memory_gib, p.usable_memory_gib - c.needed_gib AS memory_margin_gib,
     CASE

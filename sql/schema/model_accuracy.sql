@@ -45,7 +45,7 @@ COMMENT ON COLUMN main.model_accuracy.error_held_out IS 'Its error.';
 COMMENT ON COLUMN main.model_accuracy.low_held_out IS 'p10 of the band around the held-out prediction.';
 COMMENT ON COLUMN main.model_accuracy.high_held_out IS 'p90 of that band.';
 COMMENT ON COLUMN main.model_accuracy.in_band IS 'Whether the measurement is in it.';
-COMMENT ON COLUMN main.model_accuracy.evidence_held_out IS 'Distance from the runs of the other sources: measured, interpolated or extrapolated.';
+COMMENT ON COLUMN main.model_accuracy.evidence_held_out IS 'Distance from the runs of the other sources: measured, traced (memory only), interpolated or extrapolated.';
 COMMENT ON COLUMN main.model_accuracy.in_test_half IS 'Whether the run is in the half of the fixed split that is not fitted.';
 COMMENT ON COLUMN main.model_accuracy.error_split IS 'Error of the fixed split, for runs of the test half.';
 COMMENT ON COLUMN main.model_accuracy.ran_out_of_memory IS 'Whether the run failed out of memory.';

@@ -12,7 +12,7 @@ COMMENT ON TABLE main.model_bands IS 'How far held-out measurements were from th
 COMMENT ON COLUMN main.model_bands.quantity IS 'memory or speed.';
 COMMENT ON COLUMN main.model_bands.method IS 'full, lora, qlora or pretrain.';
 COMMENT ON COLUMN main.model_bands.gpu_class IS 'Class of GPUs.';
-COMMENT ON COLUMN main.model_bands.evidence IS 'Distance from the measurements: measured, interpolated or extrapolated.';
+COMMENT ON COLUMN main.model_bands.evidence IS 'Distance from the measurements: measured, traced (memory only), interpolated or extrapolated.';
 COMMENT ON COLUMN main.model_bands.low_ratio IS 'p10 of measured over predicted.';
 COMMENT ON COLUMN main.model_bands.high_ratio IS 'p90 of measured over predicted.';
 COMMENT ON COLUMN main.model_bands.runs IS 'Held-out runs behind the band; a small group is shrunk towards its parent group.';

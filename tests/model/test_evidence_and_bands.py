@@ -194,3 +194,20 @@ def test_a_weighted_quantile_lies_between_the_middles_of_weights() -> None:
     assert weighted_quantile(values, weights, 0.5) == 2.0
     assert weighted_quantile(values, weights, 0.6875) == 2.5
     assert weighted_quantile(values, weights, 1.0) == 3.0
+
+
+def test_memory_counts_as_traced_where_three_measured_runs_agree_with_the_trace_of_their_recipe() -> None:
+    job = "WITH my_run AS (SELECT 'lora' AS method, 'llama-3.1-8b' AS model, $gpu AS gpu) "
+    with in_memory("memory_of", "speed_of") as connection:
+        found = {}
+        for agreeing in (2, 3):
+            connection.execute("UPDATE main.recipe_settings SET agreeing_runs = $1", [agreeing])
+            for gpu in ("a100-sxm-80gb", "rtx-a6000"):
+                found[agreeing, gpu] = connection.execute(
+                    f"{job} SELECT m.evidence, s.evidence FROM memory_of('my_run') m, speed_of('my_run') s",
+                    {"gpu": gpu},
+                ).fetchall()
+    near, far = "a100-sxm-80gb", "rtx-a6000"
+    assert found[2, near] == found[3, near] == [("measured", "measured")]
+    assert found[2, far][0][0] == found[2, far][0][1] != "measured"
+    assert found[3, far] == [("traced", found[2, far][0][1])]

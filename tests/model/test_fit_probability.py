@@ -27,7 +27,7 @@ HELD_OUT = """
     JOIN _evidence e ON e.calibration = h.calibration AND e.gpu = h.gpu AND e.method = h.method
         AND e.params = h.params_total AND e.gpu_count = h.gpu_count
     JOIN main.model_bands b ON b.quantity = 'memory' AND b.method = h.method AND b.gpu_class = e.class
-        AND b.evidence = e.evidence
+        AND b.evidence = memory_evidence(e.evidence, t.is_proven)
 """
 
 

@@ -46,6 +46,9 @@ CODE_OF_ITS_OWN = {
 }
 """Models of the grid with other code than the rest: not learned from; their runs keep the formula."""
 
+AGREEMENT = 0.03
+"""Relative difference of a measured run and its trace up to which they agree."""
+
 PER_STEP = {
     Category.WEIGHTS, Category.ADAPTERS, Category.GRADIENTS, Category.OPTIMIZER, Category.WORKSPACE,
 }  # fmt: skip
@@ -221,7 +224,7 @@ def _pieces(
 ) -> list[Piece]:
     """One linear piece, or two of which the higher one counts where that is much closer.
 
-    Two pieces start from the rows whose peak is one operation and the rest; rows then go where they are higher.
+    Two pieces start from the rows whose peak is one operation and the rest; rows then go to the higher one.
     """
     everything = np.ones(len(weighted), dtype=bool)
     best = [_piece(weighted, per_token, sizes, everything)]
@@ -270,7 +273,7 @@ def learn_catalogue(folder: Path | None = None) -> str:
     """Write recipe_settings.csv, and recipe_memory.csv where there are traces; returns a line on both."""
     folder = folder or paths.CATALOG_DIR
     recipes = read_recipes()
-    write(folder / SETTINGS_FILE, setting_rows(recipes))
+    write(folder / SETTINGS_FILE, setting_rows(recipes, agreeing_runs(recipes)))
     said = f"{SETTINGS_FILE}: {len(recipes)} recipes"
     if not (paths.CATALOG_DIR / TRACES_FILE).exists():
         return f"{said}; no {TRACES_FILE} to learn from: gpufare trace-grid makes it"
@@ -278,6 +281,41 @@ def learn_catalogue(folder: Path | None = None) -> str:
     coefficients = learn(traces, recipes)
     write(folder / COEFFICIENTS_FILE, coefficients)
     return f"{said}; {COEFFICIENTS_FILE}: {len(coefficients)} coefficients from {len(traces)} traces"
+
+
+def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, int]:
+    """Measured runs of identified software that agree with their trace, by the recipe they are taken to be.
+
+    Of a run's figures the first of allocated, reserved and process memory that was measured counts.
+    """
+    accuracy = (paths.SQL_DIR / "marts" / "trace_accuracy.sql").read_text(encoding="utf-8")
+    with in_memory("settings_of", "traced_runs", "measured_phase_peaks", "constants", "gib") as connection:
+        connection.execute("DELETE FROM main.recipe_settings")
+        for row in setting_rows(recipes):
+            connection.execute(
+                f"INSERT INTO main.recipe_settings ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+                [None if value == "" else value for value in row.values()],
+            )
+        connection.execute(f"CREATE TEMP TABLE compared AS {accuracy}")
+        found = connection.execute(
+            """
+            WITH _figures AS (
+                SELECT run_id, arg_min(abs(error), position) AS error
+                FROM (
+                    SELECT *, list_position(['allocated', 'reserved', 'process'], quantity) AS position
+                    FROM compared WHERE is_identified
+                )
+                WHERE position IS NOT NULL
+                GROUP BY run_id
+            )
+            SELECT s.recipe, count(*)
+            FROM _figures JOIN settings_of('main.measured_runs') AS s USING (run_id)
+            WHERE error <= $1 AND s.recipe IS NOT NULL
+            GROUP BY s.recipe
+            """,
+            [AGREEMENT],
+        ).fetchall()
+    return dict(found)
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

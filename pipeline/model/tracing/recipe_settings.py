@@ -19,15 +19,20 @@ KEYS = (
 )  # fmt: skip
 """Settings by which a recipe is found. Empty: the loss_kernel of the stack, and what adapters alone have."""
 
-COLUMNS = ("recipe", "is_mapped", *KEYS, "optimizer", "grad_accum")
+COLUMNS = ("recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "agreeing_runs")
 
 MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
 UNSHARDED = {"none", "ddp"}
 """Sharded terms depend on the number of GPUs, which a trace has once."""
 
 
-def setting_rows(recipes: Mapping[str, Recipe]) -> list[dict[str, Any]]:
-    """One row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 where runs are taken to be it."""
+def setting_rows(
+    recipes: Mapping[str, Recipe], agreeing_runs: Mapping[str, int] | None = None
+) -> list[dict[str, Any]]:
+    """One row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 where runs are taken to be it.
+
+    ``agreeing_runs`` is the number of measured runs that agree with their trace, by recipe.
+    """
     keys = {name: keys_of(recipe) for name, recipe in recipes.items()}
     chosen: dict[tuple[Any, ...], str] = {}
     for name in sorted(recipes, key=lambda name: _oddities(recipes[name])):
@@ -39,6 +44,7 @@ def setting_rows(recipes: Mapping[str, Recipe]) -> list[dict[str, Any]]:
         {
             "recipe": name, "is_mapped": int(name in mapped), **keys[name],
             **{key: _settings(recipe)[key] for key in ("optimizer", "grad_accum")},
+            "agreeing_runs": (agreeing_runs or {}).get(name, 0),
         }
         for name, recipe in recipes.items()
     ]  # fmt: skip
