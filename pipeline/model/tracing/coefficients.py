@@ -293,7 +293,8 @@ def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, int]:
         connection.execute("DELETE FROM main.recipe_settings")
         for row in setting_rows(recipes):
             connection.execute(
-                f"INSERT INTO main.recipe_settings ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+                f"INSERT INTO main.recipe_settings ({', '.join(row)}) "  # noqa: S608
+                f"VALUES ({', '.join('?' * len(row))})",
                 [None if value == "" else value for value in row.values()],
             )
         connection.execute(f"CREATE TEMP TABLE compared AS {accuracy}")
