@@ -93,9 +93,14 @@ WITH _memory_traced AS (
             traced_fixed.forward + traced_per_token.forward * micro_step_tokens,
             traced_fixed.forward_2 + traced_per_token.forward_2 * micro_step_tokens
         ) AS traced_forward,
-        traced_fixed.loss + traced_per_token.loss * micro_step_tokens AS traced_loss,
-        traced_fixed.loss_backward + traced_per_token.loss_backward * micro_step_tokens
-            AS traced_loss_backward,
+        greatest(
+            traced_fixed.loss + traced_per_token.loss * micro_step_tokens,
+            traced_fixed.loss_2 + traced_per_token.loss_2 * micro_step_tokens
+        ) AS traced_loss,
+        greatest(
+            traced_fixed.loss_backward + traced_per_token.loss_backward * micro_step_tokens,
+            traced_fixed.loss_backward_2 + traced_per_token.loss_backward_2 * micro_step_tokens
+        ) AS traced_loss_backward,
         greatest(
             traced_fixed.last_layer + traced_per_token.last_layer * micro_step_tokens,
             traced_fixed.last_layer_2 + traced_per_token.last_layer_2 * micro_step_tokens

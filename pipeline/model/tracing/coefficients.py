@@ -53,11 +53,8 @@ PER_STEP = {
     Category.WEIGHTS, Category.ADAPTERS, Category.GRADIENTS, Category.OPTIMIZER, Category.WORKSPACE,
 }  # fmt: skip
 """Categories that tokens do not change."""
-PER_TOKEN = {Category.LOGITS}
-"""Categories that are there for tokens only. Stored activations are not: autocast keeps casts of weights."""
-
-PIECES = (Moment.FORWARD, Moment.LAST_LAYER_BACKWARD, Moment.FIRST_LAYER_BACKWARD)
-"""Moments of several operations, any of which may be the highest: attention, MLP, embedding."""
+PIECES = set(Moment) - {Moment.OPTIMIZER}
+"""Moments of several operations, any of which may be the highest: attention, MLP, embedding, head, loss."""
 SECOND = "_2"
 LEAST_ROWS_OF_A_PIECE = 6
 LEAST_PIECE_GAIN = 0.3
@@ -250,7 +247,7 @@ def _piece(
 ) -> Piece:
     piece = {}
     for category, target in sizes.items():
-        left_out = (per_token & (category in PER_STEP)) | (~per_token & (category in PER_TOKEN))
+        left_out = per_token & (category in PER_STEP)
         piece[category] = sparse_fit(np.where(left_out, 0.0, weighted)[rows], target[rows])
     return piece
 
