@@ -162,3 +162,14 @@ def test_the_catalogues_traces_are_of_its_recipes() -> None:
     assert table.digests.keys() <= recipes.keys()
     stale = [name for name, digest in table.digests.items() if digest != grid.digest_of(recipes[name])]
     assert stale == [], "their switches changed since they were traced: run gpufare trace-grid"
+
+
+def test_every_cell_of_the_grid_is_traced_or_has_a_reason() -> None:
+    table = Table.read()
+    missing = {}
+    for name, recipe in read_recipes().items():
+        traced = sum(cell.recipe == name for cell in table.rows)
+        failed = sum(count for (failing, _, _), count in table.failures.items() if failing == name)
+        if left := len(grid.cells([recipe])) - traced - failed:
+            missing[name] = left
+    assert missing == {}, "run gpufare trace-grid"
