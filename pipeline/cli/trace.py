@@ -83,11 +83,13 @@ def trace(
 @click.command()
 @click.option("--only", metavar="SOURCE", help="Only the runs of one source of catalog/measured_runs.csv.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-def trace_runs(only: str | None, jobs: int) -> None:
+@click.option("--limit", type=click.IntRange(min=0), help="Trace at most this many, the plainest first.")
+def trace_runs(only: str | None, jobs: int, limit: int | None) -> None:
     """Trace the measured runs of known software again: catalog/traced_runs.csv."""
     from pipeline.model.tracing.traced_runs import trace_runs as trace_all
 
-    click.echo(f"written: {trace_all(only, jobs, lambda line: click.echo(line, err=True))}")
+    path = trace_all(only, jobs, lambda line: click.echo(line, err=True), limit)
+    click.echo(f"written: {path}")
 
 
 @click.command()

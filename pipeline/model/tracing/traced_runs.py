@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.contracts import paths
+from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.grid import installed_versions, reason_of, versions_text
 from pipeline.model.tracing.measured import read_stacks, recipe_of
@@ -24,6 +25,8 @@ from pipeline.model.tracing.table import PHASES
 
 TRACED_RUNS_FILE = "traced_runs.csv"
 JOURNAL_FILE = "traced_runs.journal"
+EMULATED_KERNELS = ("unsloth",)
+"""Kernels that are emulated: a run with them does not show that its own code was traced."""
 
 Row = dict[str, Any]
 Job = tuple[Recipe, TraceShape]
@@ -39,12 +42,16 @@ def columns() -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def trace_runs(only: str | None, jobs: int, say: Callable[[str], None]) -> Path:
-    """Trace the measured runs of one source, or of all known ones, and write the table. Returns its path."""
+def trace_runs(only: str | None, jobs: int, say: Callable[[str], None], limit: int | None = None) -> Path:
+    """Trace the measured runs of one source, or of all known ones, and write the table. Returns its path.
+
+    At most ``limit`` recipes and shapes are traced, the plainest first; the others say so in ``problem``.
+    """
     stacks = read_stacks()
     runs = [run for run in _measured_runs() if run["source"] in stacks and only in (None, run["source"])]
     rows: list[Row] = []
     keys: dict[str, str] = {}
+    identified: dict[str, str] = {}
     work: dict[str, Job] = {}
     for run in runs:
         try:
@@ -52,23 +59,42 @@ def trace_runs(only: str | None, jobs: int, say: Callable[[str], None]) -> Path:
         except CannotTraceError as error:
             rows.append(_empty(run["source"]) | {"run_id": run["run_id"], "problem": str(error)})
         else:
+            is_identified = bool(stacks[run["source"]].software) and job[0].kernels not in EMULATED_KERNELS
+            identified[run["run_id"]] = str(is_identified).lower()
             keys[run["run_id"]] = digest_of(*job)
             work[digest_of(*job)] = job
     journal = _Journal(paths.CATALOG_DIR)
-    missing = {key: job for key, job in work.items() if not journal.has(key)}
+    missing = dict(
+        sorted(
+            ((key, job) for key, job in work.items() if not journal.has(key)),
+            key=lambda item: _order(*item[1]),
+        )
+    )
     say(f"{len(runs)} runs, {len(work)} recipes and shapes, {len(missing)} of them to trace")
-    for done, (index, values) in enumerate(in_processes(_values, list(missing.values()), jobs), start=1):
+    wanted = list(missing.values())[:limit]
+    for done, (index, values) in enumerate(in_processes(_values, wanted, jobs), start=1):
         key, (recipe, shape) = list(missing.items())[index]
         journal.add(key, values)
         told = values["problem"] or f"{values['allocated_bytes'] / 2**30:.3f} GiB"
         size = f"{shape.micro_batch} x {shape.seq_len}"
-        say(f"{done}/{len(missing)} {recipe.name} {shape.model} {size}: {told}")
-    rows += [journal.values[key] | {"run_id": run_id, "digest": key} for run_id, key in keys.items()]
-    identified = {run["run_id"]: str(bool(stacks[run["source"]].software)).lower() for run in runs}
+        say(f"{done}/{len(wanted)} {recipe.name} {shape.model} {size}: {told}")
+    left = _empty("") | {"problem": "not traced yet"}
+    for run in runs:
+        digest = keys.get(run["run_id"])
+        if digest is not None:
+            values = journal.values.get(digest, left | {"recipe": run["source"]})
+            rows.append(values | {"run_id": run["run_id"], "digest": digest})
     return _write(
-        [row | {"is_identified": identified[row["run_id"]]} for row in rows],
+        [row | {"is_identified": identified.get(row["run_id"], "false")} for row in rows],
         None if only is None else {run["run_id"] for run in runs},
     )
+
+
+def _order(recipe: Recipe, shape: TraceShape) -> tuple[Any, ...]:
+    """Plain steps of one GPU first, small ones before large ones."""
+    sizes = architecture_of(shape)
+    tokens = shape.micro_batch * shape.seq_len
+    return recipe.sharding != "none", recipe.kernels != "eager", sizes.layers * sizes.experts, tokens
 
 
 def _empty(recipe: str) -> Row:
