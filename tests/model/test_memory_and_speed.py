@@ -64,7 +64,8 @@ def test_lora_parameters_from_the_true_shapes(memory: Estimate) -> None:
 )
 def test_the_head_has_one_adapter_and_not_one_per_layer(memory: Estimate, targets: str, width: int) -> None:
     answer = memory(
-        model="llama-3-8b", gpu="a100-sxm-80gb", method="lora", lora_rank=8, lora_targets=targets, adapter_bytes=2
+        model="llama-3-8b", gpu="a100-sxm-80gb", method="lora", lora_rank=8, lora_targets=targets,
+        adapter_bytes=2,
     )  # fmt: skip
     assert answer["adapter_gib"] == pytest.approx(8 * width * 2 / GIB)
 
