@@ -2,7 +2,7 @@
 
 import contextlib
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -59,7 +59,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.version, "cuda", "12.8"),
         # Multi-tensor kernels are taken for plain tensors only, which these stand for.
         (torch.utils._foreach_utils, "_foreach_supported_types", [torch.Tensor, FakeTensor]),
-        (torch.nn.Module, "_apply", _replace_tensors),
+        (torch.nn.Module, "_apply", _replacing_tensors()),
     ]
     with contextlib.ExitStack() as stack:
         for owner, name, answer in answers:
@@ -70,23 +70,52 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         yield
 
 
-def _replace_tensors(module: Any, convert: Any, recurse: bool = True) -> Any:
-    """Module.to() with new parameters: the stock code swaps objects, which weak references forbid."""
+def _replacing_tensors() -> Any:
+    """Module.to() with new parameters: the stock code swaps objects, which weak references forbid.
+
+    What several modules share they share afterwards: each tensor is converted once per outermost call.
+    """
+    converted: dict[int, tuple[Any, Any]] = {}  # the old tensor is kept, so that no other gets its id
+    depth = 0
+
+    def apply(module: Any, convert: Any, recurse: bool = True) -> Any:
+        nonlocal depth
+        depth += 1
+        try:
+            for child in module.children() if recurse else ():
+                child._apply(convert)
+            for tensors, replace in ((module._parameters, _new_parameter), (module._buffers, _converted)):
+                for name, tensor in tensors.items():
+                    if tensor is None:
+                        continue
+                    if id(tensor) not in converted:
+                        converted[id(tensor)] = tensor, replace(tensor, convert)
+                    tensors[name] = converted[id(tensor)][1]
+        finally:
+            depth -= 1
+            if not depth:
+                converted.clear()
+        return module
+
+    return apply
+
+
+def _new_parameter(parameter: Any, convert: Callable[[Any], Any]) -> Any:
+    """The converted parameter, with what code has noted on the old one as Python attributes."""
     import torch
 
-    for child in module.children():
-        child._apply(convert)
-    for name, parameter in module._parameters.items():
-        if parameter is None:
-            continue
-        with torch.no_grad():
-            moved = convert(parameter)
-        if moved is not parameter:
-            module._parameters[name] = torch.nn.Parameter(moved, parameter.requires_grad)
-    for name, buffer in module._buffers.items():
-        if buffer is not None:
-            module._buffers[name] = convert(buffer)
-    return module
+    with torch.no_grad():
+        moved = convert(parameter)
+    if moved is parameter:
+        return parameter
+    made = torch.nn.Parameter(moved, parameter.requires_grad)
+    for name, value in vars(parameter).items():
+        vars(made).setdefault(name, value)
+    return made
+
+
+def _converted(buffer: Any, convert: Callable[[Any], Any]) -> Any:
+    return convert(buffer)
 
 
 class _AnyDevice(contextlib.nullcontext[None]):

@@ -63,6 +63,16 @@ def install() -> None:
         raise CannotTraceError(f"torch {torch.__version__} does not see the fake device: {HOW_TO_GET_TORCH}")
 
 
+def install_or_refuse() -> None:
+    """``install``; a missing torch is a ``CannotTraceError`` that names the extra, too."""
+    try:
+        install()
+    except ModuleNotFoundError as error:
+        raise CannotTraceError(
+            f"tracing runs the training code and needs {error.name}: pip install 'gpufare[trace]'"
+        ) from error
+
+
 def _refuse_other_platforms() -> None:
     if sys.platform not in ("linux", "darwin"):
         raise CannotTraceError(

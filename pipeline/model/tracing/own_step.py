@@ -5,9 +5,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from pipeline.model.tracing import device, fake_cuda
 from pipeline.model.tracing.errors import CannotTraceError, place_of, speaking_errors
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
@@ -17,6 +20,12 @@ CONTRACT = (
     "it must return (model, optimizer, loss): a torch module on cuda, a torch optimizer or None, and a "
     "function of no arguments that runs one micro-batch and returns its loss"
 )
+
+DEFAULT_COMPUTE_CAPABILITY = (8, 0)
+"""What a user's module sees when it is imported; its function sees that of the card."""
+
+LOOKS_FOR_A_DRIVER = "bitsandbytes"
+"""Fails to import where torch says that CUDA is there and it is not; peft imports it, too."""
 
 
 def find(reference: str) -> Callable[..., Any]:
@@ -30,13 +39,26 @@ def find(reference: str) -> Callable[..., Any]:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
-        function = getattr(import_module(module_name), name, None)
-    except ModuleNotFoundError as error:
-        raise CannotTraceError(f"--step {reference}: no module {error.name!r} here or installed") from error
+    function = getattr(_imported(reference, module_name), name, None)
     if not callable(function):
         raise CannotTraceError(f"--step {reference}: module {module_name} has no function {name!r}")
     return function  # type: ignore[no-any-return]
+
+
+def _imported(reference: str, module_name: str) -> ModuleType:
+    """The user's module, imported with the fake device at hand: it may ask for cuda at its top level."""
+    fake_cuda.install_or_refuse()
+    if find_spec(LOOKS_FOR_A_DRIVER) is not None:
+        import_module(LOOKS_FOR_A_DRIVER)
+    try:
+        with device.answering(DEFAULT_COMPUTE_CAPABILITY), _code_of(reference):
+            return import_module(module_name)
+    except CannotTraceError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            raise CannotTraceError(
+                f"--step {reference}: no module {error.__cause__.name!r} here or installed"
+            ) from error
+        raise
 
 
 def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], PlainStep]:
@@ -50,6 +72,7 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
         if not (isinstance(made, tuple) and len(made) == 3 and hasattr(made[0], "parameters")):
             raise CannotTraceError(f"--step {reference} returned {type(made).__name__}: {CONTRACT}")
         model, optimizer, loss = made
+        _check_on_the_device(reference, model, optimizer)
 
         def traced_loss() -> Any:
             with _code_of(reference):
@@ -59,6 +82,26 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
         return PlainStep(model, optimizer, traced_loss, (), *more)
 
     return build
+
+
+def _check_on_the_device(reference: str, model: Any, optimizer: Any) -> None:
+    """Refuse what would be traced as less than it is: a model on the CPU, a stale optimizer."""
+    parameters = list(model.parameters())
+    if not any(p.device.type == "cuda" for p in parameters):
+        raise CannotTraceError(
+            f"--step {reference}: no parameter of the model is on cuda, so nothing of it is on the card: "
+            "build the model with device='cuda', or call model.cuda()"
+        )
+    known = {id(p) for p in parameters}
+    stale = [
+        p for group in getattr(optimizer, "param_groups", ()) for p in group["params"] if id(p) not in known
+    ]
+    if stale:
+        raise CannotTraceError(
+            f"--step {reference}: {len(stale)} of the optimizer's parameters are not among the model's, so "
+            "they would never be stepped: build the optimizer after moving the model, or build the model on "
+            "the device"
+        )
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class Recorder(TorchDispatchMode):
         if func is aten.nonzero.default:
             self.work.synchronize()
             return self._balanced_share(args[0])
-        if func in MATRIX_PRODUCTS:
+        if func in MATRIX_PRODUCTS and args[0].device.type == "cuda":
             self._reserve_workspace()
         out = self._kernel_in_python(func, args, kwargs)
         if out is not NotImplemented:

@@ -12,7 +12,7 @@ from pipeline.model.tracing import fake_cuda
 from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.caching_allocator import replay
 from pipeline.model.tracing.cuda_kernels import workspace_bytes
-from pipeline.model.tracing.errors import CannotTraceError, speaking_errors
+from pipeline.model.tracing.errors import speaking_errors
 from pipeline.model.tracing.layers import mark_layers
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import MomentTrace, PhaseTrace, TensorAtPeak, Trace, TraceShape
@@ -36,12 +36,7 @@ def trace(
     ``with_lines`` also names the code that made the largest tensors. ``build`` makes the step to trace,
     inside the fake device. Raises ``CannotTraceError`` naming what stands in the way.
     """
-    try:
-        fake_cuda.install()
-    except ModuleNotFoundError as error:
-        raise CannotTraceError(
-            f"tracing runs the training code and needs {error.name}: pip install 'gpufare[trace]'"
-        ) from error
+    fake_cuda.install_or_refuse()
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from pipeline.model.tracing import cuda_kernels, device
