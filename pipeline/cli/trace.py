@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from pipeline.cli.parameters import EXISTING_FILE
 
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from pipeline.model.tracing.steps import Step
 
 GIB = 1 << 30
+OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
+"""What a user's own step leaves to the loop around it."""
 
 
 @click.command()
 @click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
-              help="A preset of catalog/recipes.yaml.")  # fmt: skip
+              help="A preset; docs/recipes.md has all of them with their switches.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
               help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
 @click.option("--model", default="llama-3.1-8b", show_default=True, help="An id of the catalogue.")
@@ -40,8 +43,8 @@ def trace(
 ) -> None:  # fmt: skip
     """Peak memory of a training step, by running its code without a GPU.
 
-    The recipe's own libraries run on fake tensors: nothing is computed, every allocation is counted. Needs
-    pip install 'gpufare[trace]'.
+    The recipe's own libraries run on fake tensors: nothing is computed, every allocation is counted. The
+    tables are in GiB (2^30 bytes). Needs pip install 'gpufare[trace]'.
     """
     from pipeline.model.tracing import own_step
     from pipeline.model.tracing.card import largest_micro_batch, read_card
@@ -50,6 +53,7 @@ def trace(
     from pipeline.model.tracing.trace import trace as trace_step
     from pipeline.warehouse.database import in_memory
 
+    _check_options(step, fit, layers)
     recipe = _recipe(recipe_name, switches, step)
     connection = in_memory("memory_of")
     card = read_card(connection, gpu)
@@ -67,17 +71,48 @@ def trace(
     def at(size: int) -> "Trace":
         return trace_step(recipe, shape.model_copy(update={"micro_batch": size}), build=build)
 
+    def search() -> int:
+        return largest_micro_batch(at, card, lambda line: click.echo(line, err=True))
+
     traced = trace_step(recipe, shape, with_lines=True, build=build)
     if form == "json":
-        click.echo(traced.model_dump_json(indent=2))
-    else:
-        _show(traced, card)
-        if not step and not config and not layers:
-            _show_estimate(connection, recipe, shape, gpu)
+        click.echo(json.dumps(_as_json(traced, card, search() if fit else None), indent=2))
+        return
+    _show(traced, card)
+    if not step and not config and not layers:
+        _show_estimate(connection, recipe, shape, gpu)
     if fit:
-        most = largest_micro_batch(at, card, lambda line: click.echo(line, err=True))
-        text = f"largest micro-batch on {gpu}: {most}" if most else f"not even one sequence fits {gpu}"
-        click.echo(text, err=form == "json")
+        most = search()
+        click.echo(f"largest micro-batch on {gpu}: {most}" if most else f"not even one sequence fits {gpu}")
+
+
+def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
+    """Refuse options that would change nothing, or whose answer would be of another model."""
+    context = click.get_current_context()
+    for name in ("recipe_name", "model", "config", "layers") if step else ():
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            option = "--" + name.removesuffix("_name")
+            raise click.UsageError(
+                f"{option} has no effect with --step: your own code makes the model and the loop"
+            )
+    if fit and layers:
+        raise click.UsageError(
+            f"--fit with --layers {layers}: a cut model does not say what the whole one needs; "
+            "leave out one of the two"
+        )
+
+
+def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> dict[str, Any]:
+    """The trace, and what the card says of it: null for a model cut to some of its layers."""
+    verdict = {
+        "gpu": card.gpu, "needed_gib": card.needed_gib(traced), "usable_gib": card.usable_gib,
+        "fits": card.holds(traced),
+    }  # fmt: skip
+    return {
+        "trace": traced.model_dump(mode="json"),
+        "card": None if traced.shape.layers else verdict,
+        "largest_micro_batch": largest_micro_batch,
+    }
 
 
 @click.command()
@@ -140,6 +175,10 @@ def _recipe(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
         if not found or key not in Recipe.model_fields or key in ("name", "framework"):
             names = ", ".join(sorted(set(Recipe.model_fields) - {"name", "title", "source", "framework"}))
             raise click.BadParameter(f"--set {switch!r} is not SWITCH=VALUE of one of: {names}")
+        if step and key not in OWN_SWITCHES:
+            raise click.BadParameter(
+                f"--set {switch!r} has no effect with --step, only {' and '.join(OWN_SWITCHES)} have"
+            )
         changed[key] = value.split("+") if key == "lora_targets" else yaml.safe_load(value)
     if step:
         base: dict[str, Any] = {
@@ -157,7 +196,8 @@ def _recipe(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
         return Recipe.model_validate(base | changed)
     except ValidationError as error:
         first = error.errors()[0]
-        raise click.BadParameter(f"--set {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        where = f"--set {'.'.join(map(str, first['loc']))}" if first["loc"] else f"recipe {name!r} as set"
+        raise click.BadParameter(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
 
 
 def _config(file: Path | None) -> dict[str, Any] | None:
@@ -184,6 +224,10 @@ def _show(traced: "Trace", card: "Card") -> None:
     versions = ", ".join(f"{name} {version}" for name, version in sorted(traced.versions.items()))
     click.echo(f"{recipe.name} on {shape.model}, {shape.micro_batch} x {shape.seq_len} tokens{emulation}")
     click.echo(f"{versions}; {traced.operations:,} operations in two optimizer steps")
+    if traced.note:
+        click.echo(f"note: {traced.note}")
+    if recipe.sharding != "none":
+        click.echo(f"memory of one of {recipe.gpu_count} GPUs, sharding {recipe.sharding}")
     click.echo(f"resident after a step: {_gib(traced.resident_bytes)} GiB\n")
     heads = ("GiB at the peak of", *(phase.phase.value for phase in traced.phases))
     rows: list[tuple[Any, ...]] = [
@@ -191,7 +235,7 @@ def _show(traced: "Trace", card: "Card") -> None:
         for category in Category
         if any(category in p.by_category for p in traced.phases)
     ]
-    rows.append(("rest of blocks", *(_gib(p.block_bytes - p.allocated_bytes) for p in traced.phases)))
+    rows.append(("allocator rounding", *(_gib(p.block_bytes - p.allocated_bytes) for p in traced.phases)))
     rows.append(("allocated", *(_gib(p.block_bytes) for p in traced.phases)))
     rows.append(("reserved", *(_gib(p.reserved_bytes) for p in traced.phases)))
     show(Result(heads, ("VARCHAR", *(["DOUBLE"] * len(traced.phases))), rows), "table")
@@ -200,12 +244,19 @@ def _show(traced: "Trace", card: "Card") -> None:
         (_gib(t.size_bytes), t.count, t.tensor, t.category.value.replace("_", " "), t.operation, t.line)
         for t in peak.largest
     ]
-    columns = ("GiB", "tensors", "of", "for", "made by", "at")
+    columns = ("GiB", "count", "tensor", "category", "made by", "source line")
     show(Result(columns, ("DOUBLE", "BIGINT", *(["VARCHAR"] * 4)), tensors), "table")
-    needed = card.needed_gib(traced)
-    verdict = "fits" if needed <= card.usable_gib else "does not fit"
-    click.echo(
-        f"\n{verdict} {card.gpu}: {needed:.2f} GiB needed with context and fragmentation, "
+    click.echo(f"\n{_verdict(traced, card)}")
+
+
+def _verdict(traced: "Trace", card: "Card") -> str:
+    if traced.shape.layers:
+        return f"no verdict on {card.gpu}: the model is cut to {traced.shape.layers} layers (--layers)"
+    fits = "fits" if card.holds(traced) else "does not fit"
+    cards = f"{traced.recipe.gpu_count} x {card.gpu}" if traced.recipe.gpu_count > 1 else card.gpu
+    each = " per GPU" if traced.recipe.gpu_count > 1 else ""
+    return (
+        f"{fits} {cards}: {card.needed_gib(traced):.2f} GiB needed{each} with context and fragmentation, "
         f"{card.usable_gib:.2f} usable"
     )
 

@@ -1,6 +1,7 @@
 """catalog/recipes.yaml: every preset is whole, named after what it says, and documented."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,21 @@ def test_switches_agree_with_each_other(recipe: Recipe) -> None:
     assert (recipe.sharding == "none") == (recipe.gpu_count == 1)
     assert recipe.packing == "none" or not recipe.attention_mask
     assert recipe.kernels != "unsloth" or recipe.emulates
+
+
+@pytest.mark.parametrize(
+    ("switches", "problem"),
+    [
+        ({"method": "qlora"}, "method=qlora with quantization=none"),
+        ({"method": "lora", "quantization": "nf4"}, "method=lora with quantization=nf4"),
+        ({"method": "full", "quantization": "int8"}, "method=full with quantization=int8"),
+        ({"gpu_count": 2}, "gpu_count=2 with sharding=none"),
+        ({"cpu_offload": True}, "cpu_offload=true with sharding=none"),
+    ],
+)
+def test_switches_that_contradict_each_other_are_refused(switches: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=f"{problem}.*: set "):
+        Recipe.model_validate({"name": "mine", "framework": "transformers", **switches})
 
 
 def test_every_framework_and_sharding_of_the_presets_is_there() -> None:

@@ -47,7 +47,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "adapters": {"method": "lora", "lora_dropout": 0.1},
     "eager attention": {"method": "lora", "attention": "eager"},
     "checkpointed": {"method": "full", "checkpointing": "full", "optimizer": "adamw"},
-    "quantized": {"method": "qlora"},
+    "quantized": {"method": "qlora", "quantization": "nf4"},
     "fused": {"method": "full", "optimizer": "adamw_fused"},
 }
 

@@ -58,7 +58,11 @@ def gpufare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_a_step_of_ones_own_is_counted_to_the_byte(gpufare) -> None:
     answer = gpufare("--step", "my_training:make", "--seq-len", "128", "--format", "json")
     assert answer.exit_code == 0, answer.output
-    traced = json.loads(answer.stdout)
+    found = json.loads(answer.stdout)
+    assert found["card"]["fits"] is True
+    assert found["card"]["needed_gib"] < found["card"]["usable_gib"]
+    assert found["largest_micro_batch"] is None
+    traced = found["trace"]
     weights = 4 * 1024 * 4096
     phases = {phase["phase"]: phase for phase in traced["phases"]}
     assert traced["trainable_parameters"] == 1024 * 4096
@@ -103,6 +107,13 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not(gpufare) -> None:
         (["--step", "my_training"], ["not like my_training:make_step"]),
         (["--step", "my_training:fixed", "--fit"], ["takes no micro_batch"]),
         (["--set", "lora_rnk=1"], ["lora_rnk=1", "lora_rank"]),
+        (["--set", "method=qlora"], ["method=qlora with quantization=none", "set quantization=nf4"]),
+        (["--set", "gpu_count=8"], ["gpu_count=8 with sharding=none", "set sharding="]),
+        (["--step", "my_training:make", "--model", "llama-3.1-8b"], ["--model has no effect with --step"]),
+        (["--step", "my_training:make", "--recipe", "hf-lora"], ["--recipe has no effect with --step"]),
+        (["--step", "my_training:make", "--layers", "1"], ["--layers has no effect with --step"]),
+        (["--step", "my_training:make", "--set", "lora_rank=4"], ["no effect", "gradient_accumulation"]),
+        (["--layers", "1", "--fit"], ["--fit with --layers 1", "leave out one"]),
         (["--set", "lora_rank=0"], ["lora_rank", "greater than or equal to 1"]),
         (["--gpu", "mi300x"], ["CDNA3 cards do not run"]),
         (["--gpu", "h9000"], ["'h9000' is not in the catalogue"]),
@@ -114,3 +125,27 @@ def test_what_cannot_be_traced_is_one_line_that_says_why(gpufare, arguments, wor
     (line,) = [line for line in answer.output.splitlines() if line.startswith("Error:")]
     for word in words:
         assert word in line
+
+
+def test_a_cut_model_gets_no_verdict_and_a_note_is_shown(gpufare) -> None:
+    cut = ("--model", "chatglm3-6b", "--layers", "1", "--seq-len", "16")
+    table = gpufare(*cut)
+    assert table.exit_code == 0, table.output
+    assert "no verdict on a100-sxm-80gb: the model is cut to 1 layers" in table.stdout
+    assert "fits" not in table.stdout
+    assert "note: GLM-4's code for ChatGLM3" in table.stdout
+    assert json.loads(gpufare(*cut, "--format", "json").stdout)["card"] is None
+
+
+def test_a_sharded_step_names_its_gpus(gpufare) -> None:
+    sharded = gpufare("--recipe", "hf-lora-ddp", "--model", "smollm2-135m", "--seq-len", "16")
+    assert sharded.exit_code == 0, sharded.output
+    assert "memory of one of 2 GPUs, sharding ddp" in sharded.stdout
+    assert "fits 2 x a100-sxm-80gb" in sharded.stdout
+
+
+def test_json_has_the_largest_micro_batch(gpufare) -> None:
+    answer = gpufare(
+        "--step", "my_training:make", "--gpu", "t4", "--fit", "--seq-len", "65536", "--format", "json"
+    )
+    assert json.loads(answer.stdout)["largest_micro_batch"] > 1

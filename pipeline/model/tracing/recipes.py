@@ -5,10 +5,10 @@ catalog/recipes.yaml has a named preset per framework; a trace may override sing
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.contracts import paths
 
@@ -105,6 +105,34 @@ class Recipe(BaseModel):
     sharding: Literal["none", "ddp", "fsdp", "fsdp2", "zero2", "zero3"] = "none"
     gpu_count: int = Field(default=1, ge=1)
     cpu_offload: bool = False
+
+    @model_validator(mode="after")
+    def _switches_agree(self) -> Self:
+        """Refuse switches that contradict each other or that nothing would use."""
+        for is_wrong, problem in (
+            (
+                self.method == "qlora" and self.quantization == "none",
+                "method=qlora with quantization=none is plain LoRA: set quantization=nf4, nf4dq, gptq "
+                "or int8, or method=lora",
+            ),
+            (
+                self.method != "qlora" and self.quantization != "none",
+                f"method={self.method} with quantization={self.quantization}: set quantization=none, "
+                "or method=qlora",
+            ),
+            (
+                self.gpu_count > 1 and self.sharding == "none",
+                f"gpu_count={self.gpu_count} with sharding=none: set sharding=ddp, fsdp or fsdp2, "
+                "or gpu_count=1",
+            ),
+            (
+                self.cpu_offload and self.sharding == "none",
+                "cpu_offload=true with sharding=none: set sharding=fsdp or fsdp2, or cpu_offload=false",
+            ),
+        ):
+            if is_wrong:
+                raise ValueError(problem)
+        return self
 
 
 def read_recipes(path: Path | None = None) -> dict[str, Recipe]:
