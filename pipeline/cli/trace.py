@@ -51,6 +51,7 @@ def trace(
     from pipeline.model.tracing.result import TraceShape
     from pipeline.model.tracing.steps import build_step
     from pipeline.model.tracing.trace import trace as trace_step
+    from pipeline.offers.printable import printable
     from pipeline.warehouse.database import in_memory
 
     _check_options(step, fit, layers)
@@ -58,7 +59,7 @@ def trace(
     connection = in_memory("memory_of")
     card = read_card(connection, gpu)
     shape = TraceShape(
-        model=step or (config.stem if config else model), config=_config(config), layers=layers,
+        model=step or (printable(config.stem) if config else model), config=_config(config), layers=layers,
         micro_batch=micro_batch, seq_len=seq_len, compute_capability=card.compute_capability,
     )  # fmt: skip
     build: Callable[[Recipe, TraceShape], Step] = build_step
@@ -205,7 +206,7 @@ def _config(file: Path | None) -> dict[str, Any] | None:
         return None
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"--config {file}: not JSON ({error})") from error
     if not isinstance(config, dict):
         raise click.BadParameter(f"--config {file}: a config.json is one object")

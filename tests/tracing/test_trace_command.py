@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.cli.main import main
+from tests.tracing.shapes import tiny
 
 MY_TRAINING = """
 import torch
@@ -134,11 +135,14 @@ def test_a_cut_model_gets_no_verdict_and_a_note_is_shown(gpufare) -> None:
     assert "no verdict on a100-sxm-80gb: the model is cut to 1 layers" in table.stdout
     assert "fits" not in table.stdout
     assert "note: GLM-4's code for ChatGLM3" in table.stdout
-    assert json.loads(gpufare(*cut, "--format", "json").stdout)["card"] is None
+    Path("tiny.json").write_text(json.dumps(tiny().config), encoding="utf-8")
+    cut = ("--config", "tiny.json", "--layers", "1", "--seq-len", "16", "--format", "json")
+    assert json.loads(gpufare(*cut).stdout)["card"] is None
 
 
 def test_a_sharded_step_names_its_gpus(gpufare) -> None:
-    sharded = gpufare("--recipe", "hf-lora-ddp", "--model", "smollm2-135m", "--seq-len", "16")
+    Path("tiny.json").write_text(json.dumps(tiny().config), encoding="utf-8")
+    sharded = gpufare("--recipe", "hf-lora-ddp", "--config", "tiny.json", "--seq-len", "16")
     assert sharded.exit_code == 0, sharded.output
     assert "memory of one of 2 GPUs, sharding ddp" in sharded.stdout
     assert "fits 2 x a100-sxm-80gb" in sharded.stdout

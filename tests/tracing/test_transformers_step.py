@@ -62,8 +62,6 @@ def test_a_target_that_a_model_lacks_is_refused_by_name() -> None:
 
 
 def test_fp32_outputs_are_a_copy_of_the_logits_in_the_forward_pass() -> None:
-    plain, upcast = (traced(autocast="bf16", fp32_logits=on).phase(Phase.FORWARD) for on in (False, True))
-    assert upcast.allocated_bytes >= plain.allocated_bytes
     held = traced(autocast="bf16", fp32_logits=True, outputs_held=True)
     kept = traced(autocast="bf16", outputs_held=True)
     gain = held.phase(Phase.OPTIMIZER).allocated_bytes - kept.phase(Phase.OPTIMIZER).allocated_bytes

@@ -6,10 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pipeline.contracts.errors import GpufareError
+from pipeline.offers.printable import printable
+
+MAX_CHARACTERS = 600
+"""Of a message; what a config.json or a library says may be of any length."""
 
 
 class CannotTraceError(GpufareError):
-    """A step that cannot be traced: what was in the way, where, and what to do."""
+    """A step that cannot be traced: what was in the way, where, and what to do.
+
+    Messages quote configs and libraries: control characters are replaced, and what is too long is cut.
+    """
+
+    def __init__(self, message: str) -> None:
+        text = printable(message[: MAX_CHARACTERS + 1])
+        super().__init__(text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "…")
 
 
 @contextmanager

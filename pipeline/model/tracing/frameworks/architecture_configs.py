@@ -5,13 +5,14 @@ Parameter counts are those of catalog/models.csv to within 0.04% for every model
 query and key.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import transformers
 
-from pipeline.model.tracing.architectures import Architecture, architecture_of
+from pipeline.model.tracing.architectures import Architecture, architecture_of, check_config
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.result import TraceShape
 
@@ -19,6 +20,9 @@ MAX_POSITIONS = 131_072
 """Positions that a config with rotary embeddings or ALiBi allows; it has no table of them."""
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
 """Names of the number of layers in a config.json."""
+
+UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
+"""What transformers raises for sizes that do not go together; what fake tensors raise is a RuntimeError."""
 
 Switches = Callable[[Architecture], dict[str, Any]]
 
@@ -185,10 +189,15 @@ def empty_model(config: Any, dtype: Any, attention: str) -> Any:
     with no_init_weights():
         try:
             return model_class(config).from_config(config, dtype=dtype, attn_implementation=attention)
-        except ValueError as error:
+        except CannotTraceError:
+            raise
+        except UNBUILDABLE as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            advice = ""
+            if isinstance(error, ValueError) and re.search("attention|attn", reason, re.IGNORECASE):
+                advice = " (recipe: attention: eager, which transformers takes for such a model by itself)"
             raise CannotTraceError(
-                f"{type(config).__name__} with attention {attention!r}: {str(error).splitlines()[0]} "
-                "(recipe: attention: eager, which transformers takes for such a model by itself)"
+                f"{type(config).__name__} with attention {attention!r}: {reason}{advice}"
             ) from error
 
 
@@ -211,6 +220,7 @@ def config_of(shape: TraceShape) -> Any:
     """
     if shape.config is None:
         return catalogue_config(architecture_of(shape))
+    check_config(shape.model, shape.config)
     kind = shape.config.get("model_type")
     if kind not in transformers.CONFIG_MAPPING:
         raise CannotTraceError(
@@ -220,8 +230,8 @@ def config_of(shape: TraceShape) -> Any:
     raw = cut(shape.config, shape.layers) if shape.layers else shape.config
     try:
         config = transformers.CONFIG_MAPPING[kind].from_dict(raw)
-    except (TypeError, ValueError, KeyError) as error:
-        raise CannotTraceError(f"config of {shape.model!r}: {error}") from error
+    except Exception as error:  # any check of any model's config
+        raise CannotTraceError(f"config of {shape.model!r}: {type(error).__name__}: {error}") from error
     config.use_cache = False
     return config
 

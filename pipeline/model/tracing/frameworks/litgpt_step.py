@@ -236,7 +236,8 @@ def _llama(sizes: Architecture, shape: TraceShape) -> dict[str, Any]:
     kind = shape.config.get("model_type") if shape.config else None
     if not (kind in ("llama", "mistral") or sizes.model.startswith(LLAMA_LIKE)) or sizes.experts > 1:
         raise CannotTraceError(
-            f"litgpt {litgpt.__version__} has no config for {sizes.model!r}; trace it with transformers"
+            f"litgpt {litgpt.__version__} has no config for {sizes.model!r}; trace it with transformers: "
+            "--recipe hf-lora, hf-qlora or hf-full"
         )
     return {
         "name": sizes.model, "n_layer": sizes.layers, "n_embd": sizes.hidden, "n_head": sizes.heads,

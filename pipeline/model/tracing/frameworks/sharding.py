@@ -147,7 +147,10 @@ def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...])
         case "fsdp2":
             return _fsdp2(model, recipe, layers)
         case other:
-            raise CannotTraceError(f"recipe {recipe.name!r}: sharding {other} cannot be traced yet")
+            raise CannotTraceError(
+                f"recipe {recipe.name!r}: DeepSpeed ({other}) is not supported yet; "
+                "PyTorch's own sharding is: --recipe hf-full-fsdp"
+            )
 
 
 def _ddp(model: Any) -> Any:

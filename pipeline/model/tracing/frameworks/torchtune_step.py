@@ -212,7 +212,7 @@ def _builder(sizes: Architecture, shape: TraceShape) -> str:
     if name is None or sizes.experts > 1 or sizes.head_dim * sizes.heads != sizes.hidden:
         raise CannotTraceError(
             f"torchtune {torchtune.__version__} has no builder for {sizes.model!r}; "
-            "trace it with transformers"
+            "trace it with transformers: --recipe hf-lora, hf-qlora or hf-full"
         )
     return name
 
@@ -236,5 +236,6 @@ def _refuse_what_it_has_not(recipe: Recipe) -> None:
         raise CannotTraceError(
             f"recipe {recipe.name!r}: torchtune's recipes for one GPU cannot be traced with "
             + ", ".join(f"{name}={getattr(recipe, name)!r}" for name in found)
-            + "; set it to what torchtune does, or trace with transformers"
+            + "; set it to what torchtune does, or trace it with transformers: "
+            f"--recipe hf-{recipe.method}"
         )

@@ -172,5 +172,5 @@ def _refuse_what_it_has_not(recipe: Recipe) -> None:
         raise CannotTraceError(
             f"recipe {recipe.name!r}: TRL {trl.__version__}'s SFTTrainer cannot be traced with "
             + ", ".join(f"{name}={getattr(recipe, name)!r}" for name in found)
-            + "; trace it with transformers"
+            + f"; trace it with transformers: --recipe hf-{recipe.method}"
         )
