@@ -1,5 +1,8 @@
 """Whether a traced step fits a card, and the search for the largest micro-batch."""
 
+from math import log2
+from random import Random
+
 import duckdb
 import pytest
 
@@ -83,3 +86,31 @@ def test_a_recipe_as_the_settings_of_a_run(model: duckdb.DuckDBPyConnection) -> 
     ).fetchall()
     assert row[0] > 0
     assert not row[1]  # nothing is left open, and no column is unknown
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_monotone_need_takes_few_traces(seed: int) -> None:
+    random = Random(seed)
+    limit = 4096
+    steps = sorted((random.randint(1, limit), random.random() ** random.choice([1, 8])) for _ in range(6))
+    answer = random.randint(0, limit)
+    tried: list[int] = []
+
+    def at(size: int) -> Trace:
+        tried.append(size)
+        below = sum(share for start, share in steps if start <= size)
+        return trace(below if size <= answer else 30 + below)
+
+    assert largest_micro_batch(at, CARD, lambda line: None, limit=limit) == answer
+    assert len(tried) == len(set(tried)) <= 2 * log2(limit) + 6
+
+
+def test_the_first_trace_is_used_again() -> None:
+    tried: list[int] = []
+
+    def at(size: int) -> Trace:
+        tried.append(size)
+        return trace(size)
+
+    assert largest_micro_batch(at, CARD, lambda line: None, first=trace(1)) == 22
+    assert 1 not in tried

@@ -100,3 +100,102 @@ def test_a_matrix_product_on_the_cpu_has_no_cublas_workspace() -> None:
         return model, None, loss
 
     assert all(Category.WORKSPACE not in phase.by_category for phase in traced(make).phases)
+
+
+def step_of(loss: Callable[[Any], Any], optimizer: Callable[[Any], Any] = lambda model: None) -> Any:
+    def make() -> Any:
+        model = linear()
+        return model, optimizer(model), lambda: loss(model)
+
+    return make
+
+
+def test_a_known_value_is_its_own_and_an_unknown_one_is_refused() -> None:
+    def known(model: Any) -> Any:
+        assert torch.tensor(7).item() == 7
+        assert not torch.tensor(False)
+        return model(rows()).sum()
+
+    def unknown(model: Any) -> Any:
+        out = model(rows()).sum()
+        return out * 0 if out.isnan() else out
+
+    traced(step_of(known, lambda model: torch.optim.AdamW(model.parameters(), capturable=False)))
+    with pytest.raises(CannotTraceError, match=r"_local_scalar_dense.*test_own_step.py:\d+"):
+        traced(step_of(unknown))
+    with pytest.raises(CannotTraceError, match=r"nonzero.*test_own_step.py:\d+"):
+        traced(step_of(lambda model: model(rows()[torch.nonzero(rows()[:, 0])]).sum()))
+
+
+def test_default_adamw_is_foreach_as_on_a_gpu() -> None:
+    def peaks(**settings: Any) -> Any:
+        adamw = lambda model: torch.optim.AdamW(model.parameters(), **settings)  # noqa: E731
+        return traced(step_of(lambda model: model(rows()).sum(), adamw)).phases
+
+    assert peaks() == peaks(foreach=True) != peaks(foreach=False)
+
+
+def test_several_optimizers_are_all_counted() -> None:
+    def make() -> Any:
+        model = torch.nn.Sequential(linear(), linear())
+        optimizers = [torch.optim.AdamW(part.parameters(), fused=True) for part in model]
+        return model, optimizers, lambda: model(rows()).sum()
+
+    weights = 2 * 4 * WIDTH * WIDTH
+    found = traced(make).phase(Phase.OPTIMIZER).by_category
+    assert found[Category.OPTIMIZER] == 2 * weights + 2 * 512
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (lambda model: {"loss": model(rows()).sum()}, "returned dict, not a tensor"),
+        (lambda model: (model(rows()).sum(), 1), "returned tuple, not a tensor"),
+        (lambda model: model(rows()), "grad can be implicitly created only for scalar"),
+    ],
+)
+def test_what_is_no_loss_is_refused(loss: Any, words: str) -> None:
+    with pytest.raises(CannotTraceError, match=words):
+        traced(step_of(loss))
+
+
+def test_a_module_that_cannot_be_imported_says_where(tmp_path, monkeypatch) -> None:
+    (tmp_path / "misspelt_module.py").write_text("x = 1\nx = = 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(CannotTraceError, match=r"SyntaxError.*misspelt_module.py, line 2"):
+        own_step.find("misspelt_module:make")
+
+
+def test_compiled_code_is_traced_eagerly_and_says_so() -> None:
+    def loss(model: Any) -> Any:
+        return torch.compile(model)(rows()).sum()
+
+    assert traced(step_of(loss)).note == own_step.COMPILED
+
+
+def test_statistics_streams_and_leaves_on_the_device() -> None:
+    def loss(model: Any) -> Any:
+        torch.cuda.reset_peak_memory_stats()
+        assert torch.cuda.max_memory_allocated() == torch.cuda.memory_reserved() == 0
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda.Event(enable_timing=True).record(torch.cuda.current_stream())
+        assert torch.tensor([1.0], device="cuda", requires_grad=True).requires_grad
+        return model(rows()).sum()
+
+    traced(step_of(loss))
+
+
+def test_attention_is_decomposed_where_no_kernel_may_run() -> None:
+    def kernels(capability: tuple[int, int], *backends: Any) -> set[str]:
+        def loss(model: Any) -> Any:
+            q = model(torch.randn(1, 2, 32, WIDTH, device="cuda")).bfloat16()
+            with torch.nn.attention.sdpa_kernel(list(backends)):
+                return torch.nn.functional.scaled_dot_product_attention(q, q, q).sum()
+
+        return {call.kernel for call in traced(step_of(loss), compute_capability=capability).work.attention}
+
+    backend = torch.nn.attention.SDPBackend
+    assert kernels((8, 0), *(backend.FLASH_ATTENTION, backend.MATH)) == {"flash"}
+    assert kernels((8, 0), backend.EFFICIENT_ATTENTION, backend.MATH) == {"efficient"}
+    assert kernels((8, 0), backend.MATH) == set()
+    assert kernels((7, 5), backend.FLASH_ATTENTION, backend.EFFICIENT_ATTENTION, backend.MATH) == set()

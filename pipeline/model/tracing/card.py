@@ -81,29 +81,45 @@ def read_card(connection: duckdb.DuckDBPyConnection, gpu: str) -> Card:
 
 
 def largest_micro_batch(
-    trace_of: Callable[[int], Trace], card: Card, say: Callable[[str], None], limit: int = 65_536
+    trace_of: Callable[[int], Trace],
+    card: Card,
+    say: Callable[[str], None],
+    limit: int = 65_536,
+    *,
+    first: Trace | None = None,
 ) -> int:
     """The largest micro-batch, up to ``limit``, whose step fits the card; 0 where not even one sequence does.
 
     ``trace_of`` traces a micro-batch. What a step needs grows almost linearly with it, so the next size to
-    try is where a line through two sizes meets the card's memory, kept between what fits and what does not.
+    try is where a line through two sizes meets the card's memory: at least the double while all fits, and
+    halfway between what fits and what does not once the line has missed ``MISSES`` times. ``first`` is a
+    trace made already.
     """
     needed: dict[int, float] = {}
-    low, high = 0, limit + 1
-    size = 1
+    low, high, misses = 0, limit + 1, 0
+    size = min(first.shape.micro_batch, limit) if first else 1
     while high - low > 1:
-        needed[size] = card.needed_gib(trace_of(size))
+        is_made = first is not None and size == first.shape.micro_batch
+        needed[size] = card.needed_gib(first if first is not None and is_made else trace_of(size))
         say(f"micro-batch {size}: {needed[size]:.2f} of {card.usable_gib:.2f} GiB")
+        width = high - low
         low, high = (size, high) if needed[size] <= card.usable_gib else (low, size)
-        size = min(max(_next_size(needed, card.usable_gib), low + 1), high - 1)
+        misses += high <= limit and 2 * (high - low) > width
+        guess = (low + high) // 2
+        if high > limit:
+            guess = max(2 * low, _on_the_line(needed, sorted(needed)[-2:], card.usable_gib))
+        elif misses < MISSES and low in needed:
+            guess = _on_the_line(needed, [low, high], card.usable_gib)
+        size = min(max(guess, low + 1), high - 1)
     return low
 
 
-def _next_size(needed: dict[int, float], usable_gib: float) -> int:
-    """Where the line through the two sizes nearest to the limit meets it; the double of the only one."""
-    nearest = sorted(needed, key=lambda size: abs(needed[size] - usable_gib))[:2]
-    if len(nearest) < 2:
-        return 2 * nearest[0]
-    one, other = nearest
-    slope = (needed[one] - needed[other]) / (one - other)
-    return one if slope <= 0 else int(one + (usable_gib - needed[one]) / slope)
+MISSES = 4
+"""Tries that may leave more than half of the sizes."""
+
+
+def _on_the_line(needed: dict[int, float], sizes: list[int], usable_gib: float) -> int:
+    """Where the line through two sizes meets the limit; 0 where it does not rise."""
+    one, other = sizes[0], sizes[-1]
+    rise = needed[other] - needed[one]
+    return int(one + (usable_gib - needed[one]) * (other - one) / rise) if rise > 0 else 0

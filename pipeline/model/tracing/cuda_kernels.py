@@ -39,20 +39,32 @@ FLASH_HEAD_WIDTH = 256
 """Widest head of FlashAttention 2 in torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)."""
 
 
-def attention_kernel(compute_capability: tuple[int, int], dtype: Any, head_width: int, has_mask: bool) -> str:
-    """The kernel that torch's scaled_dot_product_attention takes: flash or efficient.
+def attention_kernel(
+    compute_capability: tuple[int, int],
+    dtype: Any,
+    head_width: int,
+    has_mask: bool,
+    value_width: int | None = None,
+) -> str:
+    """The kernel that torch's scaled_dot_product_attention takes: flash, efficient or math.
 
-    sdp_utils.cpp: flash needs compute capability 8.0, 16 bits, no mask, and heads of at most 256.
+    sdp_utils.cpp: flash needs compute capability 8.0, 16 bits, no mask, and heads of at most 256 with values
+    as wide; efficient takes bf16 from 8.0 on. Each may be switched off (torch.nn.attention.sdpa_kernel).
     """
     import torch
 
     is_flash = (
-        compute_capability >= (8, 0)
+        torch.backends.cuda.flash_sdp_enabled()
+        and value_width in (None, head_width)
+        and compute_capability >= (8, 0)
         and dtype in (torch.float16, torch.bfloat16)
         and head_width <= FLASH_HEAD_WIDTH
         and not has_mask
     )
-    return "flash" if is_flash else "efficient"
+    is_efficient = torch.backends.cuda.mem_efficient_sdp_enabled() and (
+        compute_capability >= (8, 0) or dtype in (torch.float16, torch.float32)
+    )
+    return "flash" if is_flash else "efficient" if is_efficient else "math"
 
 
 @contextmanager
@@ -71,13 +83,15 @@ def attention_as_on(compute_capability: tuple[int, int]) -> Iterator[None]:
         query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
         is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
     ) -> Any:  # fmt: skip
-        if query.device.type != "cuda":
+        # sdp_utils.cpp, check_head_dim_size_flash: multi-head latent attention has narrower values
+        kernel = attention_kernel(
+            compute_capability, query.dtype, query.shape[-1], attn_mask is not None, value.shape[-1]
+        )
+        if query.device.type != "cuda" or kernel == "math":
             return decomposed(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
-        kernel = attention_kernel(compute_capability, query.dtype, query.shape[-1], attn_mask is not None)
-        # sdp_utils.cpp, check_head_dim_size_flash: multi-head latent attention has narrower values
-        if kernel == "flash" and value.shape[-1] == query.shape[-1]:
+        if kernel == "flash":
             width = query.shape[-1]
             query, key, value = (_padded(t, 8) for t in (query, key, value))
             out = aten._scaled_dot_product_flash_attention(

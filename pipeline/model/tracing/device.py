@@ -142,7 +142,7 @@ def _constants_on(device: Any) -> Iterator[None]:
         made = tensor(data, dtype=dtype, device="cpu", **kwargs)
         if device is None or torch.device(device).type != "cuda":
             return made
-        return torch.empty(made.shape, dtype=made.dtype, device=device)
+        return torch.empty(made.shape, dtype=made.dtype, device=device, requires_grad=made.requires_grad)
 
     with (
         patch.object(torch, "tensor", on_fake_device),

@@ -3,21 +3,25 @@
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from pipeline.model.tracing import device, fake_cuda
 from pipeline.model.tracing.errors import CannotTraceError, place_of, speaking_errors
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.steps import PlainStep
+from pipeline.model.tracing.timeline import Phase
 
 CONTRACT = (
-    "it must return (model, optimizer, loss): a torch module on cuda, a torch optimizer or None, and a "
+    "it must return (model, optimizer, loss): a torch module on cuda, a torch optimizer, several "
+    "or None, and a "
     "function of no arguments that runs one micro-batch and returns its loss"
 )
 
@@ -51,8 +55,12 @@ def _imported(reference: str, module_name: str) -> ModuleType:
     if find_spec(LOOKS_FOR_A_DRIVER) is not None:
         import_module(LOOKS_FOR_A_DRIVER)
     try:
-        with device.answering(DEFAULT_COMPUTE_CAPABILITY), _code_of(reference):
-            return import_module(module_name)
+        notes: list[str] = []
+        with device.answering(DEFAULT_COMPUTE_CAPABILITY), _eager(notes), _code_of(reference):
+            module = import_module(module_name)
+        if notes:
+            _compiled_at_import.add(module_name)
+        return module
     except CannotTraceError as error:
         if isinstance(error.__cause__, ModuleNotFoundError):
             raise CannotTraceError(
@@ -72,16 +80,112 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
         if not (isinstance(made, tuple) and len(made) == 3 and hasattr(made[0], "parameters")):
             raise CannotTraceError(f"--step {reference} returned {type(made).__name__}: {CONTRACT}")
         model, optimizer, loss = made
+        if isinstance(optimizer, list | tuple):
+            optimizer = SeveralOptimizers(tuple(optimizer))
         _check_on_the_device(reference, model, optimizer)
 
         def traced_loss() -> Any:
             with _code_of(reference):
-                return loss()
+                value = loss()
+            if not hasattr(value, "backward"):
+                raise CannotTraceError(
+                    f"--step {reference}: its loss returned {type(value).__name__}, not a tensor: {CONTRACT}"
+                )
+            return value
 
         more = recipe.gradient_accumulation, recipe.gradient_clipping
-        return PlainStep(model, optimizer, traced_loss, (), *more)
+        note = COMPILED if reference.partition(":")[0] in _compiled_at_import else ""
+        return OwnStep(model, optimizer, traced_loss, (), *more, reference=reference, note=note)
 
     return build
+
+
+@dataclass
+class OwnStep(PlainStep):
+    """A user's step, which says of its errors where they are."""
+
+    reference: str = ""
+    note: str = ""
+
+    def run(self, begin: Callable[[Phase], None]) -> None:
+        """As ``PlainStep``; raises ``CannotTraceError`` for errors of the backward pass and the optimizer."""
+        with _code_of(self.reference):
+            super().run(begin)
+
+
+class SeveralOptimizers:
+    """Optimizers that step one after the other."""
+
+    def __init__(self, optimizers: tuple[Any, ...]) -> None:
+        self.optimizers = optimizers
+        self.param_groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+
+    @property
+    def state(self) -> dict[Any, Any]:
+        """The state of all, by parameter."""
+        return {p: state for optimizer in self.optimizers for p, state in optimizer.state.items()}
+
+    def step(self) -> None:
+        """One step of each."""
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+
+@contextmanager
+def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
+    """What a user's code meets on a GPU: optimizers that default to foreach, streams and statistics.
+
+    ``notes`` collects what is traced otherwise than it would run.
+    """
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    numbers = (
+        "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
+        "reset_peak_memory_stats", "reset_accumulated_memory_stats",
+    )  # fmt: skip
+    with ExitStack() as stack:
+        stack.enter_context(_eager(notes))
+        for name in numbers:
+            stack.enter_context(patch.object(torch.cuda, name, lambda *_, **__: 0))
+        for name in ("Stream", "Event", "current_stream", "default_stream", "stream"):
+            stack.enter_context(patch.object(torch.cuda, name, _Idle))
+        optimizers = import_module("torch.optim.optimizer")  # torch.optim deletes its attribute
+        # optim/optimizer.py has a list of its own beside that of utils/_foreach_utils.py.
+        plain = [torch.Tensor, torch.nn.Parameter, FakeTensor]
+        stack.enter_context(patch.object(optimizers, "_foreach_supported_types", plain))
+        yield
+
+
+class _Idle(nullcontext[None]):
+    """A stream or an event, which orders work that is never done."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *_, **__: 0
+
+
+COMPILED = "torch.compile is not traced: this is its eager code"
+_compiled_at_import: set[str] = set()
+"""Modules that called torch.compile when imported, which they are once."""
+
+
+@contextmanager
+def _eager(notes: list[str]) -> Iterator[None]:
+    """Let torch.compile return its function unchanged, and note it."""
+    import torch
+
+    def unchanged(model: Any = None, *_: Any, **__: Any) -> Any:
+        if COMPILED not in notes:
+            notes.append(COMPILED)
+        return (lambda function: function) if model is None else model
+
+    with patch.object(torch, "compile", unchanged), patch.object(torch.nn.Module, "compile", unchanged):
+        yield
 
 
 def _check_on_the_device(reference: str, model: Any, optimizer: Any) -> None:

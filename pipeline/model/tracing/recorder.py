@@ -7,16 +7,25 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from pipeline.model.tracing import collectives
 from pipeline.model.tracing.cuda_kernels import hidden_temporaries
+from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.timeline import Allocation, Category, Phase, Timeline, rounded
 from pipeline.model.tracing.work import WorkCounter
 
 aten = torch.ops.aten
 MATRIX_PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+
+READ_AS_IN_RECIPES = (
+    "/torch/optim/", "/site-packages/transformers/", "/site-packages/liger_kernel/",
+    "/site-packages/bitsandbytes/", "/site-packages/peft/", "/site-packages/accelerate/",
+)  # fmt: skip
+"""Code whose reads of values are stood in for: traced recipes, compared with measured runs, run it."""
 
 VALUES = {aten._local_scalar_dense.default, aten.equal.default}
 """Operations that return a value, not a tensor."""
@@ -33,7 +42,8 @@ class Recorder(TorchDispatchMode):
 
     A tensor counts as logits if its rows are as long as the vocabulary and it has at least ``logits_size``
     elements. ``workspace_bytes`` is cuBLAS's for each thread. ``with_lines`` notes the line of code that made
-    each tensor, at about twice the time.
+    each tensor, at about twice the time. ``has_stand_ins``: what asks for a value gets 1, as recipes do;
+    otherwise its true value, and an error where it has none.
     """
 
     def __init__(
@@ -44,6 +54,7 @@ class Recorder(TorchDispatchMode):
         vocab: int = 1,
         with_lines: bool = False,
         experts: int = 1,
+        has_stand_ins: bool = True,
     ) -> None:
         super().__init__()
         self.timeline = Timeline()
@@ -53,6 +64,8 @@ class Recorder(TorchDispatchMode):
         self.row_lengths = range(vocab, 2 * vocab)
         self.with_lines = with_lines
         self.experts = experts
+        self.has_stand_ins = has_stand_ins
+        self.notes: list[str] = []
         self.operations = 0
         self._live: dict[int, int] = {}
         """Allocation of each storage alive, by its address."""
@@ -70,8 +83,8 @@ class Recorder(TorchDispatchMode):
             return args[0].fake_device  # two thirds of all calls: frameworks ask for it all the time
         kwargs = kwargs or {}
         if func in VALUES:
-            return self._value(func, args)
-        if func is aten.nonzero.default:
+            return self._value(func, args) if self.has_stand_ins else self._known_value(func, args)
+        if func is aten.nonzero.default and self.has_stand_ins:
             self.work.synchronize()
             return self._balanced_share(args[0])
         if func in MATRIX_PRODUCTS and args[0].device.type == "cuda":
@@ -96,6 +109,24 @@ class Recorder(TorchDispatchMode):
             return True  # Liger asks whether the loss's gradient is 1 (liger_kernel/ops/cross_entropy.py)
         self.work.synchronize()
         return _stand_in(args[0])
+
+    def _known_value(self, func: Any, args: Any) -> Any:
+        """The true value, where all tensors have one; library code that recipes run keeps its stand-in."""
+        self.work.synchronize()
+        known = [_known(argument) for argument in args]
+        if all(value is not None for value in known):
+            with no_dispatch():
+                return func(*known)
+        place = _reader()
+        if not any(part in place for part in READ_AS_IN_RECIPES):
+            raise CannotTraceError(
+                f"{func} reads the value of a tensor, and fake tensors have none (at {place}): take the "
+                "branch or the number from the configuration instead"
+            )
+        note = f"the value read at {place} is taken as 1 or True"
+        if "/torch/" not in place and note not in self.notes:
+            self.notes.append(note)
+        return self._value(func, args)
 
     def _kernel_in_python(self, func: Any, args: Any, kwargs: Any) -> Any:
         kernel = WRITTEN_IN_PYTHON.get(func)
@@ -212,6 +243,24 @@ def _stand_in(tensor: torch.Tensor) -> bool | int | float:
     if tensor.dtype is torch.bool:
         return True
     return 1.0 if tensor.dtype.is_floating_point else 1
+
+
+def _known(argument: Any) -> Any:
+    """A tensor with data: itself, or what a fake tensor was made from; None where there is none."""
+    if isinstance(argument, FakeTensor):
+        return argument.constant
+    return argument
+
+
+def _reader() -> str:
+    """file:line of the code that asks for a value: torch itself only where its optimizers do."""
+    frame = sys._getframe(3)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if "/torch/optim/" in name or ("/torch/" not in name and "/model/tracing/" not in name):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
 
 
 def _line() -> str:

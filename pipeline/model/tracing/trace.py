@@ -4,7 +4,7 @@ import gc
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from typing import Any
 
@@ -39,7 +39,7 @@ def trace(
     fake_cuda.install_or_refuse()
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    from pipeline.model.tracing import cuda_kernels, device
+    from pipeline.model.tracing import cuda_kernels, device, own_step
     from pipeline.model.tracing.frameworks import sharding
     from pipeline.model.tracing.frameworks.surroundings import as_on_a_gpu
     from pipeline.model.tracing.recorder import Recorder
@@ -55,6 +55,7 @@ def trace(
         cuda_kernels.attention_as_on(shape.compute_capability),
         as_on_a_gpu(recipe, shape),
         sharding.as_rank_zero(recipe, recorder),
+        own_step.as_on_a_gpu(recorder.notes) if recipe.framework == "own" else nullcontext(),
         FakeTensorMode(allow_non_fake_inputs=True),
         recorder,
     ):
@@ -76,7 +77,7 @@ def trace(
             gc.enable()
         count = sum(p.numel() for p in trainable)
         packages = ("torch", *step.packages)
-        note = getattr(step, "note", "")
+        note = "; ".join(filter(None, [getattr(step, "note", ""), *recorder.notes]))
         del step, trainable
     return Trace(
         recipe=recipe, shape=shape, versions={name: version(name) for name in packages},
@@ -102,7 +103,7 @@ def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) ->
     """A recorder that knows the size of the logits; of a user's own step nothing is known."""
     workspace = workspace_bytes(shape.compute_capability)
     if recipe.framework == "own":
-        return kind(sys.maxsize, workspace, with_lines=with_lines)
+        return kind(sys.maxsize, workspace, with_lines=with_lines, has_stand_ins=False)
     sizes = architecture_of(shape)
     logits_size = shape.micro_batch * (shape.seq_len - 1) * sizes.vocab
     return kind(logits_size, workspace, vocab=sizes.vocab, with_lines=with_lines, experts=sizes.experts)

@@ -74,7 +74,7 @@ def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
     if recipe.kernels == "compiled":
         raise CannotTraceError(
             f"recipe {recipe.name!r}: what torch.compile fuses is decided for a GPU that is there; "
-            "trace it with kernels: eager, which bounds its memory from above"
+            "trace it with kernels: eager, whose memory may be more or less"
         )
     if recipe.loss == "chunked":
         raise CannotTraceError(
