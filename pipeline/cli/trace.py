@@ -73,7 +73,7 @@ def trace(
         return trace_step(recipe, shape.model_copy(update={"micro_batch": size}), build=build)
 
     def search() -> int:
-        return largest_micro_batch(at, card, lambda line: click.echo(line, err=True))
+        return largest_micro_batch(at, card, lambda line: click.echo(line, err=True), first=traced)
 
     traced = trace_step(recipe, shape, with_lines=True, build=build)
     if form == "json":
