@@ -1,6 +1,7 @@
 """The commands of the README that trace are run as written."""
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -8,19 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.cli.main import main
-from tests.test_readme import COMMANDS
+from tests.test_readme import COMMANDS, README
 
 TRACING = [command for command in COMMANDS if command.startswith("gpufare trace ")]
-MY_TRAINING = """
-import torch
-
-def make_step(micro_batch=1, seq_len=128):
-    model = torch.nn.TransformerEncoderLayer(256, 4, batch_first=True, device="cuda")
-    optimizer = torch.optim.AdamW(model.parameters())
-    def loss():
-        return model(torch.randn(micro_batch, seq_len, 256, device="cuda")).square().mean()
-    return model, optimizer, loss
-"""
+MY_TRAINING = next(
+    code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "def make_step" in code
+)
 
 
 def test_the_readme_shows_how_to_trace() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import Trace, TraceShape
-from pipeline.model.tracing.steps import build_step
+from pipeline.model.tracing.steps import Step, build_step, load_framework
 from pipeline.model.tracing.timeline import Phase
 from pipeline.model.tracing.trace import STEPS
 
@@ -46,10 +46,11 @@ class PhaseParity:
 def parity(recipe: Recipe, shape: TraceShape) -> list[PhaseParity]:
     """Run a step on this machine's GPU and trace it.
 
-    Raises ``CannotTraceError`` where there is no GPU, or where the trace fails.
+    Raises ``CannotTraceError`` where there is no GPU, where the trace fails, and for quantized recipes.
     """
+    refuse_what_bitsandbytes_runs(recipe)
     measured = _measured(recipe, shape)
-    traced = _traced(recipe, shape)
+    traced = _traced(recipe, shape.model_copy(update={"compute_capability": _compute_capability()}))
     return [
         PhaseParity(
             phase.phase, *measured[phase.phase][:1], phase.block_bytes, measured[phase.phase][1],
@@ -59,13 +60,38 @@ def parity(recipe: Recipe, shape: TraceShape) -> list[PhaseParity]:
     ]  # fmt: skip
 
 
+def refuse_what_bitsandbytes_runs(recipe: Recipe) -> None:
+    """Raises ``CannotTraceError``: a trace replaces parts of bitsandbytes when it is imported."""
+    if recipe.quantization in ("nf4", "nf4dq", "int8") or "paged" in recipe.optimizer:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: quantization={recipe.quantization} with optimizer={recipe.optimizer} "
+            "cannot be compared with a GPU: parts of bitsandbytes are replaced for traces; choose "
+            "quantization=none and an optimizer that is not paged"
+        )
+
+
+def _compute_capability() -> tuple[int, int]:
+    import torch
+
+    return torch.cuda.get_device_capability()  # type: ignore[no-any-return]
+
+
 def _measured(recipe: Recipe, shape: TraceShape) -> dict[Phase, tuple[int, int]]:
     """Peak allocated and reserved of each phase on the GPU, the most over the steps."""
     import torch
 
     if not torch.cuda.is_available():
         raise CannotTraceError("parity compares a trace with a real GPU, and torch sees none here")
-    step = build_step(recipe, shape)
+    load_framework(recipe)
+    from pipeline.model.tracing.frameworks.surroundings import on_a_real_gpu
+
+    with on_a_real_gpu(recipe):
+        return _peaks(build_step(recipe, shape))
+
+
+def _peaks(step: Step) -> dict[Phase, tuple[int, int]]:
+    import torch
+
     torch.cuda.synchronize()
     phases: list[Phase] = []
     peaks: dict[Phase, tuple[int, int]] = {}

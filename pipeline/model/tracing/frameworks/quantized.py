@@ -18,6 +18,7 @@ from bitsandbytes.functional import name2qmap, quantize_4bit
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import HfQuantizer
 
+from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.recorder import WRITTEN_IN_PYTHON
 
@@ -104,16 +105,17 @@ def _int8_mixed_scaled_mm(
     return product, nothing
 
 
-cuda_backend._dequant_linear_fallback = _dequantized_linear
-cuda_backend._gemm_4bit_kernel_impl = lambda *args, **kwargs: (
-    NotImplemented
-)  # one kernel: the operation itself
-WRITTEN_IN_PYTHON.update({
-    torch.ops.bitsandbytes.gemm_4bit.default: cuda_kernels["bitsandbytes::gemm_4bit"],
-    torch.ops.bitsandbytes.int8_vectorwise_quant.default: _int8_vectorwise_quant,
-    torch.ops.bitsandbytes.int8_scaled_mm.default: _int8_scaled_mm,
-    torch.ops.bitsandbytes.int8_mixed_scaled_mm.default: _int8_mixed_scaled_mm,
-})  # fmt: skip
+if cuda_kernels:  # none where bitsandbytes has found a real GPU: its own kernels run there
+    cuda_backend._dequant_linear_fallback = _dequantized_linear
+    cuda_backend._gemm_4bit_kernel_impl = lambda *args, **kwargs: (
+        NotImplemented
+    )  # one kernel: the operation itself
+    WRITTEN_IN_PYTHON.update({
+        torch.ops.bitsandbytes.gemm_4bit.default: cuda_kernels["bitsandbytes::gemm_4bit"],
+        torch.ops.bitsandbytes.int8_vectorwise_quant.default: _int8_vectorwise_quant,
+        torch.ops.bitsandbytes.int8_scaled_mm.default: _int8_scaled_mm,
+        torch.ops.bitsandbytes.int8_mixed_scaled_mm.default: _int8_mixed_scaled_mm,
+    })  # fmt: skip
 
 
 def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
@@ -128,6 +130,11 @@ def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
 
 def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
     """A model on the meta device as loading quantizes it to the GPU, in the order of its modules."""
+    if not cuda_kernels:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: bitsandbytes was imported in this process for a real GPU; trace "
+            "quantized recipes in a separate process"
+        )
     for cached in (name2qmap.clear, cuda_backend._gpu_dispatch_props.cache_clear):
         cached()  # of a trace before this one, perhaps of another GPU
     cuda_backend._gemm_4bit_use_custom_cuda.cache_clear()

@@ -45,6 +45,17 @@ def as_on_a_gpu(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
 
 
 @contextmanager
+def on_a_real_gpu(recipe: Recipe) -> Iterator[None]:
+    """Let framework modules patch their libraries as in a trace, with a real GPU below them."""
+    with ExitStack() as stack:
+        _undo.append(stack)
+        stack.callback(_undo.pop)
+        if liger.wanted(recipe):
+            liger.load()
+        yield
+
+
+@contextmanager
 def _transformers_with_values(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
     """transformers asks whether a tensor is fake and then assumes the worst, e.g. that a mask is needed.
 
