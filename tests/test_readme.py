@@ -227,5 +227,25 @@ def accuracy_sentence() -> str:
     )
 
 
+def test_the_readme_says_the_error_of_traces_as_it_was_measured(sample_home: Home) -> None:
+    with reader(sample_home.published) as connection:
+        rows = ask(
+            connection,
+            "SELECT quantity, runs, median_error, mean_error, largest_error FROM trace_accuracy_summary "
+            "WHERE source = 'fitcheck_t4'",
+        ).dicts()
+        errors = {row["quantity"]: row for row in rows}
+    peak, reserved = errors["allocated"], errors["reserved"]
+    largest = max(errors[phase]["largest_error"] for phase in ("forward", "backward", "optimizer"))
+    sentence = (
+        f"Of the {peak['runs']} runs that fitcheck measured on a T4 and that were traced at full depth, peak "
+        f"allocated memory is off by {peak['median_error']:.2%} in the median, {peak['mean_error']:.2%} on "
+        f"average and {peak['largest_error']:.1%} at most; each phase of the step by at most {largest:.1%}. "
+        f"Reserved memory is off by {reserved['median_error']:.1%} in the median and "
+        f"{reserved['largest_error']:.1%} at most"
+    )
+    assert sentence in " ".join(README.split())
+
+
 def test_the_readme_says_the_models_error_as_it_was_measured() -> None:
     assert accuracy_sentence() in " ".join(README.split())
