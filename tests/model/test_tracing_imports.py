@@ -20,7 +20,9 @@ TRACE_PACKAGES = (
     "liger_kernel",
     "datasets",
 )
-RUNS_STEPS = tuple(f"pipeline.model.tracing.{name}" for name in ("collectives", "recorder", "work", "frameworks."))
+RUNS_STEPS = tuple(
+    f"pipeline.model.tracing.{name}" for name in ("collectives", "recorder", "work", "frameworks.")
+)
 """Modules that a trace imports once the fake device is there; all others must do without torch."""
 
 IMPORT_ALL = """

@@ -45,7 +45,7 @@ def columns() -> tuple[str, ...]:
 def trace_runs(only: str | None, jobs: int, say: Callable[[str], None], limit: int | None = None) -> Path:
     """Trace the measured runs of one source, or of all known ones, and write the table. Returns its path.
 
-    At most ``limit`` recipes and shapes are traced, the plainest first; the others say so in ``problem``.
+    At most ``limit`` recipes and shapes are traced, the plainest first; the others are left out.
     """
     stacks = read_stacks()
     runs = [run for run in _measured_runs() if run["source"] in stacks and only in (None, run["source"])]
@@ -78,12 +78,11 @@ def trace_runs(only: str | None, jobs: int, say: Callable[[str], None], limit: i
         told = values["problem"] or f"{values['allocated_bytes'] / 2**30:.3f} GiB"
         size = f"{shape.micro_batch} x {shape.seq_len}"
         say(f"{done}/{len(wanted)} {recipe.name} {shape.model} {size}: {told}")
-    left = _empty("") | {"problem": "not traced yet"}
-    for run in runs:
-        digest = keys.get(run["run_id"])
-        if digest is not None:
-            values = journal.values.get(digest, left | {"recipe": run["source"]})
-            rows.append(values | {"run_id": run["run_id"], "digest": digest})
+    rows += [
+        journal.values[digest] | {"run_id": run_id, "digest": digest}
+        for run_id, digest in keys.items()
+        if digest in journal.values
+    ]
     return _write(
         [row | {"is_identified": identified.get(row["run_id"], "false")} for row in rows],
         None if only is None else {run["run_id"] for run in runs},
