@@ -91,26 +91,31 @@ GROUP BY ALL;
 COMMENT ON MACRO TABLE traced_coefficients IS
     'Bytes per unit of each feature, by its position, for each term of each traced recipe.';
 
+CREATE OR REPLACE MACRO term_sum(is_of_term, bytes) AS
+    -- To a thousandth: the last digits of a sum depend on the order in which threads add.
+    round(coalesce(sum(bytes) FILTER (is_of_term), 0e0), 3);
+COMMENT ON FUNCTION term_sum IS 'Bytes of one term, of all its features together.';
+
 CREATE OR REPLACE MACRO term_sums(term, bytes) AS {
-    'forward': coalesce(sum(bytes) FILTER (term = 'forward_layers'), 0e0),
-    'forward_2': coalesce(sum(bytes) FILTER (term = 'forward_layers_2'), 0e0),
-    'loss': coalesce(sum(bytes) FILTER (term = 'loss'), 0e0),
-    'loss_2': coalesce(sum(bytes) FILTER (term = 'loss_2'), 0e0),
-    'loss_backward': coalesce(sum(bytes) FILTER (term = 'loss_backward'), 0e0),
-    'loss_backward_2': coalesce(sum(bytes) FILTER (term = 'loss_backward_2'), 0e0),
-    'last_layer': coalesce(sum(bytes) FILTER (term = 'last_layer_backward'), 0e0),
-    'last_layer_2': coalesce(sum(bytes) FILTER (term = 'last_layer_backward_2'), 0e0),
-    'first_layer': coalesce(sum(bytes) FILTER (term = 'first_layer_backward'), 0e0),
-    'first_layer_2': coalesce(sum(bytes) FILTER (term = 'first_layer_backward_2'), 0e0),
-    'weights': coalesce(sum(bytes) FILTER (term = 'weights'), 0e0),
-    'adapters': coalesce(sum(bytes) FILTER (term = 'adapters'), 0e0),
-    'gradients': coalesce(sum(bytes) FILTER (term = 'gradients'), 0e0),
-    'optimizer': coalesce(sum(bytes) FILTER (term = 'optimizer'), 0e0),
-    'step_copy': coalesce(sum(bytes) FILTER (term = 'step_copy'), 0e0),
-    'workspace': coalesce(sum(bytes) FILTER (term = 'workspace'), 0e0),
-    'stored': coalesce(sum(bytes) FILTER (term = 'stored'), 0e0),
-    'working': coalesce(sum(bytes) FILTER (term = 'working'), 0e0),
-    'logits': coalesce(sum(bytes) FILTER (term = 'logits'), 0e0)
+    'forward': term_sum(term = 'forward_layers', bytes),
+    'forward_2': term_sum(term = 'forward_layers_2', bytes),
+    'loss': term_sum(term = 'loss', bytes),
+    'loss_2': term_sum(term = 'loss_2', bytes),
+    'loss_backward': term_sum(term = 'loss_backward', bytes),
+    'loss_backward_2': term_sum(term = 'loss_backward_2', bytes),
+    'last_layer': term_sum(term = 'last_layer_backward', bytes),
+    'last_layer_2': term_sum(term = 'last_layer_backward_2', bytes),
+    'first_layer': term_sum(term = 'first_layer_backward', bytes),
+    'first_layer_2': term_sum(term = 'first_layer_backward_2', bytes),
+    'weights': term_sum(term = 'weights', bytes),
+    'adapters': term_sum(term = 'adapters', bytes),
+    'gradients': term_sum(term = 'gradients', bytes),
+    'optimizer': term_sum(term = 'optimizer', bytes),
+    'step_copy': term_sum(term = 'step_copy', bytes),
+    'workspace': term_sum(term = 'workspace', bytes),
+    'stored': term_sum(term = 'stored', bytes),
+    'working': term_sum(term = 'working', bytes),
+    'logits': term_sum(term = 'logits', bytes)
 };
 COMMENT ON FUNCTION term_sums IS 'Bytes of each term, of all its features together.';
 
