@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ def test_the_readme_shows_how_to_trace() -> None:
 @pytest.mark.parametrize("command", TRACING)
 def test_the_commands_answer(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_training.py").write_text(MY_TRAINING)
+    monkeypatch.delitem(sys.modules, "my_training", raising=False)  # another test's
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(os.fspath(tmp_path))
     answer = CliRunner().invoke(main, shlex.split(command)[1:])

@@ -1,6 +1,7 @@
 """gpufare trace: a user's own step, what it prints, and what it says of a step that cannot be traced."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ def returns_nothing():
 @pytest.fixture
 def gpufare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "my_training.py").write_text(MY_TRAINING)
+    monkeypatch.delitem(sys.modules, "my_training", raising=False)  # another test's
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     return lambda *arguments: CliRunner().invoke(main, ["trace", *arguments])

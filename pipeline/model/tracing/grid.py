@@ -47,7 +47,7 @@ DEPTHS_OF = {"deepseek-v3": (4, 6)}
 SHAPES = ((1, 512), (2, 2048), (1, 8192))
 """Micro-batch and sequence length: they tell apart terms per token, per squared length, and fixed ones."""
 
-SAMPLE_PER_RECIPE = 2
+SAMPLE_PER_RECIPE = 1
 CHANGES_SHOWN = 40
 REASON_CHARACTERS = 300
 
