@@ -22,7 +22,7 @@ COMMENT ON TABLE main.recipe_settings IS 'The named recipes of catalog/recipes.y
 COMMENT ON COLUMN main.recipe_settings.recipe IS 'Name of the recipe: key.';
 COMMENT ON COLUMN main.recipe_settings.is_mapped IS '1 where runs with these settings are taken to be this recipe; 0 where a run must name it.';
 COMMENT ON COLUMN main.recipe_settings.stack IS 'Software stack.';
-COMMENT ON COLUMN main.recipe_settings.method IS 'full, lora or qlora.';
+COMMENT ON COLUMN main.recipe_settings.method IS 'full (which runs of pretrain are, too), lora or qlora.';
 COMMENT ON COLUMN main.recipe_settings.quantization IS 'Form of the frozen weights; nf4 with and without double quantization is one here.';
 COMMENT ON COLUMN main.recipe_settings.kbit_upcast IS '1 where norms, embeddings and head are upcast to fp32.';
 COMMENT ON COLUMN main.recipe_settings.training_precision IS 'bf16 (16-bit weights), amp (fp32 master weights) or fp32.';

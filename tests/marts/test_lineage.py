@@ -26,7 +26,11 @@ def lineage() -> Lineage:
         ("offers", set()),
         ("vram_requirements", {"plans", "gpus", "models", "offers"}),
         ("rentals", {"offers_latest", "gpus", "sources", "machine_sizes", "cost_parameters"}),
-        ("plans", {"workloads", "models", "gpus", "model_constants", "model_bands", "measured_runs"}),
+        (
+            "plans",
+            {"workloads", "models", "gpus", "model_constants", "model_bands", "measured_runs"}
+            | {"recipe_settings", "recipe_memory", "recipe_work"},
+        ),
         (
             "cheapest_gpu_per_workload",
             {"workloads", "plans", "rentals", "gpus", "cost_parameters"},
