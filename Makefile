@@ -8,6 +8,7 @@ READY := $(VENV)/.ready
 TRACE_VENV := .venv-trace
 TRACE_BIN := $(TRACE_VENV)/bin
 TRACE_READY := $(TRACE_VENV)/.ready
+TRACE_TESTS := tests/tracing
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 DEMO_HOME := data/demo
 
@@ -21,7 +22,7 @@ test: lint
 
 # Nothing to check, and no failure, where no torch can be had.
 trace-check: $(TRACE_READY)
-	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/python -m pytest -n auto --dist worksteal tests/tracing
+	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/python -m pytest -n auto --dist worksteal $(TRACE_TESTS)
 	@[ ! -e $(TRACE_READY) ] || [ ! -e catalog/traces.csv ] || $(TRACE_BIN)/gpufare trace-grid --check --jobs 2
 
 # Traces again what a moved pin or a changed recipe made stale, shows which peaks changed, notes the peaks under
