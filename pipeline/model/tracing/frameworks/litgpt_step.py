@@ -1,7 +1,7 @@
 """LitGPT: its GPT, its LoRA, Fabric's precision plugins, and the fit() of its own finetuning scripts."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -21,7 +21,7 @@ from pipeline.model.tracing.architectures import Architecture, architecture_of, 
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.frameworks import quantized
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
-from pipeline.model.tracing.frameworks.own_loop import STEPS_OF_A_LOOP, Begin, phases_marked
+from pipeline.model.tracing.frameworks.own_loop import STEPS_OF_A_LOOP, Begin, OwnLoop, phases_marked
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 
@@ -38,7 +38,7 @@ LLAMA_LIKE = ("llama", "mistral", "tinyllama", "smollm2", "yi-", "zephyr")
 
 
 @dataclass
-class LitGptStep:
+class LitGptStep(OwnLoop):
     """fit() of litgpt/finetune/lora.py or full.py over fake batches."""
 
     fabric: Any
@@ -47,12 +47,6 @@ class LitGptStep:
     recipe: Recipe
     shape: TraceShape
     packages: tuple[str, ...]
-    steps_in_run: int = STEPS_OF_A_LOOP
-
-    @property
-    def parameters(self) -> Iterable[Any]:
-        """All parameters of the model."""
-        return self.model.parameters()  # type: ignore[no-any-return]
 
     def run(self, begin: Begin) -> None:
         """The loop of the script, for two optimizer steps."""

@@ -1,6 +1,6 @@
 """Marks the phases of a framework's own training loop."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -16,6 +16,18 @@ STEPS_OF_A_LOOP = 2
 
 A loop keeps tensors of one step into the next (its last logits, its running loss), so both are in one call.
 """
+
+
+class OwnLoop:
+    """What the steps of frameworks' own loops share; each adds its ``run``."""
+
+    model: Any
+    steps_in_run: int = STEPS_OF_A_LOOP
+
+    @property
+    def parameters(self) -> Iterable[Any]:
+        """All parameters of the model."""
+        return self.model.parameters()  # type: ignore[no-any-return]
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import importlib.util
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from torchtune.models.llama3_1._position_embeddings import Llama3ScaledRoPE
 from pipeline.model.tracing.architectures import Architecture, architecture_of
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.frameworks.optimizers import LEARNING_RATE
-from pipeline.model.tracing.frameworks.own_loop import STEPS_OF_A_LOOP, Begin, phases_marked
+from pipeline.model.tracing.frameworks.own_loop import STEPS_OF_A_LOOP, Begin, OwnLoop, phases_marked
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 
@@ -48,19 +48,13 @@ LOSSES = {
 
 
 @dataclass
-class TorchtuneStep:
+class TorchtuneStep(OwnLoop):
     """train() of a torchtune recipe over fake batches."""
 
     recipe_run: Any
     model: Any
     optimizer: Any
     packages: tuple[str, ...]
-    steps_in_run: int = STEPS_OF_A_LOOP
-
-    @property
-    def parameters(self) -> Iterable[Any]:
-        """All parameters of the model."""
-        return self.model.parameters()  # type: ignore[no-any-return]
 
     def run(self, begin: Begin) -> None:
         """The loop of the recipe, for two optimizer steps."""

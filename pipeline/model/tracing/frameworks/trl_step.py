@@ -1,7 +1,7 @@
 """TRL: a real SFTTrainer trains fake batches, with transformers' training loop and accelerate under it."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from tempfile import gettempdir
@@ -22,26 +22,20 @@ from trl.trainer import utils as trl_utils
 
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
-from pipeline.model.tracing.frameworks.own_loop import STEPS_OF_A_LOOP, Begin, phases_marked
+from pipeline.model.tracing.frameworks.own_loop import STEPS_OF_A_LOOP, Begin, OwnLoop, phases_marked
 from pipeline.model.tracing.frameworks.transformers_step import base_model, packages, targets_of
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 
 
 @dataclass
-class TrlStep:
+class TrlStep(OwnLoop):
     """train() of an SFTTrainer over fake batches."""
 
     trainer: Any
     model: Any
     optimizer: Any
     packages: tuple[str, ...]
-    steps_in_run: int = STEPS_OF_A_LOOP
-
-    @property
-    def parameters(self) -> Iterable[Any]:
-        """All parameters of the model."""
-        return self.model.parameters()  # type: ignore[no-any-return]
 
     def run(self, begin: Begin) -> None:
         """The trainer's loop, for two optimizer steps."""
