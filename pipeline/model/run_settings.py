@@ -24,6 +24,7 @@ SETTING_TYPES = {
     "autocast": "DOUBLE",
     "lora_rank": "DOUBLE",
     "lora_targets": "VARCHAR",
+    "lora_dropout": "DOUBLE",
     "adapter_bytes": "DOUBLE",
     "training_precision": "VARCHAR",
     "weight_bytes": "DOUBLE",
@@ -32,6 +33,8 @@ SETTING_TYPES = {
     "sharding": "VARCHAR",
     "tensor_parallel": "DOUBLE",
     "pipeline_parallel": "DOUBLE",
+    "context_parallel": "DOUBLE",
+    "expert_parallel": "DOUBLE",
     "micro_batch": "DOUBLE",
     "seq_len": "DOUBLE",
     "grad_accum": "DOUBLE",
@@ -52,7 +55,7 @@ _ALLOWED: Mapping[str, set[str]] = {
     "offload": {"act", "cpu", "cpu+act"},
     "memory_metric": {"alloc", "reserved", "smi"},
 }
-_MAY_BE_ZERO = {"kbit_upcast", "autocast", "lora_rank", "fp8", "flash_attention"}
+_MAY_BE_ZERO = {"kbit_upcast", "autocast", "lora_rank", "lora_dropout", "fp8", "flash_attention"}
 
 
 class RunError(ValueError):

@@ -90,10 +90,11 @@ SELECT
     method, quantization, kbit_upcast::DOUBLE AS kbit_upcast,
     autocast::DOUBLE AS autocast,
     lora_rank::DOUBLE AS lora_rank, nullif(lora_targets, '') AS lora_targets,
-    adapter_bytes::DOUBLE AS adapter_bytes,
+    lora_dropout::DOUBLE AS lora_dropout, adapter_bytes::DOUBLE AS adapter_bytes,
     training_precision, weight_bytes::DOUBLE AS weight_bytes, fp8::DOUBLE AS fp8,
     optimizer, sharding, tensor_parallel::DOUBLE AS tensor_parallel,
     pipeline_parallel::DOUBLE AS pipeline_parallel,
+    context_parallel::DOUBLE AS context_parallel, expert_parallel::DOUBLE AS expert_parallel,
     micro_batch::DOUBLE AS micro_batch, seq_len::DOUBLE AS seq_len, grad_accum::DOUBLE AS grad_accum,
     checkpointing, flash_attention::DOUBLE AS flash_attention, stack, loss_kernel, offload, memory_metric,
     nullif(recipe, '')::VARCHAR AS recipe, carried

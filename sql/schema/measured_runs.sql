@@ -13,6 +13,7 @@ CREATE TABLE main.measured_runs (
     autocast INTEGER,
     lora_rank INTEGER,
     lora_targets VARCHAR,
+    lora_dropout DOUBLE,
     adapter_bytes DOUBLE,
     training_precision VARCHAR,
     weight_bytes DOUBLE,
@@ -21,6 +22,8 @@ CREATE TABLE main.measured_runs (
     sharding VARCHAR,
     tensor_parallel INTEGER,
     pipeline_parallel INTEGER,
+    context_parallel INTEGER,
+    expert_parallel INTEGER,
     micro_batch DOUBLE,
     seq_len INTEGER,
     grad_accum DOUBLE,
@@ -37,7 +40,7 @@ CREATE TABLE main.measured_runs (
 
 COMMENT ON TABLE main.measured_runs IS 'Published measurements of training runs that the model is calibrated on. None of them is ours.';
 COMMENT ON COLUMN main.measured_runs.run_id IS 'Key.';
-COMMENT ON COLUMN main.measured_runs.source IS 'Who published it, and where.';
+COMMENT ON COLUMN main.measured_runs.source IS 'Key into measured_sources: who published it, and where.';
 COMMENT ON COLUMN main.measured_runs.tier IS 'Trust: the model is calibrated on A and B.';
 COMMENT ON COLUMN main.measured_runs.model IS 'Key into models.';
 COMMENT ON COLUMN main.measured_runs.gpu IS 'Key into gpus.';
@@ -50,6 +53,7 @@ COMMENT ON COLUMN main.measured_runs.kbit_upcast IS '1 where norms and embedding
 COMMENT ON COLUMN main.measured_runs.autocast IS '1 where autocast chose the types of the products of adapters and frozen weights, 0 where they ran in the types of the tensors.';
 COMMENT ON COLUMN main.measured_runs.lora_rank IS 'Rank of the adapters.';
 COMMENT ON COLUMN main.measured_runs.lora_targets IS 'Adapted modules, joined by +.';
+COMMENT ON COLUMN main.measured_runs.lora_dropout IS 'Dropout of the adapters'' inputs, a share; null where it is not known.';
 COMMENT ON COLUMN main.measured_runs.adapter_bytes IS 'Bytes per adapter parameter.';
 COMMENT ON COLUMN main.measured_runs.training_precision IS 'bf16 (pure), amp (fp32 master weights), deepspeed_bf16, fp16 or fp32.';
 COMMENT ON COLUMN main.measured_runs.weight_bytes IS 'Bytes per stored weight when not quantized.';
@@ -58,6 +62,8 @@ COMMENT ON COLUMN main.measured_runs.optimizer IS 'Optimizer.';
 COMMENT ON COLUMN main.measured_runs.sharding IS 'none, ddp, zero2, zero3 or fsdp.';
 COMMENT ON COLUMN main.measured_runs.tensor_parallel IS 'Size of a tensor-parallel group.';
 COMMENT ON COLUMN main.measured_runs.pipeline_parallel IS 'Size of a pipeline-parallel group.';
+COMMENT ON COLUMN main.measured_runs.context_parallel IS 'GPUs that share the tokens of each sequence.';
+COMMENT ON COLUMN main.measured_runs.expert_parallel IS 'GPUs that share the experts of each layer; they are among the data-parallel ones.';
 COMMENT ON COLUMN main.measured_runs.micro_batch IS 'Sequences per GPU and step.';
 COMMENT ON COLUMN main.measured_runs.seq_len IS 'Tokens of one sequence.';
 COMMENT ON COLUMN main.measured_runs.grad_accum IS 'Micro-steps per optimizer step.';
