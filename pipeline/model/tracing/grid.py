@@ -351,8 +351,7 @@ def check(
     """
     table = Table.read(folder)
     recipes = read_recipes()
-    # DDP's reducer is C++ that asks for a driver in builds of torch for CUDA.
-    wanted = [cell for cell in sample(table) if recipes[cell.recipe].sharding != "ddp"]
+    wanted = sample(table)
     if not wanted:
         raise GridError(
             "none of the traces can be repeated here: pip install 'gpufare[trace]' brings the packages that "
