@@ -6,16 +6,19 @@ a row that cannot be estimated says why and never stops the rest.
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from pipeline.contracts.disk import is_exhaustion
 from pipeline.contracts.errors import GpufareError
+from pipeline.model.model_names import Architecture
 from pipeline.model.published_runs import is_published_layout, read_published
-from pipeline.model.run_settings import SETTING_TYPES, Architecture, RunError, RunRow, read_run
+from pipeline.model.run_settings import SETTING_TYPES, RunError, RunRow, check_parallelism, read_run
 from pipeline.offers.gpu_matching import identify
+from pipeline.offers.printable import printable
 from pipeline.warehouse.database import in_memory
 
 OUTPUT_COLUMNS = (
@@ -30,6 +33,8 @@ OUTPUT_COLUMNS = (
     "assumptions",
     "error",
 )
+SURPLUS = "_surplus"
+_UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 # The form factor that training servers have, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {
     "a100-80gb": "a100-sxm-80gb",
@@ -43,17 +48,81 @@ class EstimateError(GpufareError):
     """A file that cannot be estimated at all; the message says what is wrong with it."""
 
 
+_MODELS = """
+SELECT
+    model, params_total::DOUBLE, experts, params_active::DOUBLE, experts_active,
+    (layers - coalesce(dense_layers, 0))::DOUBLE * hidden * intermediate * (2 + gated_mlp), hf_id
+FROM main.models
+"""
+
+_SHAPE = """
+WITH _likeness AS (
+    SELECT
+        *,
+        least(params_total - params_linear, 0.5 * $active) AS embeddings,
+        greatest(1, round(
+            layers * ($active - embeddings) / (params_active - (params_total - params_linear))
+        )) AS depth,
+        depth / layers AS ratio
+    FROM main.models WHERE model = $like
+)
+
+INSERT INTO main.models BY NAME
+SELECT * EXCLUDE (embeddings, depth, ratio) REPLACE (
+    $name AS model, $name AS title,
+    $total AS params_total, $total - embeddings AS params_linear, $active AS params_active,
+    depth AS layers,
+    CASE
+        WHEN experts > 1 THEN greatest(
+            experts_active + 1, round(experts * ($total - embeddings) / (params_linear * ratio))
+        )
+        ELSE 1
+    END AS experts,
+    floor(full_attention_layers * ratio) AS full_attention_layers,
+    floor(linear_attention_layers * ratio) AS linear_attention_layers,
+    floor(dense_layers * ratio) AS dense_layers
+)
+FROM _likeness
+"""
+
+# The band of a row whose shape is a likeness is that of evidence far away, or its own where that is wider.
+_ESTIMATES = """
+WITH _classes AS (
+    SELECT gpu_id AS gpu, gpu_class(vendor, architecture, segment, form_factor) AS gpu_class FROM main.gpus
+),
+
+_far AS (
+    SELECT
+        c.gpu, b.method,
+        max({'low': b.low_ratio, 'high': b.high_ratio}) FILTER (b.quantity = 'memory') AS memory,
+        max({'low': b.low_ratio, 'high': b.high_ratio}) FILTER (b.quantity = 'speed') AS speed
+    FROM main.model_bands AS b
+    JOIN _classes AS c USING (gpu_class)
+    WHERE b.evidence = 'extrapolated'
+    GROUP BY ALL
+)
+
+SELECT
+    m.job::INTEGER, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
+    s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low, s.tokens_per_second_per_gpu_high,
+    concat_ws('; ', nullif(m.assumptions, ''),
+        CASE WHEN m.evidence = 'extrapolated' THEN 'far from any published run' END),
+    f.memory, f.speed
+FROM memory_of('estimate_rows') AS m
+JOIN speed_of('estimate_rows') AS s USING (job)
+JOIN estimate_rows AS r USING (job)
+LEFT JOIN _far AS f ON f.gpu = m.gpu AND f.method = coalesce(r.method, 'lora')
+ORDER BY m.job::INTEGER
+"""
+
+
 class Estimator:
     """Estimates rows on a throw-away database of catalogue and model."""
 
     def __init__(self) -> None:
         self.connection = in_memory("memory_of", "speed_of")
-        self.models = {
-            row[0]: Architecture(*row)
-            for row in self.connection.execute(
-                "SELECT model, params_total::DOUBLE, experts FROM main.models"
-            ).fetchall()
-        }
+        self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
+        self.likenesses: set[str] = set()
         self.gpus = {
             row[0]
             for row in self.connection.execute("SELECT gpu_id FROM main.gpus WHERE has_full_specs").fetchall()
@@ -86,51 +155,68 @@ class Estimator:
             answer["run_id"] = row.get("id" if published else "run_id") or ""
             answers.append(answer)
             try:
-                reader = read_published if published else read_run
-                read = reader(row, self.models, self.gpu_of)
-                self._shape(read)
+                read = self._read(row, read_published if published else read_run)
             except RunError as error:
                 answer["error"] = str(error)
                 continue
             answer["assumptions"] = "; ".join(read.assumptions)
             settings.append({**read.settings, "job": str(number)})
-        if settings:
-            self._fill(answers, settings)
+        self._fill(answers, settings)
+        for answer in answers:
+            if not answer["error"] and not answer["memory_gib"]:
+                answer["error"] = "the settings give no estimate"
         return answers
 
+    def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:
+        """The settings of a row, its model in the database. Raises RunError."""
+        if row.get(SURPLUS):
+            raise RunError(f"the row has {len(row[SURPLUS])} more values than the file has columns")
+        if any(_UNREADABLE in value for value in row.values()):
+            raise RunError("the row is not UTF-8")
+        read = reader(row, self.models, self.gpu_of)
+        check_parallelism(read.settings)
+        self._shape(read)
+        return read
+
     def _shape(self, read: RunRow) -> None:
-        """Add a model that the catalogue lacks: its likeness, with layers scaled to its size."""
+        """Add a model of which no shape is known: its likeness, layers and experts scaled to its size."""
         if read.scaled_to is None:
             return
         size = read.scaled_to
-        name = f"{read.settings['model']} scaled to {size.params_b:g}B ({size.active_b:g}B active)"
-        if name not in self.models:
-            self.connection.execute(
-                """
-                WITH _likeness AS (
-                    SELECT *, least(params_total - params_linear, 0.5 * $active) AS embeddings
-                    FROM main.models WHERE model = $like
-                )
-                INSERT INTO main.models BY NAME
-                SELECT * EXCLUDE (embeddings) REPLACE (
-                    $name AS model, $name AS title,
-                    $total AS params_total, $total - embeddings AS params_linear, $active AS params_active,
-                    greatest(1, round(layers * ($active - embeddings) / params_linear)) AS layers,
-                    CASE WHEN $active < $total THEN 8 ELSE 1 END AS experts
-                )
-                FROM _likeness
-                """,
-                {
-                    "name": name,
-                    "total": size.params_b * 1e9,
-                    "active": size.active_b * 1e9,
-                    "like": read.settings["model"],
-                },
-            )
-            self.models[name] = Architecture(name, size.params_b * 1e9, 2)
+        like = read.settings["model"]
+        name = f"{like} scaled to {size.params_b:g}B ({size.active_b:g}B active)"
+        if name not in self.likenesses:
+            numbers = {"total": size.params_b * 1e9, "active": size.active_b * 1e9}
+            self.connection.execute(_SHAPE, {"name": name, "like": like, **numbers})
+            self.likenesses.add(name)
         read.settings["model"] = name
 
-    def _fill(self, answers: list[dict[str, Any]], settings: list[dict[str, Any]]) -> None:
+    def _fill(self, answers: list[dict[str, Any]], settings: Sequence[dict[str, Any]]) -> None:
+        """Write the estimates of rows into their answers; rows with which the model fails into their error.
+
+        Where the model fails, the rows are halved until those with which it does are alone.
+        """
+        if not settings:
+            return
+        try:
+            estimates = self._evaluate(settings)
+        except duckdb.Error as error:
+            if is_exhaustion(error):
+                raise
+            if len(settings) == 1:
+                reason = printable(str(error).splitlines()[0])
+                answers[int(settings[0]["job"])]["error"] = f"the model cannot be evaluated: {reason}"
+                return
+            middle = len(settings) // 2
+            self._fill(answers, settings[:middle])
+            self._fill(answers, settings[middle:])
+            return
+        models = {int(row["job"]): row["model"] for row in settings}
+        for job, *values, defaults, far_memory, far_speed in estimates:
+            far = (far_memory, far_speed) if models[job] in self.likenesses else None
+            _write_answer(answers[job], values, defaults, far)
+
+    def _evaluate(self, settings: Sequence[dict[str, Any]]) -> list[Any]:
         names = ["job", *SETTING_TYPES]
         columns = ", ".join(f"{name} {SETTING_TYPES.get(name, 'VARCHAR')}" for name in names)
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE estimate_rows ({columns})")
@@ -141,32 +227,33 @@ class Estimator:
             f"INSERT INTO estimate_rows SELECT {unnested}",
             [[row.get(name) for row in settings] for name in names],
         )
-        cursor = self.connection.execute(
-            """
-            SELECT m.job::INTEGER, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
-                s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low,
-                    s.tokens_per_second_per_gpu_high,
-                concat_ws('; ', nullif(m.assumptions, ''),
-                    CASE WHEN m.evidence = 'extrapolated' THEN 'far from any published run' END)
-            FROM memory_of('estimate_rows') m JOIN speed_of('estimate_rows') s USING (job) ORDER BY
-                m.job::INTEGER
-            """
-        )
-        for job, memory, low, high, fits, speed, slow, fast, defaults in cursor.fetchall():
-            answer = answers[job]
-            stated = answer["assumptions"]
-            open_settings = [
-                part for part in defaults.split("; ") if part and part.split(":")[0] + ":" not in stated
-            ]
-            answer["assumptions"] = "; ".join(([stated] if stated else []) + open_settings)
-            if not all(math.isfinite(value) and value > 0 for value in (memory, speed)):
-                answer["error"] = "the settings give no finite estimate"
-                continue
-            values = (memory, low, high, "true" if fits else "false", speed, slow, fast)
-            answer.update(zip(OUTPUT_COLUMNS[1:8], (_text(value) for value in values), strict=True))
-        for answer in answers:
-            if not answer["error"] and not answer["memory_gib"]:
-                answer["error"] = "the settings give no estimate"
+        return self.connection.execute(_ESTIMATES).fetchall()
+
+
+Ratios = dict[str, float]
+"""The low and the high end of a band, as multiples of what is estimated."""
+
+
+def _write_answer(
+    answer: dict[str, Any], values: list[Any], defaults: str, far: tuple[Ratios, Ratios] | None
+) -> None:
+    memory, low, high, fits, speed, slow, fast = values
+    stated = answer["assumptions"]
+    open_settings = [part for part in defaults.split("; ") if part and part.split(":")[0] + ":" not in stated]
+    answer["assumptions"] = "; ".join(([stated] if stated else []) + open_settings)
+    if not all(value is not None and math.isfinite(value) and value > 0 for value in (memory, speed)):
+        answer["error"] = "the settings give no finite estimate"
+        return
+    if far is not None:
+        low, high = _doubled(memory, low, high, far[0])
+        slow, fast = _doubled(speed, slow, fast, far[1])
+    shown = (memory, low, high, "true" if fits else "false", speed, slow, fast)
+    answer.update(zip(OUTPUT_COLUMNS[1:8], (_text(value) for value in shown), strict=True))
+
+
+def _doubled(middle: float, low: float, high: float, far: Ratios) -> tuple[float, float]:
+    """The wider of a band and that of evidence far away, twice as wide in logarithm."""
+    return middle * min(low / middle, far["low"]) ** 2, middle * max(high / middle, far["high"]) ** 2
 
 
 def _text(value: float | str) -> str:
@@ -179,11 +266,12 @@ def estimate_file(path: Path) -> list[dict[str, Any]]:
     Raises EstimateError where the file is not a CSV of runs; a single bad row only fills its ``error``.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, restkey="_surplus", restval="")
+        # A byte that is not UTF-8 is its row's error, not the file's.
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            reader = csv.DictReader(file, restkey=SURPLUS, restval="")
             rows = list(reader)
             columns = list(reader.fieldnames or [])
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, csv.Error) as error:
         raise EstimateError(f"{path} cannot be read as CSV: {error}") from error
     if not {"model", "gpu"} <= set(columns):
         raise EstimateError(f"{path} has no columns model and gpu: it is not a file of runs")

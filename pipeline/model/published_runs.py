@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from pipeline.contracts.training import ADAPTER_METHODS, METHODS
+from pipeline.model.model_names import Architecture
 from pipeline.model.run_settings import (
-    Architecture,
     Row,
     RunError,
     RunRow,

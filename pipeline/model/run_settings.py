@@ -1,11 +1,11 @@
 """A row of a run file as the settings of a run, in the columns of catalog/measured_runs.csv."""
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
+from pipeline.model.model_names import Architecture, Size, UnknownModelError, find_model
 
 Row = Mapping[str, str]
 Settings = dict[str, str | float | None]
@@ -45,6 +45,13 @@ SETTING_TYPES = {
     "offload": "VARCHAR",
     "memory_metric": "VARCHAR",
 }
+OPTIMIZERS = {
+    **{each: each for each in ("adamw", "adamw_fused", "adamw8bit", "adamw_inbwd", "adamw8bit_inbwd")},
+    **{each: each for each in ("paged8bit", "paged32")},
+    "adamw_torch": "adamw", "adamw_torch_fused": "adamw_fused", "adamw_8bit": "adamw8bit",
+    "adamw_bnb_8bit": "adamw8bit", "paged_adamw_8bit": "paged8bit", "paged_adamw_32bit": "paged32",
+}  # fmt: skip
+"""Optimizers as people and the Transformers Trainer name them, to the names of sql/model."""
 _ALLOWED: Mapping[str, set[str]] = {
     "method": set(METHODS),
     "quantization": {"none", "nf4", "nf4dq", "gptq", "int8"},
@@ -53,37 +60,33 @@ _ALLOWED: Mapping[str, set[str]] = {
     "checkpointing": set(CHECKPOINTINGS),
     "stack": set(STACKS),
     "offload": {"act", "cpu", "cpu+act"},
+    "optimizer": set(OPTIMIZERS.values()),
     "memory_metric": {"alloc", "reserved", "smi"},
 }
 _MAY_BE_ZERO = {"kbit_upcast", "autocast", "lora_rank", "lora_dropout", "fp8", "flash_attention"}
+_SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 1, "fp8": 2}
+"""The settings that are a choice, with their largest value."""
+_WHOLE = {
+    "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",
+    "expert_parallel", "micro_batch", "seq_len", "grad_accum",
+}  # fmt: skip
+LORA_TARGETS = (
+    "q_proj", "k_proj", "v_proj", "o_proj", "qkv_fused", "gate_proj", "up_proj", "down_proj", "lm_head",
+)  # fmt: skip
+"""The layers that ``adapter_width`` of sql/model knows, and the head."""
+MOST = 1e9
+"""No setting of a run is larger: more GPUs, tokens or steps would be a slip."""
 
 
 class RunError(ValueError):
     """A row that cannot be read as a run; the message says why, for the person who wrote the row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """The part of a model's shape that reading a row needs."""
-
-    model: str
-    params_total: float
-    experts: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Parameters of a model that the catalogue lacks, in 10^9: all, and those active per token."""
-
-    params_b: float
-    active_b: float
-
-
 @dataclass(slots=True)
 class RunRow:
     """Settings in the model's layout, and what had to be assumed to get there.
 
-    ``scaled_to`` is set where the model is not in the catalogue and ``settings['model']`` is its likeness.
+    ``scaled_to`` is set where no shape of the model is known and ``settings['model']`` is its likeness.
     """
 
     settings: Settings
@@ -102,61 +105,29 @@ def number(row: Row, column: str) -> float | None:
         raise RunError(f"{column}: '{text}' is not a number") from None
     if not math.isfinite(value) or value <= 0:
         raise RunError(f"{column}: {text} is not a positive number")
+    if value > MOST:
+        raise RunError(f"{column}: {text} is more than any run has")
+    if column in _WHOLE and value != int(value):
+        raise RunError(f"{column}: {text} is not a whole number")
     return value
 
 
-def _canonical(name: str) -> str:
-    text = re.sub(r"\(.*?\)", "", name.lower()).strip()
-    text = re.sub(r"[\s_/]+", "-", text)
-    text = re.sub(r"-(instruct|base|it|pt|chat|hf|like|unsloth|bnb|4bit|v\d+\.\d+|25\d\d)(?=-|$)", "", text)
-    return re.sub(r"[^a-z0-9.\-]", "", text).strip("-")
-
-
-def find_model(
-    name: str, params_b: float | None, known: Mapping[str, Architecture]
-) -> tuple[str, float | None]:
-    """Return (model id, None) for a model named in free text, or (its likeness, its size in 10^9 parameters).
-
-    The likeness is the known dense model nearest in size. Raises RunError where neither the name nor a
-    size is given.
-    """
-    wanted = _canonical(name)
-    if wanted in known:
-        return wanted, None
-    without_dashes = wanted.replace("-", "")
-    same = [m for m in known if m.replace("-", "") == without_dashes]
-    if same:
-        return same[0], None
-    # A name with its sizes spelled out: Llama-4-Scout-109B-A17B is llama-4-scout.
-    stem = re.sub(r"-(\d+(\.\d+)?b|a\d+(\.\d+)?b|\d+b-a\d+b)", "", wanted)
-    stems = [
-        m
-        for m, a in known.items()
-        if re.sub(r"-\d+(\.\d+)?b(-.*)?$", "", m) == stem
-        and (params_b is None or abs(math.log(a.params_total / (params_b * 1e9))) < 0.12)
-    ]
-    if stems:
-        return sorted(stems)[0], None
-    if params_b is None:
-        size = re.search(r"(\d+(?:\.\d+)?)b\b", wanted)
-        if size is None:
-            raise RunError(f"model '{name}' is not in the catalogue and its size is not given")
-        params_b = float(size.group(1))
-    nearest = min(
-        (a for a in known.values() if a.experts == 1),
-        key=lambda a: (abs(math.log(a.params_total / (params_b * 1e9))), a.model),
-    )
-    return nearest.model, params_b
-
-
 def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architecture]) -> None:
-    """Set the row's model: the catalogue's own, or the nearest in size with the size to scale it to."""
-    model, size = find_model(name, number(row, "params_b"), known)
+    """Set the row's model: one whose shape is known, or the nearest in size with the size to scale it to.
+
+    Raises RunError where neither is known.
+    """
+    try:
+        model, size = find_model(name, number(row, "params_b"), known, number(row, "active_params_b"))
+    except UnknownModelError as error:
+        raise RunError(str(error)) from error
     read.settings["model"] = model
     if size is not None:
-        read.scaled_to = Size(size, min(size, number(row, "active_params_b") or size))
+        read.scaled_to = size
+        active = f", {size.active_b:.3g}B active" if size.active_b < size.params_b else ""
         read.assumptions.append(
-            f"model: '{name}' is not in the catalogue, shaped like {model} scaled to {size:g}B"
+            f"model: '{name}' is not in the catalogue, shaped like {model} scaled to {size.params_b:.4g}B"
+            f"{active}: extrapolated, bands doubled"
         )
 
 
@@ -165,12 +136,36 @@ def _setting(row: Row, column: str) -> str | float | None:
     if not text:
         return None
     if SETTING_TYPES[column] == "VARCHAR":
+        if column == "optimizer":
+            text = OPTIMIZERS.get(text, text)
         if text not in _ALLOWED.get(column, {text}):
             raise RunError(f"{column}: '{text}' is not one of {', '.join(sorted(_ALLOWED[column]))}")
+        if column == "lora_targets":
+            _check_targets(text)
         return text
-    if column in _MAY_BE_ZERO and text in ("0", "0.0"):
-        return 0.0
-    return number(row, column)
+    value = 0.0 if column in _MAY_BE_ZERO and text in ("0", "0.0") else number(row, column)
+    if value is not None and column in _SWITCHES and value not in range(_SWITCHES[column] + 1):
+        raise RunError(f"{column}: {text} is not a whole number from 0 to {_SWITCHES[column]}")
+    return value
+
+
+def _check_targets(text: str) -> None:
+    unknown = [target for target in text.split("+") if target not in LORA_TARGETS]
+    if unknown:
+        raise RunError(f"lora_targets: '{unknown[0]}' is not one of {', '.join(LORA_TARGETS)}, joined with +")
+
+
+def check_parallelism(settings: Settings) -> None:
+    """Raise RunError where a model is split over more GPUs than the run has."""
+    gpus = float(settings.get("gpu_count") or 1)
+    split = 1.0
+    for column in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
+        split *= float(settings.get(column) or 1)
+    if split > gpus:
+        raise RunError(
+            f"gpu_count: {gpus:g} GPUs cannot be split {split:g} ways (tensor_parallel x pipeline_parallel x "
+            "context_parallel)"
+        )
 
 
 def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]) -> RunRow:

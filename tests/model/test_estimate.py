@@ -1,12 +1,24 @@
 import csv
 import io
+import math
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, Estimator, estimate_file
+from pipeline.model.model_names import Architecture, Size, UnknownModelError, find_model
 from pipeline.model.published_runs import lora_targets_of, read_published, stack_of
-from pipeline.model.run_settings import Architecture, RunError, find_model
+from pipeline.model.run_settings import RunError
+
+
+@pytest.fixture(scope="module")
+def estimator() -> Iterator[Estimator]:
+    estimator = Estimator()
+    yield estimator
+    estimator.close()
+
 
 RUN_HEADER = (
     "run_id,source,model,gpu,gpu_count,method,quantization,kbit_upcast,lora_rank,lora_targets,adapter_bytes,training_precision,"
@@ -190,3 +202,158 @@ def test_parallelism_in_free_text() -> None:
             {"llama-3-70b": Architecture("llama-3-70b", 70.55e9)},
             lambda label, _: label,
         )
+
+
+NONSENSE = {
+    "model": ("", "foo", "30b-a3b", "e4b", "x" * 5000, "\x00", "1e99b", "0b"),
+    "gpu": ("", "voodoo-2", "8x", "\x1b[31m"),
+    "gpu_count": ("0", "-1", "0.5", "nan", "inf", "1e300", "many"),
+    "method": ("", "dance", "LORA"),
+    "quantization": ("nf5", "0"),
+    "lora_targets": ("lm_head", "mystery", "q_proj+", "q_proj,v_proj", "+", "lm_head+lm_head", "'; DROP x"),
+    "lora_rank": ("-16", "1e12", "0", "sixteen"),
+    "micro_batch": ("1e-300", "0", "1e300", "99999999999999999999", "0x10"),
+    "seq_len": ("1e8", "2048.5", "-1"),
+    "optimizer": ("magic", "'"),
+    "sharding": ("zero9",),
+    "checkpointing": ("some",),
+    "flash_attention": ("0.5", "2"),
+    "stack": ("jax",),
+    "offload": ("disk",),
+    "params_b": ("1e300", "0", "-7", "1e-9"),
+}  # fmt: skip
+
+
+def test_a_bad_row_never_stops_a_file(tmp_path: Path) -> None:
+    rng = random.Random(14)
+    good = [
+        {"run_id": f"good {i}", "model": model, "gpu": gpu, "gpu_count": "1", "method": method}
+        for i, (model, gpu, method) in enumerate(
+            (model, gpu, method)
+            for model in ("llama-3-8b", "qwen3-30b-a3b", "NoSuch-31B")
+            for gpu in ("h100-sxm-80gb", "rtx-4090")
+            for method in ("full", "lora", "qlora")
+        )
+    ]
+    rows = list(good)
+    for i in range(150):
+        row = dict(rng.choice(good), run_id=f"bad {i}")
+        for column in rng.sample(sorted(NONSENSE), rng.randint(1, 4)):
+            row[column] = rng.choice(NONSENSE[column])
+        rows.insert(rng.randint(0, len(rows)), row)
+    header = ["run_id", *NONSENSE]
+
+    def answers(name: str, asked: list[dict[str, str]]) -> dict[str, dict[str, str]]:
+        file = tmp_path / name
+        with file.open("w", newline="", encoding="utf-8") as out:
+            writer = csv.DictWriter(out, header)
+            writer.writeheader()
+            writer.writerows(asked)
+        return {row["run_id"]: row for row in estimate_file(file)}
+
+    mixed = answers("mixed.csv", rows)
+    assert list(mixed) == [row["run_id"] for row in rows]
+    assert {name: row for name, row in mixed.items() if name.startswith("good")} == answers("good.csv", good)
+    assert all(bool(row["error"]) != bool(row["memory_gib"]) for row in mixed.values())
+    refused = [row["error"] for row in mixed.values() if row["error"]]
+    assert len(refused) > 100
+    assert all(len(error) < 1000 for error in refused)
+
+
+def test_rows_with_which_the_model_fails_are_found_by_halving() -> None:
+    estimator = Estimator()
+    estimator.connection.execute(
+        "CREATE OR REPLACE MACRO adapter_width(target, hidden, query, key_value, intermediate, experts) AS "
+        "CASE WHEN hidden = 3072 THEN error('the model\x1b failed') ELSE hidden + intermediate END"
+    )
+    names = ["llama-3-8b", "llama-3.2-3b", "llama-3.2-3b"]
+    rows = [{"run_id": str(i), "model": name, "gpu": "t4", "method": "lora"} for i, name in enumerate(names)]
+    answers = estimator.estimate(rows, list(rows[0]))
+    (alone,) = estimator.estimate(rows[:1], list(rows[0]))
+    estimator.close()
+    assert answers[0] == alone
+    assert [bool(row["memory_gib"]) for row in answers] == [True, False, False]
+    assert "the model cannot be evaluated: Invalid Input Error: the model\ufffd failed" in answers[1]["error"]
+
+
+def test_a_damaged_row_is_its_own_error(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_bytes(
+        b"run_id,model,gpu,method\n"
+        b"good,llama-3-8b,t4,lora\nbytes,llama-3-\xff8b,t4,lora\nlong,llama-3-8b,t4,lora,more,,\n"
+    )
+    good, unreadable, long = estimate_file(file)
+    assert not good["error"]
+    assert unreadable["error"] == "the row is not UTF-8"
+    assert long["error"] == "the row has 3 more values than the file has columns"
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "active"),
+    [
+        ("somebody/new-31b", 31, 31),
+        ("new-48b-a3b", 48, 3),
+        ("New-397B-A17B", 397, 17),
+        ("new-1t-a32b", 1000, 32),
+        ("new-700m", 0.7, 0.7),
+        ("new-8x7b", 46.7, 12.9),
+        ("new-8x22b", 140.6, 39.2),
+    ],
+)
+def test_size_of_an_unknown_model(estimator: Estimator, name: str, total: float, active: float) -> None:
+    like, size = find_model(name, None, estimator.models)
+    assert size is not None
+    assert (size.params_b, size.active_b) == pytest.approx((total, active), rel=0.05)
+    assert (estimator.models[like].experts > 1) == (active < total)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("new", "its size is not given"),
+        ("new-e4b", "its size is not given"),
+        ("new-17b-16e", "its size is not given"),
+        ("qwen3", "say which"),
+        ("new-99999b", "no size of a language model"),
+        ("new-3b-a30b", ""),
+    ],
+)
+def test_a_model_of_unknown_size_is_refused(estimator: Estimator, name: str, words: str) -> None:
+    if words:
+        with pytest.raises(UnknownModelError, match=words):
+            find_model(name, None, estimator.models)
+    else:
+        assert find_model(name, None, estimator.models)[1] == Size(3, 3)
+
+
+def test_no_size_of_a_family_is_taken_for_another(estimator: Estimator) -> None:
+    assert find_model("Qwen/Qwen3-30B-A3B", None, estimator.models) == ("qwen3-30b-a3b", None)
+    assert find_model("meta-llama/Llama-4-Scout-17B-16E", None, estimator.models) == ("llama-4-scout", None)
+    like, size = find_model("qwen3-77b", None, estimator.models)
+    assert size == Size(77, 77)
+    assert estimator.models[like].experts == 1
+
+
+def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(estimator: Estimator) -> None:
+    run = {"gpu": "h100-sxm-80gb", "method": "qlora"}
+    rows = [{"model": "llama-3-8b", **run}, {"model": "NoSuch-8.03b", **run}, {"model": "no-35b-a3b", **run}]
+    known, dense, mixture = estimator.estimate(rows, ["model", "gpu", "method"])
+    for quantity in ("memory_gib", "tokens_per_second_per_gpu"):
+        assert float(dense[quantity]) == pytest.approx(float(known[quantity]), rel=0.05)
+        for end in ("_low", "_high"):
+            band, wide = (
+                abs(math.log(float(row[quantity + end]) / float(row[quantity]))) for row in (known, dense)
+            )
+            assert wide > 1.99 * band
+    assert "extrapolated" in dense["assumptions"]
+    # 3B of 35B active: many times as fast as a dense 34B, in little less memory.
+    (slow,) = estimator.estimate([{"model": "no-35b", **run}], ["model", "gpu", "method"])
+    assert "qwen3-30b-a3b" in mixture["assumptions"]
+    assert float(mixture["tokens_per_second_per_gpu"]) > 2 * float(slow["tokens_per_second_per_gpu"])
+    assert float(mixture["memory_gib"]) > 17
+
+
+def test_parts_of_a_run_that_do_not_go_together_are_refused(estimator: Estimator) -> None:
+    row = {"model": "llama-3-8b", "gpu": "t4", "method": "lora", "gpu_count": "2", "tensor_parallel": "8"}
+    (answer,) = estimator.estimate([row], list(row))
+    assert "2 GPUs cannot be split 8 ways" in answer["error"]

@@ -8,7 +8,7 @@ from pipeline.model.run_settings import Architecture, RunError, RunRow, find_mod
 KNOWN = {
     name: Architecture(name, size)
     for name, size in (("llama-3-8b", 8.03e9), ("llama-3.2-3b", 3.2e9), ("llama-3-70b", 70.55e9))
-}
+} | {"moe-12b-a2b": Architecture("moe-12b-a2b", 12e9, 64, 2e9)}
 ROW = {
     "id": "x", "source": "docs", "model": "Llama-3-8B", "method": "full", "gpu": "h100-sxm-80gb",
     "gpu_count": "8",
@@ -122,7 +122,7 @@ def test_all_linear_layers_need_no_assumption() -> None:
 
 def test_a_model_outside_the_catalogue_takes_the_shape_of_the_nearest_in_size() -> None:
     found = read(model="NoSuch-9B", params_b="9.1", active_params_b="2.5")
-    assert found.settings["model"] == "llama-3-8b"
+    assert found.settings["model"] == "moe-12b-a2b"
     assert found.scaled_to is not None
     assert (found.scaled_to.params_b, found.scaled_to.active_b) == (9.1, 2.5)
     assert read(model="NoSuch-4B").settings["model"] == "llama-3.2-3b"  # its name gives the size

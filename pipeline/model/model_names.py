@@ -1,0 +1,202 @@
+"""A model named in free text: one whose shape is known, or the size that its name says."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+SAME_SIZE = math.log(1.12)
+"""Two sizes of one model differ by less: rounded, or counted without embeddings."""
+SMALLEST_B, LARGEST_B = 0.001, 10_000.0
+"""Sizes that a language model may have, in 10^9 parameters."""
+
+
+class UnknownModelError(ValueError):
+    """A model of which neither shape nor size is known; the message says what to add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The part of a model's shape that finding it by name and size needs."""
+
+    model: str
+    params_total: float
+    experts: int = 1
+    params_active: float | None = None
+    experts_active: int = 1
+    expert_params: float = 0.0
+    """Of one expert in all layers."""
+    hf_id: str | None = None
+    is_decoder: bool = True
+    """Not an encoder with a decoder, whose shape is no likeness of today's models."""
+
+    @property
+    def active(self) -> float:
+        """Parameters that one token passes through."""
+        return self.params_active or self.params_total
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Parameters of a model whose shape is not known, in 10^9: all, and those active per token."""
+
+    params_b: float
+    active_b: float
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSize:
+    """What a name says of a size, in 10^9 parameters: ``30b-a3b``, ``8x7b``, ``135m``."""
+
+    params_b: float | None = None
+    active_b: float | None = None
+    experts: int | None = None
+    expert_b: float | None = None
+
+
+_UNITS = {"m": 1e-3, "b": 1.0, "t": 1e3}
+_START, _END = r"(?<![a-z0-9.])", r"(?![a-z0-9])"
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_TIMES = re.compile(rf"{_START}(\d+)x{_NUMBER}b{_END}")
+_ACTIVE = re.compile(rf"{_START}a{_NUMBER}([mb]){_END}")
+_ACTIVE_OF_EXPERTS = re.compile(rf"{_START}{_NUMBER}b-\d+e{_END}")
+_TOTAL = re.compile(rf"{_START}{_NUMBER}([mbt]){_END}")
+_EFFECTIVE = re.compile(rf"{_START}e{_NUMBER}b{_END}")
+_SIZES = re.compile(rf"-?{_START}(?:\d+x{_NUMBER}b|[ae]?{_NUMBER}[mbt]|\d+e){_END}")
+
+
+def canonical(name: str) -> str:
+    """A name in lower case with dashes, without the words that leave the shape as it is."""
+    text = re.sub(r"\(.*?\)", "", name.lower()).strip()
+    text = re.sub(r"[\s_/]+", "-", text)
+    text = re.sub(
+        r"-(instruct|base|it|pt|chat|hf|like|unsloth|bnb|4bit|bf16|thinking|v\d+\.\d+|25\d\d)(?=-|$)",
+        "",
+        text,
+    )
+    return re.sub(r"[^a-z0-9.\-]", "", text).strip("-")
+
+
+def named_size(name: str) -> NamedSize:
+    """What a canonical name says of the size. Effective sizes (``e4b``) are not a count of parameters."""
+    if times := _TIMES.search(name):
+        return NamedSize(experts=int(times.group(1)), expert_b=float(times.group(2)))
+    active = _ACTIVE.search(name)
+    active_b = float(active.group(1)) * _UNITS[active.group(2)] if active else None
+    if by_experts := _ACTIVE_OF_EXPERTS.search(name):
+        return NamedSize(active_b=float(by_experts.group(1)))
+    total = _TOTAL.search(name)
+    return NamedSize(float(total.group(1)) * _UNITS[total.group(2)] if total else None, active_b)
+
+
+def _stem(name: str) -> str:
+    return _SIZES.sub("", name).strip("-")
+
+
+def _is_near(one: float, other: float) -> bool:
+    return abs(math.log(one / other)) < SAME_SIZE
+
+
+def find_model(
+    name: str, params_b: float | None, known: Mapping[str, Architecture], active_b: float | None = None
+) -> tuple[str, Size | None]:
+    """Return (model id, None) for a known model named in free text, or (its likeness, its size).
+
+    The likeness is the known model nearest in size: a mixture of experts for a mixture of experts. Raises
+    UnknownModelError where neither the name nor a size says enough.
+    """
+    wanted = canonical(name)
+    if same := _same_model(name, wanted, params_b, known):
+        return same, None
+    size = _size_of(name, wanted, params_b, active_b, known.values())
+    likenesses = [
+        each
+        for each in known.values()
+        if each.is_decoder and (each.experts > 1) == (size.active_b < size.params_b)
+    ]
+    if not likenesses:
+        raise UnknownModelError(f"model '{name}' is not in the catalogue, nor one like it")
+    nearest = min(
+        likenesses,
+        key=lambda each: (
+            abs(math.log(each.params_total / (size.params_b * 1e9)))
+            + abs(math.log(each.active / (size.active_b * 1e9))),
+            each.model,
+        ),
+    )
+    return nearest.model, size
+
+
+def _same_model(
+    name: str, wanted: str, params_b: float | None, known: Mapping[str, Architecture]
+) -> str | None:
+    by_hub = {each.hf_id.lower(): each.model for each in known.values() if each.hf_id}
+    if found := by_hub.get(name.strip().lower()):
+        return found
+    bare = name.rpartition("/")[2].strip()
+    last = canonical(bare)
+    for spelling in dict.fromkeys((name.strip(), name.strip().lower(), bare.lower(), wanted, last)):
+        if spelling in known:
+            return spelling
+        without_dashes = spelling.replace("-", "")
+        for model in known:
+            if model.replace("-", "") == without_dashes:
+                return model
+    # A name with its sizes spelled out: Llama-4-Scout-109B-A17B is llama-4-scout.
+    said = named_size(last)
+    total = params_b or said.params_b
+    stems = [
+        each.model
+        for each in known.values()
+        if _stem(each.model) == _stem(last)
+        and (total is None or _is_near(each.params_total, total * 1e9))
+        and (not said.active_b or not each.params_active or _is_near(each.active, said.active_b * 1e9))
+    ]
+    if total is None and len(stems) > 1:
+        raise UnknownModelError(f"model '{name}' may be {', '.join(sorted(stems))}: say which")
+    return min(stems, default=None)
+
+
+def _size_of(
+    name: str,
+    wanted: str,
+    params_b: float | None,
+    active_b: float | None,
+    known: Iterable[Architecture],
+) -> Size:
+    said = named_size(wanted)
+    if said.experts is not None and said.expert_b is not None and (params_b is None or active_b is None):
+        size = _size_by_experts(said.experts, said.expert_b, known)
+        params_b, active_b = params_b or size.params_b, active_b or size.active_b
+    params_b, active_b = params_b or said.params_b, active_b or said.active_b
+    if params_b is None:
+        raise UnknownModelError(
+            f"model '{name}' is not in the catalogue and its size is not given (column params_b)"
+        )
+    if _EFFECTIVE.search(wanted) and active_b is None:
+        raise UnknownModelError(
+            f"model '{name}': an effective size is not that of the active parameters (column active_params_b)"
+        )
+    size = Size(params_b, min(params_b, active_b or params_b))
+    if not SMALLEST_B <= size.active_b <= size.params_b <= LARGEST_B:
+        raise UnknownModelError(
+            f"model '{name}': {size.params_b:g}B parameters, {size.active_b:g}B active, are no size of a "
+            f"language model ({SMALLEST_B:g}B to {LARGEST_B:g}B)"
+        )
+    return size
+
+
+def _size_by_experts(experts: int, expert_b: float, known: Iterable[Architecture]) -> Size:
+    """Sizes of ``8x7b``: attention and embeddings are there once, as in the known mixture nearest to it."""
+    named = [each for each in known if each.experts > 1 and _TIMES.search(each.model)]
+    if not named:
+        raise UnknownModelError("no mixture of experts is known to take the shares of its parts from")
+    like = min(
+        named,
+        key=lambda each: (
+            abs(math.log((each.params_total - (each.experts - 1) * each.expert_params) / (expert_b * 1e9))),
+            each.model,
+        ),
+    )
+    share = like.expert_params / (like.params_total - (like.experts - 1) * like.expert_params)
+    return Size(expert_b * (1 + (experts - 1) * share), expert_b * (1 + (like.experts_active - 1) * share))
