@@ -46,9 +46,8 @@ class PhaseParity:
 def parity(recipe: Recipe, shape: TraceShape) -> list[PhaseParity]:
     """Run a step on this machine's GPU and trace it.
 
-    Raises ``CannotTraceError`` where there is no GPU, where the trace fails, and for quantized recipes.
+    Raises ``CannotTraceError`` where there is no GPU and where the trace fails.
     """
-    refuse_what_bitsandbytes_runs(recipe)
     measured = _measured(recipe, shape)
     traced = _traced(recipe, shape.model_copy(update={"compute_capability": _compute_capability()}))
     return [
@@ -58,16 +57,6 @@ def parity(recipe: Recipe, shape: TraceShape) -> list[PhaseParity]:
         )
         for phase in traced.phases
     ]  # fmt: skip
-
-
-def refuse_what_bitsandbytes_runs(recipe: Recipe) -> None:
-    """Raises ``CannotTraceError``: a trace replaces parts of bitsandbytes when it is imported."""
-    if recipe.quantization in ("nf4", "nf4dq", "int8") or "paged" in recipe.optimizer:
-        raise CannotTraceError(
-            f"recipe {recipe.name!r}: quantization={recipe.quantization} with optimizer={recipe.optimizer} "
-            "cannot be compared with a GPU: parts of bitsandbytes are replaced for traces; choose "
-            "quantization=none and an optimizer that is not paged"
-        )
 
 
 def _compute_capability() -> tuple[int, int]:
@@ -83,13 +72,17 @@ def _measured(recipe: Recipe, shape: TraceShape) -> dict[Phase, tuple[int, int]]
     if not torch.cuda.is_available():
         raise CannotTraceError("parity compares a trace with a real GPU, and torch sees none here")
     load_framework(recipe)
-    from pipeline.model.tracing.frameworks.surroundings import on_a_real_gpu
+    from pipeline.model.tracing.frameworks.surroundings import on_a_real_device
 
-    with on_a_real_gpu(recipe):
-        return _peaks(build_step(recipe, shape))
+    with on_a_real_device(recipe):
+        return peaks_by_phase(build_step(recipe, shape))
 
 
-def _peaks(step: Step) -> dict[Phase, tuple[int, int]]:
+def peaks_by_phase(step: Step) -> dict[Phase, tuple[int, int]]:
+    """Run the first optimizer steps on a GPU; peak allocated and reserved of each phase, bytes.
+
+    Torch's counters of peaks are reset with each phase.
+    """
     import torch
 
     torch.cuda.synchronize()
@@ -106,7 +99,7 @@ def _peaks(step: Step) -> dict[Phase, tuple[int, int]]:
         if phase is not None:
             phases.append(phase)
 
-    for _ in range(STEPS):
+    for _ in range(0, STEPS, step.steps_in_run):
         step.run(begin)
     begin(None)
     return peaks

@@ -81,7 +81,8 @@ class PlainStep:
         if self.gradient_scaler is not None:
             self.gradient_scaler.unscale_(self.optimizer)
         if self.gradient_clipping:
-            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=True)  # what torch takes on a GPU
+            on_gpu = any(p.device.type == "cuda" for p in trained)
+            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=on_gpu)  # what torch takes by itself
         if self.optimizer is not None:
             self.optimizer.step()
         if self.gradient_scaler is not None:

@@ -7,6 +7,7 @@ query and key.
 
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,8 +177,8 @@ def catalogue_config(sizes: Architecture) -> Any:
     return getattr(transformers, family.config)(**values | family.switches(sizes))
 
 
-def empty_model(config: Any, dtype: Any, attention: str) -> Any:
-    """The model of a config on the device at hand, its weights not initialized.
+def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool = False) -> Any:
+    """The model of a config on the device at hand, its weights random or not initialized.
 
     Raises ``CannotTraceError`` where transformers has no such attention for it.
     """
@@ -186,7 +187,7 @@ def empty_model(config: Any, dtype: Any, attention: str) -> Any:
     except ModuleNotFoundError:  # transformers 4
         from transformers.modeling_utils import no_init_weights
 
-    with no_init_weights():
+    with nullcontext() if is_initialized else no_init_weights():
         try:
             return model_class(config).from_config(config, dtype=dtype, attn_implementation=attention)
         except CannotTraceError:

@@ -1,7 +1,9 @@
 """The optimizer of a recipe: torch's own, or bitsandbytes' on its real operations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import bitsandbytes
 import torch
@@ -100,7 +102,13 @@ def _managed(*shape: int, dtype: Any = torch.float32, device: Any = None) -> Any
     return state
 
 
-# bitsandbytes asks the driver for managed memory; in a process that traces there is none.
-bitsandbytes.functional.get_paged = _managed
-bitsandbytes.functional.fill = lambda *args, **kwargs: None
-bitsandbytes.functional.prefetch_tensor = lambda *args, **kwargs: None
+@contextmanager
+def without_managed_memory() -> Iterator[None]:
+    """bitsandbytes asks the driver for managed memory; in a process that traces there is none."""
+    with patch.multiple(
+        bitsandbytes.functional,
+        get_paged=_managed,
+        fill=lambda *_, **__: None,
+        prefetch_tensor=lambda *_, **__: None,
+    ):
+        yield

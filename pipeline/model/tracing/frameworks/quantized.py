@@ -156,6 +156,46 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
         for name, buffer in module._buffers.items():
             if buffer is not None:
                 module._buffers[name] = torch.empty(buffer.shape, dtype=buffer.dtype, device="cuda")
+    return _marked_quantized(model, recipe, config)
+
+
+def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str) -> Any:
+    """A model on the meta device with random weights on ``device``, quantized one by one as loading does."""
+    config = config_of(recipe, compute_dtype)
+    kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
+    model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
+    for module in model.modules():
+        if isinstance(module, bitsandbytes.nn.Linear4bit | bitsandbytes.nn.Linear8bitLt):
+            old = module.weight
+            value = torch.empty(old.shape, dtype=compute_dtype, device=device).normal_(std=INITIAL_DEVIATION)
+            module.weight = type(old)(value, requires_grad=False, **vars(old)).to(device)
+            module._is_hf_initialized = True
+    _move_from_meta(model, device)
+    model.initialize_weights()
+    return _marked_quantized(model, recipe, config)
+
+
+INITIAL_DEVIATION = 0.02
+"""Of random weights: transformers' own, where a config says nothing else."""
+
+
+def _move_from_meta(model: Any, device: str) -> None:
+    """Give what is still on the meta device memory; tied parameters stay one."""
+    moved: dict[Any, Any] = {}
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                if tensor is None or tensor.device.type != "meta":
+                    continue
+                if tensor not in moved:
+                    empty = torch.empty_like(tensor, device=device)
+                    is_parameter = isinstance(tensor, torch.nn.Parameter)
+                    moved[tensor] = torch.nn.Parameter(empty, tensor.requires_grad) if is_parameter else empty
+                tensors[name] = moved[tensor]
+
+
+def _marked_quantized(model: Any, recipe: Recipe, config: Any) -> Any:
+    """The model with the attributes by which transformers and PEFT know that it is quantized."""
     model.is_loaded_in_8bit = recipe.quantization == "int8"
     model.is_loaded_in_4bit = not model.is_loaded_in_8bit
     model.is_quantized = model.config._is_quantized = True

@@ -7,6 +7,7 @@ compiler. ``as_on_a_gpu`` stands in for the three while a step runs, and takes e
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -19,22 +20,34 @@ from pipeline.model.tracing.work import count_launch
 
 aten = torch.ops.aten
 
-_undo: list[ExitStack] = []
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a step is built and run."""
+
+    undo: ExitStack
+    """What is taken back when it ends; a framework module adds what it patched."""
+    device: str = "cuda"
+    is_real: bool = False
+    """Whether tensors have values: not in a trace."""
 
 
-def undo() -> ExitStack:
-    """What is taken back when the trace under way ends; a framework module adds what it patched."""
-    return _undo[-1]
+_surroundings: list[Surroundings] = []
+
+
+def here() -> Surroundings:
+    """The surroundings of the step under way."""
+    return _surroundings[-1]
 
 
 @contextmanager
 def as_on_a_gpu(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
     """Let the libraries of a recipe take the paths that they take with values and kernels at hand."""
-    with ExitStack() as stack:
-        _undo.append(stack)
-        stack.callback(_undo.pop)
-        if liger.wanted(recipe):
-            liger.load()
+    with _surrounded_by(recipe) as stack:
+        if "bitsandbytes" in sys.modules:
+            from pipeline.model.tracing.frameworks.optimizers import without_managed_memory
+
+            stack.enter_context(without_managed_memory())
         if "transformers" in sys.modules:
             stack.enter_context(_transformers_with_values(recipe, shape))
             if recipe.attention == "flash_attention_2":
@@ -45,14 +58,20 @@ def as_on_a_gpu(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
 
 
 @contextmanager
-def on_a_real_gpu(recipe: Recipe) -> Iterator[None]:
-    """Let framework modules patch their libraries as in a trace, with a real GPU below them."""
+def on_a_real_device(recipe: Recipe, device: str = "cuda") -> Iterator[None]:
+    """Let framework modules build steps that compute, with random weights and tokens, on this machine."""
+    with _surrounded_by(recipe, device=device, is_real=True):
+        yield
+
+
+@contextmanager
+def _surrounded_by(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
     with ExitStack() as stack:
-        _undo.append(stack)
-        stack.callback(_undo.pop)
+        _surroundings.append(Surroundings(stack, **settings))
+        stack.callback(_surroundings.pop)
         if liger.wanted(recipe):
             liger.load()
-        yield
+        yield stack
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from accelerate.utils.operations import convert_outputs_to_fp32
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 from transformers.pytorch_utils import Conv1D
 
+from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.frameworks import (
     activation_offload,
@@ -28,7 +29,7 @@ from pipeline.model.tracing.frameworks.architecture_configs import (
     tie_weights,
 )
 from pipeline.model.tracing.frameworks.optimizers import optimizer_of
-from pipeline.model.tracing.frameworks.surroundings import undo
+from pipeline.model.tracing.frameworks.surroundings import here
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.steps import PlainStep
@@ -90,7 +91,7 @@ def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
     return TransformersStep(
         model, optimizer_of(recipe, trained), partial(_loss, _forward(model, recipe), recipe, shape, held),
         packages(recipe), recipe.gradient_accumulation, recipe.gradient_clipping,
-        torch.amp.GradScaler("cuda") if recipe.gradient_scaling else None, held, note_of(shape),
+        torch.amp.GradScaler(here().device) if recipe.gradient_scaling else None, held, note_of(shape),
     )  # fmt: skip
 
 
@@ -119,16 +120,18 @@ def base_model(recipe: Recipe, shape: TraceShape) -> Any:
     dtype = DTYPES[recipe.weight_dtype]
     is_gptq = recipe.quantization == "gptq"
     is_quantized = recipe.quantization in quantized.METHODS
-    with torch.device("meta" if is_quantized or is_gptq else "cuda"):
-        model = empty_model(config_of(shape), dtype, recipe.attention)
+    is_initialized = here().is_real and not is_quantized
+    with torch.device("meta" if is_quantized or is_gptq else here().device):
+        model = empty_model(config_of(shape), dtype, recipe.attention, is_initialized=is_initialized)
         tie_weights(model, shape)
     if is_quantized:
-        model = quantized.quantize(model, recipe, dtype)
+        quantize = partial(quantized.quantize_really, device=here().device)
+        model = (quantize if here().is_real else quantized.quantize)(model, recipe, dtype)
     elif is_gptq:
         model = gptq.quantize(model, recipe.gptq_kernel)
         tie_weights(model, shape)
     if liger.wanted(recipe):
-        liger.apply(model, recipe, undo())
+        liger.apply(model, recipe, here().undo)
     return model
 
 
@@ -148,7 +151,7 @@ def with_adapters(model: Any, recipe: Recipe) -> Any:
     if recipe.activation_offload:
         activation_offload.apply(model)
     if recipe.kernels == "unsloth":
-        fused_kernels.apply(model, recipe, undo())
+        fused_kernels.apply(model, recipe, here().undo)
     if recipe.checkpointing != "none":
         model.gradient_checkpointing_enable(_checkpointing(recipe))
         if recipe.method != "full":
@@ -250,14 +253,28 @@ def _forward(model: Any, recipe: Recipe) -> Callable[..., Any]:
 
 
 def _loss(forward: Callable[..., Any], recipe: Recipe, shape: TraceShape, held: list[Any]) -> Any:
-    is_packed = recipe.packing == "padding_free"
+    device, is_packed = here().device, recipe.packing == "padding_free"
     size = (1, shape.micro_batch * shape.seq_len) if is_packed else (shape.micro_batch, shape.seq_len)
-    ids = torch.zeros(size, dtype=torch.long, device="cuda")
-    more = {"position_ids": torch.zeros_like(ids)} if is_packed else {}
+    ids = _token_ids(size, shape)
+    more = {"position_ids": _positions(ids, shape)} if is_packed else {}
     if recipe.attention_mask:
-        more["attention_mask"] = torch.ones(size, dtype=torch.long, device="cuda")
-    with torch.autocast("cuda", dtype=DTYPES[recipe.autocast or "bf16"], enabled=recipe.autocast is not None):
+        more["attention_mask"] = torch.ones(size, dtype=torch.long, device=device)
+    with torch.autocast(device, dtype=DTYPES[recipe.autocast or "bf16"], enabled=recipe.autocast is not None):
         output = forward(input_ids=ids, labels=torch.zeros_like(ids), use_cache=False, **more)
     if recipe.outputs_held:
         held.append(output)
     return output["loss"]
+
+
+def _token_ids(size: tuple[int, int], shape: TraceShape) -> Any:
+    """Random tokens, so that a mixture of experts uses them all; a trace has no values."""
+    if here().is_real:
+        return torch.randint(architecture_of(shape).vocab, size, device=here().device)
+    return torch.zeros(size, dtype=torch.long, device=here().device)
+
+
+def _positions(ids: Any, shape: TraceShape) -> Any:
+    """Positions in concatenated examples of ``seq_len`` tokens; a trace has no values."""
+    if here().is_real:
+        return torch.arange(shape.seq_len, device=ids.device).repeat(1, shape.micro_batch)
+    return torch.zeros_like(ids)
