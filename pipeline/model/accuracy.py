@@ -13,9 +13,10 @@ TOLERANCE = 1.1
 
 _HELD_OUT = """
 WITH _runs AS (
-    SELECT * FROM main.measured_runs WHERE {measured} IS NOT NULL
+    SELECT r.*, s.family FROM main.measured_runs r JOIN main.measured_sources s USING (source)
+    WHERE {measured} IS NOT NULL
 ),
-_jobs AS (SELECT *, 'without ' || source AS calibration FROM _runs),
+_jobs AS (SELECT *, 'without ' || family AS calibration FROM _runs),
 _errors AS (
     SELECT abs(t.{predicted} / r.{measured} - 1) AS error FROM {macro}('_jobs') t JOIN _runs r USING (run_id)
 )
@@ -24,7 +25,7 @@ SELECT median(error), avg(error), count(*) FROM _errors
 
 
 def held_out_errors(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, float]]:
-    """Median and mean absolute relative error of all runs, each under constants fitted without its source."""
+    """Median and mean absolute relative error of all runs, each under constants fitted without its family."""
     answers = {}
     for quantity, macro, predicted, measured in (
         ("memory", "memory_terms_of", "memory_gib", "measured_memory_gib"),

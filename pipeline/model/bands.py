@@ -1,38 +1,70 @@
-"""Error bands, calibrated on held-out predictions."""
+"""Error bands, calibrated on predictions of runs whose family of sources was held out.
+
+A stranger's runs are of a family that nobody has seen, so families, not runs, are what a band must hold for:
+each counts alike, however many runs it published (conformal prediction over groups: Dunn, Wasserman and Ramdas
+2018, arXiv 1809.07441).
+"""
 
 import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.contracts.training import METHODS
-from pipeline.model.fitting import Array, Calibrations, source_weights
+from pipeline.model.fitting import Array, Calibrations, Mask
 
 GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
-COLUMNS = ("quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
+COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
 """Of model_bands.csv."""
 
 EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
 _EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
-# A group with fewer runs is mixed with its parent group.
-FULL_GROUP = 20
-WIDENINGS = np.round(np.arange(0.8, 3.001, 0.05), 2)
+PRIOR_BAND = (-0.3, 0.3)
+"""Logarithms of the band that the widest group is mixed with, as if it were of one family more."""
+PARENT_FAMILIES = 2
+"""A group of n families counts n parts, its parent group so many."""
+LEAST_FAMILIES = 3
+"""With fewer families of one evidence level the widening of all levels is taken."""
+WIDENINGS = np.round(np.arange(0.5, 4.001, 0.05), 2)
+
+Names = npt.NDArray[np.str_]
+Group = tuple[str, str, str]
+"""Method, GPU class, evidence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Residual:
-    """A held-out run: its group and ln(measured / predicted), weighted so that no source drowns the rest."""
+class Residuals:
+    """Held-out runs: their groups, their families and ln(measured / predicted)."""
 
-    method: str
-    gpu_class: str
-    evidence: str
-    source: str
-    value: float
-    weight: float
+    method: Names
+    gpu_class: Names
+    evidence: Names
+    family: Names
+    value: Array
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def where(self, mask: Mask) -> "Residuals":
+        """The runs of the mask."""
+        return Residuals(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+    def without(self, *families: str) -> "Residuals":
+        """The runs of the other families."""
+        return self.where(~np.isin(self.family, families))
+
+    def families(self) -> list[str]:
+        """The families, sorted."""
+        return [str(family) for family in np.unique(self.family)]
+
+    def groups(self) -> list[Group]:
+        """The group of each run."""
+        return list(zip(self.method, self.gpu_class, self.evidence, strict=True))
 
 
 def weighted_quantile(values: Array, weights: Array, share: float) -> float:
@@ -42,109 +74,170 @@ def weighted_quantile(values: Array, weights: Array, share: float) -> float:
     return float(np.interp(share * weights.sum(), cumulated, values[order]))
 
 
+def family_weights(families: Names) -> Array:
+    """One weight per run, such that each family has the same in all."""
+    _, index, counts = np.unique(families, return_inverse=True, return_counts=True)
+    return np.asarray(1 / counts[index], dtype=np.float64)
+
+
 def residuals_of(
-    connection: duckdb.DuckDBPyConnection, held_out: Array, calibrations: Calibrations
-) -> list[Residual]:
+    connection: duckdb.DuckDBPyConnection, quantity: str, calibrations: Calibrations
+) -> Residuals:
     """Held-out residuals with the groups that a band is looked up by, as an unseen run would meet them."""
     fitter = calibrations.fitter
-    groups: dict[str, tuple[str, str, str]] = {
+    groups: dict[str, Group] = {
         run_id: (method, gpu_class, evidence)
         for run_id, method, gpu_class, evidence in connection.execute(
-            f"WITH _held_out AS (SELECT r.*, 'without ' || r.source AS calibration, m.params_total "  # noqa: S608
-            f"FROM runs_{fitter.quantity.name} r JOIN main.models m USING (model)), "
+            "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration, m.params_total "  # noqa: S608
+            f"FROM runs_{quantity} r JOIN main.measured_sources s USING (source) "
+            "JOIN main.models m USING (model)), "
             f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')), "
             "_evidence AS (SELECT * FROM evidence_of('_held_out')) "
-            f"SELECT h.run_id, h.method, e.class, {_EVIDENCE[fitter.quantity.name]} FROM _held_out h "
+            f"SELECT h.run_id, h.method, e.class, {_EVIDENCE[quantity]} FROM _held_out h "
             "JOIN _terms t USING (run_id) JOIN _evidence e "
             "ON e.calibration = h.calibration AND e.gpu = h.gpu AND e.method = h.method "
             "AND e.params = h.params_total AND e.gpu_count = h.gpu_count"
         ).fetchall()
     }
-    weights = source_weights(fitter.sources)
-    return [
-        Residual(*groups[run_id], str(source), float(residual), float(weight))
-        for run_id, source, residual, weight in zip(
-            fitter.run_ids, fitter.sources, fitter.measured - held_out, weights, strict=True
-        )
-    ]
-
-
-def _quantiles(residuals: list[Residual], parent: tuple[float, float]) -> tuple[float, float]:
-    if not residuals:
-        return parent
-    values = np.array([r.value for r in residuals])
-    weights = np.array([r.weight for r in residuals])
-    own_share = min(1.0, len(residuals) / FULL_GROUP)
-    return (
-        own_share * weighted_quantile(values, weights, LOW) + (1 - own_share) * parent[0],
-        own_share * weighted_quantile(values, weights, HIGH) + (1 - own_share) * parent[1],
-    )
-
-
-def band(
-    residuals: Iterable[Residual], group: tuple[str, str, str], widening: float
-) -> tuple[float, float, int]:
-    """Band of ln(measured / predicted) for a group (method, GPU class, evidence) and the runs behind it.
-
-    A small group is mixed with its parents; ``widening`` stretches the band about its middle.
-    """
-    method, gpu_class, evidence = group
-    members = list(residuals)
-    low, high = _quantiles(members, (-0.3, 0.3))
-    members = [r for r in members if r.evidence == evidence]
-    low, high = _quantiles(members, (low, high))
-    members = [r for r in members if r.gpu_class == gpu_class]
-    low, high = _quantiles(members, (low, high))
-    members = [r for r in members if r.method == method]
-    low, high = _quantiles(members, (low, high))
-    middle, half = (low + high) / 2, (high - low) / 2 * widening
-    return middle - half, middle + half, len(members)
+    methods, classes, evidences = np.array([groups[run_id] for run_id in fitter.run_ids]).T
+    return Residuals(methods, classes, evidences, fitter.families, fitter.measured - calibrations.held_out)
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
-    """Share of runs inside bands made without their source: each run alike, and each source by its root."""
+class Band:
+    """p10 and p90 of ln(measured / predicted), and the runs of the very group behind them."""
 
-    by_run: float
-    by_source_root: float
+    low: float
+    high: float
+    runs: int
+
+    def widened(self, factor: float) -> "Band":
+        """Stretched about its middle."""
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2 * factor
+        return Band(middle - half, middle + half, self.runs)
 
 
-def coverage_of(residuals: list[Residual], widening: float) -> Coverage:
-    """How often the runs of a source lie in bands made without that source."""
-    inside = np.zeros(len(residuals))
-    cache: dict[tuple[str, tuple[str, str, str]], tuple[float, float, int]] = {}
-    for index, r in enumerate(residuals):
-        key = (r.source, (r.method, r.gpu_class, r.evidence))
-        if key not in cache:
-            cache[key] = band([o for o in residuals if o.source != r.source], key[1], widening)
-        inside[index] = cache[key][0] <= r.value <= cache[key][1]
-    weights = np.array([r.weight for r in residuals])
-    return Coverage(float(inside.mean()), float(inside @ weights / weights.sum()))
+def _quantiles(residuals: Residuals, parent: tuple[float, float]) -> tuple[float, float]:
+    if not len(residuals):
+        return parent
+    weights = family_weights(residuals.family)
+    families = len(residuals.families())
+    share = families / (families + PARENT_FAMILIES)
+    own = (weighted_quantile(residuals.value, weights, level) for level in (LOW, HIGH))
+    low, high = (share * at + (1 - share) * above for at, above in zip(own, parent, strict=True))
+    return low, high
+
+
+def band(residuals: Residuals, group: Group) -> Band:
+    """The band of a group: of few families it is mixed with the group's parents."""
+    method, gpu_class, evidence = group
+    low, high = _quantiles(residuals, PRIOR_BAND)
+    for column, value in (("evidence", evidence), ("gpu_class", gpu_class), ("method", method)):
+        residuals = residuals.where(getattr(residuals, column) == value)
+        low, high = _quantiles(residuals, (low, high))
+    return Band(low, high, len(residuals))
+
+
+def coverage(inside: Mask, families: Names) -> float:
+    """Share of runs inside their bands, the mean over families."""
+    return float(np.average(inside, weights=family_weights(families))) if len(inside) else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    """Runs with the unwidened band that they would have had without their own family."""
+
+    residuals: Residuals
+    middle: Array
+    half: Array
+
+    def inside(self, widening: float) -> Mask:
+        return np.asarray(np.abs(self.residuals.value - self.middle) <= self.half * widening)
+
+
+def _left_out(residuals: Residuals) -> _LeftOut:
+    edges = np.empty((len(residuals), 2))
+    for family in residuals.families():
+        others, mask = residuals.without(family), residuals.family == family
+        found: dict[Group, Band] = {}
+        for index, group in zip(np.flatnonzero(mask), residuals.where(mask).groups(), strict=True):
+            at = found.setdefault(group, band(others, group)) if group not in found else found[group]
+            edges[index] = at.low, at.high
+    return _LeftOut(residuals, edges.mean(axis=1), (edges[:, 1] - edges[:, 0]) / 2)
+
+
+def _best_widening(left_out: _LeftOut, mask: Mask) -> float:
+    families = left_out.residuals.family[mask]
+    missed = {
+        float(w): abs(coverage(left_out.inside(float(w))[mask], families) - (HIGH - LOW)) for w in WIDENINGS
+    }
+    return min(missed, key=lambda w: (round(missed[w], 6), w))
+
+
+def widenings(residuals: Residuals) -> dict[str, float]:
+    """By evidence level: how far bands must be stretched to hold four fifths of the runs of unseen families."""
+    left_out = _left_out(residuals)
+    everywhere = _best_widening(left_out, np.ones(len(residuals), dtype=bool))
+    found = {}
+    for evidence in EVIDENCES:
+        mask = residuals.evidence == evidence
+        enough = len(np.unique(residuals.family[mask])) >= LEAST_FAMILIES
+        found[evidence] = _best_widening(left_out, mask) if enough else everywhere
+    return found
+
+
+def _band_rows(
+    residuals: Residuals, calibration: str, quantity: str, stretched: Mapping[str, float]
+) -> Iterator[list[Any]]:
+    for group in itertools.product(METHODS, GPU_CLASSES, EVIDENCES):
+        at = band(residuals, group).widened(stretched[group[2]])
+        # The estimate itself always lies in its band.
+        ratios = f"{min(1.0, np.exp(at.low)):.4f}", f"{max(1.0, np.exp(at.high)):.4f}"
+        yield [calibration, quantity, *group, *ratios, at.runs]
+
+
+def _record(inside: Mask, residuals: Residuals) -> dict[str, Any]:
+    by_evidence = {
+        evidence: round(coverage(inside[mask], residuals.family[mask]), 4)
+        for evidence in EVIDENCES
+        if (mask := residuals.evidence == evidence).any()
+    }
+    return {
+        "held_out_coverage": round(float(inside.mean()), 4),
+        "held_out_coverage_by_family": round(coverage(inside, residuals.family), 4),
+        "held_out_coverage_by_family_and_evidence": by_evidence,
+        "runs": len(residuals),
+    }
 
 
 def calibrate_bands(
-    connection: duckdb.DuckDBPyConnection, held_out: dict[str, Array], calibrations: dict[str, Calibrations]
+    connection: duckdb.DuckDBPyConnection, calibrations: Mapping[str, Calibrations], others: Sequence[str]
 ) -> tuple[list[list[Any]], dict[str, Any]]:
-    """Rows of model_bands.csv for every group that can be asked for, and the bands' own held-out coverage.
+    """Rows of model_bands.csv for every group that can be asked for, and how often the bands hold.
 
-    Runs of a source never seen lie further out than runs of sources seen: the bands are widened until
-    they contain four runs in five, as promised, of sources left out of the bands as well as of the constants.
+    For each calibration without a family there are bands without it, whose coverage of that family's runs is
+    what is recorded: those runs had no part in them. ``others`` are the calibrations beside all; those that hold
+    out no runs of a quantity take the bands of all.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}
-    for quantity, predictions in held_out.items():
-        residuals = residuals_of(connection, predictions, calibrations[quantity])
-        tried = {float(w): coverage_of(residuals, float(w)) for w in WIDENINGS}
-        widening = min(tried, key=lambda w: (abs(tried[w].by_source_root - (HIGH - LOW)), w))
-        record[quantity] = {
-            "widening": widening,
-            "held_out_coverage": round(tried[widening].by_run, 4),
-            "held_out_coverage_by_source": round(tried[widening].by_source_root, 4),
-            "runs": len(residuals),
-        }
-        for group in itertools.product(METHODS, GPU_CLASSES, EVIDENCES):
-            low, high, runs = band(residuals, group, widening)
-            # The estimate itself always lies in its band.
-            ratios = f"{min(1.0, np.exp(low)):.4f}", f"{max(1.0, np.exp(high)):.4f}"
-            rows.append([quantity, *group, *ratios, runs])
+    for quantity, fitted in calibrations.items():
+        residuals = residuals_of(connection, quantity, fitted)
+        stretched = widenings(residuals)
+        unseen = {f"without {family}" for family in residuals.families()}
+        for calibration in ("all", *(name for name in others if name not in unseen)):
+            rows += _band_rows(residuals, calibration, quantity, stretched)
+        inside = np.empty(len(residuals), dtype=bool)
+        for family in residuals.families():
+            seen, mask = residuals.without(family), residuals.family == family
+            stretched_here = widenings(seen)
+            rows += _band_rows(seen, f"without {family}", quantity, stretched_here)
+            inside[mask] = [
+                at.low <= value <= at.high
+                for value, group in zip(
+                    residuals.value[mask], residuals.where(mask).groups(), strict=True
+                )
+                for at in [band(seen, group).widened(stretched_here[group[2]])]
+            ]
+        record[quantity] = {"widening": stretched, **_record(inside, residuals)}
     return rows, record

@@ -47,28 +47,39 @@ def _errors(predicted: Array, measured: Array) -> dict[str, float | int]:
     }
 
 
-def summarize(calibrations: Calibrations, held_out: Array) -> dict[str, Any]:
-    """Errors of one quantity: in sample, held out by source, held out by the fixed split, and per source."""
-    fitter = calibrations.fitter
+def _by_source(predicted: Array, fitter: Fitter) -> dict[str, dict[str, float | int]]:
+    return {
+        str(source): _errors(predicted[fitter.sources == source], fitter.measured[fitter.sources == source])
+        for source in sorted(set(fitter.sources))
+    }
+
+
+def summarize(calibrations: Calibrations) -> dict[str, Any]:
+    """Errors of one quantity: of strangers (the mean over sources), held out by family, in sample, by source."""
+    fitter, held_out = calibrations.fitter, calibrations.held_out
+    by_source = _by_source(held_out, fitter)
     in_sample = fitter.predict(calibrations.points["all"][None, :])[0]
     second_half = np.array([not in_first_half(run_id) for run_id in fitter.run_ids])
     split = fitter.predict(calibrations.points["split"][None, :])[0]
     return {
-        "in_sample": _errors(in_sample, fitter.measured),
-        "leave_one_source_out": _errors(held_out, fitter.measured),
-        "fixed_split": _errors(split[second_half], fitter.measured[second_half]),
-        "leave_one_source_out_by_source": {
-            str(source): _errors(
-                held_out[fitter.sources == source], fitter.measured[fitter.sources == source]
-            )
-            for source in sorted(set(fitter.sources))
+        "of_a_stranger": {
+            "sources": len(by_source),
+            **{
+                average: round(float(np.mean([errors[average] for errors in by_source.values()])), 4)
+                for average in ("median", "mean")
+            },
         },
+        "leave_one_family_out": _errors(held_out, fitter.measured),
+        "in_sample": _errors(in_sample, fitter.measured),
+        "fixed_split": _errors(split[second_half], fitter.measured[second_half]),
+        "leave_one_family_out_by_source": by_source,
     }
 
 
 # What the calibration depends on; facts of other GPUs and models may change without a new calibration.
 _DATA_QUERIES = (
     "SELECT * FROM main.measured_runs ORDER BY run_id",
+    "SELECT source, family FROM main.measured_sources ORDER BY source",
     "SELECT * EXCLUDE (title, max_context, licence, hf_id, source) FROM main.models "
     "WHERE model IN (SELECT model FROM main.measured_runs) ORDER BY model",
     "SELECT gpu_id, architecture, bandwidth_gb_s, bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, "
@@ -94,20 +105,21 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     """
     output = output or paths.CATALOG_DIR
     output.mkdir(parents=True, exist_ok=True)  # before minutes of work, not after
-    with in_memory("memory_of", "speed_of") as connection:
+    with in_memory("memory_of", "speed_of", "measured_sources") as connection:
         parameters = read_parameters()
         fixed = gemm_ratio(connection)
         calibrations = {q.name: fit_quantity(Fitter(connection, q, parameters, fixed)) for q in QUANTITIES}
-        held_out = {name: fitted.held_out() for name, fitted in calibrations.items()}
         record: dict[str, Any] = {"calibrated_on": today.isoformat(), "data_sha256": data_hash(connection)}
         for name, fitted in calibrations.items():
-            record[name] = summarize(fitted, held_out[name])
-        sets = _constant_sets(calibrations)
-        threshold = calibrate_threshold(connection, sets)
-        sets = _rounded({name: constants | threshold.constants for name, constants in sets.items()})
-        record["fit_verdicts"] = threshold.record
+            record[name] = summarize(fitted)
+        sets = _constant_sets(connection, calibrations)
+        thresholds = calibrate_threshold(connection, sets)
+        sets = _rounded({name: constants | thresholds.constants[name] for name, constants in sets.items()})
+        record["fit_verdicts"] = thresholds.record
         insert_constants(connection, sets)
-        rows, record["bands"] = bands.calibrate_bands(connection, held_out, calibrations)
+        rows, record["bands"] = bands.calibrate_bands(
+            connection, calibrations, [name for name in sets if name != "all"]
+        )
     constants = [
         (name, constant, f"{value:.6g}") for name in sets for constant, value in sorted(sets[name].items())
     ]
@@ -118,8 +130,14 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     return record
 
 
-def _constant_sets(calibrations: dict[str, Calibrations]) -> ConstantSets:
-    names = sorted({name for fitted in calibrations.values() for name in fitted.points})
+def _constant_sets(
+    connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
+) -> ConstantSets:
+    """The constants of each calibration; a family without runs of a quantity leaves its constants as they are."""
+    families = connection.execute(
+        "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
+    ).fetchall()
+    names = sorted({"all", "split", *(f"without {family}" for (family,) in families)})
     sets: ConstantSets = {}
     for name in names:
         sets[name] = {}
@@ -147,16 +165,15 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
 def changed_constants() -> list[str]:
     """Constants that answers use and that a fit on all runs would change; none when they are reproduced.
 
-    The sets with runs held out, and the bands, are not fitted again: `gpufare calibrate` does that too and
-    takes some twenty times as long.
+    The sets with runs held out, and the bands, are not fitted again: `gpufare calibrate` does that too.
     """
     reviewed = _reviewed_constants()
-    with in_memory("memory_of", "speed_of") as connection:
+    with in_memory("memory_of", "speed_of", "measured_sources") as connection:
         parameters, fixed = read_parameters(), gemm_ratio(connection)
         changed = []
         for quantity in QUANTITIES:
             fitter = Fitter(connection, quantity, parameters, fixed)
-            fitted = fitter.constants_at(fitter.fit(np.ones(len(fitter.run_ids), dtype=bool)))
+            fitted = fitter.constants_at(fitter.fit(np.ones(len(fitter.run_ids), dtype=bool)).point)
             names = [parameter.name for parameter in fitter.free]
             changed += [
                 name for name in names if abs(fitted[name] / reviewed[name] - 1) > REPRODUCTION_TOLERANCE

@@ -1,16 +1,22 @@
-"""The threshold at which a predicted peak counts as fitting, chosen on runs held out by source."""
+"""The threshold at which a predicted peak counts as fitting, chosen on runs whose family was held out.
+
+Few runs are published that died, so a measured peak also says what it would have done on other cards: it dies on
+the next smaller one and runs on the next larger one.
+"""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import numpy as np
 
-from pipeline.model.fitting import ConstantSets, insert_constants
+from pipeline.model.bands import Names, family_weights
+from pipeline.model.fitting import Array, ConstantSets, Mask, insert_constants
 
 THRESHOLD_GRID: dict[str, tuple[float, ...]] = {
-    "fit_reserved_ratio": tuple(float(ratio) for ratio in np.round(np.arange(0.94, 1.121, 0.02), 2)),
+    "fit_reserved_ratio": tuple(float(ratio) for ratio in np.round(np.arange(0.94, 1.201, 0.02), 2)),
     "fit_transient": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
     "fit_margin_gib": (0.0, 0.5),
 }
@@ -19,22 +25,125 @@ THRESHOLD_GRID: dict[str, tuple[float, ...]] = {
 PLATEAU = 0.002
 """Thresholds whose balanced accuracy is this close to the best count as equally good."""
 
+MOST_DEATHS = 0.05
+"""Of runs that are said to fit so many may die, in the mean over families."""
+
+GIVEN_BACK = 0.93
+"""Short of memory the caching allocator gives back what it reserved and does not use: a run surely dies only where
+less than this share of its reserved peak is usable."""
+
+_RUNS = """
+WITH _given AS (
+    SELECT r.*, s.family FROM main.measured_runs r JOIN main.measured_sources s USING (source)
+    WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL
+),
+_held_out AS (SELECT *, 'without ' || family AS calibration FROM _given),
+-- What the whole process took: what was read and, where that was less, what the model says is beside it.
+_peaks AS (
+    SELECT
+        t.run_id, t.usable_memory_gib,
+        r.measured_memory_gib
+            + CASE r.memory_metric WHEN 'smi' THEN 0e0 WHEN 'reserved' THEN t.process_gib
+                ELSE t.process_gib + t.reserved_gib - t.allocated_gib END AS peak_gib,
+        r.measured_memory_gib * CASE r.memory_metric WHEN 'alloc' THEN 1e0 ELSE $given_back END
+            + CASE r.memory_metric WHEN 'smi' THEN 0e0 ELSE t.process_gib END AS least_gib
+    FROM memory_terms_of('_held_out') t JOIN main.measured_runs r USING (run_id)
+),
+-- The cards that people publish runs on; those of 15, 16 or 22, 24 GiB count as one size.
+_cards AS (
+    SELECT max(usable_memory_gib) AS card_gib FROM main.gpus
+    WHERE gpu_id IN (SELECT gpu FROM main.measured_runs) GROUP BY round(log2(memory_gb) * 4)
+),
+_verdicts AS (
+    SELECT run_id, r.out_of_memory = 1 AS died, p.usable_memory_gib AS card_gib, TRUE AS is_real
+    FROM _given r JOIN _peaks p USING (run_id)
+    UNION ALL
+    SELECT run_id, TRUE, max(card_gib), FALSE
+    FROM _peaks JOIN _cards ON card_gib < least_gib GROUP BY run_id
+    UNION ALL
+    SELECT run_id, FALSE, min(card_gib), FALSE
+    FROM _peaks JOIN _cards ON card_gib >= peak_gib GROUP BY run_id
+)
+SELECT run_id, family, died, card_gib, is_real FROM _verdicts JOIN _given USING (run_id)
+ORDER BY run_id, died, is_real, card_gib
+"""
+
+_NEEDS = """
+WITH _trials AS (
+    SELECT r.*, format('without {} #{:04d}', s.family, t.number) AS calibration
+    FROM main.measured_runs r JOIN main.measured_sources s USING (source), range($trials) t(number)
+    WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL
+)
+SELECT needed_gib FROM memory_terms_of('_trials') ORDER BY right(calibration, 4), run_id
+"""
+
 
 @dataclass(frozen=True, slots=True)
-class FitThreshold:
-    """The constants that decide "fits", and the record of how well they decide."""
+class FitThresholds:
+    """The constants that decide "fits", by calibration, and the record of how well they decide."""
 
-    constants: dict[str, float]
+    constants: ConstantSets
     record: dict[str, Any]
 
 
-def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) -> FitThreshold:
-    """Choose the threshold at which a predicted peak counts as fitting, on all runs held out by source.
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    """Runs on cards, their own (real) or others; ``fits`` is trials x verdicts."""
 
-    Every trial threshold is a set of constants, so the verdict is the macro's own.
+    fits: Mask
+    died: Mask
+    is_real: Mask
+    family: Names
+
+    def where(self, mask: Mask) -> "_Verdicts":
+        return _Verdicts(self.fits[:, mask], self.died[mask], self.is_real[mask], self.family[mask])
+
+    def balanced_accuracy(self) -> Array:
+        """By trial: the mean of the shares of deaths and of runs that are foreseen, each family alike."""
+        died, ran = self.died, ~self.died
+        foreseen = np.average(~self.fits[:, died], axis=1, weights=family_weights(self.family[died]))
+        allowed = np.average(self.fits[:, ran], axis=1, weights=family_weights(self.family[ran]))
+        return np.asarray((foreseen + allowed) / 2)
+
+    def deaths(self) -> Array:
+        """By trial: share of the verdicts "fits" that are wrong, the mean over families."""
+        weights = family_weights(self.family)
+        said = (self.fits * weights).sum(axis=1)
+        return np.asarray((self.fits[:, self.died] * weights[self.died]).sum(axis=1) / np.maximum(said, 1e-9))
+
+
+def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) -> FitThresholds:
+    """Choose the threshold at which a predicted peak counts as fitting, for each calibration.
+
+    Every trial threshold is a set of constants, so what is needed is the macro's own. A calibration without a
+    family gets the threshold that is best on the other families, and the record is of those: no verdict in it was
+    reached by a threshold that its own run had a part in.
     """
     trials = list(itertools.product(*THRESHOLD_GRID.values()))
     held_out = {name: constants for name, constants in sets.items() if name.startswith("without ")}
+    verdicts = _verdicts(connection, held_out, trials)
+    chosen = {"all": _best(verdicts, trials)}
+    unseen = np.empty(len(verdicts.died), dtype=bool)
+    for name in held_out:
+        mask = verdicts.family == name.removeprefix("without ")
+        chosen[name] = _best(verdicts.where(~mask), trials)
+        unseen[mask] = verdicts.fits[chosen[name], mask]
+    constants = {
+        name: dict(zip(THRESHOLD_GRID, trials[chosen.get(name, chosen["all"])], strict=True)) for name in sets
+    }
+    return FitThresholds(constants, _record(_Verdicts(unseen[None, :], *_facts(verdicts))))
+
+
+def _facts(verdicts: _Verdicts) -> tuple[Mask, Mask, Names]:
+    return verdicts.died, verdicts.is_real, verdicts.family
+
+
+def _verdicts(
+    connection: duckdb.DuckDBPyConnection, held_out: ConstantSets, trials: list[tuple[float, ...]]
+) -> _Verdicts:
+    insert_constants(connection, held_out)
+    rows = connection.execute(_RUNS, {"given_back": GIVEN_BACK}).fetchnumpy()
+    run_ids, index = np.unique(np.asarray(rows["run_id"], dtype=str), return_inverse=True)
     insert_constants(
         connection,
         {
@@ -43,33 +152,43 @@ def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSet
             for name, constants in held_out.items()
         },
     )
-    answer = connection.execute(
-        "WITH _trials AS (SELECT r.*, format('without {} #{:04d}', r.source, t.number) AS calibration "
-        "FROM main.measured_runs r, range($1) t(number) "
-        "WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL) "
-        "SELECT right(t.calibration, 4)::INTEGER AS trial, t.needed_gib <= t.usable_memory_gib AS fits, "
-        "r.out_of_memory = 1 AS died "
-        "FROM memory_terms_of('_trials') t JOIN main.measured_runs r USING (run_id) ORDER BY trial, run_id",
-        [len(trials)],
-    ).fetchnumpy()
-    fits = np.asarray(answer["fits"], dtype=bool).reshape(len(trials), -1)
-    died = np.asarray(answer["died"], dtype=bool).reshape(len(trials), -1)[0]
-    right_fits, right_deaths = fits[:, ~died].mean(axis=1), (~fits[:, died]).mean(axis=1)
-    scores = (right_fits + right_deaths) / 2
+    needed = connection.execute(_NEEDS, {"trials": len(trials)}).fetchnumpy()["needed_gib"]
+    needed = np.asarray(needed, dtype=np.float64).reshape(len(trials), len(run_ids))
+    fits = needed[:, index] <= np.asarray(rows["card_gib"], dtype=np.float64)
+    return _Verdicts(
+        fits,
+        np.asarray(rows["died"], dtype=bool),
+        np.asarray(rows["is_real"], dtype=bool),
+        np.asarray(rows["family"], dtype=str),
+    )
+
+
+def _best(verdicts: _Verdicts, trials: list[tuple[float, ...]]) -> int:
+    """The trial with the best balanced accuracy among those that let few runs die; else that with fewest."""
+    scores, deaths = verdicts.balanced_accuracy(), verdicts.deaths()
+    allowed = deaths <= max(MOST_DEATHS, float(deaths.min()))
+    scores = np.where(allowed, scores, -1)
     # The middle of the plateau of best thresholds is the one least tied to single runs.
     plateau = np.flatnonzero(scores >= scores.max() - PLATEAU)
     middle = np.median(np.array([trials[i] for i in plateau]), axis=0)
     spread = np.array([max(values) - min(values) for values in THRESHOLD_GRID.values()])
-    chosen = min(
-        plateau, key=lambda i: (float(np.abs((np.array(trials[i]) - middle) / spread).sum()), int(i))
+    return int(
+        min(plateau, key=lambda i: (float(np.abs((np.array(trials[i]) - middle) / spread).sum()), int(i)))
     )
-    return FitThreshold(
-        dict(zip(THRESHOLD_GRID, (float(value) for value in trials[chosen]), strict=True)),
-        {
-            "balanced_accuracy": round(float(scores[chosen]), 4),
+
+
+def _record(verdicts: _Verdicts) -> Mapping[str, Any]:
+    def of(mask: Mask) -> dict[str, Any]:
+        chosen = verdicts.where(mask)
+        fits, died = chosen.fits[0], chosen.died
+        return {
+            "balanced_accuracy": round(float(((~fits[died]).mean() + fits[~died].mean()) / 2), 4),
+            "balanced_accuracy_by_family": round(float(chosen.balanced_accuracy()[0]), 4),
+            "fits_that_die_by_family": round(float(chosen.deaths()[0]), 4),
             "died": int(died.sum()),
-            "died_as_predicted": int((~fits[chosen, died]).sum()),
+            "died_as_predicted": int((~fits[died]).sum()),
             "ran": int((~died).sum()),
-            "ran_as_predicted": int(fits[chosen, ~died].sum()),
-        },
-    )
+            "ran_as_predicted": int(fits[~died].sum()),
+        }
+
+    return {"on_their_own_card": of(verdicts.is_real), "on_other_cards": of(~verdicts.is_real)}

@@ -1,10 +1,11 @@
-"""Fits one quantity's constants to its measured runs: all of them, or with a source or half of them held out.
+"""Fits one quantity's constants to its measured runs: all of them, or with a family of sources held out.
 
 The residuals are computed by the very macros that answer users: a set of trial constants is a row group of
 main.model_constants, and one query evaluates every run under every trial set, so a Jacobian is one query.
 The constants keep close to a physical expectation unless the runs say otherwise: each has a prior and a
 relative width in catalog/model_parameters.csv (a Gaussian in its logarithm), and no constant belongs to a
-source or a run.
+source or a run. Sources of one lab, or that share figures, are a family (catalog/measured_sources.csv): a
+stranger's runs are of no family that the model has seen, so families are held out whole.
 """
 
 import csv
@@ -32,10 +33,20 @@ RESIDUAL_SCALE = 0.1
 RUN_WEIGHT = 0.3
 """How much all the runs together weigh against the priors."""
 
-LOG_STEP = 1e-3
+DIFFERENCE = 0.02
 """Half the step of the central differences, in units of a parameter's relative width."""
 
-MAX_EVALUATIONS = 20
+BOUND = 4.0
+"""Relative widths that the runs may move a constant away from its prior."""
+
+MAX_STEPS = 10
+"""Times that the macros are linearized anew in a fit from the priors; each is one query."""
+
+HELD_OUT_STEPS = 4
+"""The same where a fit starts from the constants of all runs."""
+
+TRUST_RADIUS = 2.0
+"""Relative widths that a constant may move before the macros are linearized anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,15 @@ def source_weights(sources: Iterable[str]) -> Array:
     return np.array([counts[source] ** -0.5 for source in sources])
 
 
+@dataclass(frozen=True, slots=True)
+class Linearization:
+    """Predictions of all runs at a point of the search space (logarithms), and their slopes: runs x constants."""
+
+    point: Array
+    predicted: Array
+    slopes: Array
+
+
 @dataclass
 class Fitter:
     """Fits one quantity's constants to its measured runs."""
@@ -119,11 +139,13 @@ class Fitter:
             f"SELECT * FROM main.measured_runs WHERE {self.quantity.measured} IS NOT NULL ORDER BY run_id"
         )
         rows = self.connection.execute(
-            f"SELECT run_id, source, {self.quantity.measured} FROM runs_{self.quantity.name} ORDER BY run_id"  # noqa: S608
+            f"SELECT run_id, source, family, {self.quantity.measured} FROM runs_{self.quantity.name} "  # noqa: S608
+            "JOIN main.measured_sources USING (source) ORDER BY run_id"
         ).fetchall()
         self.run_ids = [row[0] for row in rows]
         self.sources = np.array([row[1] for row in rows])
-        self.measured = np.log(np.array([row[2] for row in rows], dtype=np.float64))
+        self.families = np.array([row[2] for row in rows])
+        self.measured = np.log(np.array([row[3] for row in rows], dtype=np.float64))
 
     def constants_at(self, point: Array) -> dict[str, float]:
         """The constants at a point of the search space (all of them, fixed ones included)."""
@@ -146,30 +168,74 @@ class Fitter:
         ).fetchnumpy()["predicted"]
         return np.log(np.asarray(answer, dtype=np.float64).reshape(len(points), -1))
 
-    def fit(self, mask: Mask, start: Array | None = None) -> Array:
-        """The point that best explains the runs of the mask; deterministic to the last digit."""
-        weights = source_weights(self.sources[mask])
-        weights = np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum())
-        size = len(self.free)
+    def linearize(self, point: Array) -> Linearization:
+        """Predictions at a point and their slopes, by central differences, in one query."""
+        steps = DIFFERENCE * np.eye(len(point))
+        predicted = self.predict(np.vstack([point[None, :], point + steps, point - steps]))
+        above, below = np.vsplit(predicted[1:], 2)
+        return Linearization(point, predicted[0], (above - below).T / (2 * DIFFERENCE))
 
-        def residuals(points: Array) -> Array:
-            scaled = (self.predict(points) - self.measured)[:, mask] / RESIDUAL_SCALE
-            soft = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)) * weights
-            return np.hstack([soft, points])
+    def fit(self, mask: Mask, start: Linearization | None = None) -> Linearization:
+        """The point that best explains the runs of the mask; deterministic to the last digit.
+
+        Between two queries the macros are taken to be linear: they nearly are, in logarithms.
+        """
+        weights = self._weights(mask)
+        at = start or self.linearize(np.zeros(len(self.free)))
+        cost = self._cost(at.predicted[mask], at.point, mask, weights)
+        radius = TRUST_RADIUS
+        for _ in range(HELD_OUT_STEPS if start else MAX_STEPS):
+            point = self._minimum(at, radius, mask, weights)
+            moved = float(np.abs(point - at.point).max())
+            trial = self.linearize(point)
+            trial_cost = self._cost(trial.predicted[mask], point, mask, weights)
+            if trial_cost < cost:
+                is_done = moved < DIFFERENCE
+                at, cost = trial, trial_cost
+                if is_done:
+                    break
+            else:
+                radius = moved / 3
+                if radius < DIFFERENCE:
+                    break
+        return at
+
+    def _weights(self, mask: Mask) -> Array:
+        weights = source_weights(self.sources[mask])
+        return np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum())
+
+    def _cost(self, predicted: Array, point: Array, mask: Mask, weights: Array) -> float:
+        residuals = _soft((predicted - self.measured[mask]) / RESIDUAL_SCALE) * weights
+        return float(residuals @ residuals + point @ point)
+
+    def _minimum(self, at: Linearization, radius: float, mask: Mask, weights: Array) -> Array:
+        """The best point within the radius, were the macros linear."""
+        predicted, slopes, measured = at.predicted[mask], at.slopes[mask], self.measured[mask]
+
+        def scaled(point: Array) -> Array:
+            return (predicted + slopes @ (point - at.point) - measured) / RESIDUAL_SCALE
+
+        def residuals(point: Array) -> Array:
+            return np.hstack([_soft(scaled(point)) * weights, point])
 
         def jacobian(point: Array) -> Array:
-            steps = LOG_STEP * np.eye(size)
-            sides = residuals(np.vstack([point + steps, point - steps]))
-            return (sides[:size] - sides[size:]).T / (2 * LOG_STEP)
+            factor = _soft_slope(scaled(point)) * weights / RESIDUAL_SCALE
+            return np.vstack([factor[:, None] * slopes, np.eye(len(point))])
 
-        solution = least_squares(
-            lambda point: residuals(point[None, :])[0],
-            np.zeros(size) if start is None else start,
-            jac=jacobian,
-            bounds=(-4, 4),
-            max_nfev=MAX_EVALUATIONS,
-        )
+        low, high = np.maximum(at.point - radius, -BOUND), np.minimum(at.point + radius, BOUND)
+        solution = least_squares(residuals, at.point, jac=jacobian, bounds=(low, high))
         return np.asarray(solution.x)
+
+
+def _soft(scaled: Array) -> Array:
+    """Residuals whose squares are those of soft L1: quadratic below 1, linear above."""
+    return np.asarray(np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)))
+
+
+def _soft_slope(scaled: Array) -> Array:
+    root = np.sqrt(1 + scaled**2)
+    # Near 0 the quotient is 0 / 0, and 1 in the limit.
+    return np.where(np.abs(scaled) < 1e-6, 1.0, np.abs(scaled) / (root * np.maximum(np.abs(_soft(scaled)), 1e-9)))
 
 
 def in_first_half(run_id: str) -> bool:
@@ -196,22 +262,20 @@ class Calibrations:
 
     fitter: Fitter
     points: dict[str, Array]
-
-    def held_out(self) -> Array:
-        """Each run's prediction (logarithm) by the constants fitted without its source."""
-        predictions = np.empty(len(self.fitter.run_ids))
-        for source in sorted(set(self.fitter.sources)):
-            mask = self.fitter.sources == source
-            predictions[mask] = self.fitter.predict(self.points[f"without {source}"][None, :])[0][mask]
-        return predictions
+    held_out: Array
+    """Each run's prediction (logarithm) by the constants fitted without its family."""
 
 
 def fit_quantity(fitter: Fitter) -> Calibrations:
-    """Fit on all runs, without each source in turn, and on the first half of the fixed split."""
-    everything = np.ones(len(fitter.run_ids), dtype=bool)
-    points = {"all": fitter.fit(everything)}
-    for source in sorted(set(fitter.sources)):
-        points[f"without {source}"] = fitter.fit(fitter.sources != source, points["all"])
+    """Fit on all runs, without each family of sources in turn, and on the first half of the fixed split."""
+    everything = fitter.fit(np.ones(len(fitter.run_ids), dtype=bool))
+    points = {"all": everything.point}
+    held_out = np.empty(len(fitter.run_ids))
+    for family in sorted(set(fitter.families)):
+        mask = fitter.families == family
+        fitted = fitter.fit(~mask, everything)
+        points[f"without {family}"] = fitted.point
+        held_out[mask] = fitted.predicted[mask]
     first_half = np.array([in_first_half(run_id) for run_id in fitter.run_ids])
-    points["split"] = fitter.fit(first_half, points["all"])
-    return Calibrations(fitter, points)
+    points["split"] = fitter.fit(first_half, everything).point
+    return Calibrations(fitter, points, held_out)

@@ -1,12 +1,13 @@
 -- timeless: depends on the catalogue and the model, not on the day
 WITH _fits AS (SELECT DISTINCT calibration FROM main.model_constants),
 
--- Every run under the constants that answers use, under those fitted without its source, and under the fixed
+-- Every run under the constants that answers use, under those fitted without its family of sources, and under the fixed
 -- split.
 _jobs AS (
     SELECT r.*, f.calibration
     FROM main.measured_runs AS r
-    JOIN _fits AS f ON f.calibration IN ('all', 'split', 'without ' || r.source)
+    JOIN main.measured_sources AS s ON s.source = r.source
+    JOIN _fits AS f ON f.calibration IN ('all', 'split', 'without ' || s.family)
 ),
 
 _predictions AS (
@@ -36,7 +37,7 @@ _by_run AS (
 )
 
 SELECT
-    p.quantity, r.run_id, r.source, r.tier, r.model, m.params_total / 1e9 AS params_billion,
+    p.quantity, r.run_id, r.source, s.family, r.tier, r.model, m.params_total / 1e9 AS params_billion,
     CASE WHEN m.params_total < 3e9 THEN 'below 3B' WHEN m.params_total < 15e9 THEN '3B to 15B'
         WHEN m.params_total < 50e9 THEN '15B to 50B' ELSE '50B and more' END AS model_size,
     r.gpu AS gpu_id, r.gpu_count, r.method, r.stack,
@@ -53,6 +54,7 @@ SELECT
     CASE p.quantity WHEN 'memory' THEN p.fits_held_out END AS predicted_to_fit
 FROM _by_run AS p
 JOIN main.measured_runs AS r USING (run_id)
-JOIN main.models AS m USING (model)
+JOIN main.measured_sources AS s ON s.source = r.source
+JOIN main.models AS m ON m.model = r.model
 WHERE measured IS NOT NULL OR (p.quantity = 'memory' AND r.out_of_memory = 1)
 ORDER BY quantity, run_id

@@ -18,10 +18,11 @@ COMMENT ON FUNCTION log_distance IS 'How many times one is the other, either way
 CREATE OR REPLACE MACRO evidence_of(needs) AS TABLE
 WITH _evidence_runs AS (
     SELECT
-        r.source, CASE r.method WHEN 'pretrain' THEN 'full' ELSE r.method END AS method,
+        s.family, CASE r.method WHEN 'pretrain' THEN 'full' ELSE r.method END AS method,
         r.gpu, g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class,
         m.params_total::DOUBLE AS params, r.gpu_count, min(r.run_id) AS run_id
     FROM main.measured_runs AS r
+    JOIN main.measured_sources AS s ON s.source = r.source
     JOIN main.models AS m ON m.model = r.model
     JOIN main.gpus AS g ON g.gpu_id = r.gpu
     WHERE r.measured_memory_gib IS NOT NULL OR r.measured_tokens_per_second_per_gpu IS NOT NULL
@@ -58,8 +59,8 @@ _evidence_nearest AS (
     LEFT JOIN _evidence_runs AS r
         ON r.method = CASE n.method WHEN 'pretrain' THEN 'full' ELSE n.method END
         AND r.architecture = n.architecture AND r.class = n.class
-        -- Constants fitted without a source may not lean on its runs either.
-        AND n.calibration <> 'without ' || r.source
+        -- Constants fitted without a family of sources may not lean on its runs either.
+        AND n.calibration <> 'without ' || r.family
     GROUP BY n.calibration, n.gpu, n.method, n.params, n.gpu_count, n.class
 )
 
