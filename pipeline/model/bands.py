@@ -1,8 +1,8 @@
 """Error bands, calibrated on predictions of runs whose family of sources was held out.
 
-A stranger's runs are of a family that nobody has seen, so families, not runs, are what a band must hold for:
-each counts alike, however many runs it published (conformal prediction over groups: Dunn, Wasserman and Ramdas
-2018, arXiv 1809.07441).
+A stranger's runs are of a family that the model has not seen, so a band must be right for families, not for
+runs: each counts alike, however many runs it published (conformal prediction over groups: Dunn, Wasserman and
+Ramdas 2018, arXiv 1809.07441).
 """
 
 import itertools
@@ -175,7 +175,7 @@ def _best_widening(left_out: _LeftOut, mask: Mask) -> float:
 
 
 def widenings(residuals: Residuals) -> dict[str, float]:
-    """By evidence level: how far bands must be stretched to hold four fifths of the runs of unseen families."""
+    """By evidence level: the stretch with which bands hold four fifths of the runs of unseen families."""
     left_out = _left_out(residuals)
     everywhere = _best_widening(left_out, np.ones(len(residuals), dtype=bool))
     found = {}
@@ -216,8 +216,8 @@ def calibrate_bands(
     """Rows of model_bands.csv for every group that can be asked for, and how often the bands hold.
 
     For each calibration without a family there are bands without it, whose coverage of that family's runs is
-    what is recorded: those runs had no part in them. ``others`` are the calibrations beside all; those that hold
-    out no runs of a quantity take the bands of all.
+    what is recorded: those runs had no part in them. ``others`` are the calibrations beside all; those that
+    hold out no runs of a quantity take the bands of all.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}
@@ -234,9 +234,7 @@ def calibrate_bands(
             rows += _band_rows(seen, f"without {family}", quantity, stretched_here)
             inside[mask] = [
                 at.low <= value <= at.high
-                for value, group in zip(
-                    residuals.value[mask], residuals.where(mask).groups(), strict=True
-                )
+                for value, group in zip(residuals.value[mask], residuals.where(mask).groups(), strict=True)
                 for at in [band(seen, group).widened(stretched_here[group[2]])]
             ]
         record[quantity] = {"widening": stretched, **_record(inside, residuals)}

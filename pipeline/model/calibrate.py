@@ -55,7 +55,7 @@ def _by_source(predicted: Array, fitter: Fitter) -> dict[str, dict[str, float | 
 
 
 def summarize(calibrations: Calibrations) -> dict[str, Any]:
-    """Errors of one quantity: of strangers (the mean over sources), held out by family, in sample, by source."""
+    """Errors of one quantity: a stranger's (mean over sources), held out by family, in sample, by source."""
     fitter, held_out = calibrations.fitter, calibrations.held_out
     by_source = _by_source(held_out, fitter)
     in_sample = fitter.predict(calibrations.points["all"][None, :])[0]
@@ -133,7 +133,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 def _constant_sets(
     connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
 ) -> ConstantSets:
-    """The constants of each calibration; a family without runs of a quantity leaves its constants as they are."""
+    """The constants of each calibration; a family without runs of a quantity changes none of it."""
     families = connection.execute(
         "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
     ).fetchall()

@@ -1,11 +1,10 @@
 """The threshold at which a predicted peak counts as fitting, chosen on runs whose family was held out.
 
-Few runs are published that died, so a measured peak also says what it would have done on other cards: it dies on
-the next smaller one and runs on the next larger one.
+Few runs are published that died, so a measured peak also says what the run would do on other cards: die on
+the next smaller one, and run on the next larger one.
 """
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +28,8 @@ MOST_DEATHS = 0.05
 """Of runs that are said to fit so many may die, in the mean over families."""
 
 GIVEN_BACK = 0.93
-"""Short of memory the caching allocator gives back what it reserved and does not use: a run surely dies only where
-less than this share of its reserved peak is usable."""
+"""Short of memory the caching allocator gives back what it reserved and does not use: a run surely dies only
+where less than this share of its reserved peak is usable. Assumed."""
 
 _RUNS = """
 WITH _given AS (
@@ -116,8 +115,8 @@ def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSet
     """Choose the threshold at which a predicted peak counts as fitting, for each calibration.
 
     Every trial threshold is a set of constants, so what is needed is the macro's own. A calibration without a
-    family gets the threshold that is best on the other families, and the record is of those: no verdict in it was
-    reached by a threshold that its own run had a part in.
+    family gets the threshold that is best on the other families, and the record is of those: no run in it had
+    a part in the threshold that judged it.
     """
     trials = list(itertools.product(*THRESHOLD_GRID.values()))
     held_out = {name: constants for name, constants in sets.items() if name.startswith("without ")}
@@ -177,7 +176,7 @@ def _best(verdicts: _Verdicts, trials: list[tuple[float, ...]]) -> int:
     )
 
 
-def _record(verdicts: _Verdicts) -> Mapping[str, Any]:
+def _record(verdicts: _Verdicts) -> dict[str, Any]:
     def of(mask: Mask) -> dict[str, Any]:
         chosen = verdicts.where(mask)
         fits, died = chosen.fits[0], chosen.died

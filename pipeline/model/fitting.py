@@ -114,7 +114,7 @@ def source_weights(sources: Iterable[str]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Linearization:
-    """Predictions of all runs at a point of the search space (logarithms), and their slopes: runs x constants."""
+    """Predictions of all runs at a point (logarithms), and their slopes: runs x constants."""
 
     point: Array
     predicted: Array
@@ -235,7 +235,8 @@ def _soft(scaled: Array) -> Array:
 def _soft_slope(scaled: Array) -> Array:
     root = np.sqrt(1 + scaled**2)
     # Near 0 the quotient is 0 / 0, and 1 in the limit.
-    return np.where(np.abs(scaled) < 1e-6, 1.0, np.abs(scaled) / (root * np.maximum(np.abs(_soft(scaled)), 1e-9)))
+    slope = np.abs(scaled) / (root * np.maximum(np.abs(_soft(scaled)), 1e-9))
+    return np.asarray(np.where(np.abs(scaled) < 1e-6, 1.0, slope))
 
 
 def in_first_half(run_id: str) -> bool:

@@ -1,8 +1,8 @@
 -- timeless: depends on the catalogue and the model, not on the day
 WITH _fits AS (SELECT DISTINCT calibration FROM main.model_constants),
 
--- Every run under the constants that answers use, under those fitted without its family of sources, and under the fixed
--- split.
+-- Every run under the constants that answers use, under those fitted without its family of sources, and under
+-- the fixed split.
 _jobs AS (
     SELECT r.*, f.calibration
     FROM main.measured_runs AS r

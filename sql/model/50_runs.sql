@@ -72,8 +72,8 @@ JOIN _evidence AS e
     ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method AND e.params = t.params_total
     AND e.gpu_count = t.gpu_count
 JOIN main.model_bands AS b
-    ON b.calibration = t.calibration AND b.quantity = 'memory' AND b.method = t.method AND b.gpu_class = e.class
-    AND b.evidence = memory_evidence(e.evidence, t.is_proven);
+    ON b.calibration = t.calibration AND b.quantity = 'memory'
+    AND b.method = t.method AND b.gpu_class = e.class AND b.evidence = memory_evidence(e.evidence, t.is_proven);
 COMMENT ON MACRO TABLE memory_of IS
     'Peak memory per GPU of each run, GiB: its terms, allocated, reserved and in the row''s memory_metric (alloc, reserved, smi), the p10 to p90 band, and whether it fits usable memory.';
 
@@ -112,6 +112,7 @@ JOIN _evidence AS e
     ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method AND e.params = t.params_total
     AND e.gpu_count = t.gpu_count
 JOIN main.model_bands AS b
-    ON b.calibration = t.calibration AND b.quantity = 'speed' AND b.method = t.method AND b.gpu_class = e.class AND b.evidence = e.evidence;
+    ON b.calibration = t.calibration AND b.quantity = 'speed'
+    AND b.method = t.method AND b.gpu_class = e.class AND b.evidence = e.evidence;
 COMMENT ON MACRO TABLE speed_of IS
     'Tokens per second per GPU of each run (packed sequences), the seconds of one micro-step term by term, the p10 to p90 band and the bottleneck.';

@@ -224,7 +224,8 @@ _bands AS (
     FROM evidence_of('_needs') AS e
     CROSS JOIN (FROM (VALUES (FALSE), (TRUE)) AS p (is_proven)) AS p
     JOIN main.model_bands AS b
-        ON b.calibration = e.calibration AND b.quantity = 'memory' AND b.method = e.method AND b.gpu_class = e.class
+        ON b.calibration = e.calibration AND b.quantity = 'memory'
+        AND b.method = e.method AND b.gpu_class = e.class
         AND b.evidence = memory_evidence(e.evidence, p.is_proven)
 )
 
@@ -372,6 +373,7 @@ FROM _best AS p
 CROSS JOIN _ignored AS i
 CROSS JOIN plan_defaults() AS d
 JOIN main.model_bands AS bs
-    ON bs.calibration = p.calibration AND bs.quantity = 'speed' AND bs.method = p.method AND bs.gpu_class = p.class AND bs.evidence = p.evidence;
+    ON bs.calibration = p.calibration AND bs.quantity = 'speed' AND bs.method = p.method
+    AND bs.gpu_class = p.class AND bs.evidence = p.evidence;
 COMMENT ON MACRO TABLE plans_for IS
     'One row per job, GPU and count: the settings with most tokens per second among those that fit with min_fit_probability, or, where none does, those that are likeliest to; memory and time term by term, band, evidence, and infeasible_reason where nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';

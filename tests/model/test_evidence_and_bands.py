@@ -1,12 +1,23 @@
 """The limits of evidence levels, pipeline bubble and error bands, on both sides and exactly on them."""
 
 from collections.abc import Iterator
+from dataclasses import fields
 
 import duckdb
 import numpy as np
 import pytest
 
-from pipeline.model.bands import FULL_GROUP, Residual, band, coverage_of, weighted_quantile
+from pipeline.model.bands import (
+    PARENT_FAMILIES,
+    PRIOR_BAND,
+    Band,
+    Residuals,
+    band,
+    coverage,
+    family_weights,
+    weighted_quantile,
+    widenings,
+)  # fmt: skip
 from pipeline.warehouse.database import in_memory
 from tests.model.conftest import Estimate
 
@@ -91,9 +102,11 @@ def test_evidence_by_gpu_and_method(
     assert _evidence(one_run, gpu=gpu, method=method)[0] == evidence
 
 
-def test_a_held_out_calibration_gets_no_evidence_from_its_source(one_run: duckdb.DuckDBPyConnection) -> None:
-    ((source,),) = one_run.execute("SELECT source FROM main.measured_runs").fetchall()
-    assert _evidence(one_run, calibration=f"without {source}") == ("extrapolated", False)
+def test_a_held_out_calibration_gets_no_evidence_from_its_family(one_run: duckdb.DuckDBPyConnection) -> None:
+    ((family,),) = one_run.execute(
+        "SELECT family FROM main.measured_runs JOIN main.measured_sources USING (source)"
+    ).fetchall()
+    assert _evidence(one_run, calibration=f"without {family}") == ("extrapolated", False)
     assert _evidence(one_run, calibration="without another") == ("measured", True)
 
 
@@ -135,56 +148,79 @@ def test_the_pipeline_bubble(
     )
 
 
-def _residuals(values: np.ndarray, *group: str, source: str = "a") -> list[Residual]:
-    return [Residual(*group, source, float(value), 1.0) for value in values]
+def _residuals(values: np.ndarray, *group: str, family: str = "a") -> Residuals:
+    columns = (np.full(len(values), name) for name in (*group, family))
+    return Residuals(*columns, np.asarray(values, dtype=np.float64))
 
 
-def test_a_group_is_its_own_from_twenty_runs_on() -> None:
-    """With n of 20 runs a group counts n/20 and the group around it the rest."""
-    assert FULL_GROUP == 20
-    wide = _residuals(np.linspace(-1, 1, 201), "full", "pcie", "measured")
-    for runs, own_share in ((0, 0.0), (10, 0.5), (19, 0.95), (20, 1.0), (40, 1.0)):
-        narrow = _residuals(np.full(runs, 0.05), "lora", "pcie", "measured", source="b")
-        low, high, counted = band(wide + narrow, ("lora", "pcie", "measured"), 1.0)
-        around_low, around_high, _ = band(wide + narrow, ("qlora", "pcie", "measured"), 1.0)
-        assert counted == runs
-        assert low == pytest.approx(own_share * 0.05 + (1 - own_share) * around_low)
-        assert high == pytest.approx(own_share * 0.05 + (1 - own_share) * around_high)
+def _together(*parts: Residuals) -> Residuals:
+    return Residuals(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Residuals)))
+
+
+def test_each_family_counts_alike_however_many_runs_it_has() -> None:
+    families = np.array(["a"] * 98 + ["b", "b"])
+    weights = family_weights(families)
+    assert weights[families == "a"].sum() == pytest.approx(1) == weights[families == "b"].sum()
+    many = _residuals(np.full(98, 0.0), "full", "pcie", "measured")
+    few = _residuals(np.full(2, 0.5), "full", "pcie", "measured", family="b")
+    found = band(_together(many, few), ("full", "pcie", "measured"))
+    assert found.high > 0.3  # two of a hundred runs, and one of two families
+    assert coverage(np.array([True] * 98 + [False] * 2), families) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("families", [0, 1, 2, 8])
+def test_a_group_of_few_families_leans_on_the_group_around_it(families: int) -> None:
+    wide = _residuals(np.linspace(-1, 1, 201), "full", "pcie", "measured", family="wide")
+    narrow = [
+        _residuals(np.full(5, 0.05), "lora", "pcie", "measured", family=f"n{i}") for i in range(families)
+    ]
+    every = _together(wide, *narrow)
+    found, around = (band(every, (method, "pcie", "measured")) for method in ("lora", "qlora"))
+    share = families / (families + PARENT_FAMILIES)
+    assert found.runs == 5 * families
+    assert found.low == pytest.approx(share * 0.05 + (1 - share) * around.low)
+    assert found.high == pytest.approx(share * 0.05 + (1 - share) * around.high)
 
 
 def test_groups_narrow_by_evidence_then_gpu_class_then_method() -> None:
-    everywhere = _residuals(np.full(40, 0.4), "full", "consumer", "extrapolated")
-    level = _residuals(np.full(40, 0.3), "full", "consumer", "measured")
-    gpu_class = _residuals(np.full(40, 0.2), "full", "pcie", "measured")
-    method = _residuals(np.full(40, 0.1), "lora", "pcie", "measured")
-    every = everywhere + level + gpu_class + method
-    assert band(every, ("lora", "pcie", "measured"), 1.0) == (0.1, 0.1, 40)
-    unseen_method = band(every, ("qlora", "pcie", "measured"), 1.0)
-    assert unseen_method[2] == 0
-    assert 0.1 <= unseen_method[0] <= unseen_method[1] <= 0.2
-    assert band(everywhere + level, ("lora", "pcie", "measured"), 1.0) == (0.3, 0.3, 0)
-    assert band(everywhere, ("lora", "pcie", "measured"), 1.0) == (0.4, 0.4, 0)
+    groups = (
+        ("full", "consumer", "extrapolated"), ("full", "consumer", "measured"), ("full", "pcie", "measured"),
+        ("lora", "pcie", "measured"),
+    )  # fmt: skip
+    every = _together(
+        *(
+            _residuals(np.full(9, 0.4 - 0.1 * step), *group, family=f"{step} {i}")
+            for step, group in enumerate(groups)
+            for i in range(40)
+        )
+    )
+    found = [band(every, group) for group in groups]
+    middles = [(at.low + at.high) / 2 for at in found]
+    assert middles == sorted(middles, reverse=True)
+    assert middles[-1] == pytest.approx(0.1, abs=0.02)
 
 
 def test_without_any_run_a_band_is_wide_and_widening_stretches_it_about_its_middle() -> None:
-    assert band([], ("full", "pcie", "measured"), 1.0) == (-0.3, 0.3, 0)
-    assert band([], ("full", "pcie", "measured"), 2.0) == (-0.6, 0.6, 0)
-    runs = _residuals(np.linspace(0.0, 1.0, 101), "full", "pcie", "measured")
-    low, high, _ = band(runs, ("full", "pcie", "measured"), 1.0)
-    stretched_low, stretched_high, _ = band(runs, ("full", "pcie", "measured"), 1.5)
-    assert (low, high) == (pytest.approx(0.1, abs=0.006), pytest.approx(0.9, abs=0.006))
-    assert stretched_low + stretched_high == pytest.approx(low + high)
-    assert stretched_high - stretched_low == pytest.approx(1.5 * (high - low))
+    nothing = _residuals(np.array([]), "full", "pcie", "measured")
+    assert band(nothing, ("full", "pcie", "measured")) == Band(*PRIOR_BAND, 0)
+    assert Band(0.1, 0.5, 7).widened(2) == Band(pytest.approx(-0.1), pytest.approx(0.7), 7)
 
 
-def test_a_run_on_the_edge_of_its_band_is_inside() -> None:
-    """Each source is judged by a band made without it: 40 equal runs make a band without width."""
-    seen = _residuals(np.full(40, 0.2), "full", "pcie", "measured", source="a")
-    inside = _residuals(np.array([0.2]), "full", "pcie", "measured", source="b")
-    outside = _residuals(np.array([0.2001]), "full", "pcie", "measured", source="b")
-    # The source a is judged by b's one run, which leans on the wide band: inside as well.
-    assert coverage_of(seen + inside, 1.0).by_run == 1.0
-    assert coverage_of(seen + outside, 1.0).by_run == pytest.approx(40 / 41)
+def test_bands_are_widened_until_they_hold_four_fifths_of_families_that_they_have_not_seen() -> None:
+    """Families that agree with themselves and not with each other: what a run says of its own is no help."""
+    shifts = np.random.default_rng(0).normal(0, 0.3, 60)
+    every = _together(
+        *(
+            _residuals(np.full(20, shift), "full", "pcie", "measured", family=f"f{i:02d}")
+            for i, shift in enumerate(shifts)
+        )
+    )
+    found = widenings(every)
+    assert found["extrapolated"] == found["measured"]  # no family of its own: as all
+    at = band(every, ("full", "pcie", "measured")).widened(found["measured"])
+    inside = (at.low <= every.value) & (every.value <= at.high)
+    assert 0.75 <= coverage(inside, every.family) <= 0.9
+    assert at.high - at.low == pytest.approx(2 * 1.28 * 0.3, rel=0.25)
 
 
 def test_a_weighted_quantile_lies_between_the_middles_of_weights() -> None:

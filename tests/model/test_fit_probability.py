@@ -12,8 +12,8 @@ README = Path(__file__).parents[2] / "README.md"
 
 HELD_OUT = """
     WITH _held_out AS (
-        SELECT r.*, 'without ' || r.source AS calibration, m.params_total
-        FROM main.measured_runs r JOIN main.models m USING (model)
+        SELECT r.*, 'without ' || s.family AS calibration, m.params_total
+        FROM main.measured_runs r JOIN main.measured_sources s USING (source) JOIN main.models m USING (model)
         WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL
     ),
     _evidence AS (SELECT * FROM evidence_of('_held_out'))
@@ -26,7 +26,8 @@ HELD_OUT = """
     JOIN memory_terms_of('_held_out') t USING (run_id)
     JOIN _evidence e ON e.calibration = h.calibration AND e.gpu = h.gpu AND e.method = h.method
         AND e.params = h.params_total AND e.gpu_count = h.gpu_count
-    JOIN main.model_bands b ON b.quantity = 'memory' AND b.method = h.method AND b.gpu_class = e.class
+    JOIN main.model_bands b ON b.calibration = h.calibration AND b.quantity = 'memory'
+        AND b.method = h.method AND b.gpu_class = e.class
         AND b.evidence = memory_evidence(e.evidence, t.is_proven)
 """
 

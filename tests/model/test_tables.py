@@ -65,6 +65,7 @@ def test_the_summary_has_every_grouping(tables: duckdb.DuckDBPyConnection) -> No
     assert [row[0] for row in groupings] == [
         "all",
         "evidence",
+        "family",
         "gpu",
         "method",
         "model size",
