@@ -213,7 +213,7 @@ class Fitter:
         predicted, slopes, measured = at.predicted[mask], at.slopes[mask], self.measured[mask]
 
         def scaled(point: Array) -> Array:
-            return (predicted + slopes @ (point - at.point) - measured) / RESIDUAL_SCALE
+            return np.asarray((predicted + slopes @ (point - at.point) - measured) / RESIDUAL_SCALE)
 
         def residuals(point: Array) -> Array:
             return np.hstack([_soft(scaled(point)) * weights, point])

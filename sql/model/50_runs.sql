@@ -73,7 +73,8 @@ JOIN _evidence AS e
     AND e.gpu_count = t.gpu_count
 JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = 'memory'
-    AND b.method = t.method AND b.gpu_class = e.class AND b.evidence = memory_evidence(e.evidence, t.is_proven);
+    AND b.method = t.method AND b.gpu_class = e.class
+    AND b.evidence = memory_evidence(e.evidence, t.is_proven);
 COMMENT ON MACRO TABLE memory_of IS
     'Peak memory per GPU of each run, GiB: its terms, allocated, reserved and in the row''s memory_metric (alloc, reserved, smi), the p10 to p90 band, and whether it fits usable memory.';
 
