@@ -202,7 +202,7 @@ class Fitter:
 
     def _weights(self, mask: Mask) -> Array:
         weights = source_weights(self.sources[mask])
-        return np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum())
+        return np.asarray(np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum()))
 
     def _cost(self, predicted: Array, point: Array, mask: Mask, weights: Array) -> float:
         residuals = _soft((predicted - self.measured[mask]) / RESIDUAL_SCALE) * weights
