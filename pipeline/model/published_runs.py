@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from pipeline.contracts.training import ADAPTER_METHODS, METHODS
+from pipeline.model.frameworks import Framework, refuse_other_methods, set_framework
 from pipeline.model.model_names import Architecture
 from pipeline.model.run_settings import (
     Row,
@@ -26,51 +27,48 @@ def is_published_layout(columns: list[str]) -> bool:
     return set(columns) >= PUBLISHED_COLUMNS
 
 
-_FRAMEWORK_STACKS = (
-    (r"unsloth", "foak", "liger"),
-    (r"torchtitan", "compile", "titan"),
-    (r"torchtune", "compile", "chunked"),
-    (r"thunder", "compile", "litgpt"),
-    (r"lit-?gpt", "litgpt", "litgpt"),
-    (r"llm-foundry|composer", "mosaic", "hf"),
-    (r"foak|fms-acceleration.*foak", "foak", "fused"),
-    (r"transformerengine layer|nemo|megatron|primus|flashattention training|picotron", "te", "fused"),
-    (r"liger", "liger", "liger"),
-)
-
-
-def stack_of(framework: str, source: str) -> tuple[str, str | None]:
-    """Return (stack, loss kernel) of a framework named in free text; MLPerf entries run fused engines."""
-    text = framework.lower()
-    for pattern, stack, loss in _FRAMEWORK_STACKS:
-        if re.search(pattern, text):
-            return stack, loss
-    if source.lower().startswith("mlperf") and "deepspeed" not in text:
-        return "te", "fused"
-    return "hf", None
+_PARALLEL_SIZES = {
+    # Virtual pipeline stages (VP, VPP) and sequence parallelism (SP) split nothing that is counted here.
+    "tp": r"(?<![a-z])tp[ =-]?(\d+)",
+    "pp": r"(?<![a-z])pp[ =-]?(\d+)",
+    "cp": r"(?<![a-z])cp[ =-]?(\d+)|(?:sequence parallel|ulysses|ring attention)[ =]+(\d+)",
+    "dp": r"(?<![a-z])dp[ =-]?(\d+)",
+    "ep": r"(?<![a-z])ep[ =-]?(\d+)",
+}
 
 
 def _parallelism(text: str, notes: str) -> dict[str, float]:
+    """Sizes of the groups by their usual two letters: tensor, pipeline, context, data, expert."""
+    config = re.search(r"config (\S+)", notes)
+    # Ulysses and ring attention split the sequence, as context parallelism does.
+    stated = f"{text} | {notes}" if re.search(r"sequence parallel \d|ulysses", notes) else text
     found: dict[str, float] = {}
-    for key in ("tp", "pp", "cp", "dp", "ep"):
-        match = re.search(rf"(?<![a-z]){key}(\d+)", text) or re.search(rf"config \S*?{key}(\d+)", notes)
+    for key, pattern in _PARALLEL_SIZES.items():
+        match = re.search(pattern, stated)
+        if match is None and config is not None:
+            match = re.search(rf"{key}(\d+)", config.group(1))
         if match:
-            found[key] = float(match.group(1))
+            found[key] = float(next(size for size in match.groups() if size))
     return found
 
 
-def _sharding(text: str, framework: str) -> str | None:
+def _sharding(text: str, framework: str, gpus: float) -> str | None:
     for pattern, sharding in (
+        (r"naive|device_map", "pipeline of whole layers"),
         (r"zero-?3|fsdp", "fsdp"),
         (r"zero-?2", "zero2"),
         (r"zero-?1|\bddp\b", "ddp"),
         (r"single", "none"),
     ):
         if re.search(pattern, text):
+            if sharding == "pipeline of whole layers":
+                raise RunError(
+                    f"parallelism '{text}' spreads layers over GPUs that wait for each other: unknown"
+                )
             return "zero3" if sharding == "fsdp" and "zero" in text else sharding
     if "zero-1" in framework.lower():
         return "zero1"
-    return None
+    return "none" if text == "none" and gpus == 1 else None
 
 
 def _network_gbps(text: str) -> float | None:
@@ -84,74 +82,118 @@ def _network_gbps(text: str) -> float | None:
     return float(per_node.group(1)) if per_node else None
 
 
-def _grad_accum(text: str, micro_batch: float, data_parallel: float) -> float | None:
-    direct = re.search(r"GA=(\d+)", text)
+def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_parallel: float) -> float | None:
+    """Micro-steps per optimizer step, from ``GA=4``, a global batch in sequences, or one in tokens."""
+    direct = re.search(r"\bGA=(\d+)", text)
     if direct:
         return float(direct.group(1))
-    total = re.search(r"global=(\d+)", text)
+    total = re.search(r"\b(?:global|GBS)=(\d+)", text)
     if total:
         return max(1.0, round(float(total.group(1)) / (micro_batch * data_parallel)))
+    tokens = re.search(r"(\d+(?:\.\d+)?)(M?) tokens", text)
+    if tokens and tokens_per_row:
+        batch = float(tokens.group(1)) * (1e6 if tokens.group(2) else 1.0)
+        return max(1.0, round(batch / (tokens_per_row * micro_batch * data_parallel)))
     return None
 
 
-_CHECKPOINTING = {"yes": "full", "no": "none", "partial": "sac", "yes (Unsloth CPU-offloaded)": "full"}
-_TARGETS = {
-    "attention qkv+proj": "qkv_fused+o_proj",
-    "q+v+output+mlp": "q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj",
-    "q_proj+k_proj+v_proj+o_proj+c_attn": "q_proj+k_proj+v_proj+o_proj",
-}
+# Words for what is stored and what is computed again, and what is offloaded with it. Megatron's selective
+# recomputation of attention, norms and activation functions is what flash attention and fused kernels do
+# anyway.
+_CHECKPOINTING = (
+    (r"^selective: *(.*[+, ])?(mlp|moe)\b", "sac", None),
+    (r"^selective:", "none", None),
+    (r"^(unsloth|yes.*(unsloth|offloaded to cpu))", "full", "act"),
+    (r"^(yes|full|fsdp activation)", "full", None),
+    (r"^(partial|selective)", "sac", None),
+    (r"^no$", "none", None),
+)
+_ALL_LINEAR = re.compile(r"^all([- ]linear)?$")
 
 # Names that model families and tools give the same layers.
 _MODULES = {
-    "qkv_fused": "qkv_fused c_attn w_pack query_key_value qkv_proj wqkv qkv attn.wqkv",
+    "qkv_fused": "qkv_fused c_attn w_pack query_key_value qkv_proj wqkv qkv attn.wqkv attention_qkv",
     "q_proj": "q_proj wq query q attn.q",
     "k_proj": "k_proj wk key k",
     "v_proj": "v_proj wv value v",
-    "o_proj": "o_proj wo out_proj dense attn.c_proj output_proj o proj",
+    "o_proj": "o_proj wo out_proj dense attn.c_proj output_proj o proj output projection",
     "gate_proj": "gate_proj w1 gate mlp.gate",
     "up_proj": "up_proj w3 fc1 fc_in dense_h_to_4h c_fc up",
     "down_proj": "down_proj w2 fc2 fc_out dense_4h_to_h mlp.c_proj down c_proj",
+    "gate_proj+up_proj+down_proj": "mlp",
+    "lm_head": "lm_head head",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def lora_targets_of(text: str) -> str | None:
     """The ``+``-joined targets in the model's names; None (all linear layers) where a name is not known."""
-    names = [name.strip().lower() for name in re.split(r"[+,\s]+", text) if name.strip()]
+    names = [name.strip().lower() for name in re.split(r"[+,\s]+", text.replace("attention qkv", "qkv"))]
+    names = [name for name in names if name]
+    if {"output", "o"} <= set(names):
+        # torchtune's output is the head where the attention's own projection is named beside it.
+        names[names.index("output")] = "lm_head"
+    if "c_attn" in names and "attn.c_proj" not in names and "mlp.c_proj" not in names and "c_proj" in names:
+        # Qwen 1 gives two layers the name c_proj.
+        names[names.index("c_proj")] = "attn.c_proj"
+        names.append("mlp.c_proj")
     found = [_MODULE_OF.get(name) for name in names]
-    return None if None in found or not found else "+".join(dict.fromkeys(str(module) for module in found))
+    if None in found or not found:
+        return None
+    return "+".join(dict.fromkeys("+".join(str(module) for module in found).split("+")))
 
 
 def _memory_metric(kind: str) -> str:
-    if "allocated" in kind or kind.startswith("torch peak (GiB"):
+    if "allocated" in kind or kind.startswith("torch peak"):
         return "alloc"
-    if "torch" in kind or "device_mem_reserved" in kind:
-        return "reserved"
+    if "torch" in kind or "reserved" in kind:
+        return "smi" if "nvidia-smi" in kind else "reserved"
     return "smi"
 
 
+_OPTIMIZERS = (
+    # Their states are not AdamW's: sums over rows and columns, one moment, none, or a preconditioner.
+    (r"adafactor|sgd|lion|muon|soap|shampoo|sophia|adagrad|rmsprop|galore|lomo|schedule|apollo|came", None),
+    (r"paged.*8.*(in bwd|in backward)", "paged8bit_inbwd"),
+    (r"paged.*(in bwd|in backward)", "paged32_inbwd"),
+    (r"paged.*8", "paged8bit"),
+    (r"paged", "paged32"),
+    (r"8.?bit.*(in bwd|in backward)", "adamw8bit_inbwd"),
+    (r"in bwd|in backward", "adamw_inbwd"),
+    (r"8.?bit|4.?bit", "adamw8bit"),
+    (r"fused", "adamw_fused"),
+    (r"adam", "adamw"),
+)
+
+
 def _optimizer(text: str) -> str | None:
-    lowered = text.lower()
-    for pattern, optimizer in (
-        (r"paged.*8", "paged8bit"),
-        (r"paged", "paged32"),
-        (r"in bwd", "adamw_inbwd"),
-        (r"8.?bit|4.?bit", "adamw8bit"),
-        (r"fused", "adamw_fused"),
-        (r"adamw", "adamw"),
-    ):
+    """The optimizer as the formulas know it. Raises RunError for one whose state they do not know."""
+    lowered = text.strip().lower()
+    if lowered in ("", "unknown", "not stated"):
+        return None
+    for pattern, optimizer in _OPTIMIZERS:
         if re.search(pattern, lowered):
+            if optimizer is None:
+                break
             return optimizer
-    return None
+    raise RunError(f"optimizer '{text}': the size of its state is not known (AdamW and its 8-bit forms are)")
 
 
-def _precision(text: str, method: str, settings: Settings) -> None:
+def _precision(text: str, method: str, framework: Framework | None, settings: Settings) -> None:
     lowered = text.lower()
     settings["training_precision"] = "amp" if method == "pretrain" else "bf16"
+    if method == "full" and framework is not None:
+        settings["training_precision"] = framework.full_precision
+    if re.search(r"pure|-true", lowered):
+        settings["training_precision"] = "bf16"
+    if "autocast" in lowered or "mixed" in lowered:
+        settings["training_precision"] = "amp"
     if "fp8" in lowered:
         settings["fp8"] = 1.0
     if "fp4" in lowered and "nf4" not in lowered:
         settings["fp8"] = 2.0
+    if "tf32" in lowered:
+        raise RunError(f"precision '{text}': products in TF32 are not estimated")
     if "fp32" in lowered:
         settings["weight_bytes"] = 4.0
     if lowered.startswith("fp32"):
@@ -160,37 +202,50 @@ def _precision(text: str, method: str, settings: Settings) -> None:
         settings["training_precision"] = "fp16"
 
 
+def _gpu_count(row: Row, read: RunRow) -> float:
+    gpus = number(row, "gpu_count")
+    if gpus is not None:
+        return gpus
+    text = (row.get("parallelism") or "").strip().lower()
+    if text and not re.search(r"single|none", text):
+        raise RunError(f"gpu_count is missing, and parallelism '{text}' speaks of more than one GPU")
+    read.assumptions.append("gpu_count: 1")
+    return 1.0
+
+
 def read_published(
     row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]
 ) -> RunRow:
     """Read one row of the published compilation as settings of a run.
 
-    Raises RunError where model, method or GPU are not given or not known.
+    Raises RunError where model, method or GPU are not given or not known, and where a row says something
+    that no setting here means: another method, another optimizer's state, layers spread over waiting GPUs.
     """
     method = (row.get("method") or "").strip()
+    text = (row.get("parallelism") or "").strip().lower()
+    source, named, notes = row.get("source") or "", row.get("framework") or "", row.get("notes") or ""
+    refuse_other_methods(method, named)
     if method not in METHODS:
         raise RunError(f"method '{method}' is not one of {', '.join(METHODS)}")
-    source, framework = row.get("source") or "", row.get("framework") or ""
-    text, notes = row.get("parallelism") or "", row.get("notes") or ""
+    if method == "lora" and (row.get("quant_bits") or "").strip():
+        method = "qlora"
     read = RunRow({"run_id": row.get("id"), "method": method})
     settings = read.settings
     set_model(read, row.get("model") or "", row, known)
     settings["gpu"] = gpu_of(row.get("gpu") or "", read)
-    gpus = number(row, "gpu_count")
-    if gpus is None:
-        read.assumptions.append("gpu_count: 1")
-    settings["gpu_count"] = gpus or 1.0
+    settings["gpu_count"] = _gpu_count(row, read)
     settings["node_count"] = number(row, "nodes")
     settings["seq_len"] = number(row, "seq_len")
     settings["micro_batch"] = number(row, "micro_batch_per_gpu")
-    settings["stack"], settings["loss_kernel"] = stack_of(framework, source)
+    framework = set_framework(read, named, source)
     settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
-    _precision(row.get("precision") or "", method, settings)
+    _precision(row.get("precision") or "", method, framework, settings)
     settings["optimizer"] = _optimizer(row.get("optimizer") or "")
     settings["memory_metric"] = _memory_metric(row.get("memory_kind") or "")
-    _read_parallelism(row, read, text, notes, framework)
-    _read_method(row, read, method)
-    _read_switches(row, read)
+    _read_parallelism(row, read, text, notes.lower(), named)
+    if method in ADAPTER_METHODS:
+        _read_adapters(row, read, method, framework)
+    _read_switches(row, read, framework)
     return read
 
 
@@ -198,51 +253,62 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     settings = read.settings
     sizes = _parallelism(text, notes)
     gpus = float(settings["gpu_count"] or 1)
-    tensor = sizes.get("tp", 1.0) * sizes.get("cp", 1.0)
-    if sizes.get("cp", 1.0) > 1:
-        read.assumptions.append("context parallelism counted as tensor parallelism")
-    settings["tensor_parallel"], settings["pipeline_parallel"] = tensor, sizes.get("pp", 1.0)
+    settings["tensor_parallel"], settings["pipeline_parallel"] = sizes.get("tp", 1.0), sizes.get("pp", 1.0)
+    settings["context_parallel"], settings["expert_parallel"] = sizes.get("cp"), sizes.get("ep")
     if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and "fsdp" not in text:
         settings["tensor_parallel"] = settings["pipeline_parallel"] = None
         read.assumptions.append("tensor_parallel: the least with which the weights fit")
-    settings["sharding"] = _sharding(text, framework)
+    settings["sharding"] = _sharding(text, framework, gpus)
     if re.search(r"(?<!megatron-)deepspeed", framework.lower()) and settings["sharding"] is None:
         settings["sharding"] = "zero3" if gpus > 1 else "none"
-    settings["offload"] = "cpu" if "cpu offload" in text else None
-    data_parallel = sizes.get("dp") or max(1.0, gpus / (tensor * sizes.get("pp", 1.0)))
+    offloaded = "cpu offload" in text or re.search(r"\(cpu", (row.get("optimizer") or "").lower())
+    settings["offload"] = "cpu" if offloaded else None
+    model_parallel = sizes.get("tp", 1.0) * sizes.get("pp", 1.0) * sizes.get("cp", 1.0)
+    if gpus % model_parallel:
+        raise RunError(f"parallelism '{text}': {gpus:g} GPUs are no multiple of its {model_parallel:g}")
     settings["grad_accum"] = _grad_accum(
-        row.get("grad_accum_or_global_batch") or "", float(settings["micro_batch"] or 1), data_parallel
+        row.get("grad_accum_or_global_batch") or "",
+        float(settings["seq_len"] or 0),
+        float(settings["micro_batch"] or 1),
+        sizes.get("dp") or max(1.0, gpus / model_parallel),
     )
 
 
-def _read_method(row: Row, read: RunRow, method: str) -> None:
+def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | None) -> None:
     settings = read.settings
-    if method not in ADAPTER_METHODS:
-        return
     settings["lora_rank"] = number(row, "lora_rank")
     targets = (row.get("lora_targets") or "").strip()
-    settings["lora_targets"] = _TARGETS.get(targets) or lora_targets_of(targets)
-    if targets and settings["lora_targets"] is None and targets != "all linear":
+    settings["lora_targets"] = lora_targets_of(targets)
+    if targets and settings["lora_targets"] is None and not _ALL_LINEAR.match(targets.lower()):
         read.assumptions.append(f"lora_targets: '{targets}' read as all linear layers")
-    if method == "qlora":
-        framework = (row.get("framework") or "").lower()
-        gptq = "gptq" in framework
-        settings["quantization"] = "int8" if row.get("quant_bits") == "8" else "gptq" if gptq else "nf4"
+    settings["lora_dropout"] = framework.lora_dropout if framework else None
+    if method != "qlora":
+        return
+    notes = f"{row.get('framework') or ''} {row.get('notes') or ''} {row.get('precision') or ''}".lower()
+    if re.search(r"(nv|mx)fp4", notes):
+        raise RunError("frozen weights in NVFP4 or MXFP4 are not estimated")
+    settings["kbit_upcast"] = framework.kbit_upcast if framework else None
+    if row.get("quant_bits") == "8":
+        settings["quantization"] = "int8"
+    elif re.search(r"gptq|\bint checkpoint", notes):
+        settings["quantization"] = "gptq"
+    elif re.search(r"nf4-dq|double quant", notes):
+        settings["quantization"] = "nf4dq"
+    else:
+        settings["quantization"] = framework.quantization if framework else "nf4"
 
 
-def _read_switches(row: Row, read: RunRow) -> None:
+def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:
     settings = read.settings
-    checkpointing = (row.get("grad_checkpointing") or "").strip()
-    settings["checkpointing"] = _CHECKPOINTING.get(checkpointing)
-    if settings["checkpointing"] is None:
-        # Recipes of these frameworks checkpoint by default; other scripts and benchmarks do not.
-        by_default = re.search(
-            r"torchtune|unsloth|axolotl|llama-?factory|deepspeed", (row.get("framework") or "").lower()
-        )
-        settings["checkpointing"] = "full" if by_default else "none"
-        read.assumptions.append(f"checkpointing: {settings['checkpointing']}")
-    if checkpointing.startswith("yes (Unsloth"):
-        settings["offload"] = "act"
-    settings["flash_attention"] = 0.0 if row.get("flash_attention") == "no" else 1.0
-    if (row.get("flash_attention") or "unknown") == "unknown":
+    text = (row.get("grad_checkpointing") or "").strip().lower()
+    found = next((means for pattern, *means in _CHECKPOINTING if re.search(pattern, text)), None)
+    if found is None:
+        found = [framework.checkpointing, framework.offload] if framework else ["none", None]
+        read.assumptions.append(f"checkpointing: {found[0]}")
+    settings["checkpointing"], offload = found
+    if offload:
+        settings["offload"] = "cpu+act" if settings["offload"] == "cpu" else offload
+    text = (row.get("flash_attention") or "unknown").strip().lower()
+    settings["flash_attention"] = 0.0 if text == "no" else 1.0
+    if text in ("unknown", "not stated"):
         read.assumptions.append("flash_attention: 1")

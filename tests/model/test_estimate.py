@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, Estimator, estimate_file
+from pipeline.model.frameworks import find_framework
 from pipeline.model.model_names import Architecture, Size, UnknownModelError, find_model
-from pipeline.model.published_runs import lora_targets_of, read_published, stack_of
+from pipeline.model.published_runs import lora_targets_of, read_published
 from pipeline.model.run_settings import RunError
 
 
@@ -141,13 +142,14 @@ def test_rows_do_not_influence_each_other() -> None:
 @pytest.mark.parametrize(
     ("framework", "source", "stack"),
     [
-        ("HF TRL SFTTrainer", "blog", "hf"), ("Unsloth SFTTrainer", "blog", "foak"), ("torchtune", "README", "compile"),  # noqa: E501
-        ("NeMo/Megatron-Core", "docs", "te"), ("PyTorch", "MLPerf Training v5.0 (X)", "te"), ("NGC PyTorch Deepspeed", "MLPerf Training v4.0 (X)", "hf"),  # noqa: E501
-        ("LitGPT", "README", "litgpt"), ("llm-foundry/Composer", "README", "mosaic"),
+        ("PyTorch", "MLPerf Training v5.0 (X)", "te"),
+        ("NGC PyTorch Deepspeed", "MLPerf Training v4.0 (X)", "hf"),
     ],
-)  # fmt: skip
-def test_stack_of_a_framework(framework: str, source: str, stack: str) -> None:
-    assert stack_of(framework, source)[0] == stack
+)
+def test_entries_of_mlperf_run_fused_engines(framework: str, source: str, stack: str) -> None:
+    found = find_framework(framework, source)
+    assert found is not None
+    assert found.stack == stack
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,8 @@ def test_parallelism_in_free_text() -> None:
         "parallelism": "tp4 pp4 cp2 vp5", "interconnect": "NVLINK | Compute: 8x ConnectX-7 IB NDR 400Gb/s", "memory_kind": "",  # noqa: E501
     }  # fmt: skip
     read = read_published(row, {"llama-3-70b": Architecture("llama-3-70b", 70.55e9)}, lambda label, _: label)
-    assert read.settings["tensor_parallel"] == 8
+    assert read.settings["tensor_parallel"] == 4
+    assert read.settings["context_parallel"] == 2
     assert read.settings["pipeline_parallel"] == 4
     assert read.settings["grad_accum"] == 64
     assert read.settings["node_network_gbps"] == 3200

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pipeline.model.published_runs import read_published
+from pipeline.model.frameworks import FRAMEWORKS, find_framework
+from pipeline.model.published_runs import lora_targets_of, read_published
 from pipeline.model.run_settings import Architecture, RunError, RunRow, find_model
 
 KNOWN = {
@@ -63,7 +64,10 @@ def read(**columns: str) -> RunRow:
         ({"optimizer": "adamw_8bit"}, "optimizer", "adamw8bit"),
         ({"optimizer": "Fused AdamW"}, "optimizer", "adamw_fused"),
         ({"optimizer": "AdamW"}, "optimizer", "adamw"),
-        ({"optimizer": "SGD"}, "optimizer", None),
+        ({"optimizer": ""}, "optimizer", None),
+        ({"optimizer": "PagedAdamW, optimizer in backward"}, "optimizer", "paged32_inbwd"),
+        ({"optimizer": "AdamW 8-bit in bwd"}, "optimizer", "adamw8bit_inbwd"),
+        ({"optimizer": "adamw (CPU)"}, "offload", "cpu"),
         ({"memory_kind": "torch max_memory_allocated (GiB)"}, "memory_metric", "alloc"),
         ({"memory_kind": "torch peak (GiB)"}, "memory_metric", "alloc"),
         ({"memory_kind": "torch max_memory_reserved"}, "memory_metric", "reserved"),
@@ -80,6 +84,32 @@ def read(**columns: str) -> RunRow:
         ({"parallelism": "tp2 dp4", "grad_accum_or_global_batch": "global=64"}, "grad_accum", 16.0),
         ({"grad_accum_or_global_batch": "unknown"}, "grad_accum", None),
         ({"parallelism": "tp4"}, "tensor_parallel", 4.0),
+        ({"parallelism": "TP2 PP4 VPP5 DP1"}, "pipeline_parallel", 4.0),
+        ({"parallelism": "TP2 PP1 CP4"}, "tensor_parallel", 2.0),
+        ({"parallelism": "TP2 PP1 CP4"}, "context_parallel", 4.0),
+        ({"parallelism": "TP1 EP8 DP8"}, "expert_parallel", 8.0),
+        ({"parallelism": "zero3", "notes": "sequence parallel 8 (Ulysses)"}, "context_parallel", 8.0),
+        ({"parallelism": "TP1 CP2", "grad_accum_or_global_batch": "GBS=64"}, "grad_accum", 16.0),
+        ({"grad_accum_or_global_batch": "0.5M tokens", "seq_len": "2048"}, "grad_accum", 31.0),
+        ({"grad_checkpointing": "yes, offloaded to CPU"}, "offload", "act"),
+        ({"grad_checkpointing": "yes, not offloaded"}, "offload", None),
+        ({"grad_checkpointing": "unsloth"}, "offload", "act"),
+        ({"grad_checkpointing": "selective: core_attn"}, "checkpointing", "none"),
+        ({"grad_checkpointing": "selective: mlp"}, "checkpointing", "sac"),
+        ({"grad_checkpointing": "selective: moe_act"}, "checkpointing", "none"),
+        ({"framework": "DeepSpeed"}, "training_precision", "deepspeed_bf16"),
+        ({"framework": "Megatron-Bridge"}, "training_precision", "deepspeed_bf16"),
+        ({"precision": "bf16 autocast"}, "training_precision", "amp"),
+        ({"precision": "bf16 pure", "method": "pretrain"}, "training_precision", "bf16"),
+        ({"method": "qlora", "framework": "Unsloth"}, "quantization", "nf4dq"),
+        ({"method": "qlora", "notes": "GPTQ/int checkpoint"}, "quantization", "gptq"),
+        ({"method": "lora", "quant_bits": "8"}, "quantization", "int8"),
+        ({"method": "lora", "framework": "LitGPT"}, "lora_dropout", 0.05),
+        ({"method": "full", "framework": "LitGPT"}, "lora_dropout", None),
+        ({"method": "lora", "lora_targets": "q,v,o,mlp,output"}, "lora_targets",
+         "q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj+lm_head"),
+        ({"memory_kind": "GiB in README (reserved probable)"}, "memory_metric", "reserved"),
+        ({"memory_kind": "nvidia-smi reserved (GiB)"}, "memory_metric", "smi"),
         ({"notes": "config X_1x8x4xtp4pp1cp1"}, "tensor_parallel", 4.0),
         ({"framework": "NeMo"}, "tensor_parallel", None),
         ({"framework": "NeMo", "gpu_count": "1"}, "tensor_parallel", 1.0),
@@ -106,7 +136,8 @@ def test_a_column_becomes_a_setting(columns: dict[str, str], setting: str, value
         ({"flash_attention": "unknown"}, "flash_attention: 1"),
         ({"flash_attention": ""}, "flash_attention: 1"),
         ({"grad_checkpointing": "unknown"}, "checkpointing: none"),
-        ({"parallelism": "tp2 cp2"}, "context parallelism counted as tensor parallelism"),
+        ({"framework": "Homegrown"}, "framework: 'Homegrown' is not known, read as the Transformers Trainer"),
+        ({"framework": ""}, "framework: none given, read as the Transformers Trainer"),
         ({"framework": "NeMo"}, "tensor_parallel: the least with which the weights fit"),
         ({"method": "lora", "lora_targets": "mystery"}, "lora_targets: 'mystery' read as all linear layers"),
     ],
@@ -142,3 +173,92 @@ def test_names_of_one_model(name: str) -> None:
 def test_a_row_without_a_known_method_is_refused() -> None:
     with pytest.raises(RunError, match="method 'dance' is not one of full, lora, qlora, pretrain"):
         read(method="dance")
+
+
+@pytest.mark.parametrize(
+    ("framework", "name", "stack", "loss_kernel"),
+    [
+        ("HF TRL SFTTrainer", "transformers, PEFT and TRL", "hf", "hf"),
+        ("TRL SFTTrainer, chunked NLL loss", "transformers, PEFT and TRL", "hf", "chunked"),
+        ("Unsloth SFTTrainer", "Unsloth", "foak", "liger"),
+        ("Axolotl + cut cross entropy", "Axolotl", "hf", "liger"),
+        ("LLaMA-Factory HF+FA2", "LLaMA-Factory", "hf", "hf"),
+        ("LLaMA-Factory Unsloth+FA2", "Unsloth", "foak", "liger"),
+        ("ms-swift 2.x (HF Trainer + PEFT)", "ms-swift", "hf", "hf"),
+        ("Megatron-SWIFT (Megatron-LM)", "Megatron-SWIFT", "te", "fused"),
+        ("XTuner (HF + DeepSpeed ZeRO-3)", "XTuner", "hf", "hf"),
+        ("LitGPT", "LitGPT", "litgpt", "litgpt"),
+        ("torchtune", "torchtune", "torchtune", "chunked"),
+        ("torchtune, +compile", "torchtune", "compile", "chunked"),
+        ("torchtune (no compile, unpacked Alpaca)", "torchtune", "torchtune", "chunked"),
+        ("milabench", "torchtune", "torchtune", "chunked"),
+        ("torchtitan", "torchtitan", "compile", "titan"),
+        ("NeMo (Megatron-Core)", "Megatron and NeMo", "te", "fused"),
+        ("PyTorch NVIDIA Release 25.04", "Megatron and NeMo", "te", "fused"),
+        ("PyTorch 2.6.0, ROCm 6.4", "Megatron and NeMo", "te", "fused"),
+        ("LLMBoost 1.1.0", "Megatron and NeMo", "te", "fused"),
+        ("DeepSpeed (HF) + FlashAttention", "DeepSpeed", "hf", "hf"),
+        ("prime-rl", "prime-rl", "compile", "hf"),
+        ("llm-foundry/Composer", "MosaicML llm-foundry", "mosaic", "hf"),
+        ("optimum-habana", "optimum-habana", "hf", "hf"),
+    ],
+)
+def test_a_framework_is_known_by_what_it_says(
+    framework: str, name: str, stack: str, loss_kernel: str
+) -> None:
+    found = find_framework(framework)
+    assert found is not None
+    assert found.name == name
+    settings = read(framework=framework).settings
+    assert (settings["stack"], settings["loss_kernel"]) == (stack, loss_kernel)
+
+
+def test_every_framework_says_where_its_defaults_are_documented() -> None:
+    assert all(framework.documented for framework in FRAMEWORKS)
+    assert len({framework.name for framework in FRAMEWORKS}) == len(FRAMEWORKS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"method": "grpo"}, "reinforcement learning"),
+        ({"method": "grpo-full"}, "reinforcement learning"),
+        ({"method": "lora", "framework": "Unsloth DPOTrainer"}, "reinforcement learning"),
+        ({"framework": "NeMo RL v0.4 (Megatron-core + vLLM)"}, "reinforcement learning"),
+        ({"optimizer": "SGD"}, "optimizer 'SGD'"),
+        ({"optimizer": "Adafactor"}, "optimizer 'Adafactor'"),
+        ({"optimizer": "Lion 8-bit"}, "optimizer 'Lion 8-bit'"),
+        ({"optimizer": "Muon + AdamW"}, "optimizer 'Muon"),
+        ({"optimizer": "something new"}, "optimizer 'something new'"),
+        ({"precision": "tf32"}, "TF32"),
+        ({"parallelism": "device_map naive pipeline"}, "wait for each other"),
+        ({"parallelism": "fsdp over all GPUs of the node", "gpu_count": ""}, "gpu_count is missing"),
+        ({"parallelism": "TP3"}, "no multiple"),
+        ({"method": "qlora", "notes": "NVFP4 base experts"}, "NVFP4"),
+    ],
+)  # fmt: skip
+def test_what_no_setting_means_is_refused(columns: dict[str, str], reason: str) -> None:
+    with pytest.raises(RunError, match=reason):
+        read(**columns)
+
+
+def test_a_million_tokens_are_read_as_they_were_run() -> None:
+    settings = read(
+        seq_len="1048576", framework="TRL SFTTrainer, chunked NLL loss",
+        parallelism="FSDP2, CP8 ring attention",
+        grad_checkpointing="yes, offloaded to CPU", optimizer="adamw", grad_accum_or_global_batch="GA=1",
+    ).settings  # fmt: skip
+    assert settings["context_parallel"] == 8
+    assert settings["tensor_parallel"] == 1
+    assert (settings["sharding"], settings["offload"], settings["checkpointing"]) == ("fsdp", "act", "full")
+    assert settings["loss_kernel"] == "chunked"
+
+
+def test_a_wrapper_around_deepspeed_says_so() -> None:
+    settings = read(framework="XTuner (HF + DeepSpeed ZeRO-3)", parallelism="zero3 CP8").settings
+    assert (settings["sharding"], settings["context_parallel"]) == ("zero3", 8)
+    assert settings["training_precision"] == "deepspeed_bf16"
+
+
+def test_qwens_two_layers_of_one_name_are_both_adapted() -> None:
+    assert lora_targets_of("c_attn c_proj") == "qkv_fused+o_proj+down_proj"

@@ -1,10 +1,12 @@
 """model_accuracy and technique_effects, filled from the real macros as the build fills them."""
 
+import csv
 from collections.abc import Iterator
 
 import duckdb
 import pytest
 
+from pipeline.contracts import paths
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill
@@ -37,6 +39,16 @@ def test_every_run_has_its_error_and_its_held_out_error(tables: duckdb.DuckDBPyC
         ).fetchall()
         == []
     )
+
+
+def test_every_source_of_the_runs_is_described_and_has_a_family() -> None:
+    def column(file: str, name: str) -> set[str]:
+        with (paths.CATALOG_DIR / file).open(newline="", encoding="utf-8") as lines:
+            return {row[name] for row in csv.DictReader(lines)}
+
+    assert column("measured_runs.csv", "source") == column("measured_sources.csv", "source")
+    for name in ("family", "publisher", "title"):
+        assert "" not in column("measured_sources.csv", name)
 
 
 def test_the_summary_meets_the_goals_that_can_be_checked_here(tables: duckdb.DuckDBPyConnection) -> None:
