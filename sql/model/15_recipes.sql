@@ -33,7 +33,7 @@ WITH _recipes_found AS (
         AND coalesce(r.adapter_bytes, s.adapter_bytes) = s.adapter_bytes
         AND coalesce(r.adapts_mlp, 0) = s.adapts_mlp
         AND (r.optimizer LIKE '%inbwd%') = (s.optimizer LIKE '%inbwd%')
-        AND s.fp8 = 0 AND s.tensor_parallel = 1 AND s.pipeline_parallel = 1
+        AND s.fp8 = 0 AND s.tensor_parallel = 1 AND s.pipeline_parallel = 1 AND s.context_parallel = 1
 )
 
 SELECT

@@ -162,6 +162,44 @@ CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_c
 COMMENT ON FUNCTION usual_network_gbps IS
     'Network of a node in Gbit/s where none is given. Assumed: 14,400 within a rack of four-GPU nodes, whose NVLink domain is 72 GPUs; else 3,200 where the GPU is of 2022 or later, 1,600 where it is older.';
 
+CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
+    CASE
+        WHEN seq_len <= sliding_window THEN seq_len::DOUBLE
+        ELSE sliding_window * (2 - sliding_window / seq_len)
+    END;
+COMMENT ON FUNCTION window_length IS
+    'Length of a sequence without window in which causal attention reads as many keys per token as with a window in seq_len: half of it on average, as the first tokens see fewer.';
+
+CREATE OR REPLACE MACRO linear_mixer_length() AS 512e0;
+COMMENT ON FUNCTION linear_mixer_length IS
+    'Length of the sequence in which causal attention costs what a linear-time mixer does: chunks of 128 to 256 tokens, and states of 128 features read and written. Dao and Gu 2024, arXiv 2405.21060.';
+
+CREATE OR REPLACE MACRO attended_length(
+    seq_len, layers, full_attention_layers, linear_attention_layers, sliding_window
+) AS
+    CASE
+        WHEN sliding_window IS NULL AND linear_attention_layers IS NULL THEN seq_len
+        ELSE (
+            coalesce(
+                full_attention_layers,
+                CASE WHEN sliding_window IS NULL THEN layers - linear_attention_layers ELSE 0 END
+            ) * (seq_len - window_length(seq_len, coalesce(sliding_window, seq_len)))
+            + (layers - coalesce(linear_attention_layers, 0))
+            * window_length(seq_len, coalesce(sliding_window, seq_len))
+            + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
+        ) / layers
+    END;
+COMMENT ON FUNCTION attended_length IS
+    'Tokens that attention would span in each layer, were all layers alike: seq_len where all of them see the whole sequence; null arguments as in models.';
+
+CREATE OR REPLACE MACRO of_all_layers(layers, dense_layers, sparse, dense) AS
+    CASE
+        WHEN dense_layers IS NULL THEN sparse
+        ELSE ((layers - dense_layers) * sparse + dense_layers * dense) / layers
+    END;
+COMMENT ON FUNCTION of_all_layers IS
+    'Average over the layers of a mixture of experts of which the first are dense.';
+
 CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
 SELECT
     s.* REPLACE (
@@ -194,6 +232,14 @@ SELECT
             ELSE 1e0
         END) AS tensor_parallel,
         coalesce(s.pipeline_parallel, 1e0) AS pipeline_parallel,
+        coalesce(s.context_parallel, 1e0) AS context_parallel,
+        -- Engines spread the experts over the ranks that do not split the model.
+        coalesce(s.expert_parallel, CASE
+            WHEN s.stack = 'te' AND m.experts > 1 THEN least(
+                m.experts, s.gpu_count / (coalesce(s.tensor_parallel, 1) * coalesce(s.pipeline_parallel, 1))
+            )
+            ELSE 1e0
+        END) AS expert_parallel,
         coalesce(s.loss_kernel, k.loss_kernel, 'hf') AS loss_kernel,
         coalesce(s.offload, '') AS offload,
         coalesce(s.memory_metric, 'smi') AS memory_metric
@@ -202,9 +248,26 @@ SELECT
     coalesce(k.loss_kernel, 'hf') AS stack_loss_kernel,
     CASE WHEN has_adapters AND regexp_matches(s.lora_targets, 'gate_proj|up_proj|down_proj') THEN 1 ELSE 0 END
         AS adapts_mlp,
-    m.* EXCLUDE (model, title, max_context, licence, hf_id, source),
-    m.heads * m.head_dim::DOUBLE AS query_width,
-    m.kv_heads * m.head_dim::DOUBLE AS key_value_width,
+    m.* EXCLUDE (
+        model, title, max_context, licence, hf_id, source,
+        sliding_window, full_attention_layers, linear_attention_layers, kv_latent, q_latent, rope_head_dim,
+        value_head_dim, shared_intermediate, dense_layers, dense_intermediate
+    ),
+    -- Latent attention: values are narrower than queries and keys.
+    m.heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS query_width,
+    m.kv_heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS key_value_width,
+    attended_length(
+        s.seq_len, m.layers, m.full_attention_layers, m.linear_attention_layers, m.sliding_window
+    )::DOUBLE AS attended_length,
+    of_all_layers(
+        m.layers, m.dense_layers,
+        m.experts_active * m.intermediate + coalesce(m.shared_intermediate, 0), m.dense_intermediate
+    )::DOUBLE AS active_intermediate,
+    CASE
+        WHEN m.experts > 1 THEN (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
+            * m.experts * m.hidden * m.intermediate * (2 + m.gated_mlp)
+        ELSE 0e0
+    END AS expert_params,
     g.vendor, g.architecture, g.segment, g.year AS gpu_year, g.max_gpus_per_node,
     g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
     g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
@@ -243,7 +306,6 @@ _settings_derived AS (
         optimizer LIKE '%8bit%' AS is_8bit_optimizer,
         optimizer LIKE '%inbwd%' AS is_optimizer_in_backward,
         optimizer LIKE 'paged%' AS is_paged_optimizer,
-        experts_active * intermediate::DOUBLE AS active_intermediate,
         params_total - params_linear::DOUBLE AS params_unquantized,
         params_active - (params_total - params_linear)::DOUBLE AS linear_active,
         CASE WHEN is_full THEN 0e0 ELSE
@@ -293,14 +355,24 @@ COMMENT ON MACRO TABLE settings_of IS
 CREATE OR REPLACE MACRO scale_of(coefficients) AS TABLE
 SELECT
     *,
-    micro_batch * seq_len AS micro_step_tokens,
+    -- Ranks of context parallelism have the same weights and a part of each sequence: to the state they are
+    -- data-parallel ranks.
+    micro_batch * seq_len / context_parallel AS micro_step_tokens,
     gpu_count / (tensor_parallel * pipeline_parallel) AS data_parallel,
     tensor_parallel * pipeline_parallel AS model_parallel,
+    -- GPUs over which one copy of the model is split, its experts among expert-parallel ranks, too.
+    CASE
+        WHEN expert_parallel > 1 AND expert_params > 0 THEN model_parallel * params_total / (
+            params_total - expert_params
+            + expert_params / least(expert_parallel, data_parallel)
+        )
+        ELSE model_parallel
+    END AS model_shards,
     -- Over how many GPUs each part of the state is split.
-    model_parallel * CASE WHEN shards_weights THEN data_parallel ELSE 1 END AS weight_shards,
-    model_parallel * CASE WHEN shards_gradients THEN data_parallel ELSE 1 END AS gradient_shards,
-    model_parallel * CASE WHEN shards_optimizer THEN data_parallel ELSE 1 END AS optimizer_shards,
+    CASE WHEN shards_weights THEN gpu_count ELSE model_shards END AS weight_shards,
+    CASE WHEN shards_gradients THEN gpu_count ELSE model_shards END AS gradient_shards,
+    CASE WHEN shards_optimizer THEN gpu_count ELSE model_shards END AS optimizer_shards,
     shards_weights AND data_parallel > 1 AS gathers_weights
 FROM query_table(coefficients);
 COMMENT ON MACRO TABLE scale_of IS
-    'Tokens of one micro-step on one data-parallel rank, and the sizes of the groups that a run and its state are split over.';
+    'Tokens of one micro-step on one rank, and the sizes of the groups that a run and its state are split over.';

@@ -1,5 +1,9 @@
 -- Seconds of one micro-step, as a sum of separate times.
 
+CREATE OR REPLACE MACRO head_width_rate(width) AS 1.25e0 * width / (width + 32e0);
+COMMENT ON FUNCTION head_width_rate IS
+    'Rate of fused attention with heads of so many features over heads of 128: 0.83 at 64. Dao 2023, arXiv 2307.08691; Shah et al. 2024, arXiv 2407.08608.';
+
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
     SELECT
@@ -20,18 +24,7 @@ WITH _speed_rates AS (
         coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * fp32_efficiency AS fp32_flops_per_second,
         -- Forward and input gradients always; weight gradients only where weights train.
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
-        CASE s.kernels
-            WHEN 'engine' THEN traffic_engine
-            WHEN 'mosaic' THEN traffic_mosaic
-            WHEN 'compiled' THEN traffic_compiled
-            ELSE traffic_fused
-        END AS layer_traffic,
-        CASE s.kernels
-            WHEN 'engine' THEN host_seconds_engine
-            WHEN 'mosaic' THEN host_seconds_mosaic
-            WHEN 'compiled' THEN host_seconds_compiled
-            ELSE host_seconds_fused
-        END AS host_seconds_per_layer,
+        s.expert_params * s.experts_active / s.experts / s.linear_active AS expert_flop_share,
         CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
         -- Datasheets give NVLink in both directions.
         CASE
@@ -53,15 +46,25 @@ _speed_efficiency AS (
                 ELSE 1e0
             END
             AS matmul_flops_per_second,
-        matmul_flops_per_second * pow(gemm_flops / a100_gemm_flops(), attention_exponent)
-            * CASE
-                -- Kernels of fused attention get faster with length: fewer of their blocks are half masked.
-                WHEN is_counted
-                    THEN CASE attention WHEN 'efficient' THEN attention_efficient ELSE attention_flash END
-                        * seq_len / (seq_len + attention_half_length)
-                WHEN kernels = 'engine' THEN attention_efficiency * attention_engine
-                ELSE attention_efficiency
-            END AS attention_flops_per_second,
+        -- Fused attention on long sequences and heads of 128 features; narrow heads have fewer products per
+        -- exponential.
+        CASE attention WHEN 'efficient' THEN attention_efficient ELSE attention_flash END
+            * CASE kernels
+                WHEN 'engine' THEN attention_engine
+                WHEN 'mosaic' THEN attention_mosaic
+                ELSE 1e0
+            END
+            * CASE WHEN architecture = 'Blackwell Ultra' THEN attention_ultra ELSE 1e0 END
+            -- Only vendors' own kernels use what is new in a generation of GPUs, older kernels least.
+            * pow(
+                gemm_flops / a100_gemm_flops(),
+                attention_exponent * CASE kernels WHEN 'engine' THEN 0 WHEN 'mosaic' THEN 2 ELSE 1 END
+            )
+            * head_width_rate(query_width / heads) AS attention_share,
+        matmul_flops_per_second * attention_share AS attention_flops_per_second,
+        -- Half-masked blocks, softmax and memory cost as much as a part of the sequence: the more the faster
+        -- the products are.
+        attended_length + attention_half_length * attention_share AS attention_length,
         CASE
             WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
                 CASE WHEN fp8 = 2 AND fp4_dense_tflops IS NOT NULL THEN fp4_gain ELSE 1e0 END
@@ -87,34 +90,38 @@ SELECT
         bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, fp4_dense_tflops, gemm_bf16_measured_tflops,
         gemm_fp16_measured_tflops, gemm_log_offset, tdp_w, nvlink_gb_s, pcie_gen, peer_to_peer, gpu_year,
         vendor, architecture, segment, kernels, working_kernels, is_trainer, has_foreach, logit_bytes,
-        recompute_passes, layer_traffic, host_seconds_per_layer, gemm_flops, matmul_flops_per_second,
-        fp8_speedup, gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent,
+        recompute_passes, gemm_flops, matmul_flops_per_second, fp8_speedup, expert_flop_share,
+        expert_half_tokens, gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent,
         emulated_bf16_rate, fp8_gain, fp8_gain_compiled, fp4_gain, expert_half_width, expert_exchange,
-        attention_efficiency, attention_exponent, attention_engine, weight_reads, traffic_fused,
+        attention_exponent, attention_engine, attention_mosaic, attention_ultra, weight_reads, traffic_fused,
         fp32_tflops, fp32_flops_per_second, fp32_efficiency, attention_efficient, attention_fp32,
-        attention_flash, attention_half_length, attention_flops_per_second,
+        attention_flash, attention_half_length, attention_share, attention_flops_per_second, attention_length,
         bandwidth_efficiency, dequantization_efficiency, kernel_seconds, python_operation_seconds,
         autograd_operation_seconds, is_counted, attention, moved_bytes_per_token, logit_bytes_per_token,
         moved_weight_bytes, dequantized_traffic_bytes, flops_16bit_per_token, flops_fp32_per_token,
         attention_16bit_per_token, attention_fp32_per_token, kernel_launches, python_operations,
-        autograd_operations, traffic_compiled, traffic_engine, traffic_mosaic, traffic_quadratic_attention,
-        traffic_fp32_residual, traffic_logits, traffic_logits_fixed, adapter_traffic, optimizer_traffic,
-        dequantization_nf4, dequantization_gptq, host_seconds_fused,
-        host_seconds_compiled, host_seconds_engine, host_seconds_mosaic, host_adapter_factor,
-        host_quantized, host_before_2020, recompute_selective, link_efficiency, pcie_link_efficiency,
+        autograd_operations, traffic_quadratic_attention, traffic_fp32_residual, traffic_logits,
+        traffic_logits_fixed, adapter_traffic, optimizer_traffic, dequantization_nf4, dequantization_gptq,
+        host_seconds_layer, host_seconds_experts, host_adapter_factor, expert_loop_seconds, host_quantized,
+        host_before_2020, zero3_hook_seconds, recompute_selective, link_efficiency, pcie_link_efficiency,
         staged_link_efficiency, offload_efficiency
     ),
     CASE
         WHEN is_counted
-            THEN flops_16bit_per_token / matmul_flops_per_second
+            THEN flops_16bit_per_token * (1 + expert_flop_share * expert_half_width / intermediate)
+                / matmul_flops_per_second
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
-            2e0 * linear_active * (product_passes + recompute_passes) / fp8_speedup
+            2e0 * linear_active * (product_passes + recompute_passes)
+            -- Tokens are sorted by expert and back, in 16 bits, which narrow experts repay least.
+            * (1 / fp8_speedup + expert_flop_share * expert_half_width / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
-    END / CASE WHEN experts > 1 THEN intermediate / (intermediate + expert_half_width) ELSE 1e0 END
-        AS matmul_seconds_per_token,
-    bytes_16bit() * CASE WHEN kernels = 'engine' THEN linear_active ELSE params_linear END
+    END AS matmul_seconds_per_token,
+    -- Experts with few tokens each take as long as with more; tokens of all expert-parallel ranks meet.
+    2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
+        * expert_half_tokens / expert_parallel
+        + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
         * (product_passes + recompute_passes) * weight_reads / memory_bytes_per_second AS weight_read_seconds,
     CASE
         WHEN is_counted THEN logit_bytes_per_token / (memory_bytes_per_second * bandwidth_efficiency)
@@ -125,19 +132,22 @@ SELECT
     -- arXiv 2307.08691. A causal mask halves them; attention that is not fused computes the other half too.
     CASE
         WHEN is_counted
-            THEN attention_16bit_per_token / 2 / attention_flops_per_second
+            THEN attention_16bit_per_token / 2 * attention_length / attended_length
+                / attention_flops_per_second
                 + attention_fp32_per_token / 2 / (fp32_flops_per_second * attention_fp32)
-        ELSE 2e0 * seq_len * query_width * layers * (3.5e0 + recompute_passes) * (2 - flash_attention)
+        WHEN flash_attention = 0
+            THEN 4e0 * seq_len * query_width * layers * (3e0 + recompute_passes) / matmul_flops_per_second
+                + heads * seq_len * layers * traffic_quadratic_attention * (3e0 + recompute_passes)
+                / memory_bytes_per_second
+        ELSE 2e0 * attention_length * query_width * layers * (3.5e0 + recompute_passes)
             / attention_flops_per_second
-            + (1 - flash_attention) * heads * seq_len * layers * traffic_quadratic_attention
-            * (3e0 + recompute_passes) / memory_bytes_per_second
     END AS attention_seconds_per_token,
     -- The backward pass moves twice what the forward pass moves.
     CASE
         WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * bandwidth_efficiency)
         ELSE layers * layer_bytes_per_token
             * (
-                layer_traffic * (1 + fp32_residual * traffic_fp32_residual)
+                traffic_fused * (1 + fp32_residual * traffic_fp32_residual)
                 + CASE WHEN is_full THEN 0e0 ELSE adapter_traffic END
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
@@ -152,13 +162,25 @@ SELECT
             / memory_bytes_per_second
         ELSE 0e0
     END AS dequantization_seconds,
-    host_factor * CASE
+    -- DeepSpeed's third stage gathers and frees each module from hooks in Python.
+    CASE WHEN sharding = 'zero3' AND is_trainer THEN layers * zero3_hook_seconds ELSE 0e0 END
+    + host_factor * CASE
         WHEN is_counted
             THEN python_operations * python_operation_seconds
                 + autograd_operations * autograd_operation_seconds
-        ELSE layers * (2e0 + recompute_passes) * host_seconds_per_layer
+        ELSE layers * (2e0 + recompute_passes)
+            * (
+                host_seconds_layer
+                + CASE WHEN kernels = 'engine' AND expert_params > 0 THEN host_seconds_experts ELSE 0e0 END
+            )
             * (CASE WHEN is_full THEN 1e0 ELSE host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + host_quantized ELSE 1e0 END)
+    END
+    -- Outside engines a loop goes through the experts, and waits for the indices of each one's tokens.
+    + CASE
+        WHEN expert_params > 0 AND kernels <> 'engine'
+            THEN layers * experts * (2e0 + recompute_passes) * expert_loop_seconds
+        ELSE 0e0
     END AS host_floor_seconds,
     -- The optimizer reads and writes weights and both moments and reads gradients, once per step; those of
     -- adapters are in fp32: 7 x 4 bytes.
@@ -175,17 +197,21 @@ SELECT
     END AS gathered_bytes,
     -- FSDP gathers a layer for the forward and once for recompute and backward; ZeRO-3 for each of them.
     CASE WHEN sharding = 'zero3' THEN 2e0 + recompute_passes ELSE 2e0 END AS gather_passes,
-    -- Tokens travel to their experts and back, forward and backward, in 16 bits, where a Megatron engine
-    -- spreads the experts: 4 x 2 bytes.
+    -- Tokens travel to their experts and back, forward and backward, in 16 bits: 4 x 2 bytes. What meets its
+    -- expert on the own rank stays.
     CASE
-        WHEN experts > 1 AND kernels = 'engine' THEN 8e0 * layers * hidden * experts_active * expert_exchange
+        WHEN expert_params > 0
+            THEN 8e0 * layers * hidden * experts_active * expert_exchange
+                * (expert_parallel - 1) / expert_parallel
         ELSE 0e0
     END AS exchanged_bytes_per_token,
-    CASE
-        WHEN NOT is_full THEN adapter_params * adapter_bytes
-        WHEN kernels = 'engine' THEN params_active * bytes_16bit()
-        ELSE params_total * bytes_16bit()
-    END AS reduced_bytes
+    -- Keys and values of the other context-parallel ranks, received in the forward pass, again in the
+    -- backward pass and the recompute, and their gradients: ring attention, Liu et al. 2023, arXiv
+    -- 2310.01889.
+    2e0 * layers * key_value_width * bytes_16bit() * (3e0 + recompute_passes) * (context_parallel - 1)
+        AS context_bytes_per_token,
+    CASE WHEN is_full THEN params_total * bytes_16bit() ELSE adapter_params * adapter_bytes END
+        AS reduced_bytes
 FROM _speed_efficiency;
 COMMENT ON MACRO TABLE speed_coefficients IS
     'Seconds per token and per micro-step of each part of a training step on one GPU, before micro-batch, sharding and links are applied. FLOPs: Kaplan et al. 2020 (arXiv 2001.08361), Dao 2023 (arXiv 2307.08691) for attention; rates from gpus.csv; constants fitted.';
@@ -215,7 +241,9 @@ WITH _speed_compute AS (
         attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
         (elementwise_seconds_per_token * micro_step_tokens + fixed_traffic_seconds) / model_parallel
             AS traffic_seconds,
-        logits_seconds_per_token * micro_step_tokens / model_parallel AS logits_seconds,
+        -- The last stage of a pipeline has the head, and the others wait for it.
+        logits_seconds_per_token * micro_step_tokens / tensor_parallel
+            * (1 / pipeline_parallel + head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
         host_floor_seconds / pipeline_parallel AS host_seconds,
         host_step_seconds * host_factor / grad_accum AS host_per_step_seconds,
@@ -237,12 +265,13 @@ WITH _speed_compute AS (
             ELSE 0e0
         END AS offload_seconds,
         network_bytes_per_second(node_network_gbps) * network_efficiency AS network_bytes_per_second,
+        gpu_count / node_count AS gpus_per_node,
         -- Bytes that each GPU receives per micro-step. An all-reduce moves them twice, once per step.
         CASE
             WHEN shards_weights THEN gather_passes * gathered_bytes + reduced_bytes
             WHEN sharding = 'none' THEN 0e0
             ELSE 2e0 * reduced_bytes / grad_accum
-        END / model_parallel AS collective_bytes
+        END / model_shards AS collective_bytes
     FROM query_table(scaled)
 ),
 
@@ -276,8 +305,22 @@ _speed_communication AS (
         END
         + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(
             1 / link_bytes_per_second,
-            CASE WHEN node_count > 1 THEN gpu_count / node_count / network_bytes_per_second ELSE 0e0 END
+            -- Ranks of one expert-parallel group are neighbours, after those of tensor parallelism.
+            greatest(0e0, 1 - gpus_per_node / (expert_parallel * tensor_parallel))
+            * gpus_per_node / network_bytes_per_second
         ) AS tensor_parallel_seconds,
+        -- Passed on while attention computes.
+        greatest(
+            0e0,
+            context_bytes_per_token * micro_step_tokens / model_parallel * greatest(
+                1 / link_bytes_per_second,
+                CASE
+                    WHEN context_parallel * tensor_parallel > gpus_per_node
+                        THEN gpus_per_node / tensor_parallel / network_bytes_per_second
+                    ELSE 0e0
+                END
+            ) - communication_overlap * attention_seconds
+        ) AS context_parallel_seconds,
         matmul_seconds + attention_seconds + traffic_seconds + logits_seconds + dequantize_seconds
             AS gpu_seconds
     FROM _speed_compute
@@ -288,8 +331,10 @@ _speed_exposed AS (
         *,
         greatest(
             collective_seconds - communication_overlap * gpu_seconds, communication_floor * collective_seconds
-        ) + tensor_parallel_seconds AS communication_seconds,
-        greatest(0e0, host_seconds - host_overlap * gpu_seconds) AS host_exposed_seconds
+        ) + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
+        -- The host goes on while the GPU waits for others.
+        greatest(0e0, host_seconds - host_overlap * gpu_seconds - communication_seconds)
+            AS host_exposed_seconds
     FROM _speed_communication
 ),
 
@@ -298,7 +343,7 @@ _speed_step AS (
         *,
         (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds)
             * (1 + waiting_per_doubling * log2(gpu_count) + waiting_per_node_doubling * log2(node_count))
-            * (1 + bubble_share * (pipeline_parallel - 1) / (grad_accum * pipeline_parallel))
+            * (1 + bubble_share * (pipeline_parallel - 1) / grad_accum)
             + optimizer_seconds + host_per_step_seconds AS step_seconds
     FROM _speed_exposed
 )

@@ -338,9 +338,9 @@ def test_no_size_of_a_family_is_taken_for_another(estimator: Estimator) -> None:
 
 
 def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(estimator: Estimator) -> None:
-    run = {"gpu": "h100-sxm-80gb", "method": "qlora"}
+    run = {"gpu": "h100-sxm-80gb", "method": "qlora", "micro_batch": "8"}
     rows = [{"model": "llama-3-8b", **run}, {"model": "NoSuch-8.03b", **run}, {"model": "no-35b-a3b", **run}]
-    known, dense, mixture = estimator.estimate(rows, ["model", "gpu", "method"])
+    known, dense, mixture = estimator.estimate(rows, list(rows[0]))
     for quantity in ("memory_gib", "tokens_per_second_per_gpu"):
         assert float(dense[quantity]) == pytest.approx(float(known[quantity]), rel=0.05)
         for end in ("_low", "_high"):
@@ -350,7 +350,7 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(estimator: Estimat
             assert wide > 1.99 * band
     assert "extrapolated" in dense["assumptions"]
     # 3B of 35B active: many times as fast as a dense 34B, in little less memory.
-    (slow,) = estimator.estimate([{"model": "no-35b", **run}], ["model", "gpu", "method"])
+    (slow,) = estimator.estimate([{"model": "no-35b", **run}], list(rows[0]))
     assert "qwen3-30b-a3b" in mixture["assumptions"]
     assert float(mixture["tokens_per_second_per_gpu"]) > 2 * float(slow["tokens_per_second_per_gpu"])
     assert float(mixture["memory_gib"]) > 17

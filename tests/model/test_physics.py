@@ -1,5 +1,7 @@
 """Properties that hold for every model, GPU and setting: each test looks at thousands of neighbours at once."""  # noqa: E501
 
+from collections.abc import Iterator
+
 import duckdb
 import pytest
 
@@ -199,3 +201,175 @@ def test_a_faster_link_is_never_slower(model: duckdb.DuckDBPyConnection) -> None
     finally:
         cursor.execute("ROLLBACK")
         cursor.close()
+
+
+def test_longer_sequences_never_take_less_time_or_memory(model: duckdb.DuckDBPyConnection) -> None:
+    model.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE lengths AS
+        SELECT row_number() OVER () AS job, m.model, 'h100-sxm-80gb' AS gpu, t.method, k.stack, f.flash AS
+            flash_attention, 1 AS micro_batch, (512 * pow(2, l.doublings))::INTEGER AS seq_len,
+            0 AS kbit_upcast
+        FROM (VALUES ('llama-3.1-8b'), ('mixtral-8x7b'), ('gemma-3-12b'), ('mistral-7b')) m(model),
+            (VALUES ('full'), ('lora'), ('qlora')) t(method),
+            (VALUES ('hf'), ('liger'), ('compile'), ('te'), ('mosaic')) k(stack),
+            (VALUES (0), (1)) f(flash), range(0, 12) l(doublings)
+        """
+    )
+    assert (
+        _violations(
+            model,
+            """
+        WITH _both AS (SELECT l.*, m.memory_gib, s.step_seconds
+            FROM lengths l JOIN memory_of('lengths') m ON m.job::BIGINT = l.job
+            JOIN speed_of('lengths') s ON s.job::BIGINT = l.job),
+        _steps AS (SELECT *, lag(memory_gib) OVER w AS memory_before, lag(step_seconds) OVER w AS time_before
+            FROM _both WINDOW w AS (PARTITION BY model, method, stack, flash_attention ORDER BY seq_len))
+        SELECT * FROM _steps WHERE memory_gib < memory_before - 1e-9 OR step_seconds < time_before
+        """,
+        )
+        == []
+    )
+
+
+def _variants(model: duckdb.DuckDBPyConnection, like: str, **columns: list[int | None]) -> list[str]:
+    """Models like one of the catalogue that differ from it in one column each; their names, in order."""
+    names = []
+    for column, values in columns.items():
+        for value in values:
+            names.append(f"{like} {column} {value}")
+            model.execute(
+                f"INSERT INTO main.models SELECT * REPLACE ($name AS model, $value::INTEGER AS {column}) "
+                "FROM main.models WHERE model = $like",
+                {"name": names[-1], "value": value, "like": like},
+            )
+    return names
+
+
+def _costs(
+    model: duckdb.DuckDBPyConnection, names: list[str], **settings: object
+) -> list[tuple[float, float]]:
+    """Seconds of a micro-step and needed memory in GiB of each model."""
+    columns = "".join(f", ${name} AS {name}" for name in settings)
+    jobs = f"SELECT unnest($names) AS model, unnest(range(len($names))) AS job{columns}"
+    rows = model.execute(
+        f"WITH jobs AS ({jobs}) SELECT s.step_seconds, m.memory_gib FROM speed_of('jobs') AS s "
+        "JOIN memory_of('jobs') AS m USING (job) ORDER BY job::INTEGER",
+        {"names": names, **settings},
+    ).fetchall()
+    assert len(rows) == len(names)
+    return rows
+
+
+@pytest.fixture
+def scratch(model: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The model's database; what a test changes is undone."""
+    cursor = model.cursor()
+    cursor.execute("BEGIN")
+    yield cursor
+    cursor.execute("ROLLBACK")
+    cursor.close()
+
+
+@pytest.mark.parametrize("stack", ["hf", "liger", "te"])
+@pytest.mark.parametrize("seq_len", [1024, 32768])
+def test_wider_windows_and_more_full_attention_never_cost_less(
+    scratch: duckdb.DuckDBPyConnection, stack: str, seq_len: int
+) -> None:
+    settings = {"gpu": "h100-sxm-80gb", "method": "lora", "stack": stack, "seq_len": seq_len}
+    windows = [256, 512, 4096, 16384, 32768, 65536, None]
+    names = _variants(scratch, "llama-3.1-8b", sliding_window=windows)
+    costs = _costs(scratch, names, **settings)
+    assert costs == sorted(costs)
+    # A window as long as the sequence is no window.
+    assert costs[-3 if seq_len == 32768 else 2][0] == pytest.approx(costs[-1][0])
+    mixed = _variants(scratch, names[1], full_attention_layers=[0, 4, 16, 32])
+    costs = _costs(scratch, mixed, **settings)
+    assert costs == sorted(costs)
+    linear = _variants(scratch, "llama-3.1-8b", linear_attention_layers=[32, 24, 8, 0, None])
+    costs = _costs(scratch, linear, **settings)
+    assert costs == sorted(costs)
+    assert costs[-2] == costs[-1]
+
+
+@pytest.mark.parametrize("stack", ["hf", "liger", "te"])
+def test_more_active_experts_are_never_faster(scratch: duckdb.DuckDBPyConnection, stack: str) -> None:
+    scratch.execute(
+        "INSERT INTO main.models SELECT m.* REPLACE (m.model || ' ' || active AS model, "
+        "active AS experts_active, m.params_active "
+        "+ (active - m.experts_active)::BIGINT * 3 * m.layers * m.hidden * m.intermediate AS params_active) "
+        "FROM main.models AS m, (SELECT unnest([1, 2, 4, 8])::INTEGER AS active) "
+        "WHERE m.model IN ('mixtral-8x7b', 'qwen3-30b-a3b')"
+    )
+    for like in ("mixtral-8x7b", "qwen3-30b-a3b"):
+        for tokens in (256, 8192):
+            costs = _costs(
+                scratch, [f"{like} {active}" for active in (1, 2, 4, 8)],
+                gpu="b200-sxm-180gb", gpu_count=8, method="full", stack=stack, seq_len=tokens,
+            )  # fmt: skip
+            assert [seconds for seconds, _ in costs] == sorted(seconds for seconds, _ in costs)
+
+
+def test_the_weights_of_any_parallelism_sum_to_the_model(model: duckdb.DuckDBPyConnection) -> None:
+    model.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE parallel AS
+        SELECT row_number() OVER () AS job, m.model, t.method, s.sharding, 'h100-sxm-80gb' AS gpu,
+            'te' AS stack, 64 AS gpu_count, tp.n AS tensor_parallel, pp.n AS pipeline_parallel,
+            cp.n AS context_parallel, ep.n AS expert_parallel, 8192 AS seq_len
+        FROM (VALUES ('llama-3.1-70b'), ('mixtral-8x7b'), ('qwen3-235b-a22b')) m(model),
+            (VALUES ('full'), ('lora'), ('qlora')) t(method),
+            (VALUES ('none'), ('zero1'), ('fsdp')) s(sharding),
+            (VALUES (1), (4)) tp(n), (VALUES (1), (4)) pp(n), (VALUES (1), (2), (4)) cp(n),
+            (VALUES (1), (4)) ep(n)
+        """
+    )
+    assert (
+        _violations(
+            model,
+            """
+        WITH _t AS (
+            SELECT t.*, d.experts FROM memory_terms_of('parallel') t JOIN main.models d USING (model)
+        ),
+        -- On 64 GPUs there are as many copies of what is split over n of them as 64 / n.
+        _copies AS (
+            SELECT *,
+                CASE WHEN sharding = 'fsdp' THEN 64
+                    ELSE tensor_parallel * pipeline_parallel END AS dense_split,
+                CASE WHEN sharding = 'fsdp' THEN 64
+                    ELSE tensor_parallel * pipeline_parallel * expert_parallel END AS expert_split,
+                CASE WHEN experts > 1 THEN expert_params / params_total ELSE 0 END AS expert_share
+            FROM _t
+        )
+        SELECT model, method, sharding, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel
+        FROM _copies
+        WHERE abs(
+            weight_bytes_per_gpu / weight_total_bytes
+            / ((1 - expert_share) / dense_split + expert_share / expert_split) - 1
+        ) > 1e-9
+        """,
+        )
+        == []
+    )
+
+
+def test_context_parallelism_divides_tokens_and_not_weights(model: duckdb.DuckDBPyConnection) -> None:
+    model.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE context AS
+        SELECT row_number() OVER () AS job, n.cp AS context_parallel, 8 AS gpu_count, 'llama-3.1-8b' AS model,
+            'h200-sxm-141gb' AS gpu, 'full' AS method, 'te' AS stack, 'zero1' AS sharding, 32768 AS seq_len,
+            'full' AS checkpointing
+        FROM (VALUES (1), (2), (8)) n(cp)
+        """
+    )
+    rows = model.execute(
+        "SELECT m.weights_gib, m.optimizer_gib, m.activations_gib, t.collective_bytes, s.step_seconds, "
+        "t.context_parallel_seconds FROM memory_of('context') m JOIN speed_of('context') s USING (job) "
+        "JOIN speed_terms_of('context') t USING (job) ORDER BY job::INTEGER"
+    ).fetchall()
+    for quantity in (0, 1, 3):  # weights, optimizer, gradients on the links
+        assert len({row[quantity] for row in rows}) == 1
+    assert rows[0][2] == pytest.approx(2 * rows[1][2]) == pytest.approx(8 * rows[2][2])
+    assert rows[0][4] > rows[1][4] > rows[2][4]
+    assert rows[0][5] == 0
