@@ -5,7 +5,7 @@ CREATE TABLE main.models (
     params_linear BIGINT NOT NULL,
     params_active BIGINT NOT NULL,
     layers INTEGER NOT NULL,
-    hidden INTEGER NOT NULL,
+    hidden BIGINT NOT NULL,
     intermediate INTEGER NOT NULL,
     gated_mlp INTEGER NOT NULL,
     heads INTEGER NOT NULL,

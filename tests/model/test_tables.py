@@ -117,3 +117,16 @@ def test_techniques_do_what_they_are_for(tables: duckdb.DuckDBPyConnection) -> N
     )
     assert 0.15 < effects["gradient checkpointing", "full"][1] < 0.46
     assert effects["CPU offload", "full"][1] > 0
+
+
+def test_a_matrix_of_more_weights_than_32_bits_count_is_estimated(tables: duckdb.DuckDBPyConnection) -> None:
+    largest = tables.execute("SELECT model FROM main.models ORDER BY vocab * hidden DESC LIMIT 1").fetchone()
+    assert largest is not None
+    tables.execute(
+        "CREATE OR REPLACE TEMP TABLE wide AS "
+        "SELECT 'a' AS job, $1 AS model, 'h100-sxm-80gb' AS gpu, 128 AS gpu_count",
+        list(largest),
+    )
+    answer = tables.execute("SELECT memory_gib FROM memory_of('wide')").fetchone()
+    assert answer is not None
+    assert answer[0] > 1
