@@ -46,9 +46,10 @@ FRAMEWORKS = (
         name="Axolotl",
         pattern="axolotl",
         stack="hf",
-        documented="axolotl/utils/schemas/config.py; examples/*/qlora.yml",
+        documented="axolotl/loaders/model.py (norms and embeddings back to 16 bits); examples/*/qlora.yml",
         loss_kernel="hf",
         checkpointing="full",
+        kbit_upcast=0.0,
         quantization="nf4dq",
     ),
     Framework(
@@ -214,10 +215,11 @@ _NOT_FINE_TUNING = re.compile(
     r"|\breward\b|\bnemo[- ]rl\b|\bverl\b|openrlhf|(dpo|grpo|ppo|orpo|kto)trainer"
 )
 
-# Kernels that a row may add to any framework.
+# Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never has more logits than a
+# chunk's.
 _LOSS_KERNELS = (
-    (r"chunked (nll|cross|ce|loss)", "chunked"),
-    (r"cut cross entropy|\bcce\b|liger|fused linear cross", "liger"),
+    (r"chunked (cross|ce)", "chunked"),
+    (r"cut cross entropy|\bcce\b|liger|fused linear cross|chunked nll", "liger"),
 )
 
 

@@ -187,7 +187,10 @@ def _precision(text: str, method: str, framework: Framework | None, settings: Se
     if re.search(r"pure|-true", lowered):
         settings["training_precision"] = "bf16"
     if "autocast" in lowered or "mixed" in lowered:
-        settings["training_precision"] = "amp"
+        if method in ADAPTER_METHODS:
+            settings["autocast"] = 1.0
+        else:
+            settings["training_precision"] = "amp"
     if "fp8" in lowered:
         settings["fp8"] = 1.0
     if "fp4" in lowered and "nf4" not in lowered:
@@ -238,13 +241,16 @@ def read_published(
     settings["seq_len"] = number(row, "seq_len")
     settings["micro_batch"] = number(row, "micro_batch_per_gpu")
     framework = set_framework(read, named, source)
-    settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
+    # Within one rack of GB200 or GB300 the network that a row names goes unused: NVLink joins its nodes.
+    if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and settings["gpu_count"] <= 72):
+        settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
     _precision(row.get("precision") or "", method, framework, settings)
     settings["optimizer"] = _optimizer(row.get("optimizer") or "")
     settings["memory_metric"] = _memory_metric(row.get("memory_kind") or "")
     _read_parallelism(row, read, text, notes.lower(), named)
     if method in ADAPTER_METHODS:
         _read_adapters(row, read, method, framework)
+    _read_deepspeed(read)
     _read_switches(row, read, framework)
     return read
 
@@ -296,6 +302,22 @@ def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | N
         settings["quantization"] = "nf4dq"
     else:
         settings["quantization"] = framework.quantization if framework else "nf4"
+
+
+def _read_deepspeed(read: RunRow) -> None:
+    """DeepSpeed's engine casts the whole module, adapters and norms too, and keeps fp32 copies of its own.
+
+    See deepspeed/runtime/engine.py, _configure_distributed_model.
+    """
+    settings = read.settings
+    if settings["stack"] != "hf" or settings["sharding"] not in ("zero2", "zero3"):
+        return
+    if settings["method"] == "full" and settings["training_precision"] == "bf16":
+        settings["training_precision"] = "deepspeed_bf16"
+    elif settings["method"] in ADAPTER_METHODS:
+        settings["adapter_bytes"], settings["autocast"] = 2.0, 0.0
+        if settings["method"] == "qlora":
+            settings["kbit_upcast"] = 0.0
 
 
 def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:

@@ -16,6 +16,8 @@ ROW = {
     "framework": "HF TRL", "precision": "bf16", "grad_checkpointing": "no", "flash_attention": "yes",
 }  # fmt: skip
 
+RACK = "4x ConnectX-7 IB NDR 400Gb/s"
+
 
 def read(**columns: str) -> RunRow:
     return read_published(ROW | columns, KNOWN, lambda label, _: label)
@@ -100,6 +102,16 @@ def read(**columns: str) -> RunRow:
         ({"framework": "DeepSpeed"}, "training_precision", "deepspeed_bf16"),
         ({"framework": "Megatron-Bridge"}, "training_precision", "deepspeed_bf16"),
         ({"precision": "bf16 autocast"}, "training_precision", "amp"),
+        ({"precision": "bf16-mixed (fp32 weights)", "method": "lora"}, "autocast", 1.0),
+        ({"framework": "ms-swift", "parallelism": "zero-3"}, "training_precision", "deepspeed_bf16"),
+        ({"framework": "ms-swift", "parallelism": "DDP"}, "training_precision", "bf16"),
+        ({"method": "qlora", "framework": "Axolotl"}, "kbit_upcast", 0.0),
+        ({"gpu": "gb200", "gpu_count": "72", "interconnect": RACK}, "node_network_gbps", None),
+        ({"gpu": "gb200", "gpu_count": "144", "interconnect": RACK}, "node_network_gbps", 1600.0),
+        ({"method": "lora", "parallelism": "DeepSpeed ZeRO-2"}, "adapter_bytes", 2.0),
+        ({"method": "lora", "parallelism": "DeepSpeed ZeRO-2"}, "autocast", 0.0),
+        ({"method": "qlora", "parallelism": "DeepSpeed ZeRO-2"}, "kbit_upcast", 0.0),
+        ({"method": "qlora", "parallelism": "DDP"}, "kbit_upcast", None),
         ({"precision": "bf16 pure", "method": "pretrain"}, "training_precision", "bf16"),
         ({"method": "qlora", "framework": "Unsloth"}, "quantization", "nf4dq"),
         ({"method": "qlora", "notes": "GPTQ/int checkpoint"}, "quantization", "gptq"),
@@ -179,7 +191,7 @@ def test_a_row_without_a_known_method_is_refused() -> None:
     ("framework", "name", "stack", "loss_kernel"),
     [
         ("HF TRL SFTTrainer", "transformers, PEFT and TRL", "hf", "hf"),
-        ("TRL SFTTrainer, chunked NLL loss", "transformers, PEFT and TRL", "hf", "chunked"),
+        ("TRL SFTTrainer, chunked NLL loss", "transformers, PEFT and TRL", "hf", "liger"),
         ("Unsloth SFTTrainer", "Unsloth", "foak", "liger"),
         ("Axolotl + cut cross entropy", "Axolotl", "hf", "liger"),
         ("LLaMA-Factory HF+FA2", "LLaMA-Factory", "hf", "hf"),
@@ -251,7 +263,7 @@ def test_a_million_tokens_are_read_as_they_were_run() -> None:
     assert settings["context_parallel"] == 8
     assert settings["tensor_parallel"] == 1
     assert (settings["sharding"], settings["offload"], settings["checkpointing"]) == ("fsdp", "act", "full")
-    assert settings["loss_kernel"] == "chunked"
+    assert settings["loss_kernel"] == "liger"
 
 
 def test_a_wrapper_around_deepspeed_says_so() -> None:
