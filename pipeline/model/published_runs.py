@@ -179,30 +179,32 @@ def _optimizer(text: str) -> str | None:
     raise RunError(f"optimizer '{text}': the size of its state is not known (AdamW and its 8-bit forms are)")
 
 
+def _policy(text: str, method: str, framework: Framework | None) -> str:
+    """The precision policy that a row's words, else its framework and method, mean."""
+    if text.startswith("fp32"):
+        return "fp32"
+    if re.search(r"fp16|float16", text) and "bf16" not in text and "bfloat16" not in text:
+        return "fp16"
+    if method in ADAPTER_METHODS or re.search(r"pure|-true", text):
+        return "bf16"
+    if method == "pretrain" or re.search(r"autocast|mixed", text):
+        return "amp"
+    return framework.full_precision if framework else "bf16"
+
+
 def _precision(text: str, method: str, framework: Framework | None, settings: Settings) -> None:
     lowered = text.lower()
-    settings["training_precision"] = "amp" if method == "pretrain" else "bf16"
-    if method == "full" and framework is not None:
-        settings["training_precision"] = framework.full_precision
-    if re.search(r"pure|-true", lowered):
-        settings["training_precision"] = "bf16"
-    if "autocast" in lowered or "mixed" in lowered:
-        if method in ADAPTER_METHODS:
-            settings["autocast"] = 1.0
-        else:
-            settings["training_precision"] = "amp"
+    if "tf32" in lowered:
+        raise RunError(f"precision '{text}': products in TF32 are not estimated")
+    settings["training_precision"] = _policy(lowered, method, framework)
+    if method in ADAPTER_METHODS and re.search(r"autocast|mixed", lowered):
+        settings["autocast"] = 1.0
     if "fp8" in lowered:
         settings["fp8"] = 1.0
     if "fp4" in lowered and "nf4" not in lowered:
         settings["fp8"] = 2.0
-    if "tf32" in lowered:
-        raise RunError(f"precision '{text}': products in TF32 are not estimated")
     if "fp32" in lowered:
         settings["weight_bytes"] = 4.0
-    if lowered.startswith("fp32"):
-        settings["training_precision"] = "fp32"
-    elif re.search(r"fp16|float16", lowered) and "bf16" not in lowered and "bfloat16" not in lowered:
-        settings["training_precision"] = "fp16"
 
 
 def _gpu_count(row: Row, read: RunRow) -> float:
@@ -236,13 +238,13 @@ def read_published(
     settings = read.settings
     set_model(read, row.get("model") or "", row, known)
     settings["gpu"] = gpu_of(row.get("gpu") or "", read)
-    settings["gpu_count"] = _gpu_count(row, read)
+    settings["gpu_count"] = gpus = _gpu_count(row, read)
     settings["node_count"] = number(row, "nodes")
     settings["seq_len"] = number(row, "seq_len")
     settings["micro_batch"] = number(row, "micro_batch_per_gpu")
     framework = set_framework(read, named, source)
     # Within one rack of GB200 or GB300 the network that a row names goes unused: NVLink joins its nodes.
-    if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and settings["gpu_count"] <= 72):
+    if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and gpus <= 72):
         settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
     _precision(row.get("precision") or "", method, framework, settings)
     settings["optimizer"] = _optimizer(row.get("optimizer") or "")
