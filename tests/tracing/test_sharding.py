@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import Trace, TraceShape
-from pipeline.model.tracing.timeline import Category, Phase
+from pipeline.model.tracing.timeline import Category, Moment, Phase
 from pipeline.model.tracing.trace import trace
 
 HIDDEN, INTERMEDIATE, LAYERS, VOCAB = 256, 512, 2, 1024
@@ -19,17 +19,22 @@ TINY = {
     "tie_word_embeddings": False,
 }  # fmt: skip
 BF16, FP32 = 2, 4
+FP16_SCALES = 2 / 128
+"""Bytes per weight of GPTQ's scales, one for 128 weights."""
 ROUNDING = 0.01
 """Blocks of 512 bytes and the optimizer's step counters, as a share of a tiny model."""
 
 
 @functools.cache
-def traced(sharding: str, gpu_count: int = 4, **switches: object) -> Trace:
-    recipe = Recipe(
-        name="tiny", framework="transformers", method="full", optimizer="adamw", gradient_clipping=False,
-        **{"sharding": sharding, "gpu_count": gpu_count, **switches},
-    )  # fmt: skip
-    return trace(recipe, TraceShape(model="tiny", config=TINY, micro_batch=1, seq_len=16))
+def traced(
+    sharding: str, gpu_count: int = 4, layers: int = LAYERS, seq_len: int = 16, **switches: object
+) -> Trace:
+    recipe = Recipe.model_validate({
+        "name": "tiny", "framework": "transformers", "method": "full", "optimizer": "adamw",
+        "gradient_clipping": False, "sharding": sharding, "gpu_count": gpu_count, **switches,
+    })  # fmt: skip
+    config = {**TINY, "num_hidden_layers": layers}
+    return trace(recipe, TraceShape(model="tiny", config=config, micro_batch=1, seq_len=seq_len))
 
 
 def category(found: Trace, phase: Phase, name: Category) -> int:
@@ -92,3 +97,47 @@ def test_ddp_reduces_all_gradients_once_and_broadcasts_buffers():
     frequencies = HIDDEN // 4 // 2
     buffers = 2 * frequencies * FP32
     assert moved == {"forward|broadcast": buffers, "backward|all_reduce": PARAMETERS * BF16}
+
+
+@pytest.mark.parametrize(
+    ("quantization", "packed_bytes", "scale_bytes"),
+    [("nf4dq", 1 / 2, 1 / 64), ("gptq", 1 / 2 + 1 / 2 / 128, FP16_SCALES)],
+)
+def test_packed_weights_are_sharded_and_their_scales_are_not(quantization, packed_bytes, scale_bytes):
+    of_two, of_four = (
+        category(
+            traced(
+                "fsdp", gpu_count, method="qlora", quantization=quantization, weight_dtype="fp16",
+                attention="eager", lora_targets=("q_proj",),
+            ), Phase.OPTIMIZER, Category.WEIGHTS,
+        ) for gpu_count in (2, 4)
+    )  # fmt: skip
+    linears = LAYERS * (4 * HIDDEN**2 + 3 * HIDDEN * INTERMEDIATE)
+    sharded = linears * packed_bytes + (PARAMETERS - linears) * BF16
+    assert of_two - of_four == pytest.approx(sharded / 4, rel=ROUNDING)
+    assert of_four - sharded / 4 >= linears * scale_bytes
+
+
+def test_checkpoints_around_frozen_units_keep_a_gradient_per_layer():
+    layers, tokens = 6, 512
+
+    def at_the_end(is_around):
+        found = traced(
+            "fsdp", layers=layers, seq_len=tokens, method="lora", checkpointing="full",
+            checkpoint_reentrant=True, checkpoint_around_unit=is_around,
+        )  # fmt: skip
+        moments = {moment.moment: moment.allocated_bytes for moment in found.moments}
+        return moments[Moment.FIRST_LAYER_BACKWARD]
+
+    within, around = at_the_end(False), at_the_end(True)
+    assert around - within >= (layers - 1) * tokens * HIDDEN * BF16
+
+
+def test_checkpoints_around_units_gather_trained_layers_as_often():
+    within, around = (
+        traced("fsdp", checkpointing="full", checkpoint_reentrant=True, checkpoint_around_unit=is_around)
+        for is_around in (False, True)
+    )
+    assert around.resident_bytes == within.resident_bytes
+    reduced = "backward|reduce_scatter"
+    assert around.work.communicated_bytes[reduced] == within.work.communicated_bytes[reduced]

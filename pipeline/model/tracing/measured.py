@@ -27,14 +27,18 @@ class Rule(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    when: dict[str, str | tuple[str, ...]]
+    when: dict[str, str | tuple[str, ...]] = {}
     """Column of catalog/measured_runs.csv to its value, or to several of which one must be it."""
+    runs: tuple[tuple[str, str], ...] = ()
+    """First and last id of runs, of which it must be in one range; empty for all runs."""
     switches: dict[str, Any] = {}
     left_out: str = ""
     """Why these runs cannot be traced; empty where they can."""
 
     def applies(self, run: Mapping[str, str]) -> bool:
         """Whether it holds for a run."""
+        if self.runs and not any(first <= run["run_id"] <= last for first, last in self.runs):
+            return False
         return all(
             run.get(column) in ((values,) if isinstance(values, str) else values)
             for column, values in self.when.items()
@@ -134,6 +138,8 @@ def _of_columns(run: Mapping[str, str], stack: Stack) -> dict[str, Any]:
         switches |= {"weight_dtype": "fp32", "autocast": "bf16"}
     if run["method"] != "full":
         switches["adapter_dtype"] = DTYPES[run["adapter_bytes"] or "4"]
+        if run.get("lora_dropout"):
+            switches["lora_dropout"] = float(run["lora_dropout"])
         if run["lora_rank"]:
             switches["lora_rank"] = int(run["lora_rank"])
         if run["lora_targets"]:

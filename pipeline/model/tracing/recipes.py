@@ -92,6 +92,11 @@ class Recipe(BaseModel):
     checkpointing: Literal["none", "full", "selective"] = "none"
     """selective: attention and every second matrix product are kept, the rest is computed again."""
     checkpoint_reentrant: bool = False
+    checkpoint_around_unit: bool = False
+    """Older transformers (4.48, for one) checkpoint around a layer's FSDP unit, newer ones within it.
+
+    Reentrant ones around frozen units keep each layer's gradient until the backward pass ends.
+    """
     activation_offload: bool = False
 
     optimizer: Literal[
@@ -124,6 +129,10 @@ class Recipe(BaseModel):
                 self.gpu_count > 1 and self.sharding == "none",
                 f"gpu_count={self.gpu_count} with sharding=none: set sharding=ddp, fsdp or fsdp2, "
                 "or gpu_count=1",
+            ),
+            (
+                self.checkpoint_around_unit and (self.sharding != "fsdp" or self.checkpointing == "none"),
+                "checkpoint_around_unit=true is for checkpointed layers under sharding=fsdp: set it to false",
             ),
             (
                 self.cpu_offload and self.sharding == "none",

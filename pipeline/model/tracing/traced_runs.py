@@ -9,7 +9,8 @@ journal beside the table, and traced again only where its recipe, its shape or a
 import csv
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def columns() -> tuple[str, ...]:
 def trace_runs(only: str | None, jobs: int, say: Callable[[str], None], limit: int | None = None) -> Path:
     """Trace the measured runs of one source, or of all known ones, and write the table. Returns its path.
 
-    At most ``limit`` recipes and shapes are traced, the plainest first; the others are left out.
+    At most ``limit`` recipes and shapes are traced, one of each kind first; the others are left out.
     """
     stacks = read_stacks()
     runs = [run for run in _measured_runs() if run["source"] in stacks and only in (None, run["source"])]
@@ -64,12 +65,7 @@ def trace_runs(only: str | None, jobs: int, say: Callable[[str], None], limit: i
             keys[run["run_id"]] = digest_of(*job)
             work[digest_of(*job)] = job
     journal = _Journal(paths.CATALOG_DIR)
-    missing = dict(
-        sorted(
-            ((key, job) for key, job in work.items() if not journal.has(key)),
-            key=lambda item: _order(*item[1]),
-        )
-    )
+    missing = {key: work[key] for key in _ordered(work) if not journal.has(key)}
     say(f"{len(runs)} runs, {len(work)} recipes and shapes, {len(missing)} of them to trace")
     wanted = list(missing.values())[:limit]
     for done, (index, values) in enumerate(in_processes(_values, wanted, jobs), start=1):
@@ -87,6 +83,18 @@ def trace_runs(only: str | None, jobs: int, say: Callable[[str], None], limit: i
         [row | {"is_identified": identified.get(row["run_id"], "false")} for row in rows],
         None if only is None else {run["run_id"] for run in runs},
     )
+
+
+def _ordered(work: Mapping[str, Job]) -> list[str]:
+    """One shape of each recipe and model first, then a second of each, and so on: a part says most."""
+    seen: Counter[str] = Counter()
+    turns = {}
+    for key in sorted(work, key=lambda key: _order(*work[key])):
+        recipe, shape = work[key]
+        alike = f"{recipe} {shape.model}"
+        turns[key] = seen[alike]
+        seen[alike] += 1
+    return sorted(turns, key=lambda key: turns[key])  # stable: plain ones first in each turn
 
 
 def _order(recipe: Recipe, shape: TraceShape) -> tuple[Any, ...]:

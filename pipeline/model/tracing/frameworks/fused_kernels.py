@@ -284,5 +284,10 @@ def causal_loss(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
     shifted = torch.empty_like(labels)
     shifted[..., :-1] = labels[..., 1:]
     shifted[..., -1] = -100
-    losses = _FusedCrossEntropy.apply(logits.view(-1, vocab_size), shifted.view(-1))
-    return losses.sum() / torch.count_nonzero(shifted != -100)
+    return cross_entropy(logits.view(-1, vocab_size), shifted.view(-1))
+
+
+def cross_entropy(logits: Any, labels: Any) -> Any:
+    """Stands for torch's: (rows, vocabulary) and (rows,); the gradient overwrites the logits."""
+    losses = _FusedCrossEntropy.apply(logits, labels)
+    return losses.sum() / torch.count_nonzero(labels != -100)

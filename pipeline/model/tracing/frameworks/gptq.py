@@ -56,15 +56,25 @@ class GptqLinear(torch.nn.Linear):
 
     def _unpacked_by_torch(self, rows: Any) -> Any:
         zeros = torch.bitwise_right_shift(
-            self.qzeros.unsqueeze(2).expand(-1, -1, PER_WORD), self.wf.unsqueeze(0)
+            self.qzeros.view(torch.int32).unsqueeze(2).expand(-1, -1, PER_WORD), self.wf.unsqueeze(0)
         ).to(torch.int16)
         zeros = (torch.bitwise_and(zeros, 2**BITS - 1) + 1).reshape(-1, 1, self.out_features)
         weight = torch.bitwise_right_shift(
-            self.qweight.unsqueeze(1).expand(-1, PER_WORD, -1), self.wf.unsqueeze(-1)
+            self.qweight.view(torch.int32).unsqueeze(1).expand(-1, PER_WORD, -1), self.wf.unsqueeze(-1)
         ).to(torch.int16)
         weight = torch.bitwise_and(weight, 2**BITS - 1).reshape(-1, GROUP_SIZE, self.out_features)
         weight = self.scales.unsqueeze(1) * (weight - zeros)
         return torch.matmul(rows, weight.reshape(-1, self.out_features).to(rows.dtype))
+
+    def shard_as(self, dtype: Any) -> None:
+        """Make parameters of the packed weights, in a type that FSDP shards with the others.
+
+        After foundation-model-stack/fms-acceleration, fms_acceleration_peft/autogptq_utils.py. Scales stay
+        whole on each GPU.
+        """
+        for name in ("qweight", "qzeros"):
+            packed = self._buffers.pop(name)
+            setattr(self, name, torch.nn.Parameter(packed.view(dtype), requires_grad=False))
 
 
 class _UnpackedProduct(torch.autograd.Function):
@@ -82,10 +92,11 @@ class _UnpackedProduct(torch.autograd.Function):
         return gradient @ ctx.layer.dequantized().to(gradient.dtype).t(), None
 
 
-def quantize(model: Any, kernel: GptqKernel) -> Any:
+def quantize(model: Any, kernel: GptqKernel, sharded_as: Any = None) -> Any:
     """A model on the meta device as a GPTQ checkpoint is loaded: linear layers but the head in 4 bits.
 
-    Raises ``CannotTraceError`` for a mixture of experts, whose weights transformers keeps in one tensor.
+    ``sharded_as`` is the type of the packed weights under FSDP. Raises ``CannotTraceError`` for a mixture of
+    experts, whose weights transformers keeps in one tensor.
     """
     if any(parameter.dim() == 3 for parameter in model.parameters()):
         raise CannotTraceError(
@@ -101,6 +112,10 @@ def quantize(model: Any, kernel: GptqKernel) -> Any:
             setattr(model.get_submodule(parent), name, layer)
     model = model.to_empty(device="cuda")
     model.requires_grad_(False)
+    if sharded_as is not None:
+        for module in model.modules():
+            if isinstance(module, GptqLinear):
+                module.shard_as(sharded_as)
     return model
 
 

@@ -19,6 +19,8 @@ from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import HfQuantizer
 
 from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.frameworks import sharding
+from pipeline.model.tracing.frameworks.surroundings import undo
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.recorder import WRITTEN_IN_PYTHON
 
@@ -125,6 +127,8 @@ def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
     return transformers.BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute_dtype,
         bnb_4bit_use_double_quant=recipe.quantization == "nf4dq",
+        # FSDP shards parameters of one type only.
+        **({"bnb_4bit_quant_storage": compute_dtype} if recipe.sharding in sharding.FSDP else {}),
     )  # fmt: skip
 
 
@@ -138,6 +142,10 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
     for cached in (name2qmap.clear, cuda_backend._gpu_dispatch_props.cache_clear):
         cached()  # of a trace before this one, perhaps of another GPU
     cuda_backend._gemm_4bit_use_custom_cuda.cache_clear()
+    if recipe.sharding in sharding.FSDP:
+        undo().enter_context(
+            patch.object(bitsandbytes.nn.modules, "fix_4bit_weight_quant_state_from_module", _found_again)
+        )
     config = config_of(recipe, compute_dtype)
     kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
     dtypes = {name: parameter.dtype for name, parameter in model.named_parameters()}
@@ -201,6 +209,11 @@ def _marked_quantized(model: Any, recipe: Recipe, config: Any) -> Any:
     model.is_quantized = model.config._is_quantized = True
     model.quantization_method = config.quantization_method()
     return model
+
+
+def _found_again(module: Any) -> None:
+    """Give a weight that FSDP has gathered the state which its layer keeps, as bitsandbytes does."""
+    module.weight.quant_state = module.quant_state
 
 
 def _plain_parameter(

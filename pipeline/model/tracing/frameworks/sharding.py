@@ -7,7 +7,7 @@ allocator counts it, too (``record_stream`` delays only when a block may be used
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.recipes import Recipe
 
+FSDP = ("fsdp", "fsdp2")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -232,7 +233,36 @@ def _fsdp(model: Any, recipe: Recipe, layers: tuple[type[Any], ...]) -> Any:
             if unit._has_params and unit._flat_param.requires_grad:
                 unit._flat_param.data = unit._flat_param.data.float()
                 unit._handle._orig_param_dtype = torch.float32
+    if recipe.checkpoint_around_unit:
+        _checkpoint_around_units(wrapped)
     return wrapped
+
+
+class _Checkpointed(torch.nn.Module):
+    """A layer's FSDP unit under a checkpoint: it gathers its weights again as the layer is computed again."""
+
+    def __init__(self, unit: Any, checkpoint: Callable[..., Any]) -> None:
+        super().__init__()
+        self.unit, self.checkpoint = unit, checkpoint
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.unit, name)
+
+    def forward(self, *arguments: Any, **named: Any) -> Any:
+        return self.checkpoint(functools.partial(self.unit, **named), *arguments)
+
+
+def _checkpoint_around_units(model: Any) -> None:
+    """Take the checkpoints that transformers 5 has within its layers, and put them around their units."""
+    for parent in list(model.modules()):
+        for name, unit in list(parent.named_children()):
+            layer = getattr(unit, "_fsdp_wrapped_module", None)
+            if layer is not None and getattr(layer, "gradient_checkpointing", False):
+                layer.gradient_checkpointing = False
+                setattr(parent, name, _Checkpointed(unit, layer._gradient_checkpointing_func))
 
 
 def _is_unit(

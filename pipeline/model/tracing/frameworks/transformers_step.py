@@ -128,7 +128,7 @@ def base_model(recipe: Recipe, shape: TraceShape) -> Any:
         quantize = partial(quantized.quantize_really, device=here().device)
         model = (quantize if here().is_real else quantized.quantize)(model, recipe, dtype)
     elif is_gptq:
-        model = gptq.quantize(model, recipe.gptq_kernel)
+        model = gptq.quantize(model, recipe.gptq_kernel, dtype if recipe.sharding in sharding.FSDP else None)
         tie_weights(model, shape)
     if liger.wanted(recipe):
         liger.apply(model, recipe, here().undo)
@@ -227,22 +227,26 @@ def _shift_logits(model: Any, recipe: Recipe) -> None:
     """The loss of older transformers, whose logits are shifted instead of the labels."""
     if recipe.shifted_logits == "none":
         return
-    if recipe.kernels != "eager" or recipe.loss != "framework":
+    if recipe.kernels not in ("eager", "unsloth") or recipe.loss != "framework":
         raise CannotTraceError(
             f"recipe {recipe.name!r}: shifted_logits is for transformers' own loss, not that of other kernels"
         )
     base = model.get_base_model() if recipe.method != "full" else model
-    base.loss_function = _loss_of_shifted_logits
+    is_fused = recipe.kernels == "unsloth"
+    base.loss_function = partial(
+        _loss_of_shifted_logits,
+        fused_kernels.cross_entropy if is_fused else torch.nn.functional.cross_entropy,
+    )
     if recipe.shifted_logits == "model":
         base.get_output_embeddings().register_forward_hook(lambda module, inputs, output: output.float())
 
 
-def _loss_of_shifted_logits(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
+def _loss_of_shifted_logits(
+    cross_entropy: Callable[..., Any], logits: Any, labels: Any, vocab_size: int, **_: Any
+) -> Any:
     logits = logits.float()
     shifted = logits[..., :-1, :].contiguous()
-    return torch.nn.functional.cross_entropy(
-        shifted.view(-1, vocab_size), labels[..., 1:].contiguous().view(-1)
-    )
+    return cross_entropy(shifted.view(-1, vocab_size), labels[..., 1:].contiguous().view(-1))
 
 
 def _forward(model: Any, recipe: Recipe) -> Callable[..., Any]:
