@@ -85,7 +85,7 @@ def test_older_transformers_copied_the_logits_to_shift_them() -> None:
 
 
 def test_a_fused_loss_writes_its_gradient_over_the_shifted_copy() -> None:
-    """2 + 4 + 4 bytes per logit instead of 2 + 4 + 4 + 4, as fms-acceleration's kernels on transformers 4.46."""
+    """2 + 4 + 4 bytes per logit instead of 2 + 4 + 4 + 4, as in fms-acceleration under transformers 4.46."""
     shape = {"config": (tiny().config or {}) | {"vocab_size": 4096}, "micro_batch": 2}
     fused, plain = (
         traced(shifted_logits="loss", kernels=kernels, shape=shape).phase(Phase.FORWARD).by_category
