@@ -6,14 +6,14 @@ FROM (
     ON name IN (
         -- Memory.
         'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan',
-        'logits_fp32std',
+        'logits_fp32std', 'logits_outside',
         'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine',
         'stored_selective', 'stored_eager_scores',
         'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual',
         'working_quantized', 'sharded_adapter_copies',
-        'fsdp_layers', 'foreach_copy', 'activation_offload_left', 'paged_resident',
+        'fsdp_layers', 'foreach_copy', 'activation_offload_left',
         'allocated_base_gib', 'reserved_ratio', 'reserved_transient', 'reserved_sharded',
-        'context_gib', 'context_multi_gpu_gib',
+        'context_gib', 'context_before_2020_gib', 'context_multi_gpu_gib',
         'fit_reserved_ratio', 'fit_transient', 'fit_margin_gib',
         -- Speed.
         'gemm_efficiency', 'gemm_exponent', 'gemm_ratio_at_one_watt', 'gemm_ratio_watt_exponent',

@@ -43,16 +43,19 @@ COMMENT ON FUNCTION run_columns IS
 CREATE OR REPLACE MACRO stacks() AS TABLE
 FROM (VALUES
     -- stack, kernels, kernels of the working set, loss kernel, bytes of an adapter parameter,
-    -- runs in the Transformers Trainer or a patch of it, has the foreach AdamW as its default
-    ('hf', 'eager', 'eager', 'hf', 4e0, TRUE, TRUE),
-    ('foak', 'fused', 'fused', 'fused', 4e0, TRUE, TRUE),
-    ('liger', 'fused', 'fused', 'liger', 4e0, TRUE, TRUE),
-    ('litgpt', 'eager', 'eager', 'litgpt', 2e0, FALSE, TRUE),
-    ('torchtune', 'eager', 'compiled', 'chunked', 2e0, FALSE, FALSE),
-    ('compile', 'compiled', 'compiled', 'chunked', 2e0, FALSE, FALSE),
-    ('te', 'engine', 'compiled', 'fused', 4e0, FALSE, FALSE),
-    ('mosaic', 'mosaic', 'compiled', 'hf', 4e0, FALSE, FALSE)
-) AS s (stack, kernels, working_kernels, loss_kernel, adapter_bytes, is_trainer, has_foreach);
+    -- runs in the Transformers Trainer or a patch of it, has the foreach AdamW as its default,
+    -- gives tied embeddings a head of their own
+    ('hf', 'eager', 'eager', 'hf', 4e0, TRUE, TRUE, FALSE),
+    ('foak', 'fused', 'fused', 'fused', 4e0, TRUE, TRUE, FALSE),
+    ('liger', 'fused', 'fused', 'liger', 4e0, TRUE, TRUE, FALSE),
+    ('litgpt', 'eager', 'eager', 'litgpt', 2e0, FALSE, TRUE, TRUE),
+    ('torchtune', 'eager', 'compiled', 'chunked', 2e0, FALSE, FALSE, FALSE),
+    ('compile', 'compiled', 'compiled', 'chunked', 2e0, FALSE, FALSE, FALSE),
+    ('te', 'engine', 'compiled', 'fused', 4e0, FALSE, FALSE, FALSE),
+    ('mosaic', 'mosaic', 'compiled', 'hf', 4e0, FALSE, FALSE, FALSE)
+) AS s (
+    stack, kernels, working_kernels, loss_kernel, adapter_bytes, is_trainer, has_foreach, unties_head
+);
 COMMENT ON MACRO TABLE stacks IS
     'How the training stacks differ in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
 
@@ -211,8 +214,12 @@ SELECT
             CASE WHEN is_quantized AND s.stack = 'hf' THEN 1e0 ELSE 0e0 END) AS kbit_upcast,
         coalesce(s.autocast, CASE WHEN k.is_trainer THEN 1e0 ELSE 0e0 END) AS autocast,
         coalesce(s.adapter_bytes, k.adapter_bytes, bytes_fp32()) AS adapter_bytes,
-        coalesce(s.training_precision, CASE WHEN s.method = 'pretrain' THEN 'amp' ELSE 'bf16' END)
-            AS training_precision,
+        -- DeepSpeed trains 16-bit weights with masters in fp32, whatever the precision is called.
+        CASE
+            WHEN k.is_trainer AND is_full AND s.sharding IN ('zero1', 'zero2', 'zero3')
+                AND coalesce(s.training_precision, 'bf16') IN ('bf16', 'fp16') THEN 'deepspeed_bf16'
+            ELSE coalesce(s.training_precision, CASE WHEN s.method = 'pretrain' THEN 'amp' ELSE 'bf16' END)
+        END AS training_precision,
         coalesce(s.weight_bytes,
             CASE WHEN s.training_precision = 'fp32' THEN bytes_fp32() ELSE bytes_16bit() END
         ) AS weight_bytes,
@@ -253,6 +260,8 @@ SELECT
         sliding_window, full_attention_layers, linear_attention_layers, kv_latent, q_latent, rope_head_dim,
         value_head_dim, shared_intermediate, dense_layers, dense_intermediate
     ),
+    CASE WHEN k.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
+        AS untied_params,
     -- Latent attention: values are narrower than queries and keys.
     m.heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS query_width,
     m.kv_heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS key_value_width,
@@ -264,8 +273,12 @@ SELECT
         m.experts_active * m.intermediate + coalesce(m.shared_intermediate, 0), m.dense_intermediate
     )::DOUBLE AS active_intermediate,
     CASE
-        WHEN m.experts > 1 THEN (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
+        -- At most all, where a model's experts are not in all its layers and its row does not say so.
+        WHEN m.experts > 1 THEN least(
+            m.params_linear,
+            (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
             * m.experts * m.hidden * m.intermediate * (2 + m.gated_mlp)
+        )
         ELSE 0e0
     END AS expert_params,
     g.vendor, g.architecture, g.segment, g.year AS gpu_year, g.max_gpus_per_node,
@@ -298,8 +311,11 @@ _settings_derived AS (
             WHEN 'litgpt' THEN logits_litgpt
             WHEN 'titan' THEN logits_titan
             WHEN 'fp32std' THEN logits_fp32std
+            WHEN 'outside' THEN logits_outside
             ELSE logits_hf
-        END AS logit_bytes,
+        -- An adapter on the head adds its own outputs, and the sum with the head's, in 16 bits.
+        END + CASE WHEN contains(lora_targets, 'lm_head') THEN 2e0 * bytes_16bit() ELSE 0e0 END
+            AS logit_bytes,
         sharding IN ('fsdp', 'zero3') AS shards_weights,
         sharding IN ('fsdp', 'zero3', 'zero2') AS shards_gradients,
         sharding IN ('fsdp', 'zero3', 'zero2', 'zero1') AS shards_optimizer,
@@ -319,6 +335,20 @@ _settings_derived AS (
             )
         END AS adapter_params,
         quantized_weight_bytes(quantization) AS quantized_bytes,
+        -- Adapters with dropout keep each input, as the adapter computes with it, and a mask of a byte per
+        -- element.
+        CASE
+            WHEN has_adapters AND lora_dropout > 0 THEN (bytes_16bit() + 1) * list_sum(list_transform(
+                string_split(lora_targets, '+'),
+                lambda target: CASE target
+                    WHEN 'o_proj' THEN query_width
+                    WHEN 'down_proj' THEN active_intermediate
+                    WHEN 'lm_head' THEN 0
+                    ELSE hidden
+                END
+            ))::DOUBLE
+            ELSE 0e0
+        END AS dropout_bytes_per_token,
         CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
             AS full_weight_bytes,
         -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and where k-bit
@@ -340,7 +370,7 @@ SELECT
     * EXCLUDE (
         has_adapters, loss_kernel, stack_loss_kernel, adapts_mlp, gated_mlp, kv_heads, head_dim,
         logits_hf, logits_fused, logits_chunked,
-        logits_liger, logits_litgpt, logits_titan, logits_fp32std
+        logits_liger, logits_litgpt, logits_titan, logits_fp32std, logits_outside
     ),
     -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention
     -- 3 x query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al.

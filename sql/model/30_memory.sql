@@ -11,15 +11,16 @@ SELECT
         stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine,
         stored_eager_scores,
         working_eager, working_fused, working_compiled, working_eager_scores, working_fp32_residual,
-        working_quantized, fsdp_layers, foreach_copy, paged_resident
+        working_quantized, fsdp_layers, foreach_copy, dropout_bytes_per_token, untied_params,
+        context_gib, context_before_2020_gib
     ),
     CASE
-        WHEN is_full THEN params_total * full_weight_bytes
-        WHEN is_quantized THEN params_linear * quantized_bytes
-            + params_unquantized * CASE WHEN kbit_upcast = 1 THEN bytes_fp32() ELSE weight_bytes END
-        ELSE params_total * weight_bytes
+        WHEN is_full THEN (params_total + untied_params) * full_weight_bytes
+        WHEN is_quantized THEN params_linear * quantized_bytes + (params_unquantized + untied_params)
+            * CASE WHEN kbit_upcast = 1 THEN bytes_fp32() ELSE weight_bytes END
+        ELSE (params_total + untied_params) * weight_bytes
     END AS weight_total_bytes,
-    CASE WHEN is_full THEN params_total ELSE adapter_params END AS trainable_params,
+    CASE WHEN is_full THEN params_total + untied_params ELSE adapter_params END AS trainable_params,
     CASE WHEN is_full THEN full_weight_bytes ELSE adapter_bytes END AS gradient_bytes,
     -- Adam's two moments; ZeRO's mixed precision has the weights once more in fp32.
     CASE
@@ -27,7 +28,8 @@ SELECT
         WHEN training_precision = 'deepspeed_bf16' THEN 3e0 * bytes_fp32()
         WHEN is_full THEN 2e0 * full_weight_bytes
         ELSE 2e0 * adapter_bytes
-    END * CASE WHEN is_paged_optimizer THEN paged_resident ELSE 1e0 END AS optimizer_bytes,
+    -- Pages of a paged optimizer are none of torch's memory; a process may have them all on its GPU.
+    END * CASE WHEN is_paged_optimizer AND memory_metric <> 'smi' THEN 0e0 ELSE 1e0 END AS optimizer_bytes,
     -- foreach AdamW, the Trainer's long-time default, keeps one more copy of what it updates (torchtune,
     -- torchtitan and Megatron fuse the step); ZeRO's mixed precision also an fp32 copy of the gradients.
     CASE
@@ -48,6 +50,7 @@ SELECT
             ELSE 1e0
         END
         * CASE WHEN is_full THEN stored_full WHEN is_quantized THEN stored_quantized ELSE stored_adapter END
+        + layers * dropout_bytes_per_token
         AS stored_bytes_per_token,
     layers * heads * seq_len * (1 - flash_attention) * stored_eager_scores AS stored_score_bytes_per_token,
     layer_bytes_per_token
@@ -59,6 +62,7 @@ SELECT
         -- The eight residual tensors of the layer formula.
         + CASE WHEN fp32_residual = 1 THEN working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
         + heads * seq_len * (1 - flash_attention) * working_eager_scores
+        + dropout_bytes_per_token
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
         AS dequantized_bytes,
@@ -68,6 +72,8 @@ SELECT
     fsdp_layers * params_linear / layers * CASE WHEN is_quantized THEN quantized_bytes ELSE bytes_16bit() END
         AS layer_units_bytes,
     greatest(vocab * hidden, hidden * intermediate)::DOUBLE AS largest_tensor_params,
+    -- A driver reserves for each multiprocessor: older and smaller cards have fewer.
+    CASE WHEN gpu_year < 2020 THEN context_before_2020_gib ELSE context_gib END AS context_gib,
     -- Where the run is a traced recipe, what follows from its traces takes the place of all that.
     t.traced_fixed, t.traced_per_token
 FROM _memory_settings AS s

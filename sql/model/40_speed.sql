@@ -24,7 +24,7 @@ WITH _speed_rates AS (
         coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * fp32_efficiency AS fp32_flops_per_second,
         -- Forward and input gradients always; weight gradients only where weights train.
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
-        s.expert_params * s.experts_active / s.experts / s.linear_active AS expert_flop_share,
+        least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_active) AS expert_flop_share,
         CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
         -- Datasheets give NVLink in both directions.
         CASE

@@ -141,8 +141,8 @@ def test_weights_shrink_from_full_to_lora_to_qlora(model: duckdb.DuckDBPyConnect
     model.execute(
         """
         CREATE OR REPLACE TEMP TABLE methods AS
-        SELECT row_number() OVER () AS job, model, method, 'a100-sxm-80gb' AS gpu FROM main.models,
-            (VALUES ('full'), ('lora'), ('qlora')) t(method)
+        SELECT row_number() OVER () AS job, model, method, 'a100-sxm-80gb' AS gpu, 0 AS kbit_upcast
+        FROM main.models, (VALUES ('full'), ('lora'), ('qlora')) t(method)
         """
     )
     assert (

@@ -1,0 +1,210 @@
+"""Each setting that changes memory or speed does so by what physics, or a published pair of runs, says."""
+
+import duckdb
+import pytest
+
+from tests.model.conftest import Estimate
+
+GIB = 1024**3
+SPEED = "tokens_per_second_per_gpu"
+LLAMA_8B = {"model": "llama-3.1-8b", "gpu": "a100-sxm-80gb", "memory_metric": "alloc"}
+TOKENS = 4 * 2048
+VOCAB = 128256
+
+
+def test_a_loss_outside_the_model_keeps_more_of_each_logit(memory: Estimate) -> None:
+    # ms-swift's table of Qwen-7B: 48.4 GiB at 8,192 tokens and 18.0 GiB at 512, 28 bytes per logit with what
+    # the allocator loses.
+    shared = {**LLAMA_8B, "method": "lora", "micro_batch": 4, "seq_len": 2048}
+    inside = memory(**shared, loss_kernel="hf")
+    outside = memory(**shared, loss_kernel="outside")
+    assert outside["logits_gib"] * GIB / (TOKENS * VOCAB) == pytest.approx(20, rel=0.25)
+    assert outside["logits_gib"] > 1.2 * inside["logits_gib"]
+    qwen = {"model": "qwen-7b", "gpu": "a100-sxm-80gb", "method": "lora", "lora_rank": 8, "micro_batch": 1,
+            "loss_kernel": "outside", "memory_metric": "reserved",
+            "lora_targets": "q_proj+k_proj+v_proj"}  # fmt: skip
+    grown = memory(**qwen, seq_len=8192)["memory_gib"] - memory(**qwen, seq_len=512)["memory_gib"]
+    assert grown == pytest.approx(48.4 - 18.0, rel=0.2)
+
+
+def test_dropout_keeps_a_copy_and_a_mask_of_each_adapted_input(memory: Estimate) -> None:
+    shared = {
+        **LLAMA_8B, "method": "lora", "micro_batch": 4, "seq_len": 2048, "checkpointing": "none",
+        "stack": "foak", "lora_targets": "q_proj+v_proj+down_proj",
+    }  # fmt: skip
+    kept = memory(**shared, lora_dropout=0.05)["activations_gib"] - memory(**shared)["activations_gib"]
+    inputs = 4096 + 4096 + 14336
+    assert kept * GIB == pytest.approx(32 * TOKENS * 3 * inputs)
+    assert memory(**shared, lora_dropout=0)["activations_gib"] == memory(**shared)["activations_gib"]
+
+
+def test_an_adapter_on_the_head_adds_parameters_and_outputs(memory: Estimate) -> None:
+    shared = {
+        **LLAMA_8B,
+        "method": "lora",
+        "micro_batch": 4,
+        "seq_len": 2048,
+        "stack": "litgpt",
+        "lora_rank": 16,
+    }
+    without = memory(**shared, lora_targets="q_proj+o_proj")
+    adapted = memory(**shared, lora_targets="q_proj+o_proj+lm_head")
+    added = adapted["adapter_gib"] - without["adapter_gib"]
+    assert added * GIB == pytest.approx(
+        16 * (4096 + VOCAB) * 2
+    )  # LitGPT's adapters have 2 bytes per parameter
+    assert (adapted["logits_gib"] - without["logits_gib"]) * GIB == pytest.approx(TOKENS * VOCAB * 2 * 2)
+
+
+def test_litgpt_gives_tied_embeddings_a_head(memory: Estimate) -> None:
+    shared = {"model": "gemma-2b", "gpu": "a100-sxm-80gb", "method": "lora"}
+    untied = memory(**shared, stack="litgpt")["weights_gib"] - memory(**shared, stack="hf")["weights_gib"]
+    assert untied * GIB == pytest.approx(256000 * 2048 * 2, rel=1e-3)
+    not_tied = {**shared, "model": "llama-3.1-8b"}
+    assert memory(**not_tied, stack="litgpt")["weights_gib"] == pytest.approx(
+        memory(**not_tied, stack="hf")["weights_gib"], rel=1e-3
+    )
+
+
+def test_deepspeed_keeps_masters_in_fp32(memory: Estimate) -> None:
+    # 16 bytes per parameter, and 4 of the gradients' fp32 copy at the step: Rajbhandari et al. 2019, 4.1.
+    state = memory(
+        **LLAMA_8B, method="full", gpu_count=8, sharding="zero3", training_precision="bf16", stack="hf"
+    )
+    parts = state["weights_gib"] + state["gradients_gib"] + state["optimizer_gib"]
+    assert parts * 8 * GIB / 8.03e9 == pytest.approx(16, rel=0.01)
+    fsdp = memory(
+        **LLAMA_8B, method="full", gpu_count=8, sharding="fsdp", training_precision="bf16", stack="hf"
+    )
+    assert (
+        fsdp["weights_gib"] + fsdp["gradients_gib"] + fsdp["optimizer_gib"]
+    ) * 8 * GIB / 8.03e9 == pytest.approx(8, rel=0.01)
+
+
+def test_pages_of_an_optimizer_are_not_torchs_memory(memory: Estimate) -> None:
+    # torchtune's pull request 961: 20.2 to 22.3 GiB for Llama-2-7B, less than weights and moments together.
+    shared = {"model": "llama-2-7b", "gpu": "a100-sxm-80gb", "method": "full", "optimizer": "paged32_inbwd"}
+    assert memory(**shared, memory_metric="alloc")["optimizer_gib"] == 0
+    assert memory(**shared, memory_metric="alloc", stack="torchtune")["memory_gib"] < 25
+    assert memory(**shared, memory_metric="smi")["optimizer_gib"] > 20
+
+
+def test_a_process_on_a_t4_takes_less_beside_torch(memory: Estimate) -> None:
+    shared = {"model": "qwen2.5-1.5b", "method": "qlora", "stack": "hf"}
+    assert memory(**shared, gpu="t4")["overhead_gib"] == pytest.approx(0.138, abs=0.001)
+    assert 0.3 <= memory(**shared, gpu="a100-sxm-80gb")["overhead_gib"] <= 0.9
+
+
+def test_zero_3_of_deepspeed_costs_the_host_time_in_each_layer(speed: Estimate) -> None:
+    shared = {
+        "model": "llama-3.1-8b", "gpu": "h100-sxm-80gb", "gpu_count": 8, "method": "lora", "seq_len": 512,
+        "stack": "hf", "checkpointing": "none",
+    }  # fmt: skip
+    small = {name: speed(**shared, sharding=name, micro_batch=1) for name in ("fsdp", "zero3")}
+    more = small["zero3"]["host_seconds"] - small["fsdp"]["host_seconds"]
+    assert 0 < more <= 32 * 0.007 + 1e-9
+    # Behind the products of a large batch it does not show.
+    large = {name: speed(**shared, sharding=name, micro_batch=32)[SPEED] for name in ("fsdp", "zero3")}
+    assert large["zero3"] / large["fsdp"] > 0.9 > small["zero3"][SPEED] / small["fsdp"][SPEED]
+
+
+def test_fused_attention_gets_faster_with_length_and_wider_heads(speed: Estimate) -> None:
+    # Dao 2023, figure 4: twice as fast at 16k as at 1k, on an A100.
+    def seconds_per_pair(model: str, seq_len: int, stack: str) -> float:
+        terms = speed(
+            model=model, gpu="a100-sxm-80gb", method="full", stack=stack, micro_batch=1, seq_len=seq_len,
+            checkpointing="none",
+        )  # fmt: skip
+        return float(terms["attention_seconds"]) / seq_len**2
+
+    for stack in ("hf", "liger", "compile", "te", "mosaic"):
+        lengths = [seconds_per_pair("llama-3.1-8b", 1024 * 4**k, stack) for k in range(4)]
+        assert lengths == sorted(lengths, reverse=True), stack
+        assert 1.4 <= lengths[0] / lengths[2] <= 3, stack
+        assert lengths[2] / lengths[3] <= 1.2, stack
+    # 16 heads of 128 features against 32 of 64.
+    assert 1.1 <= seconds_per_pair("llama-3.2-1b", 65536, "hf") / 16 / (
+        seconds_per_pair("llama-3.1-8b", 65536, "hf") / 32 / 2
+    ) <= 1.3  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("layers", "full", "linear", "window", "length"),
+    [
+        (32, None, None, None, 32768),
+        # Mistral 7B: all layers see 4,096 tokens back, half of that among the first 4,096.
+        (32, None, None, 4096, 4096 * (2 - 1 / 8)),
+        # Gemma 2 9B: every second layer; gpt-oss: every second, 128 tokens.
+        (42, 21, None, 4096, (32768 + 4096 * (2 - 1 / 8)) / 2),
+        (36, 18, None, 128, (32768 + 128 * (2 - 1 / 256)) / 2),
+        # Qwen3-Next: one layer in four has attention, the rest a gated delta net.
+        (48, None, 36, None, (32768 + 3 * 512) / 4),
+    ],
+)
+def test_attention_spans_what_the_layers_see(
+    model: duckdb.DuckDBPyConnection,
+    layers: int,
+    full: int | None,
+    linear: int | None,
+    window: int | None,
+    length: float,
+) -> None:
+    (answer,) = model.execute(
+        "SELECT attended_length(32768, $1::INTEGER, $2::INTEGER, $3::INTEGER, $4::INTEGER)",
+        [layers, full, linear, window],
+    ).fetchall()[0]
+    assert answer == pytest.approx(length)
+
+
+@pytest.mark.parametrize(("context_parallel", "shorter"), [(2, 2), (8, 8)])
+def test_context_parallelism_is_not_tensor_parallelism(
+    speed: Estimate, memory: Estimate, context_parallel: int, shorter: int
+) -> None:
+    shared = {
+        "model": "llama-3.1-8b", "gpu": "h200-sxm-141gb", "gpu_count": 8, "method": "full", "stack": "te",
+        "sharding": "zero1", "seq_len": 131072, "tensor_parallel": 1, "checkpointing": "full",
+    }  # fmt: skip
+    whole = memory(**shared)
+    split = memory(**shared, context_parallel=context_parallel)
+    assert split["weights_gib"] == whole["weights_gib"]
+    assert split["activations_gib"] == pytest.approx(whole["activations_gib"] / shorter)
+    tokens = speed(**shared, context_parallel=context_parallel)[SPEED] / speed(**shared)[SPEED]
+    assert 0.8 <= tokens <= 1.02
+
+
+def test_the_last_stage_of_a_pipeline_has_the_head(speed: Estimate) -> None:
+    # BigScience's 1.3B on V100: 4,681 tokens/s without a pipeline, 4,369 with 4 stages, 3,745 with 8.
+    def at(stages: int) -> float:
+        return float(
+            speed(
+                model="mpt-1b", gpu="v100-sxm-16gb", gpu_count=8, method="pretrain", stack="te",
+                training_precision="deepspeed_bf16", sharding="zero1", flash_attention=0, seq_len=2048,
+                micro_batch=4, tensor_parallel=1, pipeline_parallel=stages, grad_accum=16 * stages,
+                checkpointing="full",
+            )[SPEED]
+        )  # fmt: skip
+
+    assert 0.7 <= at(8) / at(1) <= 0.97
+    assert at(8) < at(4) < at(1)
+
+
+def test_experts_in_a_loop_wait_for_the_host(speed: Estimate) -> None:
+    shared = {
+        "model": "qwen3-30b-a3b",
+        "gpu": "h100-sxm-80gb",
+        "gpu_count": 8,
+        "method": "full",
+        "seq_len": 2048,
+    }
+    assert speed(**shared, stack="hf")["host_seconds"] > 48 * 128 * 3 * 0.00002
+    few = {**shared, "model": "mixtral-8x7b"}
+    assert speed(**few, stack="hf")["host_seconds"] < speed(**shared, stack="hf")["host_seconds"] / 4
+
+
+def test_tokens_travel_to_experts_on_other_gpus_only(speed: Estimate) -> None:
+    shared = {
+        "model": "mixtral-8x7b", "gpu": "h100-sxm-80gb", "gpu_count": 8, "method": "pretrain", "stack": "te",
+        "sharding": "zero1", "tensor_parallel": 1, "seq_len": 4096, "grad_accum": 1024,
+    }  # fmt: skip
+    times = [speed(**shared, expert_parallel=ranks)["communication_seconds"] for ranks in (1, 2, 8)]
+    assert times[0] < times[1] < times[2]
