@@ -20,7 +20,7 @@ from transformers.quantizers.base import HfQuantizer
 
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.frameworks import sharding
-from pipeline.model.tracing.frameworks.surroundings import undo
+from pipeline.model.tracing.frameworks.surroundings import here
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.recorder import WRITTEN_IN_PYTHON
 
@@ -143,7 +143,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
         cached()  # of a trace before this one, perhaps of another GPU
     cuda_backend._gemm_4bit_use_custom_cuda.cache_clear()
     if recipe.sharding in sharding.FSDP:
-        undo().enter_context(
+        here().undo.enter_context(
             patch.object(bitsandbytes.nn.modules, "fix_4bit_weight_quant_state_from_module", _found_again)
         )
     config = config_of(recipe, compute_dtype)
