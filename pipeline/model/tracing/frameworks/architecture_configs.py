@@ -106,7 +106,7 @@ FAMILIES: dict[str, Family] = {
     "deepseek-v3": Family(
         "DeepseekV3Config",
         lambda sizes: {
-            "n_routed_experts": sizes.experts - 1, "num_experts_per_tok": sizes.experts_active - 1,
+            "n_routed_experts": sizes.experts, "num_experts_per_tok": sizes.experts_active,
             "moe_intermediate_size": sizes.intermediate, "intermediate_size": 18_432, "n_shared_experts": 1,
             "first_k_dense_replace": 3, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_rope_head_dim": 64,
             "qk_nope_head_dim": 128, "v_head_dim": 128, "n_group": 8, "topk_group": 4,

@@ -1,0 +1,480 @@
+"""The shape of a model from its Hugging Face config.json: the columns of catalog/models.csv.
+
+The one reader of config.json, for estimates and traces alike. A config that changes the shape in a way that is
+not understood is refused by the name of its field.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.contracts.errors import GpufareError
+from pipeline.model.config_layouts import (
+    ALTERNATING,
+    DEFAULTS,
+    NOT_GATED,
+    NOT_UNDERSTOOD,
+    POSITIONS,
+    READ_TYPES,
+    SLIDING_UNLESS_SAID,
+    TEXT_TYPES,
+    TIED_BY_DEFAULT,
+)
+from pipeline.model.shapes import Shape
+from pipeline.offers.printable import printable
+
+Config = dict[str, Any]
+
+MAX_SIZE = 1 << 24
+"""No published model has a larger width, vocabulary or count."""
+MAX_LAYERS = 1024
+_SIZE = re.compile(r"(^|_)(n|d|num)_|_(size|dim|layers?|heads?|rank|experts)$")
+_SHOWN_CHARACTERS = 60
+
+HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
+INTERMEDIATE = ("intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "encoder_ffn_dim")
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+EXPERTS_ACTIVE = ("num_experts_per_tok", "top_k_experts", "num_experts_per_token", "moe_k", "moe_topk")
+
+
+class ConfigError(GpufareError):
+    """A config.json from which no shape can be read: says which field, and of which model."""
+
+
+def shape_of(model: str, config: Config) -> Shape:
+    """The shape that a config.json describes: that of its language model.
+
+    Raises ConfigError naming what is missing, wrong or not understood.
+    """
+    kind, text = _known_kind(model, config)
+    sizes = basic_sizes(model, {**config, **text})
+    try:
+        if config.get("is_encoder_decoder") or kind in _ENCODER_DECODERS:
+            return _encoder_decoder(kind, text, sizes)
+        if kind == "nemotron_h":
+            return _blocks(text, sizes)
+        return _decoder(kind, text, sizes)
+    except KeyError as error:
+        raise ConfigError(f"config of {shown(model)} has none of {error.args[0]}") from error
+    except ValueError as error:
+        raise ConfigError(f"config of {shown(model)}: {error}") from error
+
+
+def _known_kind(model: str, config: Config) -> tuple[str, Config]:
+    check_config(model, config)
+    text = language_model_of(config)
+    kind = str(text.get("model_type") or config.get("model_type") or "")
+    kind = TEXT_TYPES.get(kind, kind)
+    text = {**DEFAULTS.get(kind, {}), **_given(text)}
+    text.setdefault("tie_word_embeddings", kind in TIED_BY_DEFAULT)
+    if kind not in READ_TYPES:
+        raise ConfigError(
+            f"config of {shown(model)}: model_type {shown(kind)} is not one whose layers are known; where they "
+            "are those of another, such as llama or qwen3_moe, name that one as model_type"
+        )
+    for name, why in NOT_UNDERSTOOD.items():
+        if text.get(name):
+            raise ConfigError(f"config of {shown(model)}: {name} means {why}, which is not modelled")
+    return kind, text
+
+
+def _decoder(kind: str, text: Config, sizes: dict[str, Any]) -> Shape:
+    layers = sizes["layers"]
+    base = Shape(
+        **{name: value for name, value in sizes.items() if name not in ("experts", "experts_active")},
+        gated_mlp=int(kind not in NOT_GATED),
+        max_context=text.get("max_position_embeddings") or text.get("n_positions") or None,
+    )
+    changes: dict[str, Any] = {}
+    for part in (_multi_query, _latent_attention, _experts, _kinds_of_layers, _linear_mixers, _extras):
+        changes |= part(kind, text, base.model_copy(update=changes))
+    shape = base.model_copy(update=changes)
+    linear, full, dense = shape.linear_attention_layers, shape.full_attention_layers, shape.dense_layers
+    if (linear or 0) + (full or 0) > layers or (dense or 0) > layers:
+        raise ValueError(f"its kinds of layers are more than its {layers} layers")
+    return shape
+
+
+def _multi_query(kind: str, text: Config, base: Shape) -> Config:
+    if kind == "falcon" and not text.get("new_decoder_architecture"):
+        return {"kv_heads": 1 if text.get("multi_query", True) else base.heads}
+    if kind == "gpt_bigcode" and text.get("multi_query", True):
+        return {"kv_heads": 1}
+    if kind == "mpt" and text.get("expansion_ratio"):
+        return {"intermediate": whole_number("expansion_ratio", text["expansion_ratio"]) * base.hidden}
+    if kind in ("bloom", "falcon") and "ffn_hidden_size" not in text:
+        return {"intermediate": 4 * base.hidden}
+    if kind == "lfm2" and text.get("block_auto_adjust_ff_dim", True):
+        multiple = first(text, "block_multiple_of", default=256)
+        width = int(float(text.get("block_ffn_dim_multiplier") or 1) * (2 * base.intermediate // 3))
+        return {"intermediate": -(-width // multiple) * multiple}
+    return {}
+
+
+def _latent_attention(kind: str, text: Config, base: Shape) -> Config:
+    if not text.get("kv_lora_rank"):
+        value = text.get("v_head_dim")
+        return {"value_head_dim": value} if value and value != base.head_dim else {}
+    rope = first(text, "qk_rope_head_dim", least=0)
+    return {
+        "kv_latent": first(text, "kv_lora_rank"),
+        "q_latent": first(text, "q_lora_rank") if text.get("q_lora_rank") else None,
+        "rope_head_dim": rope,
+        "head_dim": first(text, "qk_nope_head_dim") + rope,
+        "value_head_dim": first(text, "v_head_dim"),
+        "kv_heads": base.heads,
+    }
+
+
+def _experts(kind: str, text: Config, base: Shape) -> Config:
+    if kind == "gemma4_text" and not text.get("enable_moe_block"):
+        return {}
+    experts = first(text, *EXPERTS, default=0, least=0)
+    shared_width = text.get("shared_intermediate_size")
+    if experts <= 1:
+        return {"intermediate": shared_width} if kind == "granitemoehybrid" and shared_width else {}
+    width = first(text, "moe_intermediate_size", default=base.intermediate)
+    changes: Config = {
+        "experts": experts,
+        "experts_active": first(text, *EXPERTS_ACTIVE),
+        "intermediate": width,
+        "shared_intermediate": _shared_width(kind, text, base, width) or None,
+    }
+    dense = _dense_layers(kind, text, base.layers)
+    if dense:
+        names = ("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
+        changes |= {"dense_layers": dense, "dense_intermediate": first(text, *names)}
+    return changes
+
+
+def _shared_width(kind: str, text: Config, base: Shape, width: int) -> int:
+    if kind == "llama4_text" or kind == "gemma4_text":
+        return base.intermediate
+    shared = first(
+        text, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert",
+        default=0, least=0,
+    )  # fmt: skip
+    named = (
+        "shared_expert_intermediate_size",
+        "shared_intermediate_size",
+        "moe_shared_expert_intermediate_size",
+    )
+    return first(text, *named, default=shared * width, least=0)
+
+
+def _dense_layers(kind: str, text: Config, layers: int) -> int:
+    """Layers of a mixture of experts that have none."""
+    if kinds := text.get("mlp_layer_types"):
+        return _strings("mlp_layer_types", kinds, layers).count("dense")
+    if isinstance(text.get("moe_layer_freq"), list):
+        return sum(not each for each in text["moe_layer_freq"])
+    if isinstance(text.get("moe_layers"), list):
+        return layers - len(text["moe_layers"])
+    if kind == "llama4_text":
+        return layers - layers // first(text, "interleave_moe_layer_step", default=1)
+    if (every := first(text, "decoder_sparse_step", "moe_layer_interval", default=1)) != 1:
+        return layers - layers // every
+    only = text.get("mlp_only_layers")
+    if isinstance(only, list) and only:
+        return len(only)
+    names = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index", "n_dense_first_layers")
+    return first(text, *names, default=0, least=0)
+
+
+def _strings(name: str, values: Any, layers: int) -> list[str]:
+    if not isinstance(values, list) or len(values) != layers:
+        raise ValueError(f"{name} is not a list of {layers} layers")
+    return [str(value) for value in values]
+
+
+_FULL = ("full_attention", "attention", "indexed_attention", "global")
+_SLIDING = ("sliding_attention", "chunked_attention", "local")
+_LINEAR = ("linear_attention", "mamba", "conv", "lightning")
+
+
+def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
+    """How many layers attend to all, to a window, or have a mixer in linear time."""
+    layers, listed = base.layers, text.get("layer_types") or text.get("layers_block_type")
+    if listed is None and isinstance(text.get("full_attn_idxs"), list):
+        full = len(text["full_attn_idxs"])
+        return {"full_attention_layers": full, "linear_attention_layers": layers - full}
+    if listed is None and kind in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
+        full = layers // first(text, "full_attention_interval", default=4)
+        return {"full_attention_layers": full, "linear_attention_layers": layers - full}
+    if listed is not None:
+        kinds = _strings("layer_types", listed, layers)
+        unknown = set(kinds) - {*_FULL, *_SLIDING, *_LINEAR}
+        if unknown:
+            raise ValueError(f"layer_types: {shown(min(unknown))} is no kind of layer that is modelled")
+        sliding, linear = (sum(kinds.count(each) for each in names) for names in (_SLIDING, _LINEAR))
+        if not sliding and not linear:
+            return {}
+        window = first(text, "sliding_window", "attention_chunk_size") if sliding else None
+        return {
+            "full_attention_layers": layers - sliding - linear,
+            "linear_attention_layers": linear or None,
+            "sliding_window": window,
+        }
+    return _window(kind, text, layers)
+
+
+def _window(kind: str, text: Config, layers: int) -> Config:
+    """The window of a config without a list of its layers."""
+    if kind == "llama4_text":
+        interval = first(text, "no_rope_layer_interval", default=4)
+        return {
+            "sliding_window": first(text, "attention_chunk_size"),
+            "full_attention_layers": layers // interval,
+        }
+    window = text.get("sliding_window")
+    if not window or text.get("use_sliding_window", kind in SLIDING_UNLESS_SAID) is False:
+        return {}
+    window = whole_number("sliding_window", window)
+    if window >= (text.get("max_position_embeddings") or MAX_SIZE):
+        return {}
+    if text.get("use_sliding_window") and "max_window_layers" in text:
+        return {"sliding_window": window, "full_attention_layers": min(layers, text["max_window_layers"])}
+    pattern = text.get("sliding_window_pattern") or ALTERNATING.get(kind)
+    if isinstance(pattern, str):
+        full = sum(pattern[i % len(pattern)] == "G" for i in range(layers))
+        return {"sliding_window": window, "full_attention_layers": full}
+    return {"sliding_window": window, "full_attention_layers": layers // pattern if pattern else 0}
+
+
+def _linear_mixers(kind: str, text: Config, base: Shape) -> Config:
+    """Weights of one mixer in linear time."""
+    if not base.linear_attention_layers:
+        return {}
+    h = base.hidden
+    if "linear_num_value_heads" in text:
+        key = first(text, "linear_num_key_heads") * first(text, "linear_key_head_dim", default=128)
+        heads = first(text, "linear_num_value_heads")
+        value = heads * first(text, "linear_value_head_dim", default=128)
+        conv = first(text, "linear_conv_kernel_dim", default=4) * (2 * key + value)
+        return {"linear_mixer_params": h * (2 * key + 2 * value + 2 * heads) + conv + value * h}
+    if "mamba_n_heads" in text or "mamba_num_heads" in text:
+        return {"linear_mixer_params": _mamba_params(text, h)}
+    if kind == "lfm2":
+        return {"linear_mixer_params": 4 * h * h + h * first(text, "conv_L_cache", default=3)}
+    if kind == "minimax":
+        width = base.heads * base.head_dim
+        return {"linear_mixer_params": 5 * h * width}
+    raise ValueError("its linear-time layers are of a kind that is not modelled")
+
+
+def _mamba_params(text: Config, hidden: int) -> int:
+    heads = first(text, "mamba_n_heads", "mamba_num_heads")
+    dim = text.get("mamba_d_head") or text.get("mamba_head_dim")
+    if not isinstance(dim, int):
+        dim = first(text, "mamba_expand", "expand", default=2) * hidden // heads
+    inner = heads * dim
+    state = 2 * first(text, "mamba_n_groups", "n_groups") * first(text, "mamba_d_state", "ssm_state_size")
+    conv = first(text, "mamba_d_conv", "conv_kernel", default=4) * (inner + state)
+    return hidden * (2 * inner + state + heads) + conv + inner * hidden
+
+
+def _extras(kind: str, text: Config, base: Shape) -> Config:
+    """Weights that the other columns do not say."""
+    h, query = base.hidden, base.heads * base.head_dim
+    attention_layers = base.layers - (base.linear_attention_layers or 0)
+    linear, embedding = 0, 0
+    if text.get("attn_output_gate") or kind == "afmoe":
+        linear += attention_layers * h * query
+    if text.get("index_n_heads"):
+        indexers = text.get("indexer_types") or ["full"] * base.layers
+        heads, dim = first(text, "index_n_heads"), first(text, "index_head_dim")
+        each = (base.q_latent or h) * heads * dim + h * (dim + heads)
+        linear += indexers.count("full") * each
+    if kind == "gemma4_text":
+        more_linear, embedding = _gemma_4_extras(text, base)
+        linear += more_linear
+    if kind in POSITIONS:
+        names = ("n_positions", "max_position_embeddings")
+        embedding += h * (first(text, *names) + POSITIONS[kind])
+    return {"extra_linear_params": linear or None, "extra_embedding_params": embedding or None}
+
+
+def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
+    """Full layers have heads of another width, keys that are also values, and some share both."""
+    h, full = base.hidden, base.full_attention_layers or 0
+    said = text.get("per_layer_config")
+    of_layer = next(iter(said.values())) if isinstance(said, dict) and said else {}
+    wide, local = first({**text, "head_dim": None, **of_layer}, "head_dim", "global_head_dim"), base.head_dim
+    same = bool(text.get("attention_k_eq_v"))
+    names = ("num_key_value_heads", "num_global_key_value_heads")
+    kv_wide = first({**text, "num_key_value_heads": None, **of_layer}, *names, default=base.kv_heads)
+    kv_wide = kv_wide if same else base.kv_heads
+    of_full = 2 * base.heads * wide + (1 if same else 2) * kv_wide * wide
+    of_local = 2 * base.heads * local + 2 * base.kv_heads * local
+    extra = full * h * (of_full - of_local)
+    per_layer = first(text, "hidden_size_per_layer_input", default=0, least=0)
+    if not per_layer:
+        return extra, 0
+    extra += base.layers * 3 * h * per_layer
+    return extra, first(text, "vocab_size_per_layer_input") * base.layers * per_layer
+
+
+def _blocks(text: Config, sizes: dict[str, Any]) -> Shape:
+    """Nemotron-H: each block is a mixer or an MLP; a mixer and the MLP after it are one layer here."""
+    listed = text.get("layers_block_type")
+    if listed is None:
+        names = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
+        listed = [names.get(each, each) for each in str(text.get("hybrid_override_pattern") or "")]
+    kinds = [str(each) for each in listed]
+    if set(kinds) - {"mamba", "attention", "moe", "mlp"} or {"moe", "mlp"} <= set(kinds) or not kinds:
+        raise ValueError("hybrid_override_pattern: its blocks are of kinds that are not modelled")
+    mamba, attention = kinds.count("mamba"), kinds.count("attention")
+    layers, mlps = mamba + attention, len(kinds) - mamba - attention
+    if mlps > layers:
+        raise ValueError("hybrid_override_pattern: more MLPs than mixers are not modelled")
+    changes: Config = {}
+    if "moe" in kinds:
+        width = first(text, "moe_intermediate_size")
+        shared = first(text, "moe_shared_expert_intermediate_size", default=0, least=0)
+        changes = {
+            "experts": first(text, *EXPERTS), "experts_active": first(text, *EXPERTS_ACTIVE),
+            "intermediate": width,
+            "shared_intermediate": shared * first(text, "n_shared_experts", default=1, least=0) or None,
+        }  # fmt: skip
+    base = {name: value for name, value in sizes.items() if name not in ("experts", "experts_active")}
+    return Shape(
+        **{**base, "layers": layers, "gated_mlp": 0, **changes},
+        full_attention_layers=attention,
+        linear_attention_layers=mamba,
+        linear_mixer_params=_mamba_params(text, sizes["hidden"]),
+        dense_layers=layers - mlps or None,
+        dense_intermediate=0 if layers - mlps else None,
+        max_context=text.get("max_position_embeddings") or None,
+    )
+
+
+_ENCODER_DECODERS = frozenset(("t5", "bart", "mbart", "pegasus", "m2m_100", "marian", "blenderbot", "plbart"))
+
+
+def _encoder_decoder(kind: str, text: Config, sizes: dict[str, Any]) -> Shape:
+    """Layers of encoder and decoder are counted together; the decoder's attend twice."""
+    if kind not in _ENCODER_DECODERS:
+        raise ValueError(f"model_type: encoder-decoders of type {shown(kind)} are not modelled")
+    base = {name: value for name, value in sizes.items() if name not in ("experts", "experts_active")}
+    if kind == "t5":
+        encoder = sizes["layers"]
+        decoder = first(text, "num_decoder_layers", default=encoder, most=MAX_LAYERS)
+        gated, positions = "gated" in str(text.get("feed_forward_proj") or ""), 0
+    else:
+        encoder, decoder = (first(text, f"{part}_layers", most=MAX_LAYERS) for part in ("encoder", "decoder"))
+        widths = {first(text, f"{part}_ffn_dim") for part in ("encoder", "decoder")}
+        if len(widths) > 1:
+            raise ValueError("encoder_ffn_dim and decoder_ffn_dim differ, which is not modelled")
+        base |= {"intermediate": widths.pop()}
+        learned = kind in ("bart", "mbart", "plbart", "blenderbot")
+        gated, positions = False, 2 * first(text, "max_position_embeddings") + (4 if learned else 0)
+    return Shape(
+        **{**base, "layers": encoder + decoder, "gated_mlp": int(gated)},
+        cross_attention_layers=decoder,
+        extra_embedding_params=positions * sizes["hidden"] or None,
+        max_context=text.get("n_positions") or text.get("max_position_embeddings") or None,
+    )
+
+
+def language_model_of(config: Config) -> Config:
+    """The part of a config.json that describes the language model; vision and audio towers have their own."""
+    for name in ("text_config", "language_config", "llm_config"):
+        if isinstance(config.get(name), dict):
+            return {"tie_word_embeddings": config.get("tie_word_embeddings"), **_given(config[name])}
+    if isinstance(config.get("thinker_config"), dict):
+        return language_model_of(config["thinker_config"])
+    return config
+
+
+def _given(config: Config) -> Config:
+    return {name: value for name, value in config.items() if value is not None}
+
+
+def towers_of(config: Config) -> list[str]:
+    """The parts of a config.json beside the language model: vision, audio."""
+    return [
+        name.removesuffix("_config")
+        for name in ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config")
+        if config.get(name)
+    ]
+
+
+def basic_sizes(model: str, config: Config) -> dict[str, Any]:
+    """The sizes that every framework asks for, without what makes a layer unlike its neighbours.
+
+    Raises ConfigError naming the field that is missing or wrong.
+    """
+    check_config(model, config)
+    text = language_model_of(config)
+    try:
+        hidden, heads = first(text, *HIDDEN), first(text, *HEADS)
+        return {
+            "hidden": hidden,
+            "heads": heads,
+            "layers": first(text, *LAYERS, default=_pattern_length(text), most=MAX_LAYERS),
+            "intermediate": first(text, *INTERMEDIATE, default=4 * hidden),
+            "kv_heads": first(text, "num_key_value_heads", "num_kv_heads", default=heads),
+            "head_dim": first(text, "head_dim", "d_kv", "attention_head_dim", default=hidden // heads),
+            "vocab": first(text, "vocab_size"),
+            "tied_embeddings": bool(text.get("tie_word_embeddings") or False),
+            "experts": first(text, *EXPERTS, default=1, least=0),
+            "experts_active": first(text, *EXPERTS_ACTIVE, default=1, least=0),
+        }
+    except KeyError as error:
+        raise ConfigError(f"config of {shown(model)} has none of {error.args[0]}") from error
+    except ValueError as error:
+        raise ConfigError(f"config of {shown(model)}: {error}") from error
+
+
+def _pattern_length(text: Config) -> int | None:
+    """The layers of a config that lists their kinds in place of their number."""
+    listed = text.get("hybrid_override_pattern") or text.get("layers_block_type")
+    return len(listed) if isinstance(listed, str | list) else None
+
+
+def check_config(model: str, config: Config) -> None:
+    """Refuse a config.json, which anybody may have written, whose fields are not of the type of their names.
+
+    Raises ConfigError naming the field.
+    """
+    for name, kind, words in (("model_type", str, "text"), ("text_config", dict, "an object")):
+        if config.get(name) is not None and not isinstance(config[name], kind):
+            raise ConfigError(f"config of {shown(model)}: {name} is {shown(config[name])}, not {words}")
+    for part in (config, language_model_of(config)):
+        for name, value in part.items():
+            if _SIZE.search(name) and isinstance(value, int | float | str) and not isinstance(value, bool):
+                try:
+                    whole_number(name, value, least=0)
+                except ValueError as error:
+                    raise ConfigError(f"config of {shown(model)}: {error}") from error
+
+
+def first(
+    config: Mapping[str, Any],
+    *names: str,
+    default: int | None = None,
+    least: int = 1,
+    most: int = MAX_SIZE,
+) -> int:
+    """The first of some fields that is given. Raises KeyError where none is, ValueError for no size."""
+    for name in names:
+        if config.get(name) is not None:
+            return whole_number(name, config[name], least, most)
+    if default is None:
+        raise KeyError(", ".join(names))
+    return whole_number(names[0], default, least, most)
+
+
+def whole_number(name: str, value: Any, least: int = 1, most: int = MAX_SIZE) -> int:
+    """The value, if it is a whole number in range. Raises ValueError naming the field."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(f"{name} is {shown(value)}, not a whole number from {least} to {most}")
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value of somebody else's file, short and printable."""
+    text = printable(repr(value))
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
