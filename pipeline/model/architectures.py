@@ -1,7 +1,7 @@
 """The shape of a model from its Hugging Face config.json: the columns of catalog/models.csv.
 
-The one reader of config.json, for estimates and traces alike. A config that changes the shape in a way that is
-not understood is refused by the name of its field.
+The one reader of config.json, for estimates and traces alike. What changes the shape in a way that is not
+understood is refused by the name of its field.
 """
 
 import re
@@ -71,8 +71,8 @@ def _known_kind(model: str, config: Config) -> tuple[str, Config]:
     text.setdefault("tie_word_embeddings", kind in TIED_BY_DEFAULT)
     if kind not in READ_TYPES:
         raise ConfigError(
-            f"config of {shown(model)}: model_type {shown(kind)} is not one whose layers are known; where they "
-            "are those of another, such as llama or qwen3_moe, name that one as model_type"
+            f"config of {shown(model)}: model_type {shown(kind)} is not one whose layers are known; where "
+            "they are those of another, such as llama or qwen3_moe, name that one as model_type"
         )
     for name, why in NOT_UNDERSTOOD.items():
         if text.get(name):
@@ -309,6 +309,11 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
     of_full = 2 * base.heads * wide + (1 if same else 2) * kv_wide * wide
     of_local = 2 * base.heads * local + 2 * base.kv_heads * local
     extra = full * h * (of_full - of_local)
+    if shared := first(text, "num_kv_shared_layers", default=0, least=0):
+        # Full layers come at the same rate among those that share; they have no keys and values of their own.
+        wide_shared = shared * full // base.layers
+        own = wide_shared * (of_full - 2 * base.heads * wide)
+        extra -= h * (own + (shared - wide_shared) * 2 * base.kv_heads * local)
     per_layer = first(text, "hidden_size_per_layer_input", default=0, least=0)
     if not per_layer:
         return extra, 0

@@ -8,9 +8,17 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-TIED_BY_DEFAULT = 
+TIED_BY_DEFAULT = _names("""
+    bloom cohere cohere2 cohere2_moe falcon ernie4_5 ernie4_5_moe gemma gemma2 gemma3_text gemma4_text
+    gpt2 gpt_bigcode gpt_neo gpt-sw3 granite_swa lfm2 minicpm3 mpt openai-gpt opt smollm3 starcoder2
+    vaultgemma xglm t5 bart mbart pegasus marian blenderbot plbart youtu biogpt gpt_neox_japanese
+""")
 """Model types whose class of transformers ties embeddings and head where the config does not say."""
-NOT_GATED = 
+NOT_GATED = _names("""
+    apertus arcee biogpt bloom codegen falcon fuyu gpt2 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese
+    gptj gpt-sw3 jais2 mpt nanochat nemotron nemotron_h openai-gpt opt persimmon phi starcoder2 bart
+    mbart pegasus marian blenderbot plbart
+""")
 """Model types whose MLP has two matrices."""
 POSITIONS = {"gpt2": 0, "gpt_bigcode": 0, "gpt_neo": 0, "gpt-sw3": 0, "openai-gpt": 0, "opt": 2, "biogpt": 2}
 """Model types with a table of learned positions, and how many more it has than the config says."""
@@ -53,7 +61,19 @@ TEXT_TYPES = {
     "qwen2_5_vl": "qwen2", "qwen2_vl": "qwen2", "glm4v_text": "glm4", "glm4v_moe_text": "glm4_moe",
 }  # fmt: skip
 """Model types by the name of another with the same layout."""
-READ_TYPES = 
+READ_TYPES = _names("""
+    afmoe apertus arcee aria_text axk1 bart biogpt bitnet blenderbot bloom codegen cohere cohere2
+    cohere2_moe cwm deepseek_v2 deepseek_v3 deepseek_v32 diffllama dots1 emu3 ernie4_5 ernie4_5_moe
+    exaone4 exaone_moe falcon flex_olmo flint fuyu gemma gemma2 gemma3_text gemma4_text glm glm4
+    glm4_moe glm4_moe_lite glm_moe_dsa gpt-sw3 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese
+    gpt_oss gptj granite granite_swa granitemoe granitemoe_swa granitemoehybrid granitemoeshared helium
+    hunyuan_v1_dense hunyuan_v1_moe hy_v3 hyperclovax internlm3 iquestcoder jais2 kolibri1 laguna lfm2
+    llama llama4_text marian mbart mellum minicpm3 minimax minimax_m2 minimax_m3_vl_text ministral
+    ministral3 mistral mistral4 mixtral mllama mpt nanochat nemotron nemotron_h olmo olmo2 olmo3
+    olmo_hybrid olmoe openai-gpt opt pegasus persimmon phi phi3 phimoe plbart qwen2 qwen2_moe qwen3
+    qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 solar_open stablelm starcoder2
+    t5 vaultgemma youtu
+""")
 """Model types whose count of parameters is that of their class in transformers."""
 NOT_UNDERSTOOD = {
     "altup_num_inputs": "several residual streams",
@@ -61,7 +81,6 @@ NOT_UNDERSTOOD = {
     "block_configs": "layers each of a size of its own",
     "swa_num_key_value_heads": "heads that differ between sliding and full layers",
     "compress_ratios": "compressed attention",
-    "num_kv_shared_layers": "keys and values shared between layers",
     "use_double_wide_mlp": "MLPs of two widths",
 }
 """Fields that change the shape in a way that the columns of catalog/models.csv cannot say."""

@@ -51,7 +51,8 @@ class EstimateError(GpufareError):
 _MODELS = """
 SELECT
     model, params_total::DOUBLE, experts, params_active::DOUBLE, experts_active,
-    (layers - coalesce(dense_layers, 0))::DOUBLE * hidden * intermediate * (2 + gated_mlp), hf_id
+    (layers - coalesce(dense_layers, 0))::DOUBLE * hidden * intermediate * (2 + gated_mlp), hf_id,
+    cross_attention_layers IS NULL
 FROM main.models
 """
 

@@ -258,7 +258,8 @@ SELECT
     m.* EXCLUDE (
         model, title, max_context, licence, hf_id, source,
         sliding_window, full_attention_layers, linear_attention_layers, kv_latent, q_latent, rope_head_dim,
-        value_head_dim, shared_intermediate, dense_layers, dense_intermediate
+        value_head_dim, shared_intermediate, dense_layers, dense_intermediate,
+        cross_attention_layers, linear_mixer_params, extra_linear_params, extra_embedding_params
     ),
     CASE WHEN k.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
         AS untied_params,

@@ -25,6 +25,10 @@ CREATE TABLE main.models (
     shared_intermediate INTEGER,
     dense_layers INTEGER,
     dense_intermediate INTEGER,
+    cross_attention_layers INTEGER,
+    linear_mixer_params BIGINT,
+    extra_linear_params BIGINT,
+    extra_embedding_params BIGINT,
     max_context INTEGER,
     licence VARCHAR,
     hf_id VARCHAR,
@@ -58,6 +62,10 @@ COMMENT ON COLUMN main.models.value_head_dim IS 'Width of one head''s values whe
 COMMENT ON COLUMN main.models.shared_intermediate IS 'Mixture of experts: width of the shared experts, all of them together; null where there are none.';
 COMMENT ON COLUMN main.models.dense_layers IS 'Mixture of experts: layers with a dense MLP in place of experts; null: none.';
 COMMENT ON COLUMN main.models.dense_intermediate IS 'Width of the MLP in dense_layers.';
+COMMENT ON COLUMN main.models.cross_attention_layers IS 'Decoder layers that also attend to an encoder; null in a model without encoder. Layers of encoder and decoder are counted together.';
+COMMENT ON COLUMN main.models.linear_mixer_params IS 'Parameters of one layer''s linear-time mixer.';
+COMMENT ON COLUMN main.models.extra_linear_params IS 'Parameters in matrix products that the other columns do not give, in all layers together: output gates of attention, indexers of sparse attention, full layers with wider heads; negative where layers share keys and values.';
+COMMENT ON COLUMN main.models.extra_embedding_params IS 'Parameters of embeddings beyond vocabulary and head: tables of positions, embeddings per layer.';
 COMMENT ON COLUMN main.models.max_context IS 'Longest sequence that the model supports, in tokens.';
 COMMENT ON COLUMN main.models.licence IS 'Licence of the weights.';
 COMMENT ON COLUMN main.models.hf_id IS 'Repository of the weights.';

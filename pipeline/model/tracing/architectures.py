@@ -1,6 +1,7 @@
 """The architecture that is traced: a catalogue model or a config.json, as the sizes frameworks ask for."""
 
 import csv
+import json
 from functools import cache
 from typing import Any
 
@@ -53,6 +54,18 @@ def _of_catalogue(model: str) -> Architecture:
             f"model {model!r} is not in catalog/models.csv; give its config.json with --config"
         )
     return Architecture.model_validate({name: row[name] for name in Architecture.model_fields if name in row})
+
+
+@cache
+def catalogue_configs() -> dict[str, dict[str, Any]]:
+    """What shapes the catalogue's newer models, by their ids: fields of their config.json."""
+    text = (paths.CATALOG_DIR / "model_configs.jsonl").read_text(encoding="utf-8")
+    return {row["model"]: row["config"] for row in map(json.loads, text.splitlines())}
+
+
+def is_without_vision(model: str) -> bool:
+    """Whether a catalogue model is the language model of one that has a vision tower, too."""
+    return "without its vision tower" in _catalogue()[model]["source"]
 
 
 def hugging_face_id(shape: TraceShape) -> str:

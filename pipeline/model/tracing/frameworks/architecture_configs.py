@@ -13,7 +13,14 @@ from typing import Any
 
 import transformers
 
-from pipeline.model.tracing.architectures import Architecture, architecture_of, check_config
+from pipeline.model.config_layouts import ALTERNATING
+from pipeline.model.tracing.architectures import (
+    Architecture,
+    architecture_of,
+    catalogue_configs,
+    check_config,
+    is_without_vision,
+)
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.result import TraceShape
 
@@ -21,6 +28,11 @@ MAX_POSITIONS = 131_072
 """Positions that a config with rotary embeddings or ALiBi allows; it has no table of them."""
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
 """Names of the number of layers in a config.json."""
+
+LAYER_BY_LAYER = (
+    "layer_types", "mlp_layer_types", "hybrid_override_pattern", "indexer_types", "num_kv_shared_layers",
+)  # fmt: skip
+"""Fields of a config.json that say the kind of each layer, so that a cut model stands for no deeper one."""
 
 UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 """What transformers raises for sizes that do not go together; what fake tensors raise is a RuntimeError."""
@@ -170,6 +182,10 @@ def family_of(model: str) -> Family:
 
 def catalogue_config(sizes: Architecture) -> Any:
     """The config of a catalogue model at the depth of ``sizes``."""
+    if config := catalogue_configs().get(sizes.model):
+        whole = architecture_of(TraceShape(model=sizes.model)).layers
+        raw = config if sizes.layers == whole else cut(config, sizes.layers)
+        return transformers.CONFIG_MAPPING[config["model_type"]].from_dict(raw | {"use_cache": False})
     family = family_of(sizes.model)
     values = {attribute: getattr(sizes, size) for attribute, size in (family.names or LLAMA_NAMES).items()}
     values |= {"vocab_size": sizes.vocab, "tie_word_embeddings": sizes.tied_embeddings}
@@ -269,7 +285,11 @@ def model_class(config: Any) -> Any:
 
 def note_of(shape: TraceShape) -> str:
     """In what the traced code differs from the model's own; empty where it does not."""
-    return "" if shape.config else family_of(shape.model).note
+    if shape.config:
+        return ""
+    if shape.model in catalogue_configs():
+        return NO_VISION if is_without_vision(shape.model) else ""
+    return family_of(shape.model).note
 
 
 def layer_pattern(model: str) -> tuple[int, int]:
@@ -277,5 +297,10 @@ def layer_pattern(model: str) -> tuple[int, int]:
 
     Two depths stand for a deep model only if both have all bottom layers and differ by whole periods.
     """
+    if config := catalogue_configs().get(model):
+        if any(name in config for name in LAYER_BY_LAYER):
+            return 0, architecture_of(TraceShape(model=model)).layers
+        every = config.get("full_attention_interval") or ALTERNATING.get(config["model_type"], 1)
+        return config.get("first_k_dense_replace", 0), every
     family = family_of(model)
     return family.dense_layers, family.period

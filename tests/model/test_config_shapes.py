@@ -1,0 +1,154 @@
+"""The shape that a config.json gives: each kind of layer, and refusals that name the field."""
+
+from typing import Any
+
+import pytest
+
+from pipeline.model.architectures import ConfigError, shape_of, towers_of
+from pipeline.model.shapes import counted
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "vocab_size": 128256,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+}  # fmt: skip
+DEEPSEEK_V3: dict[str, Any] = {
+    "model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432, "vocab_size": 129280,
+    "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128, "kv_lora_rank": 512,
+    "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+    "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1, "moe_intermediate_size": 2048,
+    "first_k_dense_replace": 3, "tie_word_embeddings": False,
+}  # fmt: skip
+NEMOTRON_H: dict[str, Any] = {
+    "model_type": "nemotron_h", "hidden_size": 2688, "num_hidden_layers": 5, "vocab_size": 131072,
+    "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 1856,
+    "hybrid_override_pattern": "MEM*E", "mamba_num_heads": 64, "mamba_head_dim": 64, "n_groups": 8,
+    "ssm_state_size": 128, "conv_kernel": 4, "n_routed_experts": 128, "num_experts_per_tok": 6,
+    "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712, "n_shared_experts": 1,
+}  # fmt: skip
+
+
+def without(config: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key != name}
+
+
+def columns(config: dict[str, Any]) -> dict[str, Any]:
+    return shape_of("theirs", config).model_dump(exclude_none=True)
+
+
+def test_a_dense_model() -> None:
+    shape = shape_of("theirs", LLAMA)
+    assert (shape.head_dim, shape.experts, shape.tied_embeddings, shape.gated_mlp) == (128, 1, 0, 1)
+    assert counted(shape).params_total == 8_030_261_248
+
+
+def test_latent_attention_shared_experts_and_dense_layers() -> None:
+    found = columns(DEEPSEEK_V3)
+    for name, value in {
+        "head_dim": 192, "rope_head_dim": 64, "value_head_dim": 128, "kv_latent": 512, "q_latent": 1536,
+        "experts": 256, "experts_active": 8, "shared_intermediate": 2048, "intermediate": 2048,
+        "dense_layers": 3, "dense_intermediate": 18432,
+    }.items():  # fmt: skip
+        assert found[name] == value, name
+    # 671,026,419,200 with the norms of query and key latents.
+    assert counted(shape_of("theirs", DEEPSEEK_V3)).params_total == pytest.approx(671_026_419_200, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "window", "full"),
+    [
+        ({"model_type": "mistral", "sliding_window": 4096, "max_position_embeddings": 32768}, 4096, 0),
+        ({"model_type": "mistral", "sliding_window": None}, None, None),
+        ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": False}, None, None),
+        ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 28},
+         4096, 28),
+        ({"model_type": "phi3", "sliding_window": 262144, "max_position_embeddings": 131072}, None, None),
+        ({"model_type": "gemma2", "sliding_window": 4096}, 4096, 16),
+        ({"model_type": "gemma3_text", "sliding_window": 1024}, 1024, 5),
+        ({"model_type": "gpt_oss", "sliding_window": 128,
+          "layer_types": ["sliding_attention", "full_attention"] * 16}, 128, 16),
+        ({"model_type": "exaone4", "sliding_window": 4096, "sliding_window_pattern": "LLLG",
+          "use_sliding_window": None}, 4096, 8),
+        ({"model_type": "llama", "layer_types": ["full_attention"] * 32}, None, None),
+    ],
+)  # fmt: skip
+def test_sliding_windows(changes: dict[str, Any], window: int | None, full: int | None) -> None:
+    shape = shape_of("theirs", LLAMA | changes)
+    assert (shape.sliding_window, shape.full_attention_layers) == (window, full)
+
+
+def test_layers_in_linear_time() -> None:
+    hybrid = LLAMA | {
+        "model_type": "qwen3_5_text", "head_dim": 256, "full_attention_interval": 4, "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+    }  # fmt: skip
+    found = columns(hybrid)
+    assert (found["full_attention_layers"], found["linear_attention_layers"]) == (8, 24)
+    key, value = 2048, 4096
+    mixer = 4096 * (2 * key + 2 * value + 64) + 4 * (2 * key + value) + value * 4096
+    assert found["linear_mixer_params"] == mixer
+    # The gate of attention's output is as wide as the query.
+    assert found["extra_linear_params"] == 8 * 4096 * 32 * 256
+
+
+def test_blocks_of_one_mixer_or_one_mlp() -> None:
+    found = columns(NEMOTRON_H)
+    assert (found["layers"], found["linear_attention_layers"], found["full_attention_layers"]) == (3, 2, 1)
+    assert (found["dense_layers"], found["dense_intermediate"]) == (1, 0)  # the mixer with no MLP after it
+    assert (found["gated_mlp"], found["shared_intermediate"]) == (0, 3712)
+
+
+def test_an_encoder_with_a_decoder() -> None:
+    t5 = {
+        "model_type": "t5", "d_model": 2048, "d_ff": 5120, "num_heads": 32, "d_kv": 64, "vocab_size": 32128,
+        "num_layers": 24, "num_decoder_layers": 24, "feed_forward_proj": "gated-gelu", "is_encoder_decoder": True,
+        "tie_word_embeddings": False,
+    }  # fmt: skip
+    found = columns(t5)
+    assert (found["layers"], found["cross_attention_layers"], found["gated_mlp"]) == (48, 24, 1)
+    assert counted(shape_of("theirs", t5)).params_total == pytest.approx(2_849_757_184, rel=1e-4)
+
+
+def test_a_vision_tower_is_left_out_and_named() -> None:
+    whole = {"model_type": "gemma3", "text_config": LLAMA | {"model_type": "gemma3_text"},
+             "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27}}  # fmt: skip
+    assert shape_of("theirs", whole) == shape_of("theirs", LLAMA | {"model_type": "gemma3_text"})
+    assert towers_of(whole) == ["vision"]
+    assert towers_of(LLAMA) == []
+
+
+def test_what_a_published_config_leaves_out_is_its_class_default() -> None:
+    gemma = without(LLAMA, "vocab_size") | {"model_type": "gemma3_text"}
+    shape = shape_of("theirs", gemma)
+    assert (shape.vocab, shape.head_dim, shape.tied_embeddings) == (262_208, 256, 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (without(LLAMA, "model_type"), "model_type '' is not one whose layers are known"),
+        (LLAMA | {"model_type": "bert"}, "model_type 'bert' is not one"),
+        (without(LLAMA, "hidden_size"), "has none of hidden_size"),
+        (without(LLAMA, "vocab_size"), "has none of vocab_size"),
+        (LLAMA | {"num_hidden_layers": 10**6}, "num_hidden_layers is 1000000, not a whole number"),
+        (LLAMA | {"altup_num_inputs": 4}, "altup_num_inputs means several residual streams"),
+        (NEMOTRON_H | {"moe_latent_size": 1024}, "moe_latent_size means experts in a latent space"),
+        (NEMOTRON_H | {"hybrid_override_pattern": "M-E*X"}, "hybrid_override_pattern"),
+        (LLAMA | {"layer_types": ["full_attention"] * 3}, "layer_types is not a list of 32 layers"),
+        (LLAMA | {"layer_types": ["recurrent"] * 32}, "'recurrent' is no kind of layer"),
+        (LLAMA | {"model_type": "llama", "layer_types": ["mamba"] * 32}, "linear-time layers are of a kind"),
+        (without(DEEPSEEK_V3, "num_experts_per_tok"), "has none of num_experts_per_tok"),
+        (DEEPSEEK_V3 | {"first_k_dense_replace": 62}, "more than its 61 layers"),
+        (LLAMA | {"is_encoder_decoder": True}, "encoder-decoders of type 'llama'"),
+        (LLAMA | {"text_config": [1]}, "text_config is"),
+    ],
+)
+def test_what_is_not_understood_is_refused_by_name(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        shape_of("theirs", config)
+
+
+def test_text_of_others_is_printable_and_short() -> None:
+    with pytest.raises(ConfigError) as caught:
+        shape_of("\x1b[31m" * 99, LLAMA | {"model_type": "\x1b[31m" * 1000})
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
