@@ -49,7 +49,7 @@ def shape_of(model: str, config: Config) -> Shape:
     Raises ConfigError naming what is missing, wrong or not understood.
     """
     kind, text = _known_kind(model, config)
-    sizes = basic_sizes(model, {**config, **text})
+    sizes = basic_sizes(model, text)
     try:
         if config.get("is_encoder_decoder") or kind in _ENCODER_DECODERS:
             return _encoder_decoder(kind, text, sizes)

@@ -32,7 +32,9 @@ ALTERNATING = {
     "olmo3": 4,
 }
 """Model types whose every n-th layer attends to all, where the config has no list of layers."""
-SLIDING_UNLESS_SAID = frozenset(("mistral", "mixtral", "phi3", "phimoe", "starcoder2", *ALTERNATING))
+SLIDING_UNLESS_SAID = frozenset(
+    ("mistral", "mixtral", "phi3", "phimoe", "starcoder2", "exaone4", *ALTERNATING)
+)
 """Model types whose ``sliding_window`` is in use without a switch."""
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "gemma2": {"head_dim": 256, "vocab_size": 256_000},

@@ -78,8 +78,9 @@ def test_sliding_windows(changes: dict[str, Any], window: int | None, full: int 
 
 def test_layers_in_linear_time() -> None:
     hybrid = LLAMA | {
-        "model_type": "qwen3_5_text", "head_dim": 256, "full_attention_interval": 4, "linear_num_key_heads": 16,
-        "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+        "model_type": "qwen3_5_text", "head_dim": 256, "full_attention_interval": 4,
+        "linear_num_key_heads": 16, "linear_num_value_heads": 32,
+        "linear_key_head_dim": 128, "linear_value_head_dim": 128,
     }  # fmt: skip
     found = columns(hybrid)
     assert (found["full_attention_layers"], found["linear_attention_layers"]) == (8, 24)
@@ -100,8 +101,8 @@ def test_blocks_of_one_mixer_or_one_mlp() -> None:
 def test_an_encoder_with_a_decoder() -> None:
     t5 = {
         "model_type": "t5", "d_model": 2048, "d_ff": 5120, "num_heads": 32, "d_kv": 64, "vocab_size": 32128,
-        "num_layers": 24, "num_decoder_layers": 24, "feed_forward_proj": "gated-gelu", "is_encoder_decoder": True,
-        "tie_word_embeddings": False,
+        "num_layers": 24, "num_decoder_layers": 24, "feed_forward_proj": "gated-gelu",
+        "is_encoder_decoder": True, "tie_word_embeddings": False,
     }  # fmt: skip
     found = columns(t5)
     assert (found["layers"], found["cross_attention_layers"], found["gated_mlp"]) == (48, 24, 1)

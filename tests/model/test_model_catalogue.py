@@ -1,4 +1,4 @@
-"""Models of the catalogue: their parameters follow from their columns, their columns from their config.json."""
+"""Parameters of the catalogue's models follow from their columns, their columns from their config.json."""
 
 import csv
 import json
@@ -71,7 +71,7 @@ def test_sizes_are_those_that_their_makers_publish(model: str, total_b: float, a
     embeddings = int(row["params_total"]) - int(row["params_linear"])
     assert int(row["params_total"]) / 1e9 == pytest.approx(total_b, rel=0.04)
     active = int(row["params_active"]) / 1e9
-    assert active - embeddings / 1e9 < active_b * 1.07
+    assert active - embeddings / 1e9 < active_b * 1.1
     assert active > active_b * 0.93
 
 

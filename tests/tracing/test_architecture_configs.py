@@ -22,8 +22,10 @@ from pipeline.model.tracing.recipes import Recipe  # noqa: E402
 from pipeline.model.tracing.result import TraceShape  # noqa: E402
 from pipeline.model.tracing.trace import trace  # noqa: E402
 
-NOT_COUNTED = {"santacoder": 0.0042}
-"""The catalogue has no table of positions for it: 2,048 of 2,048 features, 0.37% of the model."""
+NOT_COUNTED = {"santacoder": 0.0042, "gpt-2-163m": 0.0007}
+"""No table of positions for santacoder, 2,048 of 2,048 features, 0.37% of it; GPT-2 has many biases."""
+WITHOUT_CLASS = {"mistral-small-4"}
+"""No automatic class of transformers makes a language model of its config."""
 UNEXPLAINED = 0.0004
 """Biases and norms that the catalogue does not count, and totals that it rounds to six digits."""
 
@@ -36,13 +38,15 @@ def parameters_at(model: str, layers: int) -> int:
     return sum(p.numel() for p in made.parameters())
 
 
-@pytest.mark.parametrize("model", sorted(_catalogue()))
+@pytest.mark.parametrize("model", sorted(_catalogue().keys() - WITHOUT_CLASS))
 def test_a_catalogue_model_has_the_parameters_that_the_catalogue_says(model: str) -> None:
     row = _catalogue()[model]
     bottom, period = layer_pattern(model)
     periods, rest = divmod(int(row["layers"]) - bottom - period, period)
     first = parameters_at(model, bottom + period)
-    total = first + periods * (parameters_at(model, bottom + 2 * period) - first)
+    total = first
+    if periods:
+        total += periods * (parameters_at(model, bottom + 2 * period) - first)
     if rest:
         total += parameters_at(model, bottom + period + rest) - first
     assert total == pytest.approx(int(row["params_total"]), rel=NOT_COUNTED.get(model, UNEXPLAINED))
