@@ -34,7 +34,7 @@ def test_without_torch_nothing_is_checked_and_that_is_said(trace_venv: Path, tmp
 
 def test_a_torch_that_cannot_be_installed_is_a_failure(trace_venv: Path, tmp_path: Path) -> None:
     extra = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    (version,) = (pin.partition("==")[2] for pin in extra["trace"] if pin.startswith("torch=="))
+    (version,) = (pin.partition("==")[2] for pin in extra["measure"] if pin.startswith("torch=="))
     (tmp_path / f"torch-{version}-py3-none-any.whl").write_bytes(b"half a download")
     answer = trace_check(trace_venv, tmp_path)
     assert answer.returncode != 0

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.cli.parameters import EXISTING_FILE, Moment, today
+from pipeline.contracts import paths
 
 if TYPE_CHECKING:
     from pipeline.contracts.rates import Rate
+    from pipeline.model.estimate import Answers, Estimator
 
 
 @click.command("read")
@@ -88,11 +90,22 @@ def normalize(file: Path) -> None:
 
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
-def estimate(file: Path) -> None:
+@click.option("--own", is_flag=True, help="Add estimates corrected by the runs that you measured yourself.")
+def estimate(file: Path, own: bool) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
     from pipeline.model.estimate import OUTPUT_COLUMNS, estimate_file
+    from pipeline.model.measuring.corrections import OWN_COLUMNS, with_own_runs
 
-    rows = estimate_file(file)
-    writer = csv.DictWriter(sys.stdout, OUTPUT_COLUMNS, lineterminator="\n")
+    problems: list[str] = []
+
+    def correct(estimator: "Estimator", answers: "Answers") -> "Answers":
+        answers, left_out = with_own_runs(paths.home(), estimator, answers)
+        problems.extend(left_out)
+        return answers
+
+    rows = estimate_file(file, correct) if own else estimate_file(file)
+    for problem in problems:
+        click.echo(problem, err=True)
+    writer = csv.DictWriter(sys.stdout, OUTPUT_COLUMNS + (OWN_COLUMNS if own else ()), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)

@@ -55,12 +55,12 @@ def trace(
     from pipeline.warehouse.database import in_memory
 
     _check_options(step, fit, layers)
-    recipe = _recipe(recipe_name, switches, step)
+    recipe = recipe_as_set(recipe_name, switches, step)
     connection = in_memory("memory_of")
     card = read_card(connection, gpu)
     shape = TraceShape(
-        model=step or (printable(config.stem) if config else model), config=_config(config), layers=layers,
-        micro_batch=micro_batch, seq_len=seq_len, compute_capability=card.compute_capability,
+        model=step or (printable(config.stem) if config else model), config=read_config(config),
+        layers=layers, micro_batch=micro_batch, seq_len=seq_len, compute_capability=card.compute_capability,
     )  # fmt: skip
     build: Callable[[Recipe, TraceShape], Step] = build_step
     if step:
@@ -150,7 +150,7 @@ def trace_parity(
     from pipeline.model.tracing.result import TraceShape
     from pipeline.warehouse.query import Result
 
-    recipe = _recipe(recipe_name, switches, None)
+    recipe = recipe_as_set(recipe_name, switches, None)
     shape = TraceShape(model=model, micro_batch=micro_batch, seq_len=seq_len, layers=layers)
     rows: list[tuple[Any, ...]] = [
         (
@@ -163,7 +163,7 @@ def trace_parity(
     show(Result(columns, ("VARCHAR", *(["DOUBLE"] * 5)), rows), "table")
 
 
-def _recipe(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
+def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
     """A preset with some switches changed; a user's own step has only the switches of its loop."""
     import yaml
     from pydantic import ValidationError
@@ -201,7 +201,8 @@ def _recipe(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
         raise click.BadParameter(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
 
 
-def _config(file: Path | None) -> dict[str, Any] | None:
+def read_config(file: Path | None) -> dict[str, Any] | None:
+    """A config.json; None where none was given."""
     if file is None:
         return None
     try:

@@ -98,6 +98,16 @@ class Home:
         return self.root / "permissions.lock"
 
     @property
+    def own_runs(self) -> Path:
+        """The user's own measured runs; see pipeline/model/measuring/own_runs.py."""
+        return self.root / "measured_runs.csv"
+
+    @property
+    def own_runs_lock(self) -> Path:
+        """Held while a run is added."""
+        return self.root / "measured_runs.lock"
+
+    @property
     def lock(self) -> Path:
         """Held by whoever builds and publishes: one writer at a time."""
         return self.root / "publish.lock"

@@ -117,6 +117,9 @@ ORDER BY m.job::INTEGER
 """
 
 
+_KINDS = "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows')"
+
+
 class Estimator:
     """Estimates rows on a throw-away database of catalogue and model."""
 
@@ -124,6 +127,8 @@ class Estimator:
         self.connection = in_memory("memory_of", "speed_of")
         self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
         self.likenesses: set[str] = set()
+        self.kinds: dict[int, tuple[str, str, str]] = {}
+        """GPU, method and stack of the rows of the last estimate, by their place; not of rows with errors."""
         self.gpus = {
             row[0]
             for row in self.connection.execute("SELECT gpu_id FROM main.gpus WHERE has_full_specs").fetchall()
@@ -149,6 +154,7 @@ class Estimator:
     def estimate(self, rows: Iterable[Mapping[str, str]], columns: list[str]) -> list[dict[str, Any]]:
         """One output row per input row, in order."""
         published = is_published_layout(columns)
+        self.kinds.clear()
         answers: list[dict[str, Any]] = []
         settings: list[dict[str, Any]] = []
         for number, row in enumerate(rows):
@@ -228,7 +234,9 @@ class Estimator:
             f"INSERT INTO estimate_rows SELECT {unnested}",
             [[row.get(name) for row in settings] for name in names],
         )
-        return self.connection.execute(_ESTIMATES).fetchall()
+        estimates = self.connection.execute(_ESTIMATES).fetchall()
+        self.kinds.update((job, tuple(kind)) for job, *kind in self.connection.execute(_KINDS).fetchall())
+        return estimates
 
 
 Ratios = dict[str, float]
@@ -261,8 +269,13 @@ def _text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.4f}"
 
 
-def estimate_file(path: Path) -> list[dict[str, Any]]:
-    """Estimate every row of a CSV file.
+Answers = list[dict[str, Any]]
+
+
+def estimate_file(
+    path: Path, after: Callable[[Estimator, Answers], Answers] = lambda _, answers: answers
+) -> Answers:
+    """Estimate every row of a CSV file, and let ``after`` add to the answers.
 
     Raises EstimateError where the file is not a CSV of runs; a single bad row only fills its ``error``.
     """
@@ -278,7 +291,7 @@ def estimate_file(path: Path) -> list[dict[str, Any]]:
         raise EstimateError(f"{path} has no columns model and gpu: it is not a file of runs")
     estimator = Estimator()
     try:
-        return estimator.estimate(rows, columns)
+        return after(estimator, estimator.estimate(rows, columns))
     except duckdb.Error as error:
         raise EstimateError(f"{path}: the model cannot be evaluated: {error}") from error
     finally:

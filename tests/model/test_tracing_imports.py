@@ -1,4 +1,4 @@
-"""torch is only for traces: nothing else in gpufare imports it, installed or not."""
+"""torch is only for traces and measured steps: nothing else in gpufare imports it, installed or not."""
 
 import os
 import pkgutil
@@ -56,10 +56,11 @@ def run(code: str, names: list[str], environment: dict[str, str]) -> subprocess.
 
 
 def test_no_room_imports_torch(with_empty_torch: dict[str, str]) -> None:
-    """The command line, the refresh, the demo and what is pure in the tracing room."""
+    """The command line, the refresh, the demo, and what is pure in the rooms that run steps."""
     names = [module.name for module in pkgutil.walk_packages(pipeline.__path__, "pipeline.")]
     names = [name for name in names if not name.startswith(RUNS_STEPS) and not name.endswith("__main__")]
-    assert {"pipeline.cli.main", "pipeline.daily.refresh", "pipeline.model.tracing.trace"} <= set(names)
+    pure = {"cli.main", "daily.refresh", "model.tracing.trace", "model.measuring.run_steps"}
+    assert {f"pipeline.{name}" for name in pure} <= set(names)
     answer = run(IMPORT_ALL, names, with_empty_torch)
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.phase_peaks import PhasePeaks
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import Trace, TraceShape
 from pipeline.model.tracing.steps import Step, build_step, load_framework
@@ -18,6 +19,7 @@ from pipeline.model.tracing.trace import STEPS
 
 TRACE_IN_ANOTHER_PROCESS = """
 import sys
+from pipeline.model.tracing.phase_peaks import PhasePeaks
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.trace import trace
@@ -75,34 +77,15 @@ def _measured(recipe: Recipe, shape: TraceShape) -> dict[Phase, tuple[int, int]]
     from pipeline.model.tracing.frameworks.surroundings import on_a_real_device
 
     with on_a_real_device(recipe):
-        return peaks_by_phase(build_step(recipe, shape))
+        return _peaks(build_step(recipe, shape))
 
 
-def peaks_by_phase(step: Step) -> dict[Phase, tuple[int, int]]:
-    """Run the first optimizer steps on a GPU; peak allocated and reserved of each phase, bytes.
-
-    Torch's counters of peaks are reset with each phase.
-    """
-    import torch
-
-    torch.cuda.synchronize()
-    phases: list[Phase] = []
-    peaks: dict[Phase, tuple[int, int]] = {}
-
-    def begin(phase: Phase | None) -> None:
-        torch.cuda.synchronize()
-        if phases:
-            seen = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
-            before = peaks.get(phases[-1], (0, 0))
-            peaks[phases[-1]] = max(before[0], seen[0]), max(before[1], seen[1])
-        torch.cuda.reset_peak_memory_stats()
-        if phase is not None:
-            phases.append(phase)
-
+def _peaks(step: Step) -> dict[Phase, tuple[int, int]]:
+    peaks = PhasePeaks()
     for _ in range(0, STEPS, step.steps_in_run):
-        step.run(begin)
-    begin(None)
-    return peaks
+        step.run(peaks.begin)
+    peaks.begin(None)
+    return peaks.peaks
 
 
 def _traced(recipe: Recipe, shape: TraceShape) -> Trace:

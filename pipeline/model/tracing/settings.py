@@ -33,7 +33,7 @@ def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
     if recipe.method != "full":
         settings |= {
             "lora_rank": recipe.lora_rank, "lora_targets": "+".join(recipe.lora_targets),
-            "adapter_bytes": BYTES[recipe.adapter_dtype],
+            "lora_dropout": recipe.lora_dropout, "adapter_bytes": BYTES[recipe.adapter_dtype],
         }  # fmt: skip
     if recipe.loss in LOSS_KERNELS:
         settings["loss_kernel"] = LOSS_KERNELS[recipe.loss]

@@ -1,0 +1,176 @@
+"""The user's own measured runs: a file that is added to, read whatever happened to it, and learned from."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
+from pipeline.model.estimate import Estimator
+from pipeline.model.measuring.corrections import Kind, corrected, learn, shrunken
+from pipeline.model.measuring.own_runs import (
+    MORE_COLUMNS,
+    OwnRun,
+    OwnRuns,
+    add_own_run,
+    catalogue_columns,
+    read_own_runs,
+)
+
+COLUMNS = (*catalogue_columns(), *MORE_COLUMNS)
+RUN = {
+    "run_id": "own-1", "source": "own", "model": "llama-3.1-8b", "gpu": "rtx-4090", "method": "qlora",
+    "quantization": "nf4", "stack": "hf", "micro_batch": "1", "seq_len": "2048",
+}  # fmt: skip
+
+
+@pytest.fixture
+def home() -> Home:
+    return paths.home()
+
+
+@pytest.fixture(scope="module")
+def estimator() -> Iterator[Estimator]:
+    made = Estimator()
+    yield made
+    made.close()
+
+
+def names(home: Home) -> list[str]:
+    return [run.row["run_id"] for run in read_own_runs(home).runs]
+
+
+def test_runs_are_added_and_read_again(home: Home) -> None:
+    assert read_own_runs(home) == OwnRuns()
+    note = 'shared, with a "friend"\nand\x1b[2J'
+    for run_id in ("a", "b"):
+        assert add_own_run(home, RUN | {"run_id": run_id, "note": note}) == ""
+    found = read_own_runs(home)
+    assert [(run.line, run.row["run_id"]) for run in found.runs] == [(2, "a"), (3, "b")]
+    assert found.runs[0].row["note"] == "shared; with a 'friend' and�[2J"
+    assert found.problems == []
+    assert [path.name for path in home.root.iterdir() if path.suffix == ".writing"] == []
+
+
+def test_a_damaged_line_is_named_and_damages_no_other(home: Home) -> None:
+    for run_id in ("a", "b", "c"):
+        add_own_run(home, RUN | {"run_id": run_id})
+    lines = home.own_runs.read_text().splitlines()
+    lines[2] = 'b,"torn'
+    home.own_runs.write_text("\n".join([*lines, "", "d,own"]))
+    found = read_own_runs(home)
+    assert [run.row["run_id"] for run in found.runs] == ["a", "c"]
+    assert found.problems == [
+        f"{home.own_runs}, line 3 is left out: 0 values for {len(COLUMNS)} columns",
+        f"{home.own_runs}, line 6 is left out: 2 values for {len(COLUMNS)} columns",
+    ]
+    add_own_run(home, RUN | {"run_id": "e"})
+    assert names(home) == ["a", "c", "e"]
+    assert len(read_own_runs(home).problems) == 2
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"price,day\n1,2\n"])
+def test_a_file_that_holds_no_runs_is_left_out_and_moved_aside_by_the_next_run(
+    home: Home, content: bytes
+) -> None:
+    home.root.mkdir(parents=True)
+    home.own_runs.write_bytes(content)
+    found = read_own_runs(home)
+    assert found.runs == []
+    assert f"{home.own_runs} cannot be read and is left out" in found.problems[0]
+    said = add_own_run(home, RUN)
+    assert (home.damaged / "measured_runs.csv").read_bytes() == content
+    assert str(home.damaged) in said
+    assert names(home) == ["own-1"]
+
+
+def test_a_file_of_an_earlier_version_gets_the_new_columns_and_keeps_its_own(home: Home) -> None:
+    home.root.mkdir(parents=True)
+    home.own_runs.write_text("run_id,model,gpu,method,mine\r\nold,llama-3.1-8b,l4,lora,x\r\ntorn,\r\n")
+    assert names(home) == ["old"]
+    add_own_run(home, RUN)
+    old, new = read_own_runs(home).runs
+    assert (old.row["mine"], old.row["note"], old.row["model"]) == ("x", "", "llama-3.1-8b")
+    assert (new.row["mine"], new.row["seq_len"]) == ("", "2048")
+    assert len(read_own_runs(home).problems) == 1
+
+
+def test_two_runs_of_five_percent_move_an_estimate_by_half_of_it() -> None:
+    found = shrunken([1.05, 1.05])
+    assert found.factor == pytest.approx(math.sqrt(1.05))
+    assert found.runs == 2
+    assert shrunken([2.0, 0.5]).factor == pytest.approx(1.0)
+    assert shrunken([1.3] * 100).factor == pytest.approx(1.3, rel=0.01)
+    assert found.sentence("memory") == "memory corrected by x 1.025 from 2 runs of yours"
+
+
+def own(*rows: dict[str, Any]) -> OwnRuns:
+    return OwnRuns([OwnRun(line, dict.fromkeys(COLUMNS, "") | RUN | row) for line, row in enumerate(rows, 2)])
+
+
+def estimated(estimator: Estimator, **changes: str) -> tuple[float, float]:
+    (answer,) = estimator.estimate([RUN | changes], list(RUN))
+    return float(answer["memory_gib"]), float(answer["tokens_per_second_per_gpu"])
+
+
+def measured(estimator: Estimator, memory: float, speed: float, **changes: str) -> dict[str, str]:
+    """A run that differs from its estimate by these factors."""
+    gib, tokens = estimated(estimator, **changes)
+    return changes | {
+        "measured_memory_gib": str(gib * memory), "measured_tokens_per_second_per_gpu": str(tokens * speed),
+    }  # fmt: skip
+
+
+MEMORY = Kind("memory", "rtx-4090", "qlora", "hf")
+SPEED = Kind("speed", "rtx-4090", "qlora", "hf")
+
+
+def test_a_factor_is_of_a_card_a_method_and_a_stack(estimator: Estimator) -> None:
+    found = learn(estimator, own(
+        measured(estimator, 1.1, 0.8), measured(estimator, 1.1, 0.8, seq_len="1024"),
+        measured(estimator, 2.0, 2.0, gpu="l4"), measured(estimator, 2.0, 2.0, stack="liger"),
+    )).of_kind  # fmt: skip
+    assert found[MEMORY].factor == pytest.approx(1.1**0.5, rel=1e-3)
+    assert found[SPEED].factor == pytest.approx(0.8**0.5, rel=1e-3)
+    assert found[SPEED].runs == 2
+    assert found[MEMORY._replace(gpu="l4")].factor == pytest.approx(2 ** (1 / 3), rel=1e-3)
+    assert len(found) == 6
+
+
+def test_a_run_that_was_repeated_counts_once(estimator: Estimator) -> None:
+    repeated = [measured(estimator, factor, 1.0) for factor in (1.1, 1.2, 1.3)]
+    found = learn(estimator, own(*repeated)).of_kind[MEMORY]
+    assert found.runs == 1
+    assert found.factor == pytest.approx((1.1 * 1.2 * 1.3) ** (1 / 9), rel=1e-3)
+
+
+def test_runs_that_died_or_are_not_like_others_teach_nothing(estimator: Estimator) -> None:
+    died = {"out_of_memory": "1"}
+    limited = measured(estimator, 1.5, 0.5) | {"not_ready": "power limited to 300 of 450 W"}
+    assert learn(estimator, own(died, limited)).of_kind == {}
+
+
+def test_runs_that_cannot_be_used_are_named_by_their_line(estimator: Estimator) -> None:
+    found = learn(estimator, own(
+        measured(estimator, 1.1, 1.0),
+        measured(estimator, 1.1, 1.0) | {"measured_memory_gib": "much"},
+        {"gpu": "abacus", "measured_memory_gib": "10"},
+        {"measured_memory_gib": "-3", "measured_tokens_per_second_per_gpu": "nan"},
+    ))  # fmt: skip
+    assert found.of_kind[MEMORY].runs == 1
+    assert [problem.partition(" of ")[0] for problem in found.problems] == [
+        "line 3", "line 4", "line 5", "line 5",
+    ]  # fmt: skip
+    assert any("'much' is not a number" in problem for problem in found.problems)
+    assert any("gpu 'abacus' is not one card" in problem for problem in found.problems)
+
+
+def test_an_answer_with_an_error_is_not_corrected(estimator: Estimator) -> None:
+    found = learn(estimator, own(measured(estimator, 1.1, 1.0)))
+    answers = estimator.estimate([RUN, RUN | {"model": "no such"}], list(RUN))
+    good, bad = corrected(answers, estimator.kinds, found)
+    assert good["memory_gib_corrected"] > good["memory_gib"]
+    assert (bad["memory_gib_corrected"], bad["corrections"]) == ("", "")
+    assert bad["error"]
