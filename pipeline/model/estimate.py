@@ -86,7 +86,8 @@ SELECT * EXCLUDE (embeddings, depth, ratio) REPLACE (
 FROM _likeness
 """
 
-# The band of a row whose shape is a likeness is that of evidence far away, or its own where that is wider.
+# The band of a row whose shape is a likeness, or whose framework is not known, is that of evidence far away,
+# or its own where that is wider.
 _ESTIMATES = """
 WITH _classes AS (
     SELECT gpu_id AS gpu, gpu_class(vendor, architecture, segment, form_factor) AS gpu_class FROM main.gpus
@@ -167,7 +168,8 @@ class Estimator:
                 answer["error"] = str(error)
                 continue
             answer["assumptions"] = "; ".join(read.assumptions)
-            settings.append({**read.settings, "job": str(number)})
+            far = read.extrapolated or read.settings["model"] in self.likenesses
+            settings.append({**read.settings, "job": str(number), "far": far})
         self._fill(answers, settings)
         for answer in answers:
             if not answer["error"] and not answer["memory_gib"]:
@@ -218,9 +220,9 @@ class Estimator:
             self._fill(answers, settings[:middle])
             self._fill(answers, settings[middle:])
             return
-        models = {int(row["job"]): row["model"] for row in settings}
+        is_far = {int(row["job"]): row["far"] for row in settings}
         for job, *values, defaults, far_memory, far_speed in estimates:
-            far = (far_memory, far_speed) if models[job] in self.likenesses else None
+            far = (far_memory, far_speed) if is_far[job] else None
             _write_answer(answers[job], values, defaults, far)
 
     def _evaluate(self, settings: Sequence[dict[str, Any]]) -> list[Any]:

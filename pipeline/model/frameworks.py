@@ -260,7 +260,8 @@ def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
     read.settings["loss_kernel"] = loss_kernel_of(text, framework)
     if framework is None:
         named = f"'{text}' is not known" if text.strip() else "none given"
-        read.assumptions.append(f"framework: {named}, read as the Transformers Trainer")
+        read.assumptions.append(f"framework: {named}, read as the Transformers Trainer: bands doubled")
+        read.extrapolated = True
     elif framework.stack == "torchtune" and re.search(r"(?<!no )\bcompile", text.lower()):
         read.settings["stack"] = "compile"
     return framework

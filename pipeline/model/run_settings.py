@@ -86,12 +86,14 @@ class RunError(ValueError):
 class RunRow:
     """Settings in the model's layout, and what had to be assumed to get there.
 
-    ``scaled_to`` is set where no shape of the model is known and ``settings['model']`` is its likeness.
+    ``scaled_to`` is set where no shape of the model is known and ``settings['model']`` is its likeness;
+    ``extrapolated`` where something else is not known that no published run can vouch for.
     """
 
     settings: Settings
     assumptions: list[str] = field(default_factory=list)
     scaled_to: Size | None = None
+    extrapolated: bool = False
 
 
 def number(row: Row, column: str) -> float | None:

@@ -360,3 +360,23 @@ def test_parts_of_a_run_that_do_not_go_together_are_refused(estimator: Estimator
     row = {"model": "llama-3-8b", "gpu": "t4", "method": "lora", "gpu_count": "2", "tensor_parallel": "8"}
     (answer,) = estimator.estimate([row], list(row))
     assert "2 GPUs cannot be split 8 ways" in answer["error"]
+
+
+def test_a_framework_that_is_not_known_has_bands_twice_as_wide(estimator: Estimator) -> None:
+    row = {
+        "id": "x", "source": "docs", "model": "llama-3-8b", "method": "lora", "gpu": "h100-sxm-80gb",
+        "gpu_count": "1", "micro_batch_per_gpu": "1", "seq_len": "2048", "parallelism": "single",
+        "precision": "bf16",
+        "grad_checkpointing": "yes", "flash_attention": "yes", "framework": "",
+    }  # fmt: skip
+    known, unknown = estimator.estimate(
+        [row | {"framework": name} for name in ("TRL", "Homegrown")], list(row)
+    )
+    for name in ("memory_gib", "tokens_per_second_per_gpu"):
+        assert known[name] == unknown[name]
+        for side in ("low", "high"):
+            near, far = (
+                math.log(float(each[f"{name}_{side}"]) / float(each[name])) for each in (known, unknown)
+            )
+            assert abs(far) >= 2 * abs(near) - 1e-3
+    assert "'Homegrown' is not known" in unknown["assumptions"]

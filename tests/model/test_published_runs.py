@@ -148,8 +148,11 @@ def test_a_column_becomes_a_setting(columns: dict[str, str], setting: str, value
         ({"flash_attention": "unknown"}, "flash_attention: 1"),
         ({"flash_attention": ""}, "flash_attention: 1"),
         ({"grad_checkpointing": "unknown"}, "checkpointing: none"),
-        ({"framework": "Homegrown"}, "framework: 'Homegrown' is not known, read as the Transformers Trainer"),
-        ({"framework": ""}, "framework: none given, read as the Transformers Trainer"),
+        (
+            {"framework": "Homegrown"},
+            "framework: 'Homegrown' is not known, read as the Transformers Trainer: bands doubled",
+        ),
+        ({"framework": ""}, "framework: none given, read as the Transformers Trainer: bands doubled"),
         ({"framework": "NeMo"}, "tensor_parallel: the least with which the weights fit"),
         ({"method": "lora", "lora_targets": "mystery"}, "lora_targets: 'mystery' read as all linear layers"),
     ],
