@@ -38,7 +38,10 @@ def trace_grid(
         changed = grid.check(folder=output, jobs=jobs, show=_progress)
         if changed:
             shown = "\n".join(changed[: grid.CHANGES_SHOWN])
-            raise click.ClickException(f"{len(changed)} values differ from {grid.TRACES_FILE}:\n{shown}")
+            raise click.ClickException(
+                f"{len(changed)} values differ from {grid.TRACES_FILE}; if the tracer was meant to change, "
+                f"add to REVISIONS in pipeline/model/tracing/kept.py and run gpufare trace-grid:\n{shown}"
+            )
         click.echo("the sample reproduces the table to the byte")
         return
     recipes = grid.chosen_recipes(only)

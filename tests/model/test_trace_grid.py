@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.model.tracing import grid
-from pipeline.model.tracing.grid import Cell, Row, Table, Traced
+from pipeline.model.tracing import grid, kept
+from pipeline.model.tracing.grid import Cell, Table, Traced
+from pipeline.model.tracing.kept import Journal, Revision, Row
 from pipeline.model.tracing.recipes import Recipe, read_recipes
+from pipeline.model.tracing.result import TraceShape
 from pipeline.model.tracing.table import KEYS, columns
 
 LORA = Recipe(name="hf-lora", framework="transformers", lora_rank=8)
@@ -49,10 +51,36 @@ def test_shapes_tell_terms_per_token_and_per_squared_length_apart() -> None:
 
 def test_a_digest_follows_switches_and_nothing_else() -> None:
     renamed = LORA.model_copy(update={"name": "x", "title": "y", "source": "z"})
-    assert grid.digest_of(LORA) == grid.digest_of(renamed)
-    assert grid.digest_of(LORA) != grid.digest_of(LORA.model_copy(update={"lora_rank": 16}))
+    assert kept.digest_of(LORA) == kept.digest_of(renamed)
+    assert kept.digest_of(LORA) != kept.digest_of(LORA.model_copy(update={"lora_rank": 16}))
     given = Recipe(name="hf-lora", framework="transformers", lora_rank=8, lora_dropout=0.0)
-    assert grid.digest_of(LORA) == grid.digest_of(given)
+    assert kept.digest_of(LORA) == kept.digest_of(given)
+
+
+def test_a_revision_of_the_tracer_makes_stale_what_it_applies_to_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ddp = LORA.model_copy(update={"sharding": "ddp", "gpu_count": 2})
+    shape = TraceShape(model="gemma-2b")
+    recipes = [(LORA, None), (LORA, shape), (ddp, None), (ddp, shape)]
+    before = [kept.digest_of(*each) for each in recipes]
+    assert len(set(before)) == len(recipes)
+    revision = Revision("DDP's buckets", lambda recipe: recipe.sharding == "ddp")
+    monkeypatch.setattr(kept, "REVISIONS", (revision,))
+    changed = [kept.digest_of(*each) != was for each, was in zip(recipes, before, strict=True)]
+    assert changed == [False, False, True, True]
+
+
+def test_a_journal_loses_the_line_that_was_being_written_and_no_other(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "new" / "some.journal")
+    assert list(journal.lines()) == []
+    journal.add(["a", {"b": 1}])
+    with journal.path.open("a", encoding="utf-8") as file:
+        file.write('["torn", {"b"')
+    journal.add(["c", {"d": 2}])
+    assert list(journal.lines()) == [["a", {"b": 1}], ["c", {"d": 2}]]
+    journal.end()
+    assert list(journal.lines()) == []
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -128,12 +156,12 @@ def test_peaks_that_changed_are_shown_by_how_much() -> None:
 
 def test_a_reason_has_no_path_of_the_machine() -> None:
     error = ValueError("/home/me/.venv/lib/torch/nn.py: see https://github.com/a/b/issues/1\nmore")
-    assert grid.reason_of(error) == "ValueError: nn.py: see https://github.com/a/b/issues/1"
+    assert kept.reason_of(error) == "ValueError: nn.py: see https://github.com/a/b/issues/1"
 
 
 def test_a_sample_has_every_recipe_and_only_what_is_installed(tmp_path: Path) -> None:
     table = Table.read(tmp_path)
-    here = grid.installed_versions("click 0, duckdb 0")
+    here = kept.installed_versions("click 0, duckdb 0")
     assert here is not None
     for name, versions in (("hf-lora", here), ("trl-lora", here), ("litgpt-lora", "no-such-package 1")):
         for model in grid.MODELS:
@@ -160,7 +188,7 @@ def test_the_catalogues_traces_are_of_its_recipes() -> None:
     table = Table.read()
     recipes = read_recipes()
     assert table.digests.keys() <= recipes.keys()
-    stale = [name for name, digest in table.digests.items() if digest != grid.digest_of(recipes[name])]
+    stale = [name for name, digest in table.digests.items() if digest != kept.digest_of(recipes[name])]
     assert stale == [], "their switches changed since they were traced: run gpufare trace-grid"
 
 

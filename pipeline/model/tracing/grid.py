@@ -4,23 +4,30 @@
 
 Models are cut to a few layers: memory and work are linear in depth. A grid that was interrupted goes on where
 it was: every finished trace is kept in a journal beside the table, and rows are traced again only where their
-recipe, a package that they ran, or the columns of the table changed. What cannot be traced is tried again.
+recipe, a package that they ran, the tracer (kept.py), or the columns of the table changed. What cannot be
+traced is tried again.
 """
 
-import csv
-import hashlib
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.model.tracing.kept import (
+    Journal,
+    Row,
+    digest_of,
+    installed_versions,
+    read_table,
+    reason_of,
+    versions_text,
+    write_table,
+)
 from pipeline.model.tracing.processes import in_processes
 from pipeline.model.tracing.recipes import Recipe, read_recipes
 from pipeline.model.tracing.result import TraceShape
@@ -49,7 +56,6 @@ SHAPES = ((1, 512), (2, 2048), (1, 8192))
 
 SAMPLE_PER_RECIPE = 1
 CHANGES_SHOWN = 40
-REASON_CHARACTERS = 300
 
 
 RECIPE_COLUMNS = (
@@ -66,10 +72,6 @@ class Cell(NamedTuple):
     layers: int
     micro_batch: int
     seq_len: int
-
-
-Row = dict[str, str]
-"""One row of catalog/traces.csv, as its file has it."""
 
 
 class GridError(GpufareError):
@@ -108,12 +110,6 @@ def models_of(recipe: Recipe) -> tuple[str, ...]:
     return tuple(model for model in MODELS if recipe.attention == "eager" or model not in ONLY_EAGER)
 
 
-def digest_of(recipe: Recipe) -> str:
-    """What decides a recipe's traces: its switches. A new field changes nothing while at its default."""
-    switches = recipe.model_dump(exclude_defaults=True, exclude={"name", "title", "source", "emulates"})
-    return hashlib.sha256(json.dumps(switches, sort_keys=True).encode()).hexdigest()[:12]
-
-
 def trace_cell(recipe: Recipe, cell: Cell) -> Traced:
     """Trace one cell; what prevents it is returned as the reason."""
     import warnings
@@ -135,28 +131,6 @@ def trace_cell(recipe: Recipe, cell: Cell) -> Traced:
     return Traced(cell, digest, row=values, versions=versions_text(found.versions))
 
 
-def reason_of(error: Exception) -> str:
-    """The first line of an error, without paths of this machine."""
-    line = (str(error).strip().splitlines() or [""])[0]
-    line = re.sub(r"(?<![\w.:/])(/[\w.+-]+)+/", "", line)
-    text = "".join(character for character in line if character.isprintable())
-    return f"{type(error).__name__}: {text}"[:REASON_CHARACTERS]
-
-
-def versions_text(versions: Mapping[str, str]) -> str:
-    """``package version`` of each package, sorted; a build's name (+cpu) is no part of the version."""
-    return ", ".join(f"{name} {number.split('+')[0]}" for name, number in sorted(versions.items()))
-
-
-def installed_versions(text: str) -> str | None:
-    """The same packages as they are installed here; None where one is not."""
-    names = [each.split(" ")[0] for each in text.split(", ")]
-    try:
-        return versions_text({name: version(name) for name in names})
-    except PackageNotFoundError:
-        return None
-
-
 @dataclass
 class Table:
     """catalog/traces.csv with the packages of each recipe and the cells that could not be traced."""
@@ -172,15 +146,15 @@ class Table:
     def read(cls, folder: Path | None = None) -> "Table":
         """The table of a folder (the catalogue); empty if there is none or its columns changed."""
         folder = folder or paths.CATALOG_DIR
-        rows = {_cell(row): row for row in _read(folder / TRACES_FILE, columns())}
-        packages = _read(folder / RECIPES_FILE) if rows else []
+        rows = {_cell(row): row for row in read_table(folder / TRACES_FILE, columns())}
+        packages = read_table(folder / RECIPES_FILE) if rows else []
         table = cls(
             folder, rows,
             digests={row["recipe"]: row["recipe_digest"] for row in packages if row["versions"]},
             versions={row["recipe"]: row["versions"] for row in packages if row["versions"]},
             failures=Counter({
                 (row["recipe"], row["model"], row["reason"]): int(row["traces"])
-                for row in _read(folder / FAILURES_FILE)
+                for row in read_table(folder / FAILURES_FILE)
             }),
         )  # fmt: skip
         for line in _journal(folder):
@@ -215,11 +189,10 @@ class Table:
 
     def write(self) -> None:
         """Write the three files, sorted, and end the journal."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _write(self.folder / TRACES_FILE, columns(), (self.rows[cell] for cell in sorted(self.rows)))
+        write_table(self.folder / TRACES_FILE, columns(), (self.rows[cell] for cell in sorted(self.rows)))
         counts = Counter(cell.recipe for cell in self.rows)
         recipes = read_recipes()
-        _write(
+        write_table(
             self.folder / RECIPES_FILE, RECIPE_COLUMNS,
             (
                 _recipe_row(recipe) | {
@@ -233,8 +206,8 @@ class Table:
             {"recipe": recipe, "model": model, "traces": count, "reason": reason}
             for (recipe, model, reason), count in sorted(self.failures.items())
         ]
-        _write(self.folder / FAILURES_FILE, ("recipe", "model", "traces", "reason"), failures)
-        (self.folder / JOURNAL_FILE).unlink(missing_ok=True)
+        write_table(self.folder / FAILURES_FILE, ("recipe", "model", "traces", "reason"), failures)
+        Journal(self.folder / JOURNAL_FILE).end()
 
 
 def chosen_recipes(names: Sequence[str]) -> dict[str, Recipe]:
@@ -277,16 +250,12 @@ def fill(
     wanted = cells([recipes[name] for name in traceable], models)
     missing = [cell for cell in wanted if cell not in table.rows]
     show(f"{len(table.rows)} traces are there, {len(missing)} to make")
-    journal = table.folder / JOURNAL_FILE
-    table.folder.mkdir(parents=True, exist_ok=True)
-    with journal.open("a", encoding="utf-8") as file:
-        for number, traced in enumerate(trace_cells(recipes, missing, jobs), start=1):
-            json.dump([traced.cell, traced.digest, traced.row, traced.versions, traced.reason], file)
-            file.write("\n")
-            file.flush()
-            table.add(traced)
-            if number % 20 == 0 or number == len(missing):
-                show(f"{number} of {len(missing)}, {table.failures.total()} of all could not be traced")
+    journal = Journal(table.folder / JOURNAL_FILE)
+    for number, traced in enumerate(trace_cells(recipes, missing, jobs), start=1):
+        journal.add([traced.cell, traced.digest, traced.row, traced.versions, traced.reason])
+        table.add(traced)
+        if number % 20 == 0 or number == len(missing):
+            show(f"{number} of {len(missing)}, {table.failures.total()} of all could not be traced")
     table.write()
     for line in peak_changes(before, table.rows)[:CHANGES_SHOWN]:
         show(line)
@@ -390,32 +359,6 @@ def _cell(row: Mapping[str, str]) -> Cell:
 
 
 def _journal(folder: Path) -> Iterator[Traced]:
-    journal = folder / JOURNAL_FILE
-    if not journal.exists():
-        return
-    for line in journal.read_text(encoding="utf-8").splitlines():
-        try:
-            cell, digest, row, versions, reason = json.loads(line)
-        except ValueError:
-            continue  # the line that was being written when the grid was interrupted: it is traced again
+    for cell, digest, row, versions, reason in Journal(folder / JOURNAL_FILE).lines():
         if row is None or row.keys() == set(columns()):
             yield Traced(Cell(*cell), digest, row, versions, reason)
-
-
-def _read(path: Path, header: Sequence[str] | None = None) -> list[Row]:
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if header is not None and reader.fieldnames != list(header):
-            return []
-        return list(reader)
-
-
-def _write(path: Path, header: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    part = path.with_suffix(".part")
-    with part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, header, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    part.replace(path)

@@ -3,12 +3,11 @@
     gpufare trace-runs --jobs 2
 
 Each run is traced at its full depth. Interrupted, it goes on where it was: every finished trace is kept in a
-journal beside the table, and traced again only where its recipe, its shape or a package changed.
+journal beside the table, and traced again only where its recipe, its shape, a package or the tracer (kept.py)
+changed.
 """
 
 import csv
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -17,7 +16,15 @@ from typing import Any
 from pipeline.contracts import paths
 from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.errors import CannotTraceError
-from pipeline.model.tracing.grid import installed_versions, reason_of, versions_text
+from pipeline.model.tracing.kept import (
+    Journal,
+    digest_of,
+    installed_versions,
+    read_table,
+    reason_of,
+    versions_text,
+    write_table,
+)
 from pipeline.model.tracing.measured import read_stacks, recipe_of
 from pipeline.model.tracing.processes import in_processes
 from pipeline.model.tracing.recipes import Recipe
@@ -64,20 +71,21 @@ def trace_runs(only: str | None, jobs: int, say: Callable[[str], None], limit: i
             identified[run["run_id"]] = str(is_identified).lower()
             keys[run["run_id"]] = digest_of(*job)
             work[digest_of(*job)] = job
-    journal = _Journal(paths.CATALOG_DIR)
-    missing = {key: work[key] for key in _ordered(work) if not journal.has(key)}
+    traces = _Traces(paths.CATALOG_DIR)
+    missing = {key: work[key] for key in _ordered(work) if not traces.has(key)}
     say(f"{len(runs)} runs, {len(work)} recipes and shapes, {len(missing)} of them to trace")
     wanted = list(missing.values())[:limit]
     for done, (index, values) in enumerate(in_processes(_values, wanted, jobs), start=1):
         key, (recipe, shape) = list(missing.items())[index]
-        journal.add(key, values)
+        traces.add(key, values)
         told = values["problem"] or f"{values['allocated_bytes'] / 2**30:.3f} GiB"
         size = f"{shape.micro_batch} x {shape.seq_len}"
         say(f"{done}/{len(wanted)} {recipe.name} {shape.model} {size}: {told}")
+    sources = {run["run_id"]: run["source"] for run in runs}
     rows += [
-        journal.values[digest] | {"run_id": run_id, "digest": digest}
+        traces.values[digest] | {"run_id": run_id, "digest": digest, "recipe": sources[run_id]}
         for run_id, digest in keys.items()
-        if digest in journal.values
+        if digest in traces.values
     ]
     return _write(
         [row | {"is_identified": identified.get(row["run_id"], "false")} for row in rows],
@@ -108,13 +116,6 @@ def _empty(recipe: str) -> Row:
     return dict.fromkeys(columns(), "") | {"recipe": recipe}
 
 
-def digest_of(recipe: Recipe, shape: TraceShape) -> str:
-    """Names what is traced: the switches and the shape."""
-    switches = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"title", "source", "emulates"})
-    text = json.dumps([switches, shape.model_dump(mode="json", exclude_defaults=True)], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def _measured_runs() -> list[dict[str, str]]:
     with (paths.CATALOG_DIR / "measured_runs.csv").open(newline="", encoding="utf-8") as file:
         return [row for row in csv.DictReader(file) if row["measured_memory_gib"]]
@@ -141,14 +142,14 @@ def _found(trace: Trace) -> Row:
     }  # fmt: skip
 
 
-class _Journal:
-    """Finished traces by digest: those of the table, and since it was written one JSON line each."""
+class _Traces:
+    """Finished traces by digest: those of the table, and since it was written those of the journal."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / JOURNAL_FILE
-        self.values: dict[str, Row] = {row["digest"]: row for row in _read(folder) if row["digest"]}
-        if self.path.exists():
-            self.values |= dict(map(json.loads, self.path.read_text(encoding="utf-8").splitlines()))
+        self.journal = Journal(folder / JOURNAL_FILE)
+        rows = read_table(folder / TRACED_RUNS_FILE, columns())
+        self.values: dict[str, Row] = {row["digest"]: row for row in rows if row["digest"]}
+        self.values |= dict(self.journal.lines())
 
     def has(self, key: str) -> bool:
         """Whether a trace is known and would be the same today; one that failed is tried again."""
@@ -160,27 +161,15 @@ class _Journal:
     def add(self, key: str, values: Row) -> None:
         """Keep a trace on disk before the next one begins."""
         self.values[key] = values
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([key, values]) + "\n")
-
-
-def _read(folder: Path) -> list[Row]:
-    path = folder / TRACED_RUNS_FILE
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if tuple(row) == columns()]
+        self.journal.add([key, values])
 
 
 def _write(rows: Iterable[Row], replaced: set[str] | None) -> Path:
     """Write the table, sorted, and end the journal; rows of other sources stay where only one was traced."""
-    folder = paths.CATALOG_DIR
+    path = paths.CATALOG_DIR / TRACED_RUNS_FILE
     rows = list(rows)
     if replaced is not None:
-        rows += [row for row in _read(folder) if row["run_id"] not in replaced]
-    with (folder / TRACED_RUNS_FILE).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(sorted(rows, key=lambda row: row["run_id"]))
-    (folder / JOURNAL_FILE).unlink(missing_ok=True)
-    return folder / TRACED_RUNS_FILE
+        rows += [row for row in read_table(path, columns()) if row["run_id"] not in replaced]
+    write_table(path, columns(), sorted(rows, key=lambda row: row["run_id"]))
+    Journal(paths.CATALOG_DIR / JOURNAL_FILE).end()
+    return path

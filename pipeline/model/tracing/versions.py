@@ -5,12 +5,12 @@
 adds the versions that are installed where it runs.
 """
 
-import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pipeline.contracts import paths
-from pipeline.model.tracing.grid import Cell, Row, trace_cells
+from pipeline.model.tracing.grid import Cell, trace_cells
+from pipeline.model.tracing.kept import read_table, write_table
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.table import PHASES
 
@@ -33,7 +33,7 @@ def add_versions(
     ``show`` says what could not be traced. Returns the number of rows of the file.
     """
     path = (folder or paths.CATALOG_DIR) / FILE
-    rows = {tuple(row[name] for name in KEYS): row for row in _read(path)}
+    rows = {tuple(row[name] for name in KEYS): row for row in read_table(path)}
     cells = [Cell(name, model, LAYERS, MICRO_BATCH, SEQ_LEN) for name in recipes for model in MODELS]
     for traced in trace_cells(recipes, cells, jobs):
         if traced.row is None:
@@ -44,16 +44,5 @@ def add_versions(
             row |= {"versions": traced.versions, "phase": str(phase)}
             row |= {name: traced.row[f"{phase}_{name}"] for name in COLUMNS[-2:]}
             rows[tuple(row[name] for name in KEYS)] = row
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows[key] for key in sorted(rows))
+    write_table(path, COLUMNS, (rows[key] for key in sorted(rows)))
     return len(rows)
-
-
-def _read(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
