@@ -11,6 +11,9 @@ RECORD_FILE = "accuracy_record.yaml"
 # A held-out error may worsen by a tenth before the check fails.
 TOLERANCE = 1.1
 
+AVERAGES = ("stranger_median", "stranger_mean", "held_out_median", "held_out_mean")
+"""The mean over sources of each source's median and mean error, and the median and mean over all runs."""
+
 _HELD_OUT = """
 WITH _runs AS (
     SELECT r.*, s.family FROM main.measured_runs r JOIN main.measured_sources s USING (source)
@@ -18,22 +21,29 @@ WITH _runs AS (
 ),
 _jobs AS (SELECT *, 'without ' || family AS calibration FROM _runs),
 _errors AS (
-    SELECT abs(t.{predicted} / r.{measured} - 1) AS error FROM {macro}('_jobs') t JOIN _runs r USING (run_id)
+    SELECT r.source, abs(t.{predicted} / r.{measured} - 1) AS error
+    FROM {macro}('_jobs') t JOIN _runs r USING (run_id)
+),
+_by_source AS (
+    SELECT median(error) AS median_error, avg(error) AS mean_error FROM _errors GROUP BY source
 )
-SELECT median(error), avg(error), count(*) FROM _errors
+SELECT
+    (SELECT avg(median_error) FROM _by_source), (SELECT avg(mean_error) FROM _by_source),
+    median(error), avg(error), count(*)
+FROM _errors
 """
 
 
 def held_out_errors(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, float]]:
-    """Median and mean absolute relative error of all runs, each under constants fitted without its family."""
+    """``AVERAGES`` of the absolute relative error, each run under constants fitted without its family."""
     answers = {}
     for quantity, macro, predicted, measured in (
         ("memory", "memory_terms_of", "memory_gib", "measured_memory_gib"),
         ("speed", "speed_terms_of", "tokens_per_second_per_gpu", "measured_tokens_per_second_per_gpu"),
     ):
         query = _HELD_OUT.format(macro=macro, predicted=predicted, measured=measured)
-        median, mean, runs = connection.execute(query).fetchall()[0]
-        answers[quantity] = {"median": median, "mean": mean, "runs": runs}
+        answer = connection.execute(query).fetchall()[0]
+        answers[quantity] = dict(zip((*AVERAGES, "runs"), answer, strict=True))
     return answers
 
 
@@ -49,12 +59,13 @@ def worsened(connection: duckdb.DuckDBPyConnection, record: dict[str, Any] | Non
     record = record or read_record()
     found = []
     for quantity, errors in held_out_errors(connection).items():
-        for average in ("median", "mean"):
-            allowed = record[quantity][f"held_out_{average}"] * TOLERANCE
+        for average in AVERAGES:
+            allowed = record[quantity][average] * TOLERANCE
             if not errors[average] <= allowed:
+                words = average.replace("_", " ").replace("held out", "held-out")
                 found.append(
-                    f"{quantity}: the held-out {average} error is {errors[average]:.1%}, recorded "
-                    f"{record[quantity][f'held_out_{average}']:.1%}: calibrate again, or review the record"
+                    f"{quantity}: the {words} error is {errors[average]:.1%}, recorded "
+                    f"{record[quantity][average]:.1%}: calibrate again, or review the record"
                 )
         if errors["runs"] < record[quantity]["runs"]:
             found.append(

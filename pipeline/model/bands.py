@@ -88,15 +88,14 @@ def residuals_of(
     groups: dict[str, Group] = {
         run_id: (method, gpu_class, evidence)
         for run_id, method, gpu_class, evidence in connection.execute(
-            "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration, m.params_total "  # noqa: S608
-            f"FROM runs_{quantity} r JOIN main.measured_sources s USING (source) "
-            "JOIN main.models m USING (model)), "
+            "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
+            f"FROM runs_{quantity} r JOIN main.measured_sources s USING (source)), "
             f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')), "
-            "_evidence AS (SELECT * FROM evidence_of('_held_out')) "
-            f"SELECT h.run_id, h.method, e.class, {_EVIDENCE[quantity]} FROM _held_out h "
-            "JOIN _terms t USING (run_id) JOIN _evidence e "
-            "ON e.calibration = h.calibration AND e.gpu = h.gpu AND e.method = h.method "
-            "AND e.params = h.params_total AND e.gpu_count = h.gpu_count"
+            f"_evidence AS (SELECT * FROM evidence_of('_terms', '{quantity}')) "
+            f"SELECT t.run_id, t.method, e.class, {_EVIDENCE[quantity]} FROM _terms t JOIN _evidence e "
+            "ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method "
+            "AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack "
+            "AND e.seq_len = t.seq_len"
         ).fetchall()
     }
     methods, classes, evidences = np.array([groups[run_id] for run_id in fitter.run_ids]).T

@@ -40,7 +40,7 @@ WITH _terms AS (
 ),
 
 _evidence AS (
-    SELECT * FROM evidence_of('_terms')
+    SELECT * FROM evidence_of('_terms', 'memory')
 ),
 
 _ignored AS (
@@ -70,7 +70,7 @@ FROM _terms AS t
 CROSS JOIN _ignored AS i
 JOIN _evidence AS e
     ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method AND e.params = t.params_total
-    AND e.gpu_count = t.gpu_count
+    AND e.gpu_count = t.gpu_count AND e.stack = t.stack AND e.seq_len = t.seq_len
 JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = 'memory'
     AND b.method = t.method AND b.gpu_class = e.class
@@ -84,7 +84,7 @@ WITH _terms AS (
 ),
 
 _evidence AS (
-    SELECT * FROM evidence_of('_terms')
+    SELECT * FROM evidence_of('_terms', 'speed')
 ),
 
 _ignored AS (
@@ -111,7 +111,7 @@ FROM _terms AS t
 CROSS JOIN _ignored AS i
 JOIN _evidence AS e
     ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method AND e.params = t.params_total
-    AND e.gpu_count = t.gpu_count
+    AND e.gpu_count = t.gpu_count AND e.stack = t.stack AND e.seq_len = t.seq_len
 JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = 'speed'
     AND b.method = t.method AND b.gpu_class = e.class AND b.evidence = e.evidence;

@@ -92,7 +92,7 @@ COMMENT ON COLUMN main.plans.tokens_per_second_low IS 'Slow end of its band (p10
 COMMENT ON COLUMN main.plans.tokens_per_second_high IS 'Fast end of its band (p90).';
 COMMENT ON COLUMN main.plans.tokens_per_second_per_gpu IS 'Speed per GPU in tokens per second.';
 COMMENT ON COLUMN main.plans.bottleneck IS 'What takes most of the time.';
-COMMENT ON COLUMN main.plans.evidence IS 'Evidence for the plan: measured, interpolated or extrapolated.';
+COMMENT ON COLUMN main.plans.evidence IS 'How near the plan is a measured speed: measured, interpolated or extrapolated.';
 COMMENT ON COLUMN main.plans.evidence_run IS 'The closest published run, key into measured_runs.';
 COMMENT ON COLUMN main.plans.assumptions IS 'Assumptions made where the job leaves a setting open.';
 COMMENT ON COLUMN main.plans.infeasible_reason IS 'Why it does not fit; null where it does.';

@@ -60,7 +60,7 @@ def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
     connection = in_memory("memory_of", "speed_of")
     quantity = QUANTITIES[1]
     true = {
-        p.name: p.prior * (1.3 if p.name == "traffic_mosaic" else 1.0) for p in read_parameters()
+        p.name: p.prior * (1.3 if p.name == "MOSAIC" else 1.0) for p in read_parameters()
     } | gemm_ratio(connection)
     connection.execute("DELETE FROM main.measured_runs WHERE source <> 'llm_foundry' OR gpu_count > 64")
     connection.execute("DELETE FROM main.model_constants")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -24,7 +25,7 @@ from tests.model.conftest import Estimate
 A_RUN = """
     SELECT * FROM main.measured_runs
     WHERE gpu = 'h100-sxm-80gb' AND method = 'full' AND gpu_count = 8
-        AND measured_tokens_per_second_per_gpu > 0
+        AND measured_tokens_per_second_per_gpu > 0 AND measured_memory_gib IS NULL
     ORDER BY run_id LIMIT 1
 """
 
@@ -41,32 +42,36 @@ def one_run() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _evidence(
-    connection: duckdb.DuckDBPyConnection,
-    *,
-    gpu: str = "h100-sxm-80gb",
-    method: str = "full",
-    params_ratio: float = 1.0,
-    gpu_count: float = 8.0,
-    calibration: str = "all",
+    connection: duckdb.DuckDBPyConnection, quantity: str = "speed", **other: Any
 ) -> tuple[str, bool]:
-    """The evidence level of a job near the run, and whether the run is named."""
-    params = connection.execute(
-        "SELECT params_total::DOUBLE FROM main.models JOIN main.measured_runs USING (model)"
-    ).fetchall()[0][0]
+    """The evidence level of a job like the run but for ``other``, and whether the run is named."""
     rows = connection.execute(
-        "WITH needs AS (SELECT $1 AS calibration, $2 AS gpu, $3 AS method, $4::DOUBLE AS params_total,"
-        " $5::DOUBLE AS gpu_count) SELECT evidence, evidence_run IS NOT NULL FROM evidence_of('needs')",
-        [calibration, gpu, method, params * params_ratio, gpu_count],
+        "SELECT params_total::DOUBLE AS params, experts, stack, seq_len FROM main.models "
+        "JOIN main.measured_runs USING (model)"
     ).fetchall()
-    assert len(rows) == 1
-    return rows[0]
+    params, experts, stack, seq_len = rows[0]
+    job = {
+        "calibration": "all", "gpu": "h100-sxm-80gb", "method": "full", "params_total": params,
+        "experts": experts, "stack": stack, "seq_len": seq_len, "gpu_count": 8,
+    }  # fmt: skip
+    for name, value in other.items():
+        setting = name.removesuffix("_ratio")
+        job[setting] = value if name == setting else job[setting] * value
+    columns = ", ".join(f"${name} AS {name}" for name in job)
+    found = connection.execute(
+        f"WITH needs AS (SELECT {columns}) "
+        f"SELECT evidence, evidence_run IS NOT NULL FROM evidence_of('needs', '{quantity}')",
+        job,
+    ).fetchall()
+    assert len(found) == 1
+    return found[0]
 
 
 @pytest.mark.parametrize(
     ("params_ratio", "evidence"),
     [
-        (1.0, "measured"), (1.2499, "measured"), (1 / 1.2499, "measured"),
-        (1.2501, "interpolated"), (1 / 1.2501, "interpolated"),
+        (1.0, "measured"), (1.0999, "measured"), (1 / 1.0999, "measured"),
+        (1.1001, "interpolated"), (1 / 1.1001, "interpolated"),
         (2.999, "interpolated"), (1 / 2.999, "interpolated"),
         (3.001, "extrapolated"), (1 / 3.001, "extrapolated"),
     ],
@@ -74,16 +79,7 @@ def _evidence(
 def test_evidence_by_model_size(
     one_run: duckdb.DuckDBPyConnection, params_ratio: float, evidence: str
 ) -> None:
-    assert _evidence(one_run, params_ratio=params_ratio) == (evidence, evidence == "measured")
-
-
-@pytest.mark.parametrize(
-    ("gpu_count", "evidence"),
-    [(8, "measured"), (16, "measured"), (4, "measured"), (17, "interpolated"), (3, "interpolated")],
-)
-def test_evidence_by_gpu_count(one_run: duckdb.DuckDBPyConnection, gpu_count: int, evidence: str) -> None:
-    """Twice the count and half of it are inside, the next whole counts are not."""
-    assert _evidence(one_run, gpu_count=gpu_count) == (evidence, evidence == "measured")
+    assert _evidence(one_run, params_total_ratio=params_ratio) == (evidence, evidence == "measured")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +96,24 @@ def test_evidence_by_gpu_and_method(
     one_run: duckdb.DuckDBPyConnection, gpu: str, method: str, evidence: str
 ) -> None:
     assert _evidence(one_run, gpu=gpu, method=method)[0] == evidence
+
+
+@pytest.mark.parametrize(
+    ("other", "evidence"),
+    [
+        ({"gpu_count": 16}, "interpolated"),
+        ({"stack": "another"}, "interpolated"),
+        ({"seq_len_ratio": 2}, "measured"),
+        ({"seq_len_ratio": 0.5}, "measured"),
+        ({"seq_len_ratio": 4}, "interpolated"),
+        ({"experts": 8}, "extrapolated"),
+        ({"quantity": "memory"}, "extrapolated"),  # the run says nothing of its memory
+    ],
+)
+def test_measured_means_this_recipe_on_this_card_and_size(
+    one_run: duckdb.DuckDBPyConnection, other: dict[str, Any], evidence: str
+) -> None:
+    assert _evidence(one_run, **other) == (evidence, evidence == "measured")
 
 
 def test_a_held_out_calibration_gets_no_evidence_from_its_family(one_run: duckdb.DuckDBPyConnection) -> None:
@@ -143,9 +157,7 @@ def test_the_pipeline_bubble(
     )  # fmt: skip
     waiting = 1 + per_gpus * np.log2(64) + per_nodes * np.log2(8)
     step = terms["step_seconds"] - terms["optimizer_seconds"] - terms["overhead_seconds"]
-    assert step / (busy * waiting) - 1 == pytest.approx(
-        share * (stages - 1) / (stages * grad_accum), rel=1e-9
-    )
+    assert step / (busy * waiting) - 1 == pytest.approx(share * (stages - 1) / grad_accum, rel=1e-9)
 
 
 def _residuals(values: np.ndarray, *group: str, family: str = "a") -> Residuals:
@@ -233,7 +245,9 @@ def test_a_weighted_quantile_lies_between_the_middles_of_weights() -> None:
 
 
 def test_memory_counts_as_traced_where_three_measured_runs_agree_with_the_trace_of_their_recipe() -> None:
-    job = "WITH my_run AS (SELECT 'lora' AS method, 'llama-3.1-8b' AS model, $gpu AS gpu) "
+    job = (
+        "WITH my_run AS (SELECT 'lora' AS method, 'llama-3.1-8b' AS model, $gpu AS gpu, 65536 AS seq_len) "
+    )
     with in_memory("memory_of", "speed_of") as connection:
         found = {}
         for agreeing in (2, 3):
@@ -243,7 +257,7 @@ def test_memory_counts_as_traced_where_three_measured_runs_agree_with_the_trace_
                     f"{job} SELECT m.evidence, s.evidence FROM memory_of('my_run') m, speed_of('my_run') s",
                     {"gpu": gpu},
                 ).fetchall()
-    near, far = "a100-sxm-80gb", "rtx-a6000"
-    assert found[2, near] == found[3, near] == [("measured", "measured")]
-    assert found[2, far][0][0] == found[2, far][0][1] != "measured"
-    assert found[3, far] == [("traced", found[2, far][0][1])]
+    for gpu in ("a100-sxm-80gb", "rtx-a6000"):
+        ((by_two, speed),), ((by_three, same_speed),) = found[2, gpu], found[3, gpu]
+        assert by_two != "traced"
+        assert (by_three, same_speed) == ("traced", speed)

@@ -12,20 +12,22 @@ README = Path(__file__).parents[2] / "README.md"
 
 HELD_OUT = """
     WITH _held_out AS (
-        SELECT r.*, 'without ' || s.family AS calibration, m.params_total
-        FROM main.measured_runs r JOIN main.measured_sources s USING (source) JOIN main.models m USING (model)
+        SELECT r.*, 'without ' || s.family AS calibration
+        FROM main.measured_runs r JOIN main.measured_sources s USING (source)
         WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL
     ),
-    _evidence AS (SELECT * FROM evidence_of('_held_out'))
+    _terms AS (SELECT * FROM memory_terms_of('_held_out')),
+    _evidence AS (SELECT * FROM evidence_of('_terms', 'memory'))
     SELECT
         h.out_of_memory = 1 AS died, t.needed_gib <= t.usable_memory_gib AS fits,
         ln(h.measured_memory_gib / t.memory_gib) AS residual,
         ln(b.low_ratio) AS low, ln(b.high_ratio) AS high,
         fit_probability(t.usable_memory_gib, t.needed_gib, b.low_ratio, b.high_ratio) AS probability
     FROM _held_out h
-    JOIN memory_terms_of('_held_out') t USING (run_id)
-    JOIN _evidence e ON e.calibration = h.calibration AND e.gpu = h.gpu AND e.method = h.method
-        AND e.params = h.params_total AND e.gpu_count = h.gpu_count
+    JOIN _terms t USING (run_id)
+    JOIN _evidence e ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method
+        AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack
+        AND e.seq_len = t.seq_len
     JOIN main.model_bands b ON b.calibration = h.calibration AND b.quantity = 'memory'
         AND b.method = h.method AND b.gpu_class = e.class
         AND b.evidence = memory_evidence(e.evidence, t.is_proven)
