@@ -60,7 +60,7 @@ def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
     connection = in_memory("memory_of", "speed_of")
     quantity = QUANTITIES[1]
     true = {
-        p.name: p.prior * (1.3 if p.name == "MOSAIC" else 1.0) for p in read_parameters()
+        p.name: p.prior * (1.3 if p.name == "attention_mosaic" else 1.0) for p in read_parameters()
     } | gemm_ratio(connection)
     connection.execute("DELETE FROM main.measured_runs WHERE source <> 'llm_foundry' OR gpu_count > 64")
     connection.execute("DELETE FROM main.model_constants")
@@ -75,7 +75,7 @@ def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
         points.append(fitter.fit(np.ones(len(fitter.run_ids), dtype=bool)).point)
     connection.close()
     assert points[0].tolist() == points[1].tolist()
-    assert fitter.constants_at(points[0])["traffic_mosaic"] == pytest.approx(true["traffic_mosaic"], rel=0.15)
+    assert fitter.constants_at(points[0])["attention_mosaic"] == pytest.approx(true["attention_mosaic"], rel=0.15)
 
 
 def test_the_split_is_fixed() -> None:
