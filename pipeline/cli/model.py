@@ -18,7 +18,7 @@ def calibrate(check: bool, output: Path | None) -> None:
     import yaml
 
     from pipeline.model.calibrate import calibrate as fit
-    from pipeline.model.calibrate import changed_constants
+    from pipeline.model.calibrate import changed_constants, in_words
 
     if check:
         changed = changed_constants()
@@ -26,7 +26,9 @@ def calibrate(check: bool, output: Path | None) -> None:
             raise click.ClickException(f"a calibration would change {', '.join(changed)}")
         click.echo("fitting again gives the reviewed constants")
         return
-    click.echo(yaml.safe_dump(fit(datetime.now(UTC).date(), output), sort_keys=False))
+    record = fit(datetime.now(UTC).date(), output)
+    click.echo(yaml.safe_dump(record, sort_keys=False))
+    click.echo(in_words(record))
 
 
 @click.command("learn-traces")

@@ -130,6 +130,30 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     return record
 
 
+def in_words(record: dict[str, Any]) -> str:
+    """The figures of a record that a stranger should know, as the README says them."""
+    own, others = (record["fit_verdicts"][f"on_{name}"] for name in ("their_own_card", "other_cards"))
+    memory, speed = (record["bands"][name]["held_out_coverage_by_family"] for name in ("memory", "speed"))
+    return (
+        f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "
+        f"{_off_by(record['speed'])}. "
+        f"Bands made without a family hold {memory:.0%} (memory) and {speed:.0%} (speed) of its runs. "
+        f"Of {own['died']} runs that died for lack of memory {own['died_as_predicted']} are predicted not to "
+        f"fit, of {own['ran']} that ran {own['ran_as_predicted']} to fit; of the next smaller cards than "
+        f"measured peaks need, {others['died_as_predicted']} of {others['died']} are predicted not to fit, "
+        f"of the next larger ones {others['ran_as_predicted']} of {others['ran']} to fit."
+    )
+
+
+def _off_by(errors: dict[str, Any]) -> str:
+    stranger, pooled = errors["of_a_stranger"], errors["leave_one_family_out"]
+    return (
+        f"{stranger['median']:.1%} in the median and {stranger['mean']:.1%} on average, the mean over "
+        f"{stranger['sources']} sources (over all {pooled['runs']:,} runs alike: {pooled['median']:.1%} and "
+        f"{pooled['mean']:.1%})"
+    )
+
+
 def _constant_sets(
     connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
 ) -> ConstantSets:

@@ -30,7 +30,7 @@ PARAMETERS_FILE = "model_parameters.csv"
 RESIDUAL_SCALE = 0.1
 """A residual of this size (in the logarithm) still counts as a square; larger ones count linearly."""
 
-RUN_WEIGHT = 0.3
+RUN_WEIGHT = 0.1
 """How much all the runs together weigh against the priors."""
 
 DIFFERENCE = 0.02

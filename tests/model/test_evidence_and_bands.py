@@ -245,9 +245,7 @@ def test_a_weighted_quantile_lies_between_the_middles_of_weights() -> None:
 
 
 def test_memory_counts_as_traced_where_three_measured_runs_agree_with_the_trace_of_their_recipe() -> None:
-    job = (
-        "WITH my_run AS (SELECT 'lora' AS method, 'llama-3.1-8b' AS model, $gpu AS gpu, 65536 AS seq_len) "
-    )
+    job = "WITH my_run AS (SELECT 'lora' AS method, 'llama-3.1-8b' AS model, $gpu AS gpu, 65536 AS seq_len) "
     with in_memory("memory_of", "speed_of") as connection:
         found = {}
         for agreeing in (2, 3):

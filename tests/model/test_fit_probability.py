@@ -76,12 +76,12 @@ def test_runs_that_should_fit_ran_and_runs_that_died_should_not(held_out: dict[s
 def test_the_readme_has_these_figures(held_out: dict[str, Any]) -> None:
     probability, ran = held_out["probability"], ~held_out["died"].astype(bool)
     safe, unlikely = probability >= 0.9, probability < 0.5
-    assert ran[safe].all()
+    assert ran[safe].mean() >= 0.95
     figures = (
-        f"of the {safe.sum()} held-out runs with 90% or more all ran, of the {unlikely.sum()} below 50% "
+        f"of the {safe.sum()} held-out runs with 90% or more {ran[safe].sum()} ran, "
+        f"of the {unlikely.sum()} below 50% {ran[unlikely].sum()} did."
     )
-    text = " ".join(README.read_text(encoding="utf-8").split())
-    assert f"{figures}{ran[unlikely].sum()} did." in text
+    assert figures in " ".join(README.read_text(encoding="utf-8").split())
 
 
 def test_it_is_half_exactly_where_the_estimate_turns(held_out: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+import yaml
 
 from pipeline.contracts import paths
 from pipeline.warehouse.database import in_memory
@@ -53,21 +54,31 @@ def test_every_source_of_the_runs_is_described_and_has_a_family() -> None:
 
 def test_the_summary_meets_the_goals_that_can_be_checked_here(tables: duckdb.DuckDBPyConnection) -> None:
     rows = tables.execute(
-        "SELECT quantity, median_error_held_out, mean_error_held_out, share_in_band, balanced_accuracy, runs "
+        "SELECT median_error_held_out, mean_error_held_out, stranger_share_in_band, balanced_accuracy "
         "FROM main.model_accuracy_summary WHERE grouped_by = 'all' ORDER BY quantity"
     ).fetchall()
-    (
-        (_, memory_median, memory_mean, memory_band, balanced, _),
-        (_, speed_median, speed_mean, speed_band, _, _),
-    ) = rows
+    (memory_median, memory_mean, memory_band, balanced), (speed_median, speed_mean, speed_band, _) = rows
     assert memory_median <= 0.07
-    assert memory_mean <= 0.11
-    assert balanced >= 0.97
-    assert speed_median <= 0.09
+    assert memory_mean <= 0.10
+    assert balanced >= 0.95
+    assert speed_median <= 0.11
     assert speed_mean <= 0.20
-    # On the sources that bands are calibrated on; calibration.yaml has the coverage on sources left out.
-    assert 0.75 <= memory_band <= 0.96
-    assert 0.75 <= speed_band <= 0.96
+    assert 0.75 <= memory_band <= 0.85
+    assert 0.75 <= speed_band <= 0.85
+
+
+def test_the_summary_is_of_the_record_of_the_calibration(tables: duckdb.DuckDBPyConnection) -> None:
+    """The table and calibration.yaml are computed apart: by SQL from the published macros, and by the fit."""
+    record = yaml.safe_load((paths.CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
+    columns = "quantity, sources, stranger_median_error, stranger_mean_error, stranger_share_in_band"
+    for quantity, sources, median, mean, in_band in tables.execute(
+        f"SELECT {columns} FROM main.model_accuracy_summary WHERE grouped_by = 'all'"
+    ).fetchall():
+        of_a_stranger = record[quantity]["of_a_stranger"]
+        assert sources == of_a_stranger["sources"]
+        assert median == pytest.approx(of_a_stranger["median"], abs=2e-4)
+        assert mean == pytest.approx(of_a_stranger["mean"], abs=2e-4)
+        assert in_band == pytest.approx(record["bands"][quantity]["held_out_coverage_by_family"], abs=0.01)
 
 
 def test_the_summary_has_every_grouping(tables: duckdb.DuckDBPyConnection) -> None:
