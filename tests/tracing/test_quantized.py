@@ -47,6 +47,14 @@ def test_kbit_preparation_upcasts_embedding_head_and_norms() -> None:
     assert 2 * 2 * TABLE_WEIGHTS <= upcast - plain <= 2 * 2 * TABLE_WEIGHTS + 512 * NORMS
 
 
+def test_embedding_and_head_cast_back_leave_norms_upcast() -> None:
+    plain, back = (
+        weights(traced("nf4", **switches))
+        for switches in ({}, {"kbit_upcast": True, "kbit_casts_back": True})
+    )
+    assert 0 <= back - plain <= 2 * 2 * HIDDEN * NORMS + 512 * NORMS
+
+
 def test_a_large_batch_dequantizes_the_whole_weight_and_a_small_one_does_not() -> None:
     """gemm_4bit takes one kernel up to some rows; beyond, it makes the weight in 16 bits first."""
     operations = {n: traced("nf4", shape={"seq_len": n}).operations for n in (16, 2048)}

@@ -37,6 +37,9 @@ class Recipe(BaseModel):
     kbit_upcast: bool = False
     """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
 
+    kbit_casts_back: bool = False
+    """After ``kbit_upcast`` embeddings and head in bf16 again, as SFTTrainer of TRL 0.13 casts them under bf16."""
+
     kbit_keeps_inputs: bool = False
     """bitsandbytes before 0.43: a 4-bit product keeps its input as long as the loss lives. LitGPT only."""
 
@@ -124,6 +127,10 @@ class Recipe(BaseModel):
                 self.method != "qlora" and self.quantization != "none",
                 f"method={self.method} with quantization={self.quantization}: set quantization=none, "
                 "or method=qlora",
+            ),
+            (
+                self.kbit_casts_back and not self.kbit_upcast,
+                "kbit_casts_back=true with kbit_upcast=false: nothing was cast, set it to false",
             ),
             (
                 self.gpu_count > 1 and self.sharding == "none",

@@ -148,6 +148,9 @@ def with_adapters(model: Any, recipe: Recipe) -> Any:
             adapters = gptq.adapted_by_peft(adapters)
         model = peft.get_peft_model(model, adapters, autocast_adapter_dtype=recipe.adapter_dtype == "fp32")
         _cast_adapters(model, DTYPES[recipe.adapter_dtype])
+    if recipe.kbit_casts_back:
+        for module in (model.get_input_embeddings(), model.get_output_embeddings()):
+            module.to(torch.bfloat16)
     if recipe.activation_offload:
         activation_offload.apply(model)
     if recipe.kernels == "unsloth":
