@@ -38,7 +38,7 @@ class Recipe(BaseModel):
     """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
 
     kbit_casts_back: bool = False
-    """After ``kbit_upcast`` embeddings and head in bf16 again, as SFTTrainer of TRL 0.13 casts them under bf16."""
+    """After ``kbit_upcast`` embeddings and head in bf16 again, as TRL 0.13 casts them under bf16."""
 
     kbit_keeps_inputs: bool = False
     """bitsandbytes before 0.43: a 4-bit product keeps its input as long as the loss lives. LitGPT only."""
