@@ -210,6 +210,8 @@ SELECT * REPLACE (
     params_active - round((params_active - (params_total - params_linear)) * (1 - $share)) AS params_active,
     floor(full_attention_layers * $share) AS full_attention_layers,
     floor(linear_attention_layers * $share) AS linear_attention_layers,
+    floor(cross_attention_layers * $share) AS cross_attention_layers,
+    round(extra_linear_params * $share) AS extra_linear_params,
     if(dense_layers > $layers, $layers, dense_layers) AS dense_layers
 )
 FROM main.models WHERE model = $model
