@@ -76,6 +76,7 @@ def _network_gbps(text: str) -> float | None:
     lanes = re.findall(
         r"(\d+)\s*x\s*(?:[A-Za-z][\w\- ]*?\s)?(?:IB |NDR |InfiniBand )*(\d+)\s*G(?:bE|b/s|bps|be)", text
     )
+    lanes += re.findall(r"(\d+)\s*x\s*Omni-Path (\d+)", text)
     if lanes:
         return max(float(count) * float(rate) for count, rate in lanes)
     per_node = re.search(r"(\d+)\s*Gbps/node", text)
@@ -95,6 +96,12 @@ def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_paral
         batch = float(tokens.group(1)) * (1e6 if tokens.group(2) else 1.0)
         return max(1.0, round(batch / (tokens_per_row * micro_batch * data_parallel)))
     return None
+
+
+def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
+    """Whether every GPU works on samples of its own: the global batch is that of all GPUs and micro-steps."""
+    total, steps = re.search(r"\bglobal=(\d+)", text), re.search(r"\bGA=(\d+)", text)
+    return bool(total and steps and float(total.group(1)) == gpus * micro_batch * float(steps.group(1)))
 
 
 # Words for what is stored and what is computed again, and what is offloaded with it. Megatron's selective
@@ -263,6 +270,9 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     gpus = float(settings["gpu_count"] or 1)
     settings["tensor_parallel"], settings["pipeline_parallel"] = sizes.get("tp", 1.0), sizes.get("pp", 1.0)
     settings["context_parallel"], settings["expert_parallel"] = sizes.get("cp"), sizes.get("ep")
+    batch = row.get("grad_accum_or_global_batch") or ""
+    if not sizes and _fills_the_batch(batch, float(settings["micro_batch"] or 1), gpus):
+        sizes = {"tp": 1.0}
     if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and "fsdp" not in text:
         settings["tensor_parallel"] = settings["pipeline_parallel"] = None
         read.assumptions.append("tensor_parallel: the least with which the weights fit")
@@ -275,7 +285,7 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     if gpus % model_parallel:
         raise RunError(f"parallelism '{text}': {gpus:g} GPUs are no multiple of its {model_parallel:g}")
     settings["grad_accum"] = _grad_accum(
-        row.get("grad_accum_or_global_batch") or "",
+        batch,
         float(settings["seq_len"] or 0),
         float(settings["micro_batch"] or 1),
         sizes.get("dp") or max(1.0, gpus / model_parallel),
