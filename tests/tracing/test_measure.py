@@ -1,11 +1,8 @@
 """`gpufare measure` on the CPU: a real model of two layers, real steps, and memory that really runs out."""
 
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +11,9 @@ from typing import Any
 
 import pytest
 import torch
+from click.testing import CliRunner, Result
 
+from pipeline.cli.main import main
 from pipeline.contracts import paths
 from pipeline.model.measuring.measure import MeasureError, measure, run_in_another_process
 from pipeline.model.measuring.own_runs import read_own_runs
@@ -24,9 +23,9 @@ from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.recipes import read_recipes
 from pipeline.model.tracing.steps import Step, build_step
 from pipeline.model.tracing.timeline import Phase
+from tests.test_readme import COMMANDS
 from tests.tracing.shapes import tiny
 
-PROJECT = Path(__file__).parents[2]
 NOW = datetime(2026, 8, 22, 12, 30, tzinfo=UTC)
 
 
@@ -36,18 +35,13 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
-def request_of(recipe: str = "hf-lora", steps: int = 3, on_cpu: bool = True, **changes: Any) -> Request:
+def request_of(recipe: str = "hf-lora", steps: int = 3, **changes: Any) -> Request:
     mine = read_recipes()[recipe].model_copy(update=changes.pop("switches", {}))
-    return Request(recipe=mine, shape=tiny(seq_len=16, **changes), steps=steps, warm_up=1, on_cpu=on_cpu)
+    return Request(recipe=mine, shape=tiny(seq_len=16, **changes), steps=steps, warm_up=1, on_cpu=True)
 
 
-def gpufare(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in a folder, with this clone's package."""
-    environment = os.environ | {"PYTHONPATH": str(PROJECT)}
-    command = [sys.executable, "-P", "-m", "pipeline.cli", *arguments]
-    return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+def gpufare(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
 
 
 def test_a_qlora_step_is_measured_and_its_row_kept() -> None:
@@ -139,13 +133,8 @@ def test_other_errors_are_not_a_lack_of_memory() -> None:
 
 def test_a_missing_library_of_a_recipe_is_said() -> None:
     request = request_of(switches={"attention": "flash_attention_2"})
-    with pytest.raises((CannotTraceError, MeasureError), match=r"(?i)flash"):
-        run_in_another_process(request)
-
-
-def test_without_a_gpu_the_way_to_try_it_is_said() -> None:
-    with pytest.raises(MeasureError, match="torch sees no GPU here; --cpu tries the command on the CPU"):
-        run_in_another_process(request_of(on_cpu=False))
+    with pytest.raises(CannotTraceError, match=r"(?i)flash"):
+        run_steps(request, lambda _: None)
 
 
 def test_steps_that_die_of_something_else_are_an_error() -> None:
@@ -154,52 +143,27 @@ def test_steps_that_die_of_something_else_are_an_error() -> None:
         run_in_another_process(request)
 
 
-@pytest.fixture
-def tiny_config(tmp_path: Path) -> Path:
-    file = tmp_path / "tiny.json"
-    file.write_text(json.dumps(tiny().config))
-    return file
-
-
-def test_the_command_prints_the_row_and_no_file_of_the_folder_is_run(tiny_config: Path) -> None:
-    (tiny_config.parent / "torch.py").write_text("raise SystemExit('the wrong torch')")
-    arguments = ("--recipe", "hf-lora", "--seq-len", "16", "--steps", "2", "--warm-up", "0", "--cpu")
-    answer = gpufare("measure", "--config", str(tiny_config), *arguments, cwd=tiny_config.parent)
-    assert answer.returncode == 0, answer.stderr
-    assert "hf-lora on tiny, 1 x 16 tokens, on cpu" in answer.stdout
-    assert re.search(r"step: \d\.\d{4} s, the median of 2; half of them within", answer.stdout)
+def test_the_command_prints_the_row_and_no_file_of_the_folder_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("torch.py").write_text("raise SystemExit('the wrong torch')")
+    Path("tiny.json").write_text(json.dumps(tiny().config))
+    arguments = ("--recipe", "hf-full", "--seq-len", "16", "--steps", "2", "--warm-up", "0", "--cpu")
+    answer = gpufare("measure", "--config", "tiny.json", *arguments, "--home", "here")
+    assert answer.exit_code == 0, answer.output
+    assert "hf-full on tiny, 1 x 16 tokens, on cpu" in answer.stdout
+    assert re.search(r"step: \d+\.\d{4} s, the median of 2; half of them within", answer.stdout)
     assert "not ready for the catalogue: the steps ran on the CPU" in answer.stdout
-    assert f"added to {paths.home().own_runs}" in answer.stdout
+    assert f"added to {tmp_path / 'here' / 'measured_runs.csv'}" in answer.stdout
     heading, row = (line for line in answer.stdout.splitlines() if line.count(",") > 30)
     assert len(row.split(",")) == len(heading.split(","))
-
-
-def test_the_home_may_be_another_folder_and_a_cut_model_is_no_row(tiny_config: Path) -> None:
-    arguments = (
-        "--recipe",
-        "hf-full",
-        "--seq-len",
-        "16",
-        "--steps",
-        "2",
-        "--warm-up",
-        "0",
-        "--cpu",
-        "--home",
-        "here",
-    )
-    for more in ((), ("--layers", "1")):
-        answer = gpufare("measure", "--config", tiny_config.name, *arguments, *more, cwd=tiny_config.parent)
-        assert answer.returncode == 0, answer.stderr
-    assert "no row: the steps ran on the CPU; the model is cut to 1 layers" in answer.stdout
-    kept = (tiny_config.parent / "here" / "measured_runs.csv").read_text()
-    assert kept.count("\n") == 2
     assert not paths.home().own_runs.exists()
 
 
-def test_the_command_of_the_readme_is_understood(tmp_path: Path) -> None:
-    from tests.test_readme import COMMANDS
-
+def test_the_command_of_the_readme_is_understood() -> None:
     (command,) = (line for line in COMMANDS if line.startswith("gpufare measure"))
-    answer = gpufare(*shlex.split(command)[1:], cwd=tmp_path)
-    assert "torch sees no GPU here" in answer.stderr
+    assert (
+        "torch sees no GPU here; --cpu tries the command on the CPU"
+        in gpufare(*shlex.split(command)[1:]).stderr
+    )
