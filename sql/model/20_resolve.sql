@@ -203,6 +203,11 @@ CREATE OR REPLACE MACRO of_all_layers(layers, dense_layers, sparse, dense) AS
 COMMENT ON FUNCTION of_all_layers IS
     'Average over the layers of a mixture of experts of which the first are dense.';
 
+CREATE OR REPLACE MACRO runs_every_expert(is_trainer, model) AS
+    coalesce(is_trainer, FALSE) AND model LIKE 'llama-4-%';
+COMMENT ON FUNCTION runs_every_expert IS
+    'Whether the training code passes every token through every expert, those that it was not sent to with a weight of zero: transformers does for Llama 4 (Llama4TextMoe of modeling_llama4.py, 5.23).';
+
 CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
 SELECT
     s.* REPLACE (
@@ -260,6 +265,11 @@ SELECT
         sliding_window, full_attention_layers, linear_attention_layers, kv_latent, q_latent, rope_head_dim,
         value_head_dim, shared_intermediate, dense_layers, dense_intermediate,
         cross_attention_layers, linear_mixer_params, extra_linear_params, extra_embedding_params
+    ) REPLACE (
+        CASE WHEN runs_every_expert(k.is_trainer, m.model) THEN m.params_total ELSE m.params_active END
+            AS params_active,
+        CASE WHEN runs_every_expert(k.is_trainer, m.model) THEN m.experts ELSE m.experts_active END
+            AS experts_active
     ),
     CASE WHEN k.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
         AS untied_params,
