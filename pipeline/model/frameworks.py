@@ -22,6 +22,8 @@ class Framework:
     full_precision: str = "bf16"
     """Precision policy where all weights train, in 16 bits."""
     kbit_upcast: float | None = None
+    casts_back: bool = False
+    """Under bf16, casts embeddings and head of 4-bit models back after their preparation."""
     quantization: str = "nf4"
     """Form of frozen 4-bit weights."""
 
@@ -198,9 +200,17 @@ FRAMEWORKS = (
         loss_kernel="liger",
     ),
     Framework(
-        name="transformers, PEFT and TRL",
+        name="TRL",
+        pattern=r"\btrl\b|sfttrainer",
+        stack="hf",
+        documented="trl/trainer/sft_trainer.py, utils.py: peft_module_casting_to_bf16",
+        loss_kernel="hf",
+        casts_back=True,
+    ),
+    Framework(
+        name="transformers and PEFT",
         pattern=(
-            r"\btrl\b|transformers|sfttrainer|\bhf\b|hugging ?face|\bpeft\b|accelerate|\bfsdp\b"
+            r"transformers|\bhf\b|hugging ?face|\bpeft\b|accelerate|\bfsdp\b"
             r"|vectorlm|fastchat"
         ),
         stack="hf",

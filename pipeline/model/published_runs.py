@@ -306,6 +306,8 @@ def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | N
     if re.search(r"(nv|mx)fp4", notes):
         raise RunError("frozen weights in NVFP4 or MXFP4 are not estimated")
     settings["kbit_upcast"] = framework.kbit_upcast if framework else None
+    if framework and framework.casts_back and settings["training_precision"] == "bf16":
+        settings["kbit_upcast"] = 0.0
     if row.get("quant_bits") == "8":
         settings["quantization"] = "int8"
     elif re.search(r"gptq|\bint checkpoint", notes):

@@ -114,7 +114,9 @@ def read(**columns: str) -> RunRow:
         ({"method": "lora", "parallelism": "DeepSpeed ZeRO-2"}, "adapter_bytes", 2.0),
         ({"method": "lora", "parallelism": "DeepSpeed ZeRO-2"}, "autocast", 0.0),
         ({"method": "qlora", "parallelism": "DeepSpeed ZeRO-2"}, "kbit_upcast", 0.0),
-        ({"method": "qlora", "parallelism": "DDP"}, "kbit_upcast", None),
+        ({"method": "qlora"}, "kbit_upcast", 0.0),
+        ({"method": "qlora", "precision": "fp16"}, "kbit_upcast", None),
+        ({"method": "qlora", "framework": "HF PEFT", "parallelism": "DDP"}, "kbit_upcast", None),
         ({"precision": "bf16 pure", "method": "pretrain"}, "training_precision", "bf16"),
         ({"method": "qlora", "framework": "Unsloth"}, "quantization", "nf4dq"),
         ({"method": "qlora", "notes": "GPTQ/int checkpoint"}, "quantization", "gptq"),
@@ -196,8 +198,9 @@ def test_a_row_without_a_known_method_is_refused() -> None:
 @pytest.mark.parametrize(
     ("framework", "name", "stack", "loss_kernel"),
     [
-        ("HF TRL SFTTrainer", "transformers, PEFT and TRL", "hf", "hf"),
-        ("TRL SFTTrainer, chunked NLL loss", "transformers, PEFT and TRL", "hf", "liger"),
+        ("HF TRL SFTTrainer", "TRL", "hf", "hf"),
+        ("TRL SFTTrainer, chunked NLL loss", "TRL", "hf", "liger"),
+        ("HF Trainer + PEFT", "transformers and PEFT", "hf", "hf"),
         ("Unsloth SFTTrainer", "Unsloth", "foak", "liger"),
         ("Axolotl + cut cross entropy", "Axolotl", "hf", "liger"),
         ("LLaMA-Factory HF+FA2", "LLaMA-Factory", "hf", "hf"),
