@@ -94,12 +94,14 @@ def _as_json(report: "Report") -> dict[str, Any]:
             }
             for each in report.comparisons
         ],
+        "estimated_to_fit": report.is_to_fit,
         "no_estimate": report.no_estimate or None,
         "corrections": report.corrections or None,
         "row": {name: report.row[name] for name in catalogue_columns()},
         "not_ready": report.not_ready,
         "notes": report.notes,
         "own_runs": str(report.own_runs) if report.own_runs else None,
+        "not_kept": report.not_kept or None,
     }  # fmt: skip
 
 
@@ -172,6 +174,7 @@ def _show_estimates(report: "Report") -> None:
     ]
     columns = ("quantity", "measured", "estimated", "low", "high", "inside", "corrected")
     show(Result(columns, ("VARCHAR", *["DOUBLE"] * 4, "VARCHAR", "DOUBLE"), rows), "table")
+    click.echo(f"estimated {'to fit' if report.is_to_fit else 'not to fit'} {report.gpu}")
     if report.corrections:
         click.echo(report.corrections)
 
@@ -180,13 +183,14 @@ def _show_row(report: "Report") -> None:
     from pipeline.model.measuring.own_runs import catalogue_columns, csv_line
 
     columns = catalogue_columns()
-    if report.own_runs is None:
-        click.echo(f"no row: {'; '.join(report.not_ready)}")
+    if report.request.shape.layers:
+        click.echo(f"no row: {report.not_kept}")
         return
     if report.not_ready:
         click.echo(f"not ready for the catalogue: {_printable('; '.join(report.not_ready))}")
     click.echo(f"\n{','.join(columns)}\n{csv_line(report.row, columns)}")
-    click.echo(f"\nadded to {report.own_runs}")
+    kept = f"added to {report.own_runs}" if report.own_runs else f"not kept: {_printable(report.not_kept)}"
+    click.echo(f"\n{kept}")
 
 
 def _printable(text: str) -> str:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -180,6 +181,7 @@ def test_running_out_of_memory_is_a_row(estimator: Estimator, home: Home) -> Non
     assert [each.is_inside for each in done.comparisons] == [None, None]
     assert done.not_ready == []
     assert "CUDA out of memory" in done.row["note"]
+    assert done.is_to_fit is True, "one more run that the model is wrong about"
 
 
 def test_a_model_that_is_cut_is_compared_at_its_depth_and_is_no_row(estimator: Estimator, home: Home) -> None:
@@ -189,6 +191,7 @@ def test_a_model_that_is_cut_is_compared_at_its_depth_and_is_no_row(estimator: E
         reported(estimator, home, seen(), request=request_of(layers=layers)) for layers in (16, 32)
     )
     assert (half.own_runs, half.not_ready) == (None, ["the model is cut to 16 layers"])
+    assert half.not_kept == "a cut model is no row"
     (weights,) = estimator.connection.execute(
         "SELECT params_linear FROM main.models WHERE model = 'llama-3.1-8b'"
     ).fetchone() or (0,)
@@ -196,6 +199,13 @@ def test_a_model_that_is_cut_is_compared_at_its_depth_and_is_no_row(estimator: E
     assert saved_gib < whole - half.comparisons[0].estimated < 3 * saved_gib
     assert all_layers.comparisons[0].estimated == pytest.approx(whole, rel=0.02)
     assert len(read_own_runs(home).runs) == 1
+
+
+def test_what_was_measured_is_not_lost_where_it_cannot_be_kept(estimator: Estimator, home: Home) -> None:
+    home.root.write_text("a file in place of the folder")
+    done = reported(estimator, home, seen())
+    assert done.comparisons
+    assert (done.own_runs, str(home.own_runs) in done.not_kept) == (None, True)
 
 
 def test_a_run_on_the_cpu_has_no_estimate_and_is_kept_as_not_ready(estimator: Estimator, home: Home) -> None:
@@ -371,3 +381,19 @@ def test_what_is_kept_is_said_in_json_too(estimator: Estimator, home: Home) -> N
     assert set(kept.row) == {*catalogue_columns(), *MORE_COLUMNS}
     assert kept.row["process_gib"] == "13.5"
     assert kept.row["reserved_gib"] == "13"
+
+
+def test_people_see_the_estimate_beside_what_was_measured(
+    estimator: Estimator, home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pipeline.cli.measure import _show
+
+    _show(reported(estimator, home, seen(), before=card_of(power_limit_watts=300.0)))
+    shown = capsys.readouterr().out
+    assert "hf-qlora on llama-3.1-8b, 2 x 2048 tokens, on NVIDIA GeForce RTX 4090 (rtx-4090)" in shown
+    assert re.search(r"^backward phase +11\.000 +13\.000", shown, re.MULTILINE)
+    assert re.search(r"^all steps +11\.000 +13\.000 +13\.500", shown, re.MULTILINE)
+    assert "half of them within 2.0000 to 2.0500 s, 2,048.0 tokens per second" in shown
+    assert re.search(r"^peak allocated, GiB +11\.0 +\d+\.\d ", shown, re.MULTILINE)
+    assert "not ready for the catalogue: power limited to 300 of 450 W" in shown
+    assert f"added to {home.own_runs}" in shown

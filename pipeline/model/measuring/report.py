@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.paths import Home
 from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator
 from pipeline.model.measuring.card import Card
@@ -62,6 +63,10 @@ class Report:
     notes: list[str] = field(default_factory=list)
     own_runs: Path | None = None
     """The file that the row was added to."""
+    not_kept: str = ""
+    """Why it was added to none."""
+    is_to_fit: bool | None = None
+    """Whether the estimate says that the run fits; None where there is no estimate."""
 
     @property
     def step_seconds(self) -> float | None:
@@ -116,11 +121,22 @@ def report(
         done.not_ready.append("the model is not one of the catalogue")
     done.row = _row(done, before, now) | {"model": model}
     _compare(done, estimator, home)
-    if not layers:
-        done.own_runs = home.own_runs
-        if problem := add_own_run(home, done.row):
-            done.notes.append(problem)
+    _keep(done, home)
     return done
+
+
+def _keep(done: Report, home: Home) -> None:
+    """Add the row to the user's own runs. What was measured is not lost where that fails."""
+    if done.request.shape.layers:
+        done.not_kept = "a cut model is no row"
+        return
+    try:
+        problem = add_own_run(home, done.row)
+    except UnwritableError as error:
+        done.not_kept = str(error)
+        return
+    done.own_runs = home.own_runs
+    done.notes += filter(None, [problem])
 
 
 def _gpu(done: Report, gpu: str | None, estimator: Estimator) -> str:
@@ -247,9 +263,10 @@ def _compare(done: Report, estimator: Estimator, home: Home) -> None:
     (answer,), problems = with_own_runs(home, estimator, answers)
     done.notes += problems
     done.corrections = answer["corrections"]
+    done.is_to_fit = answer["fits"] == "true"
     allocated = None if done.measured.out_of_memory else _gib(done.measured.allocated_bytes)
     done.comparisons = (
-        _comparison("peak memory, GiB", "memory_gib", allocated, answer),
+        _comparison("peak allocated, GiB", "memory_gib", allocated, answer),
         _comparison("tokens per second", "tokens_per_second_per_gpu", done.tokens_per_second, answer),
     )
 
