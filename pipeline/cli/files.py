@@ -90,20 +90,25 @@ def normalize(file: Path) -> None:
 
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
+@click.option(
+    "--config", type=EXISTING_FILE, help="A config.json: the model of the rows that name none, or 'config'."
+)
 @click.option("--own", is_flag=True, help="Add estimates corrected by the runs that you measured yourself.")
-def estimate(file: Path, own: bool) -> None:
+def estimate(file: Path, config: Path | None, own: bool) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
     from pipeline.model.estimate import OUTPUT_COLUMNS, estimate_file
+    from pipeline.model.given_models import model_of_file
     from pipeline.model.measuring.corrections import OWN_COLUMNS, with_own_runs
 
-    problems: list[str] = []
+    given, left_out = model_of_file(config, "config") if config else (None, [])
+    problems = [f"{config}: {line}" for line in left_out]
 
     def correct(estimator: "Estimator", answers: "Answers") -> "Answers":
-        answers, left_out = with_own_runs(paths.home(), estimator, answers)
-        problems.extend(left_out)
+        answers, unread = with_own_runs(paths.home(), estimator, answers)
+        problems.extend(unread)
         return answers
 
-    rows = estimate_file(file, correct) if own else estimate_file(file)
+    rows = estimate_file(file, correct, given) if own else estimate_file(file, given=given)
     for problem in problems:
         click.echo(problem, err=True)
     writer = csv.DictWriter(sys.stdout, OUTPUT_COLUMNS + (OWN_COLUMNS if own else ()), lineterminator="\n")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli import daily, files, measure, model, questions, trace, trace_grid
+from pipeline.cli import daily, files, measure, model, models, questions, trace, trace_grid
 from pipeline.contracts import paths
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
@@ -63,6 +63,7 @@ for command in (
     model.calibrate,
     model.learn_traces,
     measure.measure,
+    models.model_group,
     trace.trace,
     trace.trace_runs,
     trace.trace_parity,

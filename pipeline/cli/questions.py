@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from pipeline.cli.parameters import DAY, FORMATS, Tokens, today
+from pipeline.cli.parameters import DAY, EXISTING_FILE, FORMATS, Tokens, today
 from pipeline.contracts import paths
 from pipeline.contracts.listing import PRICE_KINDS
 from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
 
 
 @click.command()
-@click.option("--model", required=True, help="For example llama-3.1-8b.")
+@click.option("--model", help="For example llama-3.1-8b.")
+@click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
 @click.option("--method", required=True, type=click.Choice(METHODS))
 @click.option("--tokens", type=Tokens(), help="All tokens that pass through the model, e.g. 100M.")
 @click.option("--examples", type=Tokens(), help="Instead of --tokens: training examples ...")
@@ -62,22 +63,33 @@ from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS
 @click.option("--day", type=DAY, help="Prices of that day instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any) -> None:
+def cheapest(
+    day: datetime | None,
+    limit: int,
+    form: Any,
+    model: str | None,
+    config: Path | None,
+    **settings_of_job: Any,
+) -> None:
     """Rank the offers for one training job by dollars per finished job."""
     from pipeline.cli.printing import ranking_for_people, show
+    from pipeline.model.given_models import model_of_file
     from pipeline.questions.cheapest import Job, prices_of
     from pipeline.questions.cheapest import cheapest as rank
     from pipeline.questions.explanation import explained, nothing_fits
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.warehouse.query import age_note
 
-    job = Job(**settings_of_job)
+    if (model is None) == (config is None):
+        raise click.UsageError("give either --model or --config")
+    given, left_out = model_of_file(config) if config else (None, [])
+    job = Job(model=given.model if given else str(model), **settings_of_job)
     by_examples = (job.examples, job.tokens_per_example)
     if (None in by_examples) if job.tokens is None else any(by_examples):
         raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
     if job.lora_rank and job.method not in ADAPTER_METHODS:
         raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job.method}")
-    with prices_of(paths.home(), day.date() if day else None, today()) as connection:
+    with prices_of(paths.home(), day.date() if day else None, today(), given) as connection:
         result = rank(connection, job)
         if not result.rows:
             raise click.ClickException(nothing_fits(job, connection))
@@ -93,6 +105,8 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings_of_job: Any
         _say(not_asked)
     else:
         show(result, form)
+    for line in left_out:
+        _say(f"{config}: {line}")
     _say(note)
 
 

@@ -15,6 +15,7 @@ class IncidentKind(CodeWithSentence):
     DAMAGED_FILE = "damaged_file", "A file of the record cannot be read and was moved aside."
     MISSING_FILE = "missing_file", "A file of the record is gone, though its outcome was accepted."
     DAMAGED_CAPTURE = "damaged_capture", "An archived capture cannot be read; the archive is never changed."
+    OWN_MODELS = "own_models", "A model of models.csv in the home cannot be read and was left out."
     STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
     UNWRITABLE = "unwritable", "A file could not be written."
     FUTURE_DAY = "future_day", "The record has data of a day after the present one, which are ignored."
@@ -28,6 +29,7 @@ class IncidentKind(CodeWithSentence):
         return self in (
             IncidentKind.MISSING_FILE,
             IncidentKind.DAMAGED_CAPTURE,
+            IncidentKind.OWN_MODELS,
             IncidentKind.STRAY_FILE,
             IncidentKind.FUTURE_DAY,
         )

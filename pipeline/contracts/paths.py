@@ -88,6 +88,11 @@ class Home:
         return self.root / "rankings"
 
     @property
+    def models(self) -> Path:
+        """The user's own models, in the columns of catalog/models.csv."""
+        return self.root / "models.csv"
+
+    @property
     def permissions(self) -> Path:
         """Which sources the user enabled and disabled; see pipeline/capture/permissions.py."""
         return self.root / "permissions.json"

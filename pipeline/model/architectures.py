@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.catalog.model_shapes import Shape
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.config_layouts import (
     ALTERNATING,
@@ -20,7 +21,6 @@ from pipeline.model.config_layouts import (
     TEXT_TYPES,
     TIED_BY_DEFAULT,
 )
-from pipeline.model.shapes import Shape
 from pipeline.offers.printable import printable
 
 Config = dict[str, Any]

@@ -6,20 +6,25 @@ a row that cannot be estimated says why and never stops the rest.
 
 import csv
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from pipeline.catalog.own_models import OwnModel
+from pipeline.contracts import paths
 from pipeline.contracts.disk import is_exhaustion
 from pipeline.contracts.errors import GpufareError
+from pipeline.model.given_models import insert_model
 from pipeline.model.model_names import Architecture
 from pipeline.model.published_runs import is_published_layout, read_published
 from pipeline.model.run_settings import SETTING_TYPES, RunError, RunRow, check_parallelism, read_run
 from pipeline.offers.gpu_matching import identify
 from pipeline.offers.printable import printable
 from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.load import load_own_models
 
 OUTPUT_COLUMNS = (
     "run_id",
@@ -124,8 +129,15 @@ _KINDS = "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimat
 class Estimator:
     """Estimates rows on a throw-away database of catalogue and model."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: OwnModel | None = None) -> None:
+        """``given`` is the model of rows that name none. What cannot be read of the user's own models goes to
+        stderr."""
         self.connection = in_memory("memory_of", "speed_of")
+        for problem in load_own_models(self.connection, paths.home()):
+            print(problem, file=sys.stderr)
+        self.given = given
+        if given is not None:
+            insert_model(self.connection, given)
         self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
         self.likenesses: set[str] = set()
         self.kinds: dict[int, tuple[str, str, str]] = {}
@@ -182,6 +194,8 @@ class Estimator:
             raise RunError(f"the row has {len(row[SURPLUS])} more values than the file has columns")
         if any(_UNREADABLE in value for value in row.values()):
             raise RunError("the row is not UTF-8")
+        if self.given is not None and not (row.get("model") or "").strip():
+            row = {**row, "model": self.given.model}
         read = reader(row, self.models, self.gpu_of)
         check_parallelism(read.settings)
         self._shape(read)
@@ -275,9 +289,12 @@ Answers = list[dict[str, Any]]
 
 
 def estimate_file(
-    path: Path, after: Callable[[Estimator, Answers], Answers] = lambda _, answers: answers
+    path: Path,
+    after: Callable[[Estimator, Answers], Answers] = lambda _, answers: answers,
+    given: OwnModel | None = None,
 ) -> Answers:
-    """Estimate every row of a CSV file, and let ``after`` add to the answers.
+    """Estimate every row of a CSV file, and let ``after`` add to the answers; ``given`` is the model of rows
+    that name none.
 
     Raises EstimateError where the file is not a CSV of runs; a single bad row only fills its ``error``.
     """
@@ -289,9 +306,9 @@ def estimate_file(
             columns = list(reader.fieldnames or [])
     except (OSError, csv.Error) as error:
         raise EstimateError(f"{path} cannot be read as CSV: {error}") from error
-    if not {"model", "gpu"} <= set(columns):
+    if not ({"gpu"} if given else {"model", "gpu"}) <= set(columns):
         raise EstimateError(f"{path} has no columns model and gpu: it is not a file of runs")
-    estimator = Estimator()
+    estimator = Estimator(given)
     try:
         return after(estimator, estimator.estimate(rows, columns))
     except duckdb.Error as error:

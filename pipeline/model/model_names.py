@@ -171,7 +171,8 @@ def _size_of(
     params_b, active_b = params_b or said.params_b, active_b or said.active_b
     if params_b is None:
         raise UnknownModelError(
-            f"model '{name}' is not in the catalogue and its size is not given (column params_b)"
+            f"model '{name}' is not in the catalogue and its size is not given: add column params_b, or the "
+            "model with gpufare model add"
         )
     if _EFFECTIVE.search(wanted) and active_b is None:
         raise UnknownModelError(

@@ -1,5 +1,6 @@
 """The cheapest ways to run one training job, ranked."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +12,14 @@ from typing import Literal
 
 import duckdb
 
+from pipeline.catalog.own_models import OwnModel
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
+from pipeline.model.given_models import insert_model
 from pipeline.offers.records import Records
 from pipeline.warehouse.build import build
+from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import QueryError, Result, ask, reader
 
 
@@ -48,11 +52,41 @@ class Job:
 
 
 @contextmanager
-def prices_of(home: Home, day: date | None, today: date) -> Iterator[duckdb.DuckDBPyConnection]:
+def prices_of(
+    home: Home, day: date | None, today: date, given: OwnModel | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """The published file, or for another day than its own, a database of that day built from the record.
 
-    Raises NotPublishedError, and JobError for a day without prices or after ``today``.
+    With ``given``, a copy that knows this model, too. Raises NotPublishedError, and JobError for a day
+    without prices or after ``today``.
     """
+    with _prices_of(home, day, today) as connection:
+        if given is None:
+            yield connection
+            return
+        source = ask(connection, "SELECT path FROM duckdb_databases() WHERE database_name = 'gpufare'")
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "gpufare.duckdb"
+            shutil.copyfile(source.rows[0][0], file)
+            with connect(file) as copy:
+                _add_model(copy, given)
+            with reader(file) as knowing:
+                yield knowing
+
+
+def _add_model(copy: duckdb.DuckDBPyConnection, given: OwnModel) -> None:
+    """A model of the same name, of the catalogue or the user's own, gives way in the copy."""
+    try:
+        copy.execute("DELETE FROM main.models WHERE model = ?", [given.model])
+        insert_model(copy, given)
+    except duckdb.Error as error:
+        raise JobError(
+            f"the published file is of an earlier version: run `gpufare refresh` ({error})"
+        ) from error
+
+
+@contextmanager
+def _prices_of(home: Home, day: date | None, today: date) -> Iterator[duckdb.DuckDBPyConnection]:
     if day is not None and day > today:
         raise JobError(f"--day {day} is after today ({today} UTC): there are no prices of it yet")
     with reader(home.published) as connection:
@@ -93,4 +127,7 @@ def _refuse_unknown_model(connection: duckdb.DuckDBPyConnection, model: str) -> 
     if model not in known:
         similar = get_close_matches(model.lower().rpartition("/")[2], known, n=3)
         hint = f"did you mean {' or '.join(similar)}? " if similar else ""
-        raise JobError(f"there is no model {model!r}; {hint}known models: {', '.join(known)}")
+        raise JobError(
+            f"there is no model {model!r}; {hint}give its config.json with --config, or add it with gpufare "
+            f"model add and refresh; known models: {', '.join(known)}"
+        )

@@ -20,7 +20,7 @@ from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect, quoted
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_incidents, load_record, missing_files
+from pipeline.warehouse.load import load_incidents, load_own_models, load_record, missing_files
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.rankings import load_earlier_rankings, save_ranking
 from pipeline.warehouse.scripts import BuildError
@@ -62,6 +62,7 @@ def build(
         with connect(file) as connection:
             connection.execute(f"SET temp_directory = '{quoted(file.with_suffix('.tmp'))}'")
             prepare(connection)
+            report.incidents += _reported(home, _own_models(connection, home))
             report.incidents += _load(connection, home, day, mend)
             report.incidents += _reported(home, _load_incidents(connection, home))
             connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
@@ -78,6 +79,19 @@ def build(
     except duckdb.Error as error:
         raise BuildError(f"the database of {day} cannot be built: {error}") from error
     return report
+
+
+def _own_models(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:
+    return [
+        Incident(
+            at=datetime.now(UTC),
+            kind=IncidentKind.OWN_MODELS,
+            path=home.models.name,
+            reason=problem.removeprefix(f"{home.models}").lstrip(", "),
+            remedy="published without: mend the file, or move it away",
+        )
+        for problem in load_own_models(connection, home)
+    ]
 
 
 def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Mend | None) -> list[Incident]:

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from pipeline.catalog.machine_sizes import machine_size_rows
+from pipeline.catalog.own_models import read_own_models
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts import paths
@@ -33,6 +34,15 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
             _load_csv(connection, path)
     for table in _ROWS.keys() & tables:
         _insert(connection, table, _ROWS[table]())
+
+
+def load_own_models(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
+    """Add the user's own models to the catalogue's. Returns what could not be loaded, one line each."""
+    taken = {name for (name,) in connection.execute("SELECT model FROM main.models").fetchall()}
+    own = read_own_models(home.models, taken)
+    if own.models:
+        _insert(connection, "models", [model.row() for model in own.models])
+    return own.problems
 
 
 def _load_csv(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.catalog.model_shapes import counted
 from pipeline.model.architectures import ConfigError, shape_of, towers_of
-from pipeline.model.shapes import counted
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "vocab_size": 128256,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.catalog.model_shapes import Counts, Shape, counted
 from pipeline.contracts import paths
 from pipeline.model.architectures import shape_of
-from pipeline.model.shapes import Counts, Shape, counted
 
 MODELS = {
     row["model"]: row

@@ -1,0 +1,93 @@
+"""A user's own models: added from a config.json, listed, removed."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.contracts import paths
+
+if TYPE_CHECKING:
+    from pipeline.catalog.own_models import OwnModel
+
+
+@click.group("model")
+def model_group() -> None:
+    """Your own models: kept in the home, used beside the catalogue's."""
+
+
+@model_group.command()
+@click.argument("config")
+@click.option("--name", help="Name of the model; by default that of the file, its folder or the hub id.")
+@click.option("--pages", metavar="URL", hidden=True, help="Ask this server in place of the hub.")
+def add(config: str, name: str | None, pages: str | None) -> None:
+    """Add the model of CONFIG: the path of a config.json, or a hub id such as organisation/name.
+
+    A hub id sends one request to huggingface.co; a path sends none.
+    """
+    from pipeline.catalog.own_models import add_own_model
+    from pipeline.model.given_models import catalogue_names, model_of_file
+
+    path = Path(config)
+    if path.is_dir():
+        path = path / "config.json"
+    if path.exists():
+        model, left_out = model_of_file(path, name)
+    else:
+        model, left_out = _from_hub(config, name, pages)
+    home = paths.home()
+    add_own_model(home.models, model, catalogue_names())
+    row = model.row()
+    click.echo(
+        f"added {model.model}: {row['params_total'] / 1e9:.2f}B parameters, "
+        f"{row['params_active'] / 1e9:.2f}B active, {model.layers} layers ({home.models})"
+    )
+    for line in left_out:
+        click.echo(line)
+    click.echo("gpufare estimate knows it now; the published file after the next gpufare refresh")
+
+
+def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnModel, list[str]]":
+    from pipeline.capture.http.client import Client, ReplayServer
+    from pipeline.capture.hub import fetch_config, is_hub_id
+    from pipeline.model.given_models import GivenModelError, model_of_config
+    from pipeline.model.model_names import canonical
+
+    if not is_hub_id(hub_id):
+        raise click.BadParameter(f"{hub_id!r} is neither a file nor a hub id like organisation/name")
+    with Client(replay=ReplayServer(pages) if pages else None, environment=os.environ) as client:
+        config = fetch_config(hub_id, client)
+    own_name = name or canonical(hub_id.rpartition("/")[2])
+    if not own_name:
+        raise GivenModelError(f"{hub_id} gives no name: give one with --name")
+    return model_of_config(config, own_name, f"config.json of {hub_id} on huggingface.co", hub_id)
+
+
+@model_group.command("list")
+def list_models() -> None:
+    """List your own models, and what cannot be read of them."""
+    from pipeline.catalog.own_models import read_own_models
+    from pipeline.model.given_models import catalogue_names
+
+    found = read_own_models(paths.home().models, catalogue_names())
+    for model in found.models:
+        row = model.row()
+        click.echo(
+            f"{model.model}: {row['params_total'] / 1e9:.2f}B parameters, "
+            f"{row['params_active'] / 1e9:.2f}B active"
+        )
+    for problem in found.problems:
+        click.echo(problem, err=True)
+    if not found.models and not found.problems:
+        click.echo("no models of your own: gpufare model add CONFIG adds one")
+
+
+@model_group.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove the model NAME."""
+    from pipeline.catalog.own_models import remove_own_model
+
+    remove_own_model(paths.home().models, name)
+    click.echo(f"removed {name}")

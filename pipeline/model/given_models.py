@@ -1,0 +1,69 @@
+"""Models that a user gives: a config.json by path or hub id, and those of models.csv in the home."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipeline.capture.hub import HubError, parse_config
+from pipeline.catalog.own_models import OwnModel
+from pipeline.contracts import paths
+from pipeline.contracts.errors import GpufareError
+from pipeline.model.architectures import ConfigError, shape_of, towers_of
+from pipeline.model.model_names import canonical
+from pipeline.offers.printable import printable
+
+
+class GivenModelError(GpufareError):
+    """A config.json that gives no model: says why."""
+
+
+def catalogue_names() -> set[str]:
+    """The names of the catalogue's own models."""
+    with (paths.CATALOG_DIR / "models.csv").open(newline="", encoding="utf-8") as file:
+        return {row["model"] for row in csv.DictReader(file)}
+
+
+def model_of_config(
+    config: dict[str, Any], name: str, source: str, hf_id: str | None = None
+) -> tuple[OwnModel, list[str]]:
+    """The model that a config.json describes, and what is left out of it, in words.
+
+    Raises ConfigError naming the field, and GivenModelError where the name or the shape cannot be a model's.
+    """
+    shape = shape_of(name, config)
+    try:
+        model = OwnModel(
+            model=name, title=printable(hf_id or name)[:300], hf_id=hf_id, source=source[:300],
+            **shape.model_dump(),
+        )  # fmt: skip
+    except ValueError as error:
+        raise GivenModelError(f"{printable(name)}: {printable(str(error)).splitlines()[0]}") from error
+    left_out = [f"its {tower} tower is left out: text alone is trained" for tower in towers_of(config)]
+    return model, left_out
+
+
+def model_of_file(path: Path, name: str | None = None) -> tuple[OwnModel, list[str]]:
+    """The model of a config.json on this machine, named after its file or folder. Raises GivenModelError."""
+    try:
+        with path.open("rb") as file:
+            config = parse_config(file.read((1 << 20) + 1), str(path))
+        return model_of_config(config, name or name_of_file(path), f"{path.name} given by path")
+    except (OSError, HubError, ConfigError) as error:
+        raise GivenModelError(str(error)) from error
+
+
+def name_of_file(path: Path) -> str:
+    """The name of a model from the path of its config: the folder's where the file is called config.json."""
+    absolute = path.absolute()
+    stem = absolute.stem if absolute.stem.lower() != "config" else absolute.parent.name
+    return canonical(stem) or "config"
+
+
+def insert_model(connection: duckdb.DuckDBPyConnection, model: OwnModel) -> None:
+    """Add a model to main.models."""
+    row = model.row()
+    names = ", ".join(row)
+    marks = ", ".join("?" for _ in row)
+    connection.execute(f"INSERT INTO main.models ({names}) VALUES ({marks})", list(row.values()))  # noqa: S608

@@ -1,0 +1,250 @@
+"""A user's own models: from a config.json by path or hub id, in the home, beside the catalogue's."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+
+from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.hub import MAX_BYTES, HubError, fetch_config, is_hub_id
+from pipeline.catalog.own_models import COLUMNS, read_own_models
+from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.load import load_own_models
+from tests.conftest import gpufare
+
+CONFIG: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "vocab_size": 32000,
+    "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 4,
+}  # fmt: skip
+HEADER = ",".join(COLUMNS)
+
+
+def row(model: str, **changes: object) -> str:
+    values: dict[str, object] = {
+        "model": model, "layers": 24, "hidden": 2048, "intermediate": 8192, "gated_mlp": 1, "heads": 16,
+        "kv_heads": 4, "head_dim": 128, "vocab": 32000, "tied_embeddings": 0, "experts": 1,
+        "experts_active": 1,
+    } | changes  # fmt: skip
+    return ",".join(str(values.get(name, "")) for name in COLUMNS)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    root.mkdir()
+    return Home(root)
+
+
+def config_file(tmp_path: Path, name: str = "mine-1b.json", **changes: object) -> Path:
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(CONFIG | changes))
+    return file
+
+
+def runs_file(tmp_path: Path, *models: str) -> Path:
+    file = tmp_path / "runs.csv"
+    file.write_text("run_id,model,gpu,method\n" + "".join(f"{m},{m},l4,lora\n" for m in models))
+    return file
+
+
+def estimated(*arguments: str, home: Home) -> tuple[dict[str, dict[str, str]], str]:
+    done = gpufare("estimate", *arguments, home=home)
+    assert done.returncode == 0, done.stderr
+    return {each["run_id"]: each for each in csv.DictReader(done.stdout.splitlines())}, done.stderr
+
+
+def test_a_model_is_added_listed_estimated_and_removed(tmp_path: Path, home: Home) -> None:
+    added = gpufare("model", "add", str(config_file(tmp_path)), home=home)
+    assert "added mine-1b: 1.59B parameters, 1.59B active, 24 layers" in added.stdout, added.stderr
+    assert "mine-1b: 1.59B parameters" in gpufare("model", "list", home=home).stdout
+    again = gpufare("model", "add", str(config_file(tmp_path)), home=home)
+    assert again.returncode == 1
+    assert "remove it first" in again.stderr
+    answers, _ = estimated(str(runs_file(tmp_path, "mine-1b")), home=home)
+    assert answers["mine-1b"]["error"] == ""
+    assert "extrapolated" not in answers["mine-1b"]["assumptions"]
+    assert gpufare("model", "remove", "mine-1b", home=home).returncode == 0
+    assert read_own_models(home.models, ()).models == []
+    assert "no model 'mine-1b'" in gpufare("model", "remove", "mine-1b", home=home).stderr
+
+
+def test_a_config_is_the_model_of_rows_that_name_none(tmp_path: Path, home: Home) -> None:
+    config = config_file(tmp_path, "my-model/config.json", vision_config={"depth": 3})
+    file = tmp_path / "runs.csv"
+    file.write_text("run_id,model,gpu,method\nmine,,l4,lora\nnamed,llama-3.2-1b,l4,lora\n")
+    answers, said = estimated(str(file), "--config", str(config), home=home)
+    assert not answers["mine"]["error"]
+    assert not answers["named"]["error"]
+    assert answers["mine"]["memory_gib"] != answers["named"]["memory_gib"]
+    assert "its vision tower is left out" in said
+    refused = gpufare(
+        "estimate", str(file), "--config", str(config_file(tmp_path, model_type="bert")), home=home
+    )
+    assert refused.returncode == 1
+    assert "model_type 'bert'" in refused.stderr
+
+
+def test_names_of_the_catalogue_stay_its_own(tmp_path: Path, home: Home) -> None:
+    refused = gpufare("model", "add", str(config_file(tmp_path)), "--name", "llama-3-8b", home=home)
+    assert refused.returncode == 1
+    assert "is a model of the catalogue" in refused.stderr
+    home.models.write_text(f"{HEADER}\n{row('llama-3-8b')}\n")
+    with in_memory("models") as connection:
+        (problem,) = load_own_models(connection, home)
+        layers = connection.execute("SELECT layers FROM main.models WHERE model = 'llama-3-8b'").fetchall()
+    assert "'llama-3-8b' is the name of a model of the catalogue, which is used" in problem
+    assert layers == [(32,)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (row("Bad Name"), "model: String should match"),
+        (row("bad", layers=0), "layers is 0"),
+        (row("bad", layers="many"), "layers: Input should be a valid integer"),
+        (row("bad", hidden=1 << 30), "hidden is"),
+        (row("bad", heads=""), "heads: Field required"),
+        (row("bad", experts=4, experts_active=8), "experts_active is 8"),
+        (row("bad", gated_mlp=3), "gated_mlp is 3"),
+        (row("bad", linear_attention_layers=99), "linear_attention_layers is 99"),
+        (row("bad", extra_linear_params=-(1 << 60)), "parameters"),
+        (row("good"), "'good' is the name of another row"),
+    ],
+)
+def test_a_bad_row_is_named_and_the_others_are_read(home: Home, line: str, words: str) -> None:
+    home.models.write_text(f"{HEADER}\n{row('good')}\n{line}\n{row('good-too')}\n")
+    found = read_own_models(home.models, ())
+    assert [model.model for model in found.models] == ["good", "good-too"]
+    (problem,) = found.problems
+    assert "line 3: left out" in problem
+    assert words in problem
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"\xff\xfe\x00", "cannot be read"),
+        (b"name\nx\n", "no column model"),
+        (HEADER.encode() + b",surprise\n", "its column 'surprise' is none"),
+        (HEADER.encode() + b"\n" + row("good").encode() + b",more\n", "line 2 has more values"),
+        (HEADER.encode() + b'\n"unclosed', "cannot be read"),
+        (b"x" * (MAX_BYTES + 1), "larger than"),
+    ],
+)
+def test_a_damaged_file_is_named_and_kept(tmp_path: Path, home: Home, body: bytes, words: str) -> None:
+    home.models.write_bytes(body)
+    found = read_own_models(home.models, ())
+    assert found.models == []
+    assert words in found.problems[0]
+    answers, said = estimated(str(runs_file(tmp_path, "llama-3.2-1b")), home=home)
+    assert not answers["llama-3.2-1b"]["error"]
+    assert words in said
+    refused = gpufare("model", "add", str(config_file(tmp_path)), home=home)
+    assert "mend it, or move it away" in refused.stderr
+    assert home.models.read_bytes() == body
+
+
+def test_a_file_of_fewer_columns_still_loads(home: Home) -> None:
+    """A file that an earlier version wrote: newer columns are empty."""
+    names = [name for name in COLUMNS if not name.startswith("extra")]
+    values = dict(zip(COLUMNS, row("old").split(","), strict=True))
+    home.models.write_text(f"{','.join(names)}\n{','.join(values[name] for name in names)}\n")
+    with in_memory("models") as connection:
+        assert load_own_models(connection, home) == []
+        (total,) = connection.execute("SELECT params_total FROM main.models WHERE model = 'old'").fetchall()
+    assert total == (1_590_790_144,)
+
+
+@pytest.fixture
+def client(httpserver: HTTPServer) -> Iterator[Client]:
+    limits = Limits(response_seconds=2, retries=0)
+    with Client(
+        limits=limits, replay=ReplayServer(httpserver.url_for("").rstrip("/")), environment={}
+    ) as made:
+        yield made
+
+
+ADDRESS = "/somebody/mine-1b/resolve/main/config.json"
+
+
+def test_a_config_is_had_from_the_hub(
+    httpserver: HTTPServer, client: Client, tmp_path: Path, home: Home
+) -> None:
+    httpserver.expect_request(ADDRESS).respond_with_json(CONFIG)
+    assert fetch_config("somebody/mine-1b", client) == CONFIG
+    server = httpserver.url_for("").rstrip("/")
+    added = gpufare("model", "add", "somebody/mine-1b", "--pages", server, home=home)
+    assert "added mine-1b: 1.59B" in added.stdout, added.stderr
+    (model,) = read_own_models(home.models, ()).models
+    assert model.hf_id == "somebody/mine-1b"
+    # Both ways to name it.
+    answers, _ = estimated(str(runs_file(tmp_path, "somebody/mine-1b", "mine-1b")), home=home)
+    assert answers["mine-1b"]["memory_gib"] == answers["somebody/mine-1b"]["memory_gib"] != ""
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "words"),
+    [
+        (404, b"no", {}, "404"),
+        (401, b"login", {}, "download its config.json"),
+        (200, b"{", {}, "is not JSON"),
+        (200, b"[" * 100_000, {}, "is not JSON"),
+        (200, b"[1]", {}, "is no JSON object"),
+        (200, b" " * (MAX_BYTES + 1), {}, "config.json"),
+        (302, b"", {"Location": "https://elsewhere.example/config.json"}, "elsewhere.example"),
+        (302, b"", {"Location": ADDRESS}, "redirect"),
+    ],
+)
+def test_a_hostile_hub_is_a_clear_error(
+    httpserver: HTTPServer, client: Client, status: int, body: bytes, headers: dict[str, str], words: str
+) -> None:
+    httpserver.expect_request(ADDRESS).respond_with_data(body, status, headers)
+    with pytest.raises(HubError, match=words):
+        fetch_config("somebody/mine-1b", client)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "a/b/c", "../x/y", "a/..", "https://a/b", "a/b?c", "a/b c", "/a/b", ""]
+)
+def test_what_is_no_hub_id_is_never_asked_for(text: str) -> None:
+    assert not is_hub_id(text)
+
+
+def test_a_damaged_file_never_stops_publishing(tmp_path: Path, sample_home: Home) -> None:
+    import shutil
+
+    from pipeline.warehouse.build import build
+
+    day, now = _published(sample_home)
+    home = Home(tmp_path / "home")
+    for folder in ("offers", "outcomes", "exchange_rates"):
+        shutil.copytree(sample_home.root / folder, home.root / folder)
+    home.models.write_text(f"{HEADER}\n{row('mine')}\n{row('bad', layers=0)}\n")
+    report = build(tmp_path / "gpufare.duckdb", home, day, now)
+    (incident,) = report.incidents
+    assert incident.line().startswith("models.csv: line 3: left out: layers is 0")
+    assert report.rows["models"] == sum(1 for _ in (paths.CATALOG_DIR / "models.csv").open()) - 1 + 1
+
+
+def _published(home: Home) -> tuple[Any, Any]:
+    from pipeline.warehouse.query import ask, reader
+
+    with reader(home.published) as connection:
+        return ask(connection, "SELECT as_of_day, as_of_time FROM main.publication").rows[0]  # type: ignore[return-value]
+
+
+def test_the_cheapest_gpu_of_a_config(tmp_path: Path, sample_home: Home) -> None:
+    job = ("--method", "qlora", "--tokens", "1M", "--limit", "1", "--format", "json")
+    given = gpufare("cheapest", "--config", str(config_file(tmp_path)), *job, home=sample_home)
+    assert given.returncode == 0, given.stderr
+    best = json.loads(given.stdout.splitlines()[0])
+    assert best["model"] == "mine-1b"
+    neither = gpufare("cheapest", *job, home=sample_home)
+    assert "give either --model or --config" in neither.stderr
