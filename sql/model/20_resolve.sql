@@ -335,6 +335,11 @@ _settings_derived AS (
         optimizer LIKE 'paged%' AS is_paged_optimizer,
         params_total - params_linear::DOUBLE AS params_unquantized,
         params_active - (params_total - params_linear)::DOUBLE AS linear_active,
+        -- Transformers' code of Llama 4 passes each token through all experts, most of them with zeros.
+        CASE
+            WHEN model LIKE 'llama-4-%' AND kernels IN ('eager', 'fused') THEN params_linear::DOUBLE
+            ELSE linear_active
+        END AS linear_computed,
         CASE WHEN is_full THEN 0e0 ELSE
             lora_rank * (
                 layers * coalesce(list_sum(list_transform(

@@ -24,7 +24,7 @@ WITH _speed_rates AS (
         coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * fp32_efficiency AS fp32_flops_per_second,
         -- Forward and input gradients always; weight gradients only where weights train.
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
-        least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_active) AS expert_flop_share,
+        least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_computed) AS expert_flop_share,
         CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
         -- Datasheets give NVLink in both directions.
         CASE
@@ -90,21 +90,21 @@ SELECT
         bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, fp4_dense_tflops, gemm_bf16_measured_tflops,
         gemm_fp16_measured_tflops, gemm_log_offset, tdp_w, nvlink_gb_s, pcie_gen, peer_to_peer, gpu_year,
         vendor, architecture, segment, kernels, working_kernels, is_trainer, has_foreach, logit_bytes,
-        recompute_passes, gemm_flops, matmul_flops_per_second, fp8_speedup, expert_flop_share,
-        expert_half_tokens, gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt, gemm_ratio_watt_exponent,
-        emulated_bf16_rate, fp8_gain, fp8_gain_compiled, fp4_gain, expert_half_width, expert_exchange,
-        attention_exponent, attention_engine, attention_mosaic, attention_ultra, weight_reads, traffic_fused,
-        fp32_tflops, fp32_flops_per_second, fp32_efficiency, attention_efficient, attention_fp32,
-        attention_flash, attention_half_length, attention_share, attention_flops_per_second, attention_length,
-        bandwidth_efficiency, dequantization_efficiency, kernel_seconds, python_operation_seconds,
-        autograd_operation_seconds, is_counted, attention, moved_bytes_per_token, logit_bytes_per_token,
-        moved_weight_bytes, dequantized_traffic_bytes, flops_16bit_per_token, flops_fp32_per_token,
-        attention_16bit_per_token, attention_fp32_per_token, kernel_launches, python_operations,
-        autograd_operations, traffic_quadratic_attention, traffic_fp32_residual, traffic_logits,
-        traffic_logits_fixed, adapter_traffic, optimizer_traffic, dequantization_nf4, dequantization_gptq,
-        host_seconds_layer, host_seconds_experts, host_adapter_factor, expert_loop_seconds, host_quantized,
-        host_before_2020, zero3_hook_seconds, recompute_selective, link_efficiency, pcie_link_efficiency,
-        staged_link_efficiency, offload_efficiency
+        recompute_passes, gemm_flops, matmul_flops_per_second, fp8_speedup, linear_computed,
+        expert_flop_share, expert_half_tokens, gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt,
+        gemm_ratio_watt_exponent, emulated_bf16_rate, fp8_gain, fp8_gain_compiled, fp4_gain,
+        expert_half_width, expert_exchange, attention_exponent, attention_engine, attention_mosaic,
+        attention_ultra, weight_reads, traffic_fused, fp32_tflops, fp32_flops_per_second, fp32_efficiency,
+        attention_efficient, attention_fp32, attention_flash, attention_half_length, attention_share,
+        attention_flops_per_second, attention_length, bandwidth_efficiency, dequantization_efficiency,
+        kernel_seconds, python_operation_seconds, autograd_operation_seconds, is_counted, attention,
+        moved_bytes_per_token, logit_bytes_per_token, moved_weight_bytes, dequantized_traffic_bytes,
+        flops_16bit_per_token, flops_fp32_per_token, attention_16bit_per_token, attention_fp32_per_token,
+        kernel_launches, python_operations, autograd_operations, traffic_quadratic_attention,
+        traffic_fp32_residual, traffic_logits, traffic_logits_fixed, adapter_traffic, optimizer_traffic,
+        dequantization_nf4, dequantization_gptq, host_seconds_layer, host_seconds_experts,
+        host_adapter_factor, expert_loop_seconds, host_quantized, host_before_2020, zero3_hook_seconds,
+        recompute_selective, link_efficiency, pcie_link_efficiency, staged_link_efficiency, offload_efficiency
     ),
     CASE
         WHEN is_counted
@@ -112,7 +112,7 @@ SELECT
                 / matmul_flops_per_second
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
-            2e0 * linear_active * (product_passes + recompute_passes)
+            2e0 * linear_computed * (product_passes + recompute_passes)
             -- Tokens are sorted by expert and back, in 16 bits, which narrow experts repay least.
             * (1 / fp8_speedup + expert_flop_share * expert_half_width / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)

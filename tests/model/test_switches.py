@@ -208,3 +208,11 @@ def test_tokens_travel_to_experts_on_other_gpus_only(speed: Estimate) -> None:
     }  # fmt: skip
     times = [speed(**shared, expert_parallel=ranks)["communication_seconds"] for ranks in (1, 2, 8)]
     assert times[0] < times[1] < times[2]
+
+
+def test_llama_4_in_transformers_computes_all_experts(speed: Estimate) -> None:
+    # Axolotl's README: 519 tokens/s of Scout on an H100 with 17B of 109B parameters active.
+    shared = {"model": "llama-4-scout", "gpu": "h100-sxm-80gb", "method": "qlora", "seq_len": 4096}
+    dense = speed(**shared, stack="hf")
+    assert dense["matmul_seconds"] > 4 * speed(**shared, stack="te")["matmul_seconds"]
+    assert 300 <= dense[SPEED] <= 900
