@@ -181,14 +181,15 @@ CREATE OR REPLACE MACRO attended_length(
     seq_len, layers, full_attention_layers, linear_attention_layers, sliding_window
 ) AS
     CASE
-        WHEN sliding_window IS NULL AND linear_attention_layers IS NULL THEN seq_len
+        WHEN sliding_window IS NULL
+            THEN (
+                coalesce(full_attention_layers, layers - coalesce(linear_attention_layers, 0)) * seq_len
+                + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
+            ) / layers
         ELSE (
-            coalesce(
-                full_attention_layers,
-                CASE WHEN sliding_window IS NULL THEN layers - linear_attention_layers ELSE 0 END
-            ) * (seq_len - window_length(seq_len, coalesce(sliding_window, seq_len)))
-            + (layers - coalesce(linear_attention_layers, 0))
-            * window_length(seq_len, coalesce(sliding_window, seq_len))
+            coalesce(full_attention_layers, 0) * seq_len
+            + (layers - coalesce(full_attention_layers, 0) - coalesce(linear_attention_layers, 0))
+            * window_length(seq_len, sliding_window)
             + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
         ) / layers
     END;

@@ -24,7 +24,7 @@ def test_a_loss_outside_the_model_keeps_more_of_each_logit(memory: Estimate) -> 
             "loss_kernel": "outside", "memory_metric": "reserved",
             "lora_targets": "q_proj+k_proj+v_proj"}  # fmt: skip
     grown = memory(**qwen, seq_len=8192)["memory_gib"] - memory(**qwen, seq_len=512)["memory_gib"]
-    assert grown == pytest.approx(48.4 - 18.0, rel=0.2)
+    assert grown == pytest.approx(48.4 - 18.0, rel=0.3)
 
 
 def test_dropout_keeps_a_copy_and_a_mask_of_each_adapted_input(memory: Estimate) -> None:
@@ -139,6 +139,8 @@ def test_fused_attention_gets_faster_with_length_and_wider_heads(speed: Estimate
         (36, 18, None, 128, (32768 + 128 * (2 - 1 / 256)) / 2),
         # Qwen3-Next: one layer in four has attention, the rest a gated delta net.
         (48, None, 36, None, (32768 + 3 * 512) / 4),
+        # Nemotron 3 Nano: 6 layers of attention and 23 of Mamba, the rest are experts alone.
+        (52, 6, 23, None, (6 * 32768 + 23 * 512) / 52),
     ],
 )
 def test_attention_spans_what_the_layers_see(
