@@ -127,10 +127,23 @@ def test_rates_are_dense() -> None:
 
 def test_a_measured_rate_is_not_above_the_peak() -> None:
     for row in FULL:
-        measured, peak = _number(row, "gemm_bf16_measured_tflops"), _number(row, "bf16_dense_tflops")
-        if measured and peak:
-            # Consumer cards boost at most 15% above the clock of their data sheet.
-            assert 0.35 < measured / peak < 1.15, row["gpu_id"]
+        for kind in ("bf16", "fp16"):
+            measured, peak = (
+                _number(row, f"gemm_{kind}_measured_tflops"),
+                _number(row, f"{kind}_dense_tflops"),
+            )
+            if measured and peak:
+                # Consumer cards boost at most 15% above the clock of their data sheet.
+                assert 0.35 < measured / peak < 1.15, (row["gpu_id"], kind)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "generation"), [("Volta", 3), ("Turing", 3), ("Ampere", 4), ("Ada", 4), ("Hopper", 5)]
+)
+def test_the_cards_of_an_architecture_have_one_generation_of_pcie(architecture: str, generation: int) -> None:
+    rows = [row for row in ROWS if row["architecture"] == architecture]
+    assert rows
+    assert [row["gpu_id"] for row in rows if _number(row, "pcie_gen") != generation] == []
 
 
 @pytest.mark.parametrize("architecture", ["Kepler", "Maxwell", "Pascal", "Volta", "Turing"])
