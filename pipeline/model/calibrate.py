@@ -73,6 +73,7 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
         "in_sample": _errors(in_sample, fitter.measured),
         "fixed_split": _errors(split[second_half], fitter.measured[second_half]),
         "leave_one_family_out_by_source": by_source,
+        "posterior_widths": {name: round(w, 2) for name, w in calibrations.posterior_widths.items()},
     }
 
 

@@ -200,6 +200,14 @@ class Fitter:
                     break
         return at
 
+    def posterior_widths(self, at: Linearization) -> dict[str, float]:
+        """How much of its prior's width each free constant keeps, seen by all runs: 1 where they say nothing."""
+        weights = self._weights(np.ones(len(self.run_ids), dtype=bool))
+        scaled = (at.predicted - self.measured) / RESIDUAL_SCALE
+        slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes
+        covariance = np.linalg.inv(slopes.T @ slopes + np.eye(len(at.point)))
+        return dict(zip((p.name for p in self.free), np.sqrt(np.diag(covariance)).tolist(), strict=True))
+
     def _weights(self, mask: Mask) -> Array:
         weights = source_weights(self.sources[mask])
         return np.asarray(np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum()))
@@ -265,6 +273,8 @@ class Calibrations:
     points: dict[str, Array]
     held_out: Array
     """Each run's prediction (logarithm) by the constants fitted without its family."""
+    posterior_widths: dict[str, float]
+    """Of the free constants, as shares of their priors' widths."""
 
 
 def fit_quantity(fitter: Fitter) -> Calibrations:
@@ -279,4 +289,4 @@ def fit_quantity(fitter: Fitter) -> Calibrations:
         held_out[mask] = fitted.predicted[mask]
     first_half = np.array([in_first_half(run_id) for run_id in fitter.run_ids])
     points["split"] = fitter.fit(first_half, everything).point
-    return Calibrations(fitter, points, held_out)
+    return Calibrations(fitter, points, held_out, fitter.posterior_widths(everything))

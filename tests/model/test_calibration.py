@@ -54,6 +54,14 @@ def test_the_readme_says_what_was_measured() -> None:
     assert in_words(record) in " ".join(readme.split())
 
 
+def test_runs_say_something_about_every_free_constant() -> None:
+    """A constant that all runs leave as wide as its prior is fixed instead, with the reason for its value."""
+    record = yaml.safe_load((paths.CATALOG_DIR / "calibration.yaml").read_text())
+    widths = record["memory"]["posterior_widths"] | record["speed"]["posterior_widths"]
+    assert set(widths) == {p.name for p in read_parameters() if p.relative_width > 0}
+    assert {name: width for name, width in widths.items() if width > 0.97} == {}
+
+
 def test_no_constant_belongs_to_a_source_or_a_run(model: duckdb.DuckDBPyConnection) -> None:
     names = {parameter.name for parameter in read_parameters()}
     sources = {row[0] for row in model.execute("SELECT DISTINCT source FROM main.measured_runs").fetchall()}
