@@ -201,7 +201,7 @@ class Fitter:
         return at
 
     def posterior_widths(self, at: Linearization) -> dict[str, float]:
-        """How much of its prior's width each free constant keeps, seen by all runs: 1 where they say nothing."""
+        """How much of its prior's width each free constant keeps after all runs: 1 where they say nothing."""
         weights = self._weights(np.ones(len(self.run_ids), dtype=bool))
         scaled = (at.predicted - self.measured) / RESIDUAL_SCALE
         slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes
