@@ -6,7 +6,7 @@ import duckdb
 def test_llama_4_costs_all_its_experts_in_transformers_and_its_active_ones_in_an_engine(
     model: duckdb.DuckDBPyConnection,
 ) -> None:
-    """Axolotl published 519 tokens per second of Llama 4 Scout on an H100: a fifth of what one expert costs."""
+    """Axolotl published 519 tokens per second of Llama 4 Scout on an H100, a fifth of one expert's speed."""
     seconds = {}
     for stack in ("hf", "te"):
         query = (
