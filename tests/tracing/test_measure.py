@@ -167,3 +167,17 @@ def test_the_command_of_the_readme_is_understood() -> None:
         "torch sees no GPU here; --cpu tries the command on the CPU"
         in gpufare(*shlex.split(command)[1:]).stderr
     )
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("recipe", ["hf-full", "hf-lora", "hf-qlora", "hf-lora-liger", "hf-qlora-liger"])
+def test_on_a_gpu_memory_is_counted_by_phase(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)  # set where a test traced before
+    found = run_in_another_process(request_of(recipe).model_copy(update={"on_cpu": False}))
+    peaks = {peak.phase: peak for peak in found.phases}
+    assert list(peaks) == [Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER]
+    assert found.allocated_bytes is not None
+    assert found.reserved_bytes is not None
+    assert found.allocated_bytes >= max(peak.allocated_bytes for peak in peaks.values()) > 0
+    assert found.reserved_bytes >= found.allocated_bytes
+    assert len(found.step_seconds) == 3
