@@ -53,17 +53,17 @@ def measure(
     added to measured_runs.csv in the data home. Needs pip install 'gpufare[measure]'.
     """
     from pipeline.cli.trace import read_config, recipe_as_set
+    from pipeline.model.given_models import name_of_file
     from pipeline.model.measuring.measure import measure as measure_steps
     from pipeline.model.measuring.result import Request
     from pipeline.model.tracing.result import TraceShape
-    from pipeline.offers.printable import printable
 
     if (model is None) == (config is None):
         raise click.UsageError("give either --model or --config")
     if (method is None) == (recipe_name is None):
         raise click.UsageError("give either --method or --recipe")
     shape = TraceShape(
-        model=model or printable(config.stem if config else ""), config=read_config(config), layers=layers,
+        model=model or (name_of_file(config) if config else ""), config=read_config(config), layers=layers,
         micro_batch=micro_batch, seq_len=seq_len,
     )  # fmt: skip
     recipe = recipe_as_set(recipe_name or f"hf-{method}-liger", switches, None)
@@ -80,6 +80,7 @@ def _as_json(report: "Report") -> dict[str, Any]:
     from pipeline.model.measuring.own_runs import catalogue_columns
 
     quartiles = report.quartiles
+    row = {name: report.row[name] for name in catalogue_columns()}
     return {
         "gpu": report.gpu,
         "measured": report.measured.model_dump(mode="json"),
@@ -97,7 +98,7 @@ def _as_json(report: "Report") -> dict[str, Any]:
         "estimated_to_fit": report.is_to_fit,
         "no_estimate": report.no_estimate or None,
         "corrections": report.corrections or None,
-        "row": {name: report.row[name] for name in catalogue_columns()},
+        "row": None if report.request.shape.layers else row,
         "not_ready": report.not_ready,
         "notes": report.notes,
         "own_runs": str(report.own_runs) if report.own_runs else None,
@@ -110,8 +111,9 @@ def _show(report: "Report") -> None:
     measured, shape = report.measured, report.request.shape
     known = "" if report.gpu == "unknown" else f" ({report.gpu})"
     versions = ", ".join(f"{name} {version}" for name, version in sorted(measured.versions.items()))
+    cut = f" cut to {shape.layers} layers" if shape.layers else ""
     click.echo(
-        f"{report.request.recipe.name} on {report.row['model']}, "
+        f"{report.request.recipe.name} on {shape.model}{cut}, "
         f"{shape.micro_batch} x {shape.seq_len} tokens, on {_printable(measured.device)}{known}"
     )
     if versions:

@@ -18,7 +18,7 @@ from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
 from pipeline.model.estimate import Estimator, estimate_file
 from pipeline.model.measuring import card
-from pipeline.model.measuring.measure import MeasureError, check, measure
+from pipeline.model.measuring.measure import MeasureError, _given_model, check, measure
 from pipeline.model.measuring.own_runs import MORE_COLUMNS, catalogue_columns, csv_line, read_own_runs
 from pipeline.model.measuring.report import GIB, Report, report
 from pipeline.model.measuring.result import Measured, PhasePeak, Request
@@ -199,6 +199,36 @@ def test_a_model_that_is_cut_is_compared_at_its_depth_and_is_no_row(estimator: E
     assert saved_gib < whole - half.comparisons[0].estimated < 3 * saved_gib
     assert all_layers.comparisons[0].estimated == pytest.approx(whole, rel=0.02)
     assert len(read_own_runs(home).runs) == 1
+
+
+LLAMA_1B = {
+    "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
+    "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+def test_the_model_of_a_config_is_estimated_by_its_shape(estimator: Estimator, home: Home) -> None:
+    known = reported(estimator, home, seen(), request=request_of(model="llama-3.2-1b"))
+    request = request_of(model="llama-3-70b", config=LLAMA_1B)  # the file's name says nothing
+    given, problem = _given_model(request)
+    assert problem == ""
+    mine = Estimator(given)
+    done = reported(mine, home, seen(), request=request)
+    cut = reported(mine, home, seen(), request=request_of(model="mine", config=LLAMA_1B, layers=8))
+    mine.close()
+    assert done.comparisons[0].estimated == pytest.approx(known.comparisons[0].estimated, rel=0.01)
+    assert done.not_ready == ["the model is not one of the catalogue"]
+    assert cut.comparisons[0].estimated < done.comparisons[0].estimated
+
+
+def test_a_config_whose_shape_is_not_known_has_no_estimate(estimator: Estimator, home: Home) -> None:
+    request = request_of(model="mine", config={"model_type": "gizmo", "hidden_size": 64})
+    given, problem = _given_model(request)
+    assert given is None
+    assert "model_type 'gizmo' is not one whose layers are known" in problem
+    done = reported(estimator, home, seen(), request=request)
+    assert (done.comparisons, done.no_estimate) == ((), "the shape of mine is not known")
 
 
 def test_what_was_measured_is_not_lost_where_it_cannot_be_kept(estimator: Estimator, home: Home) -> None:

@@ -12,11 +12,13 @@ from tempfile import TemporaryDirectory
 from pydantic import ValidationError
 
 import pipeline
+from pipeline.catalog.own_models import OwnModel
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.model.estimate import Estimator
+from pipeline.model.given_models import model_of_config
 from pipeline.model.measuring import card
-from pipeline.model.measuring.report import Report, report
+from pipeline.model.measuring.report import CONFIG_MODEL, Report, report
 from pipeline.model.measuring.result import Failure, Measured, Request
 from pipeline.model.run_settings import RunError, RunRow
 from pipeline.model.tracing.architectures import architecture_of
@@ -38,16 +40,29 @@ def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = No
     ``gpu`` is the card's id in the catalogue, where its name does not say it. Raises MeasureError.
     """
     check(request)
-    estimator = Estimator()
+    given, problem = _given_model(request)
+    estimator = Estimator(given)
     try:
         if gpu is not None:
             _check_gpu(gpu, estimator)
         before, notes = _cards(request)
+        notes += filter(None, [problem])
         notes += [f"{name}={os.environ[name]}" for name in ALLOCATOR if os.environ.get(name)]
         measured = run_in_another_process(request)
         return report(request, measured, before, estimator, home, now, gpu=gpu, notes=notes)
     finally:
         estimator.close()
+
+
+def _given_model(request: Request) -> tuple[OwnModel | None, str]:
+    """The shape of a config.json for its estimate, and what of it is not estimated; None for other models."""
+    if request.shape.config is None:
+        return None, ""
+    try:
+        model, left_out = model_of_config(request.shape.config, CONFIG_MODEL, "--config")
+    except GpufareError as error:
+        return None, f"not estimated: {error}"
+    return model, "; ".join(left_out)
 
 
 def _check_gpu(gpu: str, estimator: Estimator) -> None:

@@ -22,6 +22,8 @@ GIB = 1 << 30
 MIB_PER_GIB = 1024
 OWN_SOURCE = "own"
 UNKNOWN_GPU = "unknown"
+CONFIG_MODEL = "config"
+"""What the estimator calls the model of a config.json."""
 MEMORY_TOLERANCE = 0.08
 """Error-correcting memory takes a sixteenth of some cards; a partition has half of its card or less."""
 
@@ -107,19 +109,18 @@ def report(
 ) -> Report:
     """The estimate beside what was measured, and the row, which is added to the user's own runs.
 
-    ``before`` are the cards as they were before the run. A model cut to some layers is compared with its
+    ``before`` are the cards as they were before the run. ``estimator`` has the model of a config.json as
+    ``CONFIG_MODEL``, as far as its shape is known. A model cut to some layers is compared with its
     estimate at that depth, and is no row.
     """
     done = Report(request, measured, UNKNOWN_GPU, {}, notes=[*notes, *filter(None, [measured.note])])
     done.gpu = _gpu(done, gpu, estimator)
     _say_of_card(done, before)
-    model, layers = request.shape.model, request.shape.layers
-    if layers:
-        model = cut_to_layers(estimator, model, layers)
-        done.not_ready.append(f"the model is cut to {layers} layers")
+    if request.shape.layers:
+        done.not_ready.append(f"the model is cut to {request.shape.layers} layers")
     if request.shape.config:
         done.not_ready.append("the model is not one of the catalogue")
-    done.row = _row(done, before, now) | {"model": model}
+    done.row = _row(done, before, now)
     _compare(done, estimator, home)
     _keep(done, home)
     return done
@@ -235,14 +236,12 @@ FROM main.models WHERE model = $model
 
 
 def cut_to_layers(estimator: Estimator, model: str, layers: int) -> str:
-    """Add a model of the catalogue cut to some of its layers. Returns its id, or that of an unknown model."""
-    depth = estimator.connection.execute(
+    """Add a model cut to some of its layers, of those that the estimator knows; returns its id."""
+    (depth,) = estimator.connection.execute(
         "SELECT layers FROM main.models WHERE model = $model", {"model": model}
-    ).fetchone()
-    if depth is None:
-        return model
+    ).fetchone() or (layers,)
     name = f"{model}-cut-to-{layers}-layers"
-    values = {"name": name, "layers": layers, "share": layers / depth[0], "model": model}
+    values = {"name": name, "layers": layers, "share": layers / depth, "model": model}
     estimator.connection.execute(CUT, values)
     estimator.models[name] = estimator.models[model]
     return name
@@ -253,10 +252,14 @@ def _compare(done: Report, estimator: Estimator, home: Home) -> None:
     if done.request.on_cpu:
         done.no_estimate = "the model is of GPUs"
         return
-    if done.request.shape.config:
-        done.no_estimate = "the model is not one of the catalogue"
+    shape = done.request.shape
+    model = CONFIG_MODEL if shape.config else shape.model
+    if model not in estimator.models:
+        done.no_estimate = f"the shape of {shape.model} is not known"
         return
-    answers = estimator.estimate([done.row], list(OUTPUT_COLUMNS))
+    if shape.layers:
+        model = cut_to_layers(estimator, model, shape.layers)
+    answers = estimator.estimate([done.row | {"model": model}], list(OUTPUT_COLUMNS))
     if answers[0]["error"]:
         done.no_estimate = answers[0]["error"]
         return
