@@ -124,7 +124,8 @@ def test_scaling_within_and_across_nodes(speed: Estimate) -> None:
     )
 
 
-def test_fsdp_over_pcie_without_peer_access_halves_the_speed(speed: Estimate) -> None:
+def test_fsdp_over_pcie_without_peer_access_waits_for_it(speed: Estimate) -> None:
+    # Share of the time: 46% (torchtune, two RTX 4090), 26 to 35% (Answer.AI, two RTX 3090), 9% (two RTX 4090).
     shared = {
         "model": "llama-2-7b",
         "method": "lora",
@@ -133,8 +134,9 @@ def test_fsdp_over_pcie_without_peer_access_halves_the_speed(speed: Estimate) ->
         "seq_len": 2048,
         "gpu": "rtx-4090",
     }
+    sharded = speed(gpu_count=2, sharding="fsdp", **shared)
+    assert 0.08 <= sharded["communication_seconds"] / sharded["step_seconds"] <= 0.5
     alone = speed(sharding="none", **shared)[SPEED]
-    assert 0.35 <= speed(gpu_count=2, sharding="fsdp", **shared)[SPEED] / alone <= 0.75
     assert speed(gpu_count=2, sharding="ddp", **shared)[SPEED] / alone >= 0.84
 
 
