@@ -90,6 +90,10 @@ CREATE OR REPLACE MACRO a100_gemm_flops() AS 271e12;
 COMMENT ON FUNCTION a100_gemm_flops IS
     'Measured rate of large 16-bit matrix products on an A100 SXM (catalog/gpus.csv), FLOP/s: the reference that gemm_exponent and attention_exponent count from.';
 
+CREATE OR REPLACE MACRO h100_gemm_flops() AS 795e12;
+COMMENT ON FUNCTION h100_gemm_flops IS
+    'Measured rate of large 16-bit matrix products on an H100 SXM (catalog/gpus.csv), FLOP/s, beyond which kernels of flash attention 2 get no faster.';
+
 CREATE OR REPLACE MACRO pcie_bytes_per_second(generation) AS 4e9 * pow(2, generation - 1);
 COMMENT ON FUNCTION pcie_bytes_per_second IS
     'One direction of 16 PCI Express lanes: about 4 GB/s in the first generation, twice as much in each later one.';

@@ -60,6 +60,11 @@ _speed_efficiency AS (
                 gemm_flops / a100_gemm_flops(),
                 attention_exponent * CASE kernels WHEN 'engine' THEN 0 WHEN 'mosaic' THEN 2 ELSE 1 END
             )
+            -- Kernels written for Ampere gain nothing beyond Hopper, whose instructions they do not use.
+            * CASE
+                WHEN kernels = 'engine' THEN 1e0
+                ELSE pow(least(1e0, h100_gemm_flops() / gemm_flops), 1 + attention_exponent)
+            END
             * head_width_rate(query_width / heads) AS attention_share,
         matmul_flops_per_second * attention_share AS attention_flops_per_second,
         -- Half-masked blocks, softmax and memory cost as much as a part of the sequence: the more the faster
@@ -171,14 +176,15 @@ SELECT
         ELSE layers * (2e0 + recompute_passes)
             * (
                 host_seconds_layer
-                + CASE WHEN kernels = 'engine' AND expert_params > 0 THEN host_seconds_experts ELSE 0e0 END
+                + CASE WHEN stack <> 'hf' AND expert_params > 0 THEN host_seconds_experts ELSE 0e0 END
             )
             * (CASE WHEN is_full THEN 1e0 ELSE host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + host_quantized ELSE 1e0 END)
     END
-    -- Outside engines a loop goes through the experts, and waits for the indices of each one's tokens.
+    -- Transformers before its fifth version loops over the experts, and waits for the indices of each one's
+    -- tokens; other stacks, and Transformers since, group their products.
     + CASE
-        WHEN expert_params > 0 AND kernels <> 'engine'
+        WHEN expert_params > 0 AND stack = 'hf'
             THEN layers * experts * (2e0 + recompute_passes) * expert_loop_seconds
         ELSE 0e0
     END AS host_floor_seconds,
