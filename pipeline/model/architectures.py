@@ -8,7 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.catalog.model_shapes import Shape
+from pydantic import ValidationError
+
+from pipeline.catalog.model_shapes import Shape, counted
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.config_layouts import (
     ALTERNATING,
@@ -52,14 +54,35 @@ def shape_of(model: str, config: Config) -> Shape:
     sizes = basic_sizes(model, text)
     try:
         if config.get("is_encoder_decoder") or kind in _ENCODER_DECODERS:
-            return _encoder_decoder(kind, text, sizes)
+            return _sound(_encoder_decoder(kind, text, sizes))
         if kind == "nemotron_h":
-            return _blocks(text, sizes)
-        return _decoder(kind, text, sizes)
+            return _sound(_blocks(text, sizes))
+        return _sound(_decoder(kind, text, sizes))
     except KeyError as error:
         raise ConfigError(f"config of {shown(model)} has none of {error.args[0]}") from error
-    except ValueError as error:
-        raise ConfigError(f"config of {shown(model)}: {error}") from error
+    except ValidationError as error:
+        raise ConfigError(f"config of {shown(model)}: {error.errors()[0]['loc'][0]} is no number") from error
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ConfigError(f"config of {shown(model)}: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    """What was wrong; a TypeError's words are Python's, for a field that is not of the type of its name."""
+    text = printable(str(error).splitlines()[0])[:200]
+    return text if isinstance(error, ValueError) else f"a field is not of the type of its name ({text})"
+
+
+def _sound(shape: Shape) -> Shape:
+    """Refuse a shape whose parts cannot be a model's. Raises ValueError."""
+    if (shape.linear_attention_layers or 0) + (shape.full_attention_layers or 0) > shape.layers:
+        raise ValueError(f"its kinds of layers are more than its {shape.layers} layers")
+    if (shape.dense_layers or 0) > shape.layers:
+        raise ValueError(f"its dense layers are more than its {shape.layers} layers")
+    if shape.experts_active > shape.experts:
+        raise ValueError(f"{shape.experts_active} of {shape.experts} experts are active")
+    if counted(shape).params_linear <= 0:
+        raise ValueError("it has no parameters")
+    return shape
 
 
 def _known_kind(model: str, config: Config) -> tuple[str, Config]:
@@ -81,20 +104,19 @@ def _known_kind(model: str, config: Config) -> tuple[str, Config]:
 
 
 def _decoder(kind: str, text: Config, sizes: dict[str, Any]) -> Shape:
-    layers = sizes["layers"]
     base = Shape(
         **{name: value for name, value in sizes.items() if name not in ("experts", "experts_active")},
         gated_mlp=int(kind not in NOT_GATED),
-        max_context=text.get("max_position_embeddings") or text.get("n_positions") or None,
+        max_context=_context(text),
     )
     changes: dict[str, Any] = {}
     for part in (_multi_query, _latent_attention, _experts, _kinds_of_layers, _linear_mixers, _extras):
         changes |= part(kind, text, base.model_copy(update=changes))
-    shape = base.model_copy(update=changes)
-    linear, full, dense = shape.linear_attention_layers, shape.full_attention_layers, shape.dense_layers
-    if (linear or 0) + (full or 0) > layers or (dense or 0) > layers:
-        raise ValueError(f"its kinds of layers are more than its {layers} layers")
-    return shape
+    return base.model_copy(update=changes)
+
+
+def _context(text: Config) -> int | None:
+    return first(text, "max_position_embeddings", "n_positions", default=0, least=0) or None
 
 
 def _multi_query(kind: str, text: Config, base: Shape) -> Config:
@@ -115,8 +137,8 @@ def _multi_query(kind: str, text: Config, base: Shape) -> Config:
 
 def _latent_attention(kind: str, text: Config, base: Shape) -> Config:
     if not text.get("kv_lora_rank"):
-        value = text.get("v_head_dim")
-        return {"value_head_dim": value} if value and value != base.head_dim else {}
+        value = first(text, "v_head_dim", default=base.head_dim)
+        return {"value_head_dim": value} if value != base.head_dim else {}
     rope = first(text, "qk_rope_head_dim", least=0)
     return {
         "kv_latent": first(text, "kv_lora_rank"),
@@ -132,9 +154,9 @@ def _experts(kind: str, text: Config, base: Shape) -> Config:
     if kind == "gemma4_text" and not text.get("enable_moe_block"):
         return {}
     experts = first(text, *EXPERTS, default=0, least=0)
-    shared_width = text.get("shared_intermediate_size")
     if experts <= 1:
-        return {"intermediate": shared_width} if kind == "granitemoehybrid" and shared_width else {}
+        dense_width = first(text, "shared_intermediate_size", default=base.intermediate)
+        return {"intermediate": dense_width} if kind == "granitemoehybrid" else {}
     width = first(text, "moe_intermediate_size", default=base.intermediate)
     changes: Config = {
         "experts": experts,
@@ -232,15 +254,19 @@ def _window(kind: str, text: Config, layers: int) -> Config:
     if not window or text.get("use_sliding_window", kind in SLIDING_UNLESS_SAID) is False:
         return {}
     window = whole_number("sliding_window", window)
-    if window >= (text.get("max_position_embeddings") or MAX_SIZE):
+    if window >= (_context(text) or MAX_SIZE):
         return {}
     if text.get("use_sliding_window") and "max_window_layers" in text:
-        return {"sliding_window": window, "full_attention_layers": min(layers, text["max_window_layers"])}
+        return {
+            "sliding_window": window,
+            "full_attention_layers": min(layers, first(text, "max_window_layers", least=0)),
+        }
     pattern = text.get("sliding_window_pattern") or ALTERNATING.get(kind)
     if isinstance(pattern, str):
         full = sum(pattern[i % len(pattern)] == "G" for i in range(layers))
         return {"sliding_window": window, "full_attention_layers": full}
-    return {"sliding_window": window, "full_attention_layers": layers // pattern if pattern else 0}
+    full = layers // whole_number("sliding_window_pattern", pattern) if pattern else 0
+    return {"sliding_window": window, "full_attention_layers": full}
 
 
 def _linear_mixers(kind: str, text: Config, base: Shape) -> Config:
@@ -283,7 +309,7 @@ def _extras(kind: str, text: Config, base: Shape) -> Config:
     if text.get("attn_output_gate") or kind == "afmoe":
         linear += attention_layers * h * query
     if text.get("index_n_heads"):
-        indexers = text.get("indexer_types") or ["full"] * base.layers
+        indexers = _strings("indexer_types", text.get("indexer_types") or ["full"] * base.layers, base.layers)
         heads, dim = first(text, "index_n_heads"), first(text, "index_head_dim")
         each = (base.q_latent or h) * heads * dim + h * (dim + heads)
         linear += indexers.count("full") * each
@@ -351,7 +377,7 @@ def _blocks(text: Config, sizes: dict[str, Any]) -> Shape:
         linear_mixer_params=_mamba_params(text, sizes["hidden"]),
         dense_layers=layers - mlps or None,
         dense_intermediate=0 if layers - mlps else None,
-        max_context=text.get("max_position_embeddings") or None,
+        max_context=_context(text),
     )
 
 
@@ -379,7 +405,7 @@ def _encoder_decoder(kind: str, text: Config, sizes: dict[str, Any]) -> Shape:
         **{**base, "layers": encoder + decoder, "gated_mlp": int(gated)},
         cross_attention_layers=decoder,
         extra_embedding_params=positions * sizes["hidden"] or None,
-        max_context=text.get("n_positions") or text.get("max_position_embeddings") or None,
+        max_context=_context(text),
     )
 
 

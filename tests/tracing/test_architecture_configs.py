@@ -1,5 +1,6 @@
 """Models of the catalogue in transformers: parameter counts, kinds of layers, configs cut to fewer layers."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from pipeline.catalog.model_shapes import counted  # noqa: E402
+from pipeline.model.architectures import shape_of  # noqa: E402
 from pipeline.model.tracing.architectures import _catalogue, architecture_of  # noqa: E402
 from pipeline.model.tracing.errors import CannotTraceError  # noqa: E402
 from pipeline.model.tracing.frameworks.architecture_configs import (  # noqa: E402
@@ -97,3 +100,23 @@ def test_a_model_whose_code_is_not_in_transformers_says_what_differs() -> None:
     assert note_of(TraceShape(model="llama-2-7b")) == ""
     config: dict[str, Any] = {"model_type": "llama"}
     assert note_of(TraceShape(model="baichuan2-7b", config=config)) == ""
+
+
+COUNTED_KINDS = (
+    "llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5_text", "gemma2",
+    "gemma3_text", "gemma4_text", "deepseek_v3", "deepseek_v32", "glm4_moe", "glm_moe_dsa", "gpt_oss",
+    "llama4_text", "granitemoehybrid", "olmo3", "lfm2", "minimax", "gpt2", "gpt_neox", "opt", "phi",
+    "bloom", "falcon", "mpt", "starcoder2", "cohere2", "seed_oss", "smollm3", "ernie4_5_moe", "t5", "bart",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", COUNTED_KINDS)
+def test_a_config_has_the_parameters_of_its_class(kind: str) -> None:
+    config = transformers.CONFIG_MAPPING[kind]()
+    auto = (
+        transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+    )
+    with torch.device("meta"):
+        made = auto.from_config(config)
+    shape = shape_of(kind, json.loads(config.to_json_string(use_diff=False)))
+    assert counted(shape).params_total == pytest.approx(sum(p.numel() for p in made.parameters()), rel=0.003)
