@@ -1,9 +1,11 @@
 """What sharded states must be by arithmetic: weights over n, a layer gathered, buckets like gradients."""
 
 import functools
+import sys
 
 import pytest
 
+from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import Trace, TraceShape
 from pipeline.model.tracing.timeline import Category, Moment, Phase
@@ -141,3 +143,10 @@ def test_checkpoints_around_units_gather_trained_layers_as_often():
     assert around.resident_bytes == within.resident_bytes
     reduced = "backward|reduce_scatter"
     assert around.work.communicated_bytes[reduced] == within.work.communicated_bytes[reduced]
+
+
+def test_without_deepspeed_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "deepspeed", None)
+    with pytest.raises(CannotTraceError, match="pip install --no-build-isolation deepspeed==") as error:
+        traced("zero2")
+    assert "\n" not in str(error.value)

@@ -113,6 +113,10 @@ class Recipe(BaseModel):
     sharding: Literal["none", "ddp", "fsdp", "fsdp2", "zero2", "zero3"] = "none"
     gpu_count: int = Field(default=1, ge=1)
     cpu_offload: bool = False
+    zero_buckets: Literal["default", "auto"] = "default"
+    """Sizes of DeepSpeed's buckets: its defaults, or from the hidden size, as transformers' "auto"."""
+    zero_overlap: bool | None = None
+    """DeepSpeed's overlap_comm, which doubles the buckets; None: DeepSpeed's default (ZeRO-3 only)."""
 
     @model_validator(mode="after")
     def _switches_agree(self) -> Self:

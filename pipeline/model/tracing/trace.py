@@ -40,12 +40,13 @@ def trace(
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from pipeline.model.tracing import cuda_kernels, device, own_step
-    from pipeline.model.tracing.frameworks import sharding
+    from pipeline.model.tracing.frameworks import sharding, zero
     from pipeline.model.tracing.frameworks.surroundings import as_on_a_gpu
     from pipeline.model.tracing.recorder import Recorder
 
     if recipe.framework != "own":
         load_framework(recipe)  # before the fake device: some packages look for a driver when imported
+    zero.load(recipe)
     cuda_kernels.keep_whole()
     recorder = _recorder(Recorder, recipe, shape, with_lines)
     with (
@@ -75,7 +76,7 @@ def trace(
             resident = recorder.timeline.alive_bytes()
         finally:
             gc.enable()
-        count = sum(p.numel() for p in trainable)
+        count = getattr(step, "trainable_parameters", None) or sum(p.numel() for p in trainable)
         packages = ("torch", *step.packages)
         note = "; ".join(filter(None, [getattr(step, "note", ""), *recorder.notes]))
         del step, trainable
@@ -113,6 +114,9 @@ def _claim(recorder: Any, recipe: Recipe, step: Step, trainable: list[Any]) -> N
     """Say which tensors are adapters and which are gradients."""
     if recipe.method != "full":
         recorder.own(trainable, Category.ADAPTERS)
+    if hasattr(step, "claim"):
+        step.claim = recorder.own  # it keeps gradients in buffers of its own
+        return
     for parameter in trainable:
         parameter.register_post_accumulate_grad_hook(lambda p: recorder.own([p.grad], Category.GRADIENTS))
 

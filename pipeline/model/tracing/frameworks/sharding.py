@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import _disable_current_modes
 
 from pipeline.model.tracing.errors import CannotTraceError
+from pipeline.model.tracing.frameworks import zero
 from pipeline.model.tracing.recipes import Recipe
 
 FSDP = ("fsdp", "fsdp2")
@@ -83,6 +84,7 @@ def as_rank_zero(recipe: Recipe, recorder: Any) -> Iterator[None]:
             stack.enter_context(patch.object(owner, name, answer))
         dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=recipe.gpu_count)
         stack.callback(dist.destroy_process_group)
+        stack.enter_context(zero.as_launched(recipe))
         yield
 
 
@@ -149,8 +151,8 @@ def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...])
             return _fsdp2(model, recipe, layers)
         case other:
             raise CannotTraceError(
-                f"recipe {recipe.name!r}: DeepSpeed ({other}) is not supported yet; "
-                "PyTorch's own sharding is: --recipe hf-full-fsdp"
+                f"recipe {recipe.name!r}: {other} is DeepSpeed's, which is traced with the "
+                f"framework transformers, not with {recipe.framework}"
             )
 
 

@@ -21,6 +21,7 @@ from pipeline.model.tracing.frameworks import (
     liger,
     quantized,
     sharding,
+    zero,
 )
 from pipeline.model.tracing.frameworks.architecture_configs import (
     config_of,
@@ -67,7 +68,7 @@ class TransformersStep(PlainStep):
         self.held.clear()
 
 
-def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
+def build(recipe: Recipe, shape: TraceShape) -> TransformersStep | zero.ZeroStep:
     """The recipe's step on the fake device.
 
     Raises ``CannotTraceError`` for what this module does not do, with what to do instead.
@@ -85,9 +86,17 @@ def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
     model = with_adapters(base_model(recipe, shape), recipe)
     _shift_logits(model, recipe)
     model.train()
+    held: list[Any] = []
+    if recipe.sharding in zero.STAGES:
+        trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        engine = zero.engine_of(model, recipe)
+        loss = partial(_loss, _forward(engine, recipe), recipe, shape, held)
+        return zero.ZeroStep(
+            engine, loss, (*packages(recipe), "deepspeed"), trainable, recipe.gradient_accumulation, held,
+            note_of(shape),
+        )  # fmt: skip
     model = sharding.shard(model, recipe, sharding.decoder_layers(model))
     trained = [p for p in model.parameters() if p.requires_grad]
-    held: list[Any] = []
     return TransformersStep(
         model, optimizer_of(recipe, trained), partial(_loss, _forward(model, recipe), recipe, shape, held),
         packages(recipe), recipe.gradient_accumulation, recipe.gradient_clipping,
