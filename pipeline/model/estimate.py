@@ -179,6 +179,10 @@ class Estimator:
             except RunError as error:
                 answer["error"] = str(error)
                 continue
+            except (ArithmeticError, ValueError) as error:
+                # Free text that no reader foresaw: the row's error, not the file's.
+                answer["error"] = f"the row cannot be read: {printable(str(error))[:200]}"
+                continue
             answer["assumptions"] = "; ".join(read.assumptions)
             far = read.extrapolated or read.settings["model"] in self.likenesses
             settings.append({**read.settings, "job": str(number), "far": far})

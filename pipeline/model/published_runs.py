@@ -11,6 +11,7 @@ from pipeline.contracts.training import ADAPTER_METHODS, METHODS
 from pipeline.model.frameworks import Framework, refuse_other_methods, set_framework
 from pipeline.model.model_names import Architecture
 from pipeline.model.run_settings import (
+    MOST,
     Row,
     RunError,
     RunRow,
@@ -49,6 +50,8 @@ def _parallelism(text: str, notes: str) -> dict[str, float]:
             match = re.search(rf"{key}(\d+)", config.group(1))
         if match:
             found[key] = float(next(size for size in match.groups() if size))
+            if not 1 <= found[key] <= MOST:
+                raise RunError(f"parallelism: {key}{found[key]:g} is no size of a group")
     return found
 
 

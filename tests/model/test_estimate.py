@@ -263,6 +263,31 @@ def test_a_bad_row_never_stops_a_file(tmp_path: Path) -> None:
     assert all(len(error) < 1000 for error in refused)
 
 
+FREE_TEXT = (
+    "", "foo", "0", "-1", "1e300", "nan", "tp0 pp0", "tp99999999999999999999", "GA=0", "global=0 seqs", "dp0",
+    "GA=99999999999999999999999", "zero-9", "8 x", "8", "q_proj+lm_head", "lm_head", "'; DROP TABLE x", "\x1b[31m",
+    "fp8", "nvfp4", "cp0 tp1", "9999999x 400Gb/s", "tp2 pp2 cp2", "qlora", "grpo", "unsloth", "deepspeed zero-3",
+)  # fmt: skip
+
+
+def test_free_text_never_stops_a_file(estimator: Estimator) -> None:
+    rng = random.Random(3)
+    columns = PUBLISHED_HEADER.split(",")
+    good = dict.fromkeys(columns, "") | {
+        "id": "good", "model": "Llama-3.1-8B", "method": "lora", "gpu": "NVIDIA A100 80GB", "gpu_count": "1",
+        "seq_len": "2048", "micro_batch_per_gpu": "1", "framework": "HF TRL", "precision": "bf16",
+    }  # fmt: skip
+    rows = [good]
+    for i in range(400):
+        row = good | {"id": str(i)}
+        for column in rng.sample(columns[1:], rng.randint(1, 4)):
+            row[column] = rng.choice(FREE_TEXT)
+        rows.append(row)
+    answers = estimator.estimate([*rows, good], columns)
+    assert answers[0] == answers[-1] == estimator.estimate([good], columns)[0]
+    assert all(bool(row["error"]) != bool(row["memory_gib"]) for row in answers)
+
+
 def test_rows_with_which_the_model_fails_are_found_by_halving() -> None:
     estimator = Estimator()
     estimator.connection.execute(
