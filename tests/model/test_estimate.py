@@ -265,8 +265,8 @@ def test_a_bad_row_never_stops_a_file(tmp_path: Path) -> None:
 
 FREE_TEXT = (
     "", "foo", "0", "-1", "1e300", "nan", "tp0 pp0", "tp99999999999999999999", "GA=0", "global=0 seqs", "dp0",
-    "GA=99999999999999999999999", "zero-9", "8 x", "8", "q_proj+lm_head", "lm_head", "'; DROP TABLE x", "\x1b[31m",
-    "fp8", "nvfp4", "cp0 tp1", "9999999x 400Gb/s", "tp2 pp2 cp2", "qlora", "grpo", "unsloth", "deepspeed zero-3",
+    "GA=99999999999999999999999", "zero-9", "8 x", "8", "q_proj+lm_head", "lm_head", "'; DROP x", "\x1b[31m",
+    "fp8", "nvfp4", "cp0 tp1", "9999999x 400Gb/s", "tp2 pp2 cp2", "qlora", "grpo", "unsloth", "zero-3",
 )  # fmt: skip
 
 
