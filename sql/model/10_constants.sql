@@ -10,7 +10,7 @@ FROM (
         'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine',
         'stored_selective', 'stored_eager_scores',
         'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual',
-        'working_quantized', 'sharded_adapter_copies',
+        'working_quantized', 'working_stored', 'sharded_adapter_copies',
         'fsdp_layers', 'foreach_copy', 'activation_offload_left',
         'allocated_base_gib', 'reserved_ratio', 'reserved_transient', 'reserved_sharded',
         'context_gib', 'context_before_2020_gib', 'context_multi_gpu_gib',

@@ -11,7 +11,7 @@ SELECT
         stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine,
         stored_eager_scores,
         working_eager, working_fused, working_compiled, working_eager_scores, working_fp32_residual,
-        working_quantized, fsdp_layers, foreach_copy, dropout_bytes_per_token, untied_params,
+        working_quantized, working_stored, fsdp_layers, foreach_copy, dropout_bytes_per_token, untied_params,
         context_gib, context_before_2020_gib
     ),
     CASE
@@ -54,15 +54,17 @@ SELECT
         AS stored_bytes_per_token,
     layers * heads * seq_len * (1 - flash_attention) * stored_eager_scores AS stored_score_bytes_per_token,
     layer_bytes_per_token
-        * CASE working_kernels
-            WHEN 'eager' THEN working_eager
-            WHEN 'compiled' THEN working_compiled
+        * CASE
+            -- What the backward pass of a layer needs is stored already.
+            WHEN checkpointing = 'none' THEN working_stored
+            WHEN working_kernels = 'eager' THEN working_eager
+            WHEN working_kernels = 'compiled' THEN working_compiled
             ELSE working_fused
         END
         -- The eight residual tensors of the layer formula.
         + CASE WHEN fp32_residual = 1 THEN working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
         + heads * seq_len * (1 - flash_attention) * working_eager_scores
-        + dropout_bytes_per_token
+        + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
         AS dequantized_bytes,
