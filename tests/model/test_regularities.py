@@ -125,7 +125,7 @@ def test_scaling_within_and_across_nodes(speed: Estimate) -> None:
 
 
 def test_fsdp_over_pcie_without_peer_access_waits_for_it(speed: Estimate) -> None:
-    # Share of the time: 46% (torchtune, two RTX 4090), 26 to 35% (Answer.AI, two RTX 3090), 9% (two RTX 4090).
+    # Share of the time: 46% (torchtune, two RTX 4090), 26 to 35% and 9% (Answer.AI, two RTX 3090 and 4090).
     shared = {
         "model": "llama-2-7b",
         "method": "lora",
