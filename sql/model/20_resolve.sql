@@ -391,9 +391,10 @@ SELECT
     ),
     -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention
     -- 3 x query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al.
-    -- 2022, arXiv 2205.05198.
+    -- 2022, arXiv 2205.05198. A mixture has its hidden states once more for each chosen expert, in and out.
     bytes_16bit() * (
-        8e0 * hidden + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate
+        (8e0 + CASE WHEN experts > 1 THEN 2e0 * experts_active ELSE 0e0 END) * hidden
+        + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate
     ) AS layer_bytes_per_token
 FROM _settings_derived;
 COMMENT ON MACRO TABLE settings_of IS
