@@ -7,6 +7,7 @@ import pytest
 if find_spec("deepspeed") is None:
     pytest.skip("needs DeepSpeed, which is not in gpufare[trace] (docs/tracing.md)", allow_module_level=True)
 
+from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.timeline import Category, Phase
 from tests.tracing import test_sharding as tiny
 
@@ -37,6 +38,19 @@ def test_a_bucket_has_the_size_that_is_configured(sharding):
     default_elements = 500_000_000
     more = (default_elements - tiny.HIDDEN**2) * tiny.BF16
     assert peak("default") - peak("auto") == pytest.approx(more, rel=tiny.ROUNDING)
+
+
+@pytest.mark.parametrize("sharding", ["zero2", "zero3"])
+def test_only_adapters_have_masters_and_moments(sharding):
+    found = tiny.traced(sharding, zero_buckets="auto", method="lora")
+    share = found.trainable_parameters / GPUS * tiny.FP32
+    step = found.phase(Phase.OPTIMIZER).by_category
+    assert step[Category.OPTIMIZER] == pytest.approx(3 * share, rel=tiny.ROUNDING)
+
+
+def test_offloading_is_refused_by_name():
+    with pytest.raises(CannotTraceError, match="set cpu_offload to false"):
+        tiny.traced("zero2", cpu_offload=True)
 
 
 def test_traces_repeat():

@@ -108,6 +108,11 @@ def engine_of(model: Any, recipe: Recipe) -> Any:
             f"recipe {recipe.name!r}: DeepSpeed casts the weights itself; set weight_dtype to bf16 and leave "
             "autocast out (fp16 takes as many bytes, and skips steps by values that a trace does not have)"
         )
+    if recipe.cpu_offload:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: DeepSpeed offloads into pinned memory, which a trace has not: set "
+            "cpu_offload to false"
+        )
     if recipe.gradient_scaling or recipe.optimizer == "adamw_in_backward":
         raise CannotTraceError(
             f"recipe {recipe.name!r}: DeepSpeed reduces and scales the gradients itself; leave "
@@ -137,10 +142,6 @@ def _config(model: Any, recipe: Recipe) -> dict[str, Any]:
         if recipe.sharding == "zero3":
             zero["stage3_prefetch_bucket_size"] = int(0.9 * hidden * hidden)
             zero["stage3_param_persistence_threshold"] = 10 * hidden
-    if recipe.cpu_offload:
-        zero["offload_optimizer"] = {"device": "cpu"}
-        if recipe.sharding == "zero3":
-            zero["offload_param"] = {"device": "cpu"}
     return {
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 2 if recipe.gradient_accumulation else 1,
