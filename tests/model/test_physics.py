@@ -57,7 +57,8 @@ def test_more_checkpointing_never_needs_more_memory_nor_less_time(grid: duckdb.D
             JOIN grid g ON g.job = m.job::BIGINT)
         SELECT * FROM _a n JOIN _a f USING (model, gpu, method, stack, seq_len, micro_batch)
         WHERE n.checkpointing = 'none' AND f.checkpointing = 'full'
-            AND (f.needed_gib > n.needed_gib + 1e-9 OR f.step_seconds < n.step_seconds - 1e-12)
+            -- Where the last layer decides, both need the same: to a thousandth.
+            AND (f.needed_gib > 1.001 * n.needed_gib OR f.step_seconds < n.step_seconds - 1e-12)
         """,
         )
         == []
