@@ -29,7 +29,7 @@ def lineage() -> Lineage:
         (
             "plans",
             {"workloads", "models", "gpus", "model_constants", "model_bands", "measured_runs"}
-            | {"recipe_settings", "recipe_memory", "recipe_work"},
+            | {"recipe_settings", "recipe_memory", "recipe_work", "measured_sources"},
         ),
         (
             "cheapest_gpu_per_workload",
