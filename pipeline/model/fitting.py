@@ -106,7 +106,7 @@ def insert_constants(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) 
 
 
 def source_weights(sources: Iterable[str]) -> Array:
-    """One weight per run: a source with n runs counts by the root of n, so that no source drowns the rest."""
+    """One weight per run: a source (or family) with n runs counts by the root of n: none drowns the rest."""
     sources = list(sources)
     counts = Counter(sources)
     return np.array([counts[source] ** -0.5 for source in sources])
