@@ -165,6 +165,43 @@ CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_c
 COMMENT ON FUNCTION usual_network_gbps IS
     'Network of a node in Gbit/s where none is given. Assumed: 14,400 within a rack of four-GPU nodes, whose NVLink domain is 72 GPUs; else 3,200 where the GPU is of 2022 or later, 1,600 where it is older.';
 
+CREATE OR REPLACE MACRO nvlinked_gpus(nvlink_topology, gpus_per_node) AS
+    CASE
+        WHEN nvlink_topology = 'bridge' THEN 2e0
+        WHEN nvlink_topology = 'switched' AND gpus_per_node = 4 THEN 72e0
+    END;
+COMMENT ON FUNCTION nvlinked_gpus IS
+    'GPUs that NVLink joins where they are not just those of a node: a bridge has two, the NVLink domain of a rack of four-GPU nodes 72. Else null.';
+
+CREATE OR REPLACE MACRO impossible_groups(
+    gpu_count, node_count, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel,
+    layers, experts
+) AS
+    CASE
+        WHEN gpu_count % node_count <> 0
+            THEN 'node_count: ' || gpu_count::BIGINT || ' GPUs are not spread evenly over '
+                || node_count::BIGINT || ' nodes'
+        WHEN pipeline_parallel > layers
+            THEN 'pipeline_parallel: ' || pipeline_parallel::BIGINT || ' stages, but the model has '
+                || layers || ' layers'
+        WHEN expert_parallel > experts
+            THEN 'expert_parallel: ' || expert_parallel::BIGINT || ' ranks, but the model has '
+                || experts || CASE WHEN experts = 1 THEN ' expert: it is dense' ELSE ' experts' END
+        WHEN expert_parallel > gpu_count / coalesce(pipeline_parallel, 1)
+            THEN 'expert_parallel: ' || expert_parallel::BIGINT || ' ranks, but a pipeline stage has '
+                || (gpu_count / coalesce(pipeline_parallel, 1))::BIGINT || ' GPUs'
+        WHEN gpu_count % (
+            coalesce(tensor_parallel, 1) * coalesce(pipeline_parallel, 1) * coalesce(context_parallel, 1)
+        ) <> 0
+            THEN concat_ws(' x ',
+                'tensor_parallel ' || nullif(tensor_parallel, 1)::BIGINT,
+                'pipeline_parallel ' || nullif(pipeline_parallel, 1)::BIGINT,
+                'context_parallel ' || nullif(context_parallel, 1)::BIGINT
+            ) || ': does not divide gpu_count ' || gpu_count::BIGINT
+    END;
+COMMENT ON FUNCTION impossible_groups IS
+    'Why GPUs cannot be grouped as a run says, naming the setting; null where they can. Null arguments are left open.';
+
 CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
     CASE
         WHEN seq_len <= sliding_window THEN seq_len::DOUBLE
@@ -212,6 +249,16 @@ COMMENT ON FUNCTION runs_every_expert IS
 CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
 SELECT
     s.* REPLACE (
+        CASE
+            WHEN impossible_groups(
+                s.gpu_count, s.node_count, s.tensor_parallel, s.pipeline_parallel, s.context_parallel,
+                s.expert_parallel, m.layers, m.experts
+            ) IS NULL THEN s.gpu_count
+            ELSE error(impossible_groups(
+                s.gpu_count, s.node_count, s.tensor_parallel, s.pipeline_parallel, s.context_parallel,
+                s.expert_parallel, m.layers, m.experts
+            ))
+        END AS gpu_count,
         coalesce(s.node_count, ceil(s.gpu_count / g.max_gpus_per_node)) AS node_count,
         coalesce(s.node_network_gbps,
             usual_network_gbps(g.nvlink_topology, g.max_gpus_per_node, s.gpu_count, g.year)
@@ -240,7 +287,8 @@ SELECT
         coalesce(s.tensor_parallel, CASE
             WHEN s.stack = 'te' AND s.sharding IS NULL AND s.gpu_count > 1 THEN least_tensor_parallel(
                 gib(m.params_total * CASE WHEN is_full THEN 6e0 ELSE bytes_16bit() END),
-                g.usable_memory_gib, s.gpu_count
+                g.usable_memory_gib,
+                s.gpu_count / (coalesce(s.pipeline_parallel, 1) * coalesce(s.context_parallel, 1))
             )
             ELSE 1e0
         END) AS tensor_parallel,
@@ -297,7 +345,8 @@ SELECT
     g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
     g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
     g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
-    g.nvlink_gb_s, g.pcie_gen, g.peer_to_peer, coalesce(f.gemm_log_offset, 0e0) AS gemm_log_offset
+    g.nvlink_gb_s, nvlinked_gpus(g.nvlink_topology, g.max_gpus_per_node) AS nvlinked_gpus,
+    g.pcie_gen, g.peer_to_peer, coalesce(f.gemm_log_offset, 0e0) AS gemm_log_offset
 FROM assumed_settings(jobs) AS s
 JOIN main.models AS m ON m.model = s.model
 JOIN main.gpus AS g ON g.gpu_id = s.gpu

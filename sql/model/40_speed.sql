@@ -26,12 +26,15 @@ WITH _speed_rates AS (
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
         least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_computed) AS expert_flop_share,
         CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
+        CASE
+            WHEN s.peer_to_peer THEN pcie_bytes_per_second(s.pcie_gen) * pcie_link_efficiency
+            ELSE pcie_bytes_per_second(s.pcie_gen) * staged_link_efficiency
+        END AS pcie_link_bytes_per_second,
         -- Datasheets give NVLink in both directions.
         CASE
             WHEN s.peer_to_peer AND s.nvlink_gb_s IS NOT NULL THEN s.nvlink_gb_s / 2 * 1e9 * link_efficiency
-            WHEN s.peer_to_peer THEN pcie_bytes_per_second(s.pcie_gen) * pcie_link_efficiency
-            ELSE pcie_bytes_per_second(s.pcie_gen) * staged_link_efficiency
-        END AS link_bytes_per_second,
+            ELSE pcie_link_bytes_per_second
+        END AS nvlink_bytes_per_second,
         pcie_bytes_per_second(s.pcie_gen) * offload_efficiency AS host_bytes_per_second
     FROM with_work(settings) AS s
 ),
@@ -272,6 +275,19 @@ WITH _speed_compute AS (
         END AS offload_seconds,
         network_bytes_per_second(node_network_gbps) * network_efficiency AS network_bytes_per_second,
         gpu_count / node_count AS gpus_per_node,
+        -- A rack joins whole nodes; elsewhere NVLink ends at the node, or with the pair that a bridge joins.
+        CASE
+            WHEN nvlinked_gpus > max_gpus_per_node AND gpus_per_node >= max_gpus_per_node THEN nvlinked_gpus
+            ELSE least(nvlinked_gpus, gpus_per_node)
+        END AS linked_gpus,
+        greatest(gpus_per_node, linked_gpus) AS local_gpus,
+        -- The slowest link of a group sets its pace: with more cards than a bridge joins, PCIe.
+        CASE WHEN gpus_per_node > linked_gpus THEN pcie_link_bytes_per_second ELSE nvlink_bytes_per_second END
+            AS link_bytes_per_second,
+        CASE
+            WHEN least(tensor_parallel, gpus_per_node) > linked_gpus THEN pcie_link_bytes_per_second
+            ELSE nvlink_bytes_per_second
+        END AS tensor_link_bytes_per_second,
         -- Bytes that each GPU receives per micro-step. An all-reduce moves them twice, once per step.
         CASE
             WHEN shards_weights THEN gather_passes * gathered_bytes + reduced_bytes
@@ -306,13 +322,17 @@ _speed_communication AS (
         CASE
             WHEN tensor_parallel > 1
                 THEN 8e0 * layers / pipeline_parallel * hidden * bytes_16bit() * micro_step_tokens
-                    * (tensor_parallel - 1) / tensor_parallel / link_bytes_per_second
+                    * greatest(
+                        (tensor_parallel - 1) / tensor_parallel / tensor_link_bytes_per_second,
+                        -- A group that spans nodes has the network of each of them.
+                        greatest(0e0, 1 - local_gpus / tensor_parallel) / network_bytes_per_second
+                    )
             ELSE 0e0
         END
         + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(
             1 / link_bytes_per_second,
             -- Ranks of one expert-parallel group are neighbours, after those of tensor parallelism.
-            greatest(0e0, 1 - gpus_per_node / (expert_parallel * tensor_parallel))
+            greatest(0e0, 1 - local_gpus / (expert_parallel * tensor_parallel))
             * gpus_per_node / network_bytes_per_second
         ) AS tensor_parallel_seconds,
         -- Passed on while attention computes.
@@ -321,8 +341,8 @@ _speed_communication AS (
             context_bytes_per_token * micro_step_tokens / model_parallel * greatest(
                 1 / link_bytes_per_second,
                 CASE
-                    WHEN context_parallel * tensor_parallel > gpus_per_node
-                        THEN gpus_per_node / tensor_parallel / network_bytes_per_second
+                    WHEN context_parallel * tensor_parallel > local_gpus
+                        THEN gpus_per_node / network_bytes_per_second
                     ELSE 0e0
                 END
             ) - communication_overlap * attention_seconds

@@ -323,6 +323,8 @@ def test_the_weights_of_any_parallelism_sum_to_the_model(model: duckdb.DuckDBPyC
             (VALUES ('none'), ('zero1'), ('fsdp')) s(sharding),
             (VALUES (1), (4)) tp(n), (VALUES (1), (4)) pp(n), (VALUES (1), (2), (4)) cp(n),
             (VALUES (1), (4)) ep(n)
+        -- A dense model has no experts to spread.
+        WHERE ep.n = 1 OR m.model <> 'llama-3.1-70b'
         """
     )
     assert (

@@ -247,3 +247,87 @@ def test_fp8_under_torch_compile_gains_what_pairs_of_runs_gain(speed: Estimate) 
     }  # fmt: skip
     gain = speed(**shared, fp8=1)[SPEED] / speed(**shared)[SPEED]
     assert 1.05 <= gain <= 1.3
+
+
+def test_a_tensor_parallel_group_that_spans_nodes_waits_for_their_network(speed: Estimate) -> None:
+    shared = {
+        "model": "llama-3.1-70b", "gpu": "h100-sxm-80gb", "gpu_count": 16, "method": "full", "stack": "te",
+        "sharding": "zero1", "tensor_parallel": 16, "seq_len": 4096,
+    }  # fmt: skip
+    one_gpu_nodes = speed(**shared, node_count=16, node_network_gbps=10)
+    # 80 layers are reduced four times in two passes, 15/16 of 8,192 features in 16 bits, at 1.25 GB/s.
+    assert one_gpu_nodes["communication_seconds"] > 8 * 80 * 4096 * 8192 * 2 * 15 / 16 / 1.25e9
+    two_nodes = speed(**shared, node_count=2, node_network_gbps=400)[SPEED]
+    fast = speed(**shared, node_count=2, node_network_gbps=3200)[SPEED]
+    assert 20 * one_gpu_nodes[SPEED] < two_nodes < 0.8 * fast
+    # Groups within the nodes do not see it.
+    within = [
+        speed(**shared | {"tensor_parallel": 8}, node_count=2, node_network_gbps=gbps, grad_accum=1024)[SPEED]
+        for gbps in (400, 3200)
+    ]
+    assert within[0] == pytest.approx(within[1], rel=0.02)
+    # The NVLink domain of a rack of GB200 is 18 nodes.
+    rack = {**shared, "gpu": "gb200", "node_count": 4, "grad_accum": 1024}
+    rates = [speed(**rack, node_network_gbps=gbps)["communication_seconds"] for gbps in (400, 3200)]
+    assert rates[0] == pytest.approx(rates[1], rel=0.02)
+
+
+def test_a_context_parallel_group_that_spans_nodes_shares_their_network(speed: Estimate) -> None:
+    shared = {
+        "model": "llama-3.1-8b", "gpu": "h100-sxm-80gb", "gpu_count": 16, "node_count": 2, "method": "full",
+        "stack": "te", "sharding": "zero1", "tensor_parallel": 8, "seq_len": 8192, "grad_accum": 1024,
+    }  # fmt: skip
+    slow, fast = (
+        speed(**shared, context_parallel=2, node_network_gbps=gbps)["communication_seconds"]
+        for gbps in (10, 3200)
+    )
+    # Keys and values of 8 heads of 128 features, split over eight GPUs that share 1.25 GB/s.
+    assert slow - fast > 0.5 * 2 * 32 * 8 * 128 * 2 * 3 * 4096 / 1.25e9
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"gpu_count": 64, "pipeline_parallel": 64}, "pipeline_parallel: 64 stages, but the model has 32"),
+        ({"gpu_count": 8, "tensor_parallel": 64}, "tensor_parallel 64: does not divide gpu_count 8"),
+        ({"gpu_count": 4, "tensor_parallel": 3}, "tensor_parallel 3: does not divide gpu_count 4"),
+        (
+            {"gpu_count": 8, "tensor_parallel": 4, "context_parallel": 4},
+            "tensor_parallel 4 x context_parallel 4: does not divide gpu_count 8",
+        ),
+        ({"gpu_count": 8, "expert_parallel": 8}, "expert_parallel: 8 ranks, but the model has 1 expert"),
+        (
+            {"gpu_count": 8, "expert_parallel": 64, "model": "qwen3-30b-a3b"},
+            "expert_parallel: 64 ranks, but a pipeline stage has 8 GPUs",
+        ),
+        ({"gpu_count": 8, "node_count": 5}, "node_count: 8 GPUs are not spread evenly over 5 nodes"),
+    ],
+)
+def test_groups_that_the_gpus_cannot_form_are_refused(
+    speed: Estimate, memory: Estimate, settings: dict[str, object], message: str
+) -> None:
+    for estimate in (speed, memory):
+        with pytest.raises(duckdb.Error, match=message):
+            estimate(**{**LLAMA_8B, "method": "full", "stack": "te", **settings})
+
+
+def test_a_bridge_joins_two_cards(speed: Estimate) -> None:
+    def exchange_seconds(gpu: str, gpus: int, sharding: str = "fsdp", tensor_parallel: int = 1) -> float:
+        return float(
+            speed(
+                model="llama-3.1-8b", gpu=gpu, gpu_count=gpus, method="full", stack="liger", seq_len=512,
+                sharding=sharding, tensor_parallel=tensor_parallel, grad_accum=1024,
+            )["communication_seconds"]
+        )  # fmt: skip
+
+    # Pairs are faster over the bridge; eight cards are as slow as the same card without one.
+    assert exchange_seconds("h100-pcie-nvlink-80gb", 2) < 0.5 * exchange_seconds("h100-pcie-80gb", 2)
+    assert exchange_seconds("h100-pcie-nvlink-80gb", 8) == pytest.approx(
+        exchange_seconds("h100-pcie-80gb", 8), rel=0.01
+    )
+    # Groups of two on a node of eight keep to the pairs.
+    groups = [
+        exchange_seconds(gpu, 8, sharding="zero1", tensor_parallel=2)
+        for gpu in ("h100-pcie-nvlink-80gb", "h100-pcie-80gb")
+    ]
+    assert groups[0] < 0.5 * groups[1]
