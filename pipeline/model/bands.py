@@ -95,7 +95,8 @@ def residuals_of(
             f"SELECT t.run_id, t.method, e.class, {_EVIDENCE[quantity]} FROM _terms t JOIN _evidence e "
             "ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method "
             "AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack "
-            "AND e.seq_len = t.seq_len"
+            "AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1) "
+            "AND e.weight_form = weight_form(t.method, t.quantization)"
         ).fetchall()
     }
     methods, classes, evidences = np.array([groups[run_id] for run_id in fitter.run_ids]).T
@@ -215,8 +216,9 @@ def calibrate_bands(
     """Rows of model_bands.csv for every group that can be asked for, and how often the bands hold.
 
     For each calibration without a family there are bands without it, whose coverage of that family's runs is
-    what is recorded: those runs had no part in them. ``others`` are the calibrations beside all; those that
-    hold out no runs of a quantity take the bands of all.
+    what is recorded. Those runs' own residuals had no part in them; the other families' residuals are by
+    constants that each left out its own family, and only that. ``others`` are the calibrations beside all;
+    those that hold out no runs of a quantity take the bands of all.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}

@@ -134,16 +134,24 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 def in_words(record: dict[str, Any]) -> str:
     """The figures of a record that a stranger should know, as the README says them."""
     own, others = (record["fit_verdicts"][f"on_{name}"] for name in ("their_own_card", "other_cards"))
-    memory, speed = (record["bands"][name]["held_out_coverage_by_family"] for name in ("memory", "speed"))
     return (
         f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "
-        f"{_off_by(record['speed'])}. "
-        f"Bands made without a family hold {memory:.0%} (memory) and {speed:.0%} (speed) of its runs. "
-        f"Of {own['died']} runs that died for lack of memory {own['died_as_predicted']} are predicted not to "
-        f"fit, of {own['ran']} that ran {own['ran_as_predicted']} to fit; of the next smaller cards than "
-        f"measured peaks need, {others['died_as_predicted']} of {others['died']} are predicted not to fit, "
-        f"of the next larger ones {others['ran_as_predicted']} of {others['ran']} to fit."
+        f"{_off_by(record['speed'])}. Bands made without a family hold "
+        f"{_held(record['bands']['memory'])} of its peaks and {_held(record['bands']['speed'])} of its speeds. "
+        f"Of {own['died']} runs that died for lack of memory, {own['died_as_predicted']} are predicted not to "
+        f"fit; of {own['ran']} that ran, {own['ran_as_predicted']} to fit: "
+        f"{own['balanced_accuracy']:.0%} of verdicts are right, both kinds alike, and "
+        f"{own['balanced_accuracy_by_family']:.0%} in the mean over families, since most deaths are one "
+        f"lab's. Of {others['died']} cards one size too small for a measured peak, "
+        f"{others['died_as_predicted']} are predicted not to fit; of {others['ran']} large enough, "
+        f"{others['ran_as_predicted']} to fit."
     )
+
+
+def _held(bands_hold: dict[str, Any]) -> str:
+    by_evidence = bands_hold["held_out_coverage_by_family_and_evidence"]
+    levels = ", ".join(f"{level} {share:.0%}" for level, share in by_evidence.items())
+    return f"{bands_hold['held_out_coverage_by_family']:.0%} ({levels})"
 
 
 def _off_by(errors: dict[str, Any]) -> str:

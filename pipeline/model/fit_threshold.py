@@ -117,7 +117,7 @@ def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSet
 
     Every trial threshold is a set of constants, so what is needed is the macro's own. A calibration without a
     family gets the threshold that is best on the other families, and the record is of those: no run in it had
-    a part in the threshold that judged it.
+    a part in choosing the threshold that judged it.
     """
     trials = list(itertools.product(*THRESHOLD_GRID.values()))
     held_out = {name: constants for name, constants in sets.items() if name.startswith("without ")}

@@ -39,7 +39,12 @@ WITH _recipes_found AS (
 SELECT
     f.*,
     r.grad_accum AS recipe_grad_accum,
-    coalesce(r.agreeing_runs >= least_agreeing_runs(), FALSE) AS has_proven_recipe,
+    -- Nor may what proves a recipe be of the family that is held out.
+    coalesce(
+        r.agreeing_runs >= least_agreeing_runs()
+        AND f.calibration IS DISTINCT FROM 'without ' || r.proving_family,
+        FALSE
+    ) AS has_proven_recipe,
     -- Where adamw is not the foreach kernel it is the fused one.
     coalesce(
         r.optimizer

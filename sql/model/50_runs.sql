@@ -71,6 +71,7 @@ CROSS JOIN _ignored AS i
 JOIN _evidence AS e
     ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method AND e.params = t.params_total
     AND e.gpu_count = t.gpu_count AND e.stack = t.stack AND e.seq_len = t.seq_len
+    AND e.is_mixture = (t.experts > 1) AND e.weight_form = weight_form(t.method, t.quantization)
 JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = 'memory'
     AND b.method = t.method AND b.gpu_class = e.class
@@ -112,6 +113,7 @@ CROSS JOIN _ignored AS i
 JOIN _evidence AS e
     ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method AND e.params = t.params_total
     AND e.gpu_count = t.gpu_count AND e.stack = t.stack AND e.seq_len = t.seq_len
+    AND e.is_mixture = (t.experts > 1) AND e.weight_form = weight_form(t.method, t.quantization)
 JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = 'speed'
     AND b.method = t.method AND b.gpu_class = e.class AND b.evidence = e.evidence;

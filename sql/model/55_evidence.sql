@@ -15,12 +15,22 @@ COMMENT ON FUNCTION gpu_class IS
 CREATE OR REPLACE MACRO log_distance(one, other) AS abs(ln(one / other));
 COMMENT ON FUNCTION log_distance IS 'How many times one is the other, either way, as a logarithm.';
 
+CREATE OR REPLACE MACRO weight_form(method, quantization) AS
+    CASE
+        WHEN method <> 'qlora' THEN 'whole'
+        WHEN coalesce(quantization, 'nf4') IN ('none', 'nf4dq') THEN 'nf4'
+        ELSE coalesce(quantization, 'nf4')
+    END;
+COMMENT ON FUNCTION weight_form IS
+    'Form of the frozen weights, for the distance between runs: double quantization is alike.';
+
 CREATE OR REPLACE MACRO evidence_of(needs, quantity) AS TABLE
 WITH _evidence_runs AS (
     SELECT
         s.family, CASE r.method WHEN 'pretrain' THEN 'full' ELSE r.method END AS method,
         r.gpu, g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class,
         m.params_total::DOUBLE AS params, m.experts > 1 AS is_mixture, r.gpu_count, r.stack, r.seq_len,
+        weight_form(r.method, r.quantization) AS weight_form,
         min(r.run_id) AS run_id
     FROM main.measured_runs AS r
     JOIN main.measured_sources AS s ON s.source = r.source
@@ -36,6 +46,7 @@ _evidence_needs AS (
     SELECT DISTINCT
         n.calibration, n.gpu, n.method, n.params_total::DOUBLE AS params, n.experts > 1 AS is_mixture,
         n.gpu_count::DOUBLE AS gpu_count, n.stack, n.seq_len::DOUBLE AS seq_len,
+        weight_form(n.method, n.quantization) AS weight_form,
         g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class
     FROM query_table(needs) AS n
     JOIN main.gpus AS g ON g.gpu_id = n.gpu
@@ -46,13 +57,16 @@ _evidence_needs AS (
 -- (27%, else 17%). Whether the stack was measured says little.
 _evidence_nearest AS (
     SELECT
-        n.calibration, n.gpu, n.method, n.params, n.is_mixture, n.gpu_count, n.stack, n.seq_len, n.class,
+        n.calibration, n.gpu, n.method, n.params, n.is_mixture, n.gpu_count, n.stack, n.seq_len,
+        n.weight_form, n.class,
         min({
             'rank': CASE
                 WHEN r.gpu = n.gpu AND r.stack = n.stack AND r.gpu_count = n.gpu_count
+                    AND r.weight_form = n.weight_form
                     AND log_distance(r.params, n.params) <= ln(1.1e0)
                     AND log_distance(r.seq_len, n.seq_len) <= ln(2.01e0) THEN 0
-                WHEN r.run_id IS NOT NULL AND log_distance(r.params, n.params) <= ln(3e0) THEN 1
+                WHEN r.run_id IS NOT NULL AND log_distance(r.params, n.params) <= ln(3e0)
+                    AND log_distance(r.seq_len, n.seq_len) <= ln(8.01e0) THEN 1
                 ELSE 2
             END,
             -- Without any run: further than all.
@@ -71,12 +85,12 @@ _evidence_nearest AS (
 )
 
 SELECT
-    calibration, gpu, method, params, gpu_count, stack, seq_len, class,
+    calibration, gpu, method, params, is_mixture, gpu_count, stack, seq_len, weight_form, class,
     CASE best.rank WHEN 0 THEN 'measured' WHEN 1 THEN 'interpolated' ELSE 'extrapolated' END AS evidence,
     CASE WHEN best.rank = 0 THEN best.run_id END AS evidence_run
 FROM _evidence_nearest;
 COMMENT ON MACRO TABLE evidence_of IS
-    'How near a measured quantity (memory or speed) is. measured: a published run of the same GPU, count, method and stack, within 1.1 x the parameters and 2 x the sequence length (named in evidence_run); interpolated: a GPU of the same class and generation, same method, mixture of experts or not alike, within 3 x the parameters; else extrapolated.';
+    'How near a measured quantity (memory or speed) is. measured: a published run of the same GPU, count, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length (named in evidence_run); interpolated: a GPU of the same class and generation, same method, mixture of experts or not alike, within 3 x the parameters and 8 x the length; else extrapolated.';
 
 CREATE OR REPLACE MACRO memory_evidence(evidence, is_proven) AS
     CASE WHEN is_proven AND evidence <> 'measured' THEN 'traced' ELSE evidence END;

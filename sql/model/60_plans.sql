@@ -210,7 +210,8 @@ COMMENT ON MACRO TABLE candidates_for IS
 CREATE OR REPLACE MACRO judged_candidates(jobs) AS TABLE
 WITH _needs AS (
     SELECT DISTINCT
-        w.calibration, g.gpu_id AS gpu, w.method, m.params_total, m.experts, w.stack, w.seq_len, n.gpu_count
+        w.calibration, g.gpu_id AS gpu, w.method, m.params_total, m.experts, w.quantization, w.stack,
+        w.seq_len, n.gpu_count
     FROM planned_workloads(jobs) AS w
     JOIN main.models AS m USING (model)
     CROSS JOIN main.gpus AS g
@@ -220,12 +221,13 @@ WITH _needs AS (
 
 _bands AS (
     SELECT
-        e.calibration, e.gpu, e.method, e.params, e.gpu_count, e.stack, e.seq_len, e.class,
+        e.calibration, e.gpu, e.method, e.params, e.is_mixture, e.gpu_count, e.stack, e.seq_len,
+        e.weight_form, e.class,
         s.evidence, s.evidence_run,
         p.is_proven, b.low_ratio AS memory_low_ratio, b.high_ratio AS memory_high_ratio
     FROM evidence_of('_needs', 'memory') AS e
     JOIN evidence_of('_needs', 'speed') AS s
-        USING (calibration, gpu, method, params, gpu_count, stack, seq_len)
+        USING (calibration, gpu, method, params, is_mixture, gpu_count, stack, seq_len, weight_form)
     CROSS JOIN (FROM (VALUES (FALSE), (TRUE)) AS p (is_proven)) AS p
     JOIN main.model_bands AS b
         ON b.calibration = e.calibration AND b.quantity = 'memory'
@@ -241,6 +243,7 @@ FROM candidates_for(jobs) AS c
 JOIN _bands AS b
     ON b.calibration = c.calibration AND b.gpu = c.gpu AND b.method = c.method AND b.params = c.params_total
     AND b.gpu_count = c.gpu_count AND b.stack = c.stack AND b.seq_len = c.seq_len
+    AND b.is_mixture = (c.experts > 1) AND b.weight_form = weight_form(c.method, c.quantization)
     AND b.is_proven = c.is_proven;
 COMMENT ON MACRO TABLE judged_candidates IS
     'candidates_for with the evidence near each, the band of its memory and P(fits).';

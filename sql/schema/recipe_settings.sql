@@ -15,7 +15,8 @@ CREATE TABLE main.recipe_settings (
     offload VARCHAR,
     optimizer VARCHAR NOT NULL,
     grad_accum INTEGER NOT NULL,
-    agreeing_runs INTEGER NOT NULL
+    agreeing_runs INTEGER NOT NULL,
+    proving_family VARCHAR
 );
 
 COMMENT ON TABLE main.recipe_settings IS 'The named recipes of catalog/recipes.yaml in the settings of a run. A run with these settings is taken to be the recipe that is mapped; a run that names a recipe is that one.';
@@ -36,3 +37,4 @@ COMMENT ON COLUMN main.recipe_settings.offload IS 'What is offloaded: act, cpu o
 COMMENT ON COLUMN main.recipe_settings.optimizer IS 'Optimizer. Runs with another one are mapped, too, unless only one of both steps within the backward pass.';
 COMMENT ON COLUMN main.recipe_settings.grad_accum IS '2 where gradients are kept over several micro-batches, else 1.';
 COMMENT ON COLUMN main.recipe_settings.agreeing_runs IS 'Measured runs of identified software, taken to be this recipe, whose memory is within 3% of their own trace: three make its memory count as traced.';
+COMMENT ON COLUMN main.recipe_settings.proving_family IS 'Family of measured sources without which fewer than three runs would agree: with it held out the memory does not count as traced; null where others agree, too.';

@@ -52,7 +52,7 @@ def _evidence(
     params, experts, stack, seq_len = rows[0]
     job = {
         "calibration": "all", "gpu": "h100-sxm-80gb", "method": "full", "params_total": params,
-        "experts": experts, "stack": stack, "seq_len": seq_len, "gpu_count": 8,
+        "experts": experts, "quantization": "none", "stack": stack, "seq_len": seq_len, "gpu_count": 8,
     }  # fmt: skip
     for name, value in other.items():
         setting = name.removesuffix("_ratio")
@@ -106,6 +106,8 @@ def test_evidence_by_gpu_and_method(
         ({"seq_len_ratio": 2}, "measured"),
         ({"seq_len_ratio": 0.5}, "measured"),
         ({"seq_len_ratio": 4}, "interpolated"),
+        ({"seq_len_ratio": 8}, "interpolated"),
+        ({"seq_len_ratio": 9}, "extrapolated"),
         ({"experts": 8}, "extrapolated"),
         ({"quantity": "memory"}, "extrapolated"),  # the run says nothing of its memory
     ],

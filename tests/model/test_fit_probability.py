@@ -27,7 +27,8 @@ HELD_OUT = """
     JOIN _terms t USING (run_id)
     JOIN _evidence e ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method
         AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack
-        AND e.seq_len = t.seq_len
+        AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1)
+        AND e.weight_form = weight_form(t.method, t.quantization)
     JOIN main.model_bands b ON b.calibration = h.calibration AND b.quantity = 'memory'
         AND b.method = h.method AND b.gpu_class = e.class
         AND b.evidence = memory_evidence(e.evidence, t.is_proven)

@@ -284,13 +284,15 @@ def learn_catalogue(folder: Path | None = None) -> str:
     return f"{said}; {COEFFICIENTS_FILE}: {len(coefficients)} coefficients from {len(traces)} traces"
 
 
-def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, int]:
-    """Measured runs of identified software that agree with their trace, by the recipe they are taken to be.
+def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
+    """Measured runs of identified software that agree with their trace, by recipe and family of sources.
 
     Of a run's figures the first of allocated, reserved and process memory that was measured counts.
     """
     accuracy = (paths.SQL_DIR / "marts" / "trace_accuracy.sql").read_text(encoding="utf-8")
-    with in_memory("settings_of", "traced_runs", "measured_phase_peaks", "constants", "gib") as connection:
+    with in_memory(
+        "settings_of", "traced_runs", "measured_phase_peaks", "measured_sources", "constants", "gib"
+    ) as connection:
         connection.execute("DELETE FROM main.recipe_settings")
         for row in setting_rows(recipes):
             connection.execute(
@@ -310,14 +312,19 @@ def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, int]:
                 WHERE position IS NOT NULL
                 GROUP BY run_id
             )
-            SELECT s.recipe, count(*)
+            SELECT s.recipe, f.family, count(*)
             FROM _figures JOIN settings_of('main.measured_runs') AS s USING (run_id)
+            JOIN main.measured_runs AS r USING (run_id) JOIN main.measured_sources AS f USING (source)
             WHERE error <= $1 AND s.recipe IS NOT NULL
-            GROUP BY s.recipe
+            GROUP BY s.recipe, f.family
+            ORDER BY ALL
             """,
             [AGREEMENT],
         ).fetchall()
-    return dict(found)
+    by_recipe: dict[str, dict[str, int]] = {}
+    for recipe, family, runs in found:
+        by_recipe.setdefault(recipe, {})[family] = runs
+    return by_recipe
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -19,7 +19,10 @@ KEYS = (
 )  # fmt: skip
 """Settings by which a recipe is found. Empty: the loss_kernel of the stack, and what adapters alone have."""
 
-COLUMNS = ("recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "agreeing_runs")
+COLUMNS = ("recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "agreeing_runs", "proving_family")
+
+LEAST_AGREEING_RUNS = 3
+"""The same as least_agreeing_runs() of sql/model/15_recipes.sql."""
 
 MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
 UNSHARDED = {"none", "ddp"}
@@ -27,11 +30,11 @@ UNSHARDED = {"none", "ddp"}
 
 
 def setting_rows(
-    recipes: Mapping[str, Recipe], agreeing_runs: Mapping[str, int] | None = None
+    recipes: Mapping[str, Recipe], agreeing_runs: Mapping[str, Mapping[str, int]] | None = None
 ) -> list[dict[str, Any]]:
     """One row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 where runs are taken to be it.
 
-    ``agreeing_runs`` is the number of measured runs that agree with their trace, by recipe.
+    ``agreeing_runs`` is the number of measured runs that agree with their trace, by recipe and family.
     """
     keys = {name: keys_of(recipe) for name, recipe in recipes.items()}
     chosen: dict[tuple[Any, ...], str] = {}
@@ -44,10 +47,18 @@ def setting_rows(
         {
             "recipe": name, "is_mapped": int(name in mapped), **keys[name],
             **{key: _settings(recipe)[key] for key in ("optimizer", "grad_accum")},
-            "agreeing_runs": (agreeing_runs or {}).get(name, 0),
+            **_agreement((agreeing_runs or {}).get(name, {})),
         }
         for name, recipe in recipes.items()
     ]  # fmt: skip
+
+
+def _agreement(runs: Mapping[str, int]) -> dict[str, Any]:
+    """How many runs agree, and the family without which they would be too few."""
+    total = sum(runs.values())
+    largest = max(runs, key=lambda family: (runs[family], family), default="")
+    is_alone = total >= LEAST_AGREEING_RUNS > total - runs.get(largest, 0)
+    return {"agreeing_runs": total, "proving_family": largest if is_alone else ""}
 
 
 def keys_of(recipe: Recipe) -> dict[str, Any]:
