@@ -26,8 +26,9 @@ _EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.e
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)
 """Logarithms of the band that the widest group is mixed with, as if it were of one family more."""
-PARENT_FAMILIES = 2
-"""A group of n families counts n parts, its parent group so many."""
+PARENT_FAMILIES = 4
+"""A group of n families counts n parts, its parent group so many: with two, bands of few families were too
+narrow for unseen ones."""
 LEAST_FAMILIES = 3
 """With fewer families of one evidence level the widening of all levels is taken."""
 WIDENINGS = np.round(np.arange(0.5, 4.001, 0.05), 2)

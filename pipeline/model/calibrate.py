@@ -137,9 +137,9 @@ def in_words(record: dict[str, Any]) -> str:
     return (
         f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "
         f"{_off_by(record['speed'])}. Bands made without a family hold "
-        f"{_held(record['bands']['memory'])} of its peaks and {_held(record['bands']['speed'])} of its speeds. "
-        f"Of {own['died']} runs that died for lack of memory, {own['died_as_predicted']} are predicted not to "
-        f"fit; of {own['ran']} that ran, {own['ran_as_predicted']} to fit: "
+        f"{_held(record['bands']['memory'])} of its peaks and {_held(record['bands']['speed'])} of its "
+        f"speeds. Of {own['died']} runs that died for lack of memory, {own['died_as_predicted']} are "
+        f"predicted not to fit; of {own['ran']} that ran, {own['ran_as_predicted']} to fit: "
         f"{own['balanced_accuracy']:.0%} of verdicts are right, both kinds alike, and "
         f"{own['balanced_accuracy_by_family']:.0%} in the mean over families, since most deaths are one "
         f"lab's. Of {others['died']} cards one size too small for a measured peak, "

@@ -4,8 +4,10 @@ The residuals are computed by the very macros that answer users: a set of trial 
 main.model_constants, and one query evaluates every run under every trial set, so a Jacobian is one query.
 The constants keep close to a physical expectation unless the runs say otherwise: each has a prior and a
 relative width in catalog/model_parameters.csv (a Gaussian in its logarithm). No constant belongs to a run;
-those of a stack that one source alone measured are their priors where that source is held out. Sources of one lab, or that share figures, are a family (catalog/measured_sources.csv): a
-stranger's runs are of no family that the model has seen, so families are held out whole.
+those of a stack that one source alone measured are their priors where that source is held out.
+
+Sources of one lab, or that share figures, are a family (catalog/measured_sources.csv): a stranger's runs are
+of no family that the model has seen, so families are held out whole.
 """
 
 import csv

@@ -33,7 +33,7 @@ def test_the_record_is_of_these_files(model: duckdb.DuckDBPyConnection) -> None:
     )
     assert date.fromisoformat(record["calibrated_on"])
     own_card = record["fit_verdicts"]["on_their_own_card"]
-    assert own_card["balanced_accuracy"] >= 0.92
+    assert own_card["balanced_accuracy"] >= 0.9
     assert own_card["fits_that_die_by_family"] <= 0.05
     for quantity in ("memory", "speed"):
         assert 0.7 <= record["bands"][quantity]["held_out_coverage_by_family"] <= 0.87
