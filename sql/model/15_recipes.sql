@@ -39,6 +39,11 @@ WITH _recipes_found AS (
 SELECT
     f.*,
     r.grad_accum AS recipe_grad_accum,
+    -- 1 where adapters have dropout that the traces lack, -1 the other way round; left open, the traces'.
+    CASE
+        WHEN f.lora_dropout IS NULL OR f.is_full THEN 0e0
+        ELSE (f.lora_dropout > 0)::INTEGER - coalesce(r.lora_dropout > 0, FALSE)::INTEGER
+    END::DOUBLE AS untraced_dropout,
     -- Nor may what proves a recipe be of the family that is held out.
     coalesce(
         r.agreeing_runs >= least_agreeing_runs()

@@ -404,7 +404,7 @@ _settings_derived AS (
         -- Adapters with dropout keep each input, as the adapter computes with it, and a mask of a byte per
         -- element.
         CASE
-            WHEN has_adapters AND lora_dropout > 0 THEN (bytes_16bit() + 1) * list_sum(list_transform(
+            WHEN has_adapters THEN (bytes_16bit() + 1) * list_sum(list_transform(
                 string_split(lora_targets, '+'),
                 lambda target: CASE target
                     WHEN 'o_proj' THEN query_width
@@ -415,6 +415,7 @@ _settings_derived AS (
             ))::DOUBLE
             ELSE 0e0
         END AS dropout_bytes_per_token,
+        coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,
         CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
             AS full_weight_bytes,
         -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and where k-bit

@@ -11,7 +11,8 @@ SELECT
         stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine,
         stored_eager_scores,
         working_eager, working_fused, working_compiled, working_eager_scores, working_fp32_residual,
-        working_quantized, working_stored, fsdp_layers, foreach_copy, dropout_bytes_per_token, untied_params,
+        working_quantized, working_stored, fsdp_layers, foreach_copy, dropout_bytes_per_token, has_dropout,
+        untraced_dropout, untied_params,
         context_gib, context_before_2020_gib
     ),
     CASE
@@ -50,7 +51,7 @@ SELECT
             ELSE 1e0
         END
         * CASE WHEN is_full THEN stored_full WHEN is_quantized THEN stored_quantized ELSE stored_adapter END
-        + layers * dropout_bytes_per_token
+        + layers * has_dropout * dropout_bytes_per_token
         AS stored_bytes_per_token,
     layers * heads * seq_len * (1 - flash_attention) * stored_eager_scores AS stored_score_bytes_per_token,
     layer_bytes_per_token
@@ -64,7 +65,7 @@ SELECT
         -- The eight residual tensors of the layer formula.
         + CASE WHEN fp32_residual = 1 THEN working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
         + heads * seq_len * (1 - flash_attention) * working_eager_scores
-        + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE dropout_bytes_per_token END
+        + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
         AS dequantized_bytes,
@@ -77,7 +78,13 @@ SELECT
     -- A driver reserves for each multiprocessor: older and smaller cards have fewer.
     CASE WHEN gpu_year < 2020 THEN context_before_2020_gib ELSE context_gib END AS context_gib,
     -- Where the run is a traced recipe, what follows from its traces takes the place of all that.
-    t.traced_fixed, t.traced_per_token
+    t.traced_fixed, t.traced_per_token,
+    -- Under autocast each adapter has a 16-bit copy of its input anyway: dropout adds the mask alone.
+    untraced_dropout * dropout_bytes_per_token
+        / CASE WHEN autocast = 1 THEN bytes_16bit() + 1 ELSE 1e0 END AS dropout_layer_bytes,
+    -- Stored for each layer, or made again for the one whose backward pass runs.
+    CASE WHEN checkpointing = 'none' THEN layers * dropout_layer_bytes ELSE 0e0 END AS dropout_stored_bytes,
+    CASE WHEN checkpointing = 'none' THEN 0e0 ELSE dropout_layer_bytes END AS dropout_working_bytes
 FROM _memory_settings AS s
 LEFT JOIN traced_of('_memory_settings') AS t
     USING (recipe, method, model, quantization, lora_rank, lora_targets, seq_len);
@@ -100,26 +107,28 @@ WITH _memory_traced AS (
         greatest(
             traced_fixed.forward + traced_per_token.forward * micro_step_tokens,
             traced_fixed.forward_2 + traced_per_token.forward_2 * micro_step_tokens
-        ) AS traced_forward,
+        ) + (dropout_stored_bytes + dropout_working_bytes) * micro_step_tokens AS traced_forward,
         greatest(
             traced_fixed.loss + traced_per_token.loss * micro_step_tokens,
             traced_fixed.loss_2 + traced_per_token.loss_2 * micro_step_tokens
-        ) AS traced_loss,
+        ) + dropout_stored_bytes * micro_step_tokens AS traced_loss,
         greatest(
             traced_fixed.loss_backward + traced_per_token.loss_backward * micro_step_tokens,
             traced_fixed.loss_backward_2 + traced_per_token.loss_backward_2 * micro_step_tokens
-        ) AS traced_loss_backward,
+        ) + dropout_stored_bytes * micro_step_tokens AS traced_loss_backward,
         greatest(
             traced_fixed.last_layer + traced_per_token.last_layer * micro_step_tokens,
             traced_fixed.last_layer_2 + traced_per_token.last_layer_2 * micro_step_tokens
-        ) AS traced_last_layer,
+        ) + (dropout_stored_bytes + dropout_working_bytes) * micro_step_tokens AS traced_last_layer,
         greatest(
             traced_fixed.first_layer + traced_per_token.first_layer * micro_step_tokens,
             traced_fixed.first_layer_2 + traced_per_token.first_layer_2 * micro_step_tokens
-        ) AS traced_first_layer,
+        ) + dropout_layer_bytes * micro_step_tokens AS traced_first_layer,
         traced_fixed.step_copy + traced_per_token.step_copy * micro_step_tokens AS traced_step_copy,
-        traced_fixed.stored + traced_per_token.stored * micro_step_tokens AS traced_stored,
-        traced_fixed.working + traced_per_token.working * micro_step_tokens AS traced_working,
+        traced_fixed.stored + (traced_per_token.stored + dropout_stored_bytes) * micro_step_tokens
+            AS traced_stored,
+        traced_fixed.working + (traced_per_token.working + dropout_working_bytes) * micro_step_tokens
+            AS traced_working,
         traced_fixed.logits + traced_per_token.logits * micro_step_tokens AS traced_logits
     FROM query_table(scaled)
 ),

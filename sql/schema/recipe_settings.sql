@@ -15,6 +15,8 @@ CREATE TABLE main.recipe_settings (
     offload VARCHAR,
     optimizer VARCHAR NOT NULL,
     grad_accum INTEGER NOT NULL,
+    lora_dropout DOUBLE,
+    double_quantization INTEGER NOT NULL,
     agreeing_runs INTEGER NOT NULL,
     proving_family VARCHAR
 );
@@ -36,5 +38,7 @@ COMMENT ON COLUMN main.recipe_settings.sharding IS 'none, ddp, fsdp, zero2 or ze
 COMMENT ON COLUMN main.recipe_settings.offload IS 'What is offloaded: act, cpu or cpu+act; null: nothing.';
 COMMENT ON COLUMN main.recipe_settings.optimizer IS 'Optimizer. Runs with another one are mapped, too, unless only one of both steps within the backward pass.';
 COMMENT ON COLUMN main.recipe_settings.grad_accum IS '2 where gradients are kept over several micro-batches, else 1.';
+COMMENT ON COLUMN main.recipe_settings.lora_dropout IS 'Dropout of the adapters'' inputs in the traces; runs with another one are mapped, too. Null without adapters.';
+COMMENT ON COLUMN main.recipe_settings.double_quantization IS '1 where the traced weights are quantized doubly (nf4dq); runs without are mapped, too.';
 COMMENT ON COLUMN main.recipe_settings.agreeing_runs IS 'Measured runs of identified software, taken to be this recipe, whose memory is within 3% of their own trace: three make its memory count as traced.';
 COMMENT ON COLUMN main.recipe_settings.proving_family IS 'Family of measured sources without which fewer than three runs would agree: with it held out the memory does not count as traced; null where others agree, too.';

@@ -331,3 +331,38 @@ def test_a_bridge_joins_two_cards(speed: Estimate) -> None:
         for gpu in ("h100-pcie-nvlink-80gb", "h100-pcie-80gb")
     ]
     assert groups[0] < 0.5 * groups[1]
+
+
+def test_dropout_counts_on_traced_stacks_once(memory: Estimate) -> None:
+    shared = {**LLAMA_8B, "method": "lora", "micro_batch": 4, "seq_len": 2048}
+    inputs = 5 * 4096 + 4096 + 14336
+
+    def added(**settings: object) -> float:
+        with_dropout, without = (memory(**shared, **settings, lora_dropout=p) for p in (0.1, 0))
+        return float(with_dropout["memory_gib"] - without["memory_gib"]) * GIB
+
+    # Traces of hf-lora-no-checkpointing and hf-lora-liger-no-checkpointing with and without dropout 0.1, four
+    # layers of Llama 3.1 8B: 0.92 bytes more per input, layer and token are stored.
+    for stack in ("hf", "liger"):
+        stored = added(stack=stack, checkpointing="none") / (32 * TOKENS * inputs)
+        assert 0.9 <= stored <= 1.2, stack
+    without_autocast = added(stack="hf", checkpointing="none", autocast=0) / (32 * TOKENS * inputs)
+    assert 2.9 <= without_autocast <= 3.4
+    assert 0 <= added(stack="liger", checkpointing="full") <= 1.1 * TOKENS * 3 * inputs
+    # Traced with dropout: a run that says so needs what the traces say, and one without needs less.
+    peft = {"stack": "hf", "checkpointing": "none", "lora_targets": "q_proj+v_proj"}
+    traced = memory(**shared, **peft)["memory_gib"]
+    assert memory(**shared, **peft, lora_dropout=0.1)["memory_gib"] == traced
+    assert added(**peft) >= 0.99 * 32 * TOKENS * 2 * 4096
+
+
+def test_double_quantization_reaches_the_traced_peak(memory: Estimate) -> None:
+    for model, stack, linear in (("llama-3.1-70b", "hf", 68.45e9), ("llama-3.1-8b", "liger", 6.98e9)):
+        runs = [
+            memory(model=model, gpu="h200-sxm-141gb", method="qlora", stack=stack, quantization=quantization,
+                   memory_metric="alloc")
+            for quantization in ("nf4", "nf4dq")
+        ]  # fmt: skip
+        saved = [runs[0][term] - runs[1][term] for term in ("weights_gib", "memory_gib")]
+        assert saved[0] * GIB == pytest.approx((0.5625 - 0.516) * linear, rel=0.01)
+        assert saved[1] == pytest.approx(saved[0], rel=0.02), (model, stack)

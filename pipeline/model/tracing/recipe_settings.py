@@ -19,7 +19,10 @@ KEYS = (
 )  # fmt: skip
 """Settings by which a recipe is found. Empty: the loss_kernel of the stack, and what adapters alone have."""
 
-COLUMNS = ("recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "agreeing_runs", "proving_family")
+COLUMNS = (
+    "recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "lora_dropout", "double_quantization",
+    "agreeing_runs", "proving_family",
+)  # fmt: skip
 
 LEAST_AGREEING_RUNS = 3
 """The same as least_agreeing_runs() of sql/model/15_recipes.sql."""
@@ -47,6 +50,8 @@ def setting_rows(
         {
             "recipe": name, "is_mapped": int(name in mapped), **keys[name],
             **{key: _settings(recipe)[key] for key in ("optimizer", "grad_accum")},
+            "lora_dropout": _settings(recipe).get("lora_dropout", ""),
+            "double_quantization": int(recipe.quantization == "nf4dq"),
             **_agreement((agreeing_runs or {}).get(name, {})),
         }
         for name, recipe in recipes.items()
