@@ -4,10 +4,11 @@ Behind ``gpufare estimate``. Takes the layout of catalog/measured_runs.csv or of
 a row that cannot be estimated says why and never stops the rest.
 """
 
-import csv
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,22 @@ import duckdb
 from pipeline.catalog.own_models import OwnModel
 from pipeline.contracts import paths
 from pipeline.contracts.disk import is_exhaustion
-from pipeline.contracts.errors import GpufareError
 from pipeline.model.given_models import insert_model
 from pipeline.model.model_names import Architecture
-from pipeline.model.published_runs import is_published_layout, read_published
-from pipeline.model.run_settings import SETTING_TYPES, RunError, RunRow, check_parallelism, read_run
+from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
+from pipeline.model.run_files import BROKEN, SURPLUS, EstimateError, read_rows
+from pipeline.model.run_settings import (
+    MODEL_COLUMNS,
+    SETTING_TYPES,
+    RunError,
+    RunRow,
+    check_parallelism,
+    read_run,
+)
 from pipeline.offers.gpu_matching import identify
 from pipeline.offers.printable import printable
 from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.export import safe_text
 from pipeline.warehouse.load import load_own_models
 
 OUTPUT_COLUMNS = (
@@ -38,7 +47,6 @@ OUTPUT_COLUMNS = (
     "assumptions",
     "error",
 )
-SURPLUS = "_surplus"
 _UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 # The form factor that training servers have, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {
@@ -47,18 +55,30 @@ USUAL_FORM_FACTORS = {
     "h100-80gb": "h100-sxm-80gb",
     "h200-141gb": "h200-sxm-141gb",
 }
-
-
-class EstimateError(GpufareError):
-    """A file that cannot be estimated at all; the message says what is wrong with it."""
+_PART_OF_A_CARD = re.compile(
+    r"(?<![\w.])0?\.\d+|(?<![\w.])[1-9]/\d|\b(half|third|quarter|fraction\w*|slice\w*|partition\w*|shared?|mig|vgpu)\b"
+    r"|time-?slic|\d\s*%",
+    re.IGNORECASE,
+)
+_WATTS = re.compile(r"(?<![\w.])(\d{2,4})\s*w(?:atts?)?\b", re.IGNORECASE)
+_CAPPED = re.compile(r"\b(power|capp?ed|cap|limit\w*|undervolt\w*|throttl\w*|underclock\w*)\b", re.IGNORECASE)
 
 
 _MODELS = """
 SELECT
     model, params_total::DOUBLE, experts, params_active::DOUBLE, experts_active,
     (layers - coalesce(dense_layers, 0))::DOUBLE * hidden * intermediate * (2 + gated_mlp), hf_id,
-    cross_attention_layers IS NULL
+    cross_attention_layers IS NULL, coalesce(linear_attention_layers, 0) > 0,
+    gated_mlp = 1 AND kv_latent IS NULL AND sliding_window IS NULL AND extra_embedding_params IS NULL
 FROM main.models
+"""
+
+_GPUS = """
+SELECT
+    gpu_id, tdp_w::DOUBLE, bf16_dense_tflops IS NOT NULL, fp8_dense_tflops IS NOT NULL,
+    fp4_dense_tflops IS NOT NULL
+FROM main.gpus
+WHERE has_full_specs
 """
 
 _SHAPE = """
@@ -126,6 +146,14 @@ ORDER BY m.job::INTEGER
 _KINDS = "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows')"
 
 
+@dataclass(frozen=True, slots=True)
+class _Card:
+    watts: float | None
+    has_bf16: bool
+    has_fp8: bool
+    has_fp4: bool
+
+
 class Estimator:
     """Estimates rows on a throw-away database of catalogue and model."""
 
@@ -142,10 +170,12 @@ class Estimator:
         self.likenesses: set[str] = set()
         self.kinds: dict[int, tuple[str, str, str]] = {}
         """GPU, method and stack of the rows of the last estimate, by their place; not of rows with errors."""
-        self.gpus = {
-            row[0]
-            for row in self.connection.execute("SELECT gpu_id FROM main.gpus WHERE has_full_specs").fetchall()
-        }
+        self.gpus = {row[0]: _Card(*row[1:]) for row in self.connection.execute(_GPUS).fetchall()}
+        described = self.connection.execute(
+            "SELECT column_name FROM (DESCRIBE main.measured_runs)"
+        ).fetchall()
+        self.columns = {row[0] for row in described} | {*SETTING_TYPES, *MODEL_COLUMNS, *OUTPUT_COLUMNS}
+        """The columns of a file of runs, those of the answers among them: they may be asked again."""
 
     def close(self) -> None:
         """Close the database."""
@@ -153,20 +183,56 @@ class Estimator:
 
     def gpu_of(self, label: str, read: RunRow) -> str:
         """The catalogue's id of a GPU given by id or in free text. Raises RunError when there is none."""
-        found = label if label in self.gpus else identify(label).gpu_id
+        if label in self.gpus:
+            return label
+        identity = identify(label)
+        found = identity.gpu_id
+        if identity.gpu_fraction is not None or _PART_OF_A_CARD.search(label):
+            raise RunError(f"gpu '{label}' is a part of a card: only whole cards are estimated")
         if found is None:
             raise RunError(f"gpu '{label}' is not one card of the catalogue")
         usual = USUAL_FORM_FACTORS.get(found)
         if usual:
             read.assumptions.append(f"gpu: form factor not given, taken as {usual}")
-            return usual
+            found = usual
         if found not in self.gpus:
             raise RunError(f"gpu '{found}' has no full specifications in the catalogue")
+        self._note_power_cap(label, found, read)
         return found
+
+    def _note_power_cap(self, label: str, gpu: str, read: RunRow) -> None:
+        rated = self.gpus[gpu].watts
+        stated = _WATTS.search(label)
+        watts = float(stated[1]) if stated else None
+        if (watts is not None and rated and watts < rated) or (watts is None and _CAPPED.search(label)):
+            capped = f"the cap of {watts:g} W" if watts else "the power cap"
+            at = f"{rated:g} W" if rated else "its full power"
+            read.assumptions.append(f"gpu: {capped} is not modelled, estimated at {at}")
+
+    def _check_precision(self, read: RunRow) -> None:
+        """Raise RunError for numbers that the card cannot multiply; emulated bf16 is an assumption."""
+        gpu, settings = str(read.settings["gpu"]), read.settings
+        card = self.gpus.get(gpu)
+        if card is None:
+            return
+        for fp8, has, form in ((1.0, card.has_fp8, "fp8"), (2.0, card.has_fp4, "fp4")):
+            if settings.get("fp8") == fp8 and not has:
+                raise RunError(f"fp8: {gpu} has no {form}")
+        precision = settings.get("training_precision")
+        if not card.has_bf16 and precision in (None, "bf16", "amp", "deepspeed_bf16"):
+            usual = "amp" if settings["method"] == "pretrain" else "bf16"
+            read.assumptions.append(f"training_precision: {precision or usual}, which {gpu} only emulates")
+
+    def _ignored(self, columns: Sequence[str], published: bool) -> str:
+        """The columns that no layout has, in words: a misspelt setting would silently be a default."""
+        known = self.columns | (PUBLISHED_COLUMNS if published else set())
+        ignored = [printable(name)[:100] for name in columns if name and name not in known]
+        return f"ignored columns: {', '.join(ignored)}" if ignored else ""
 
     def estimate(self, rows: Iterable[Mapping[str, str]], columns: list[str]) -> list[dict[str, Any]]:
         """One output row per input row, in order."""
         published = is_published_layout(columns)
+        ignored = self._ignored(columns, published)
         self.kinds.clear()
         answers: list[dict[str, Any]] = []
         settings: list[dict[str, Any]] = []
@@ -190,18 +256,24 @@ class Estimator:
         for answer in answers:
             if not answer["error"] and not answer["memory_gib"]:
                 answer["error"] = "the settings give no estimate"
+            answer["assumptions"] = "; ".join(filter(None, (answer["assumptions"], ignored)))
+            for column in ("assumptions", "error"):
+                answer[column] = printable(answer[column])
         return answers
 
     def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:
         """The settings of a row, its model in the database. Raises RunError."""
+        if row.get(BROKEN):
+            raise RunError(row[BROKEN])
         if row.get(SURPLUS):
-            raise RunError(f"the row has {len(row[SURPLUS])} more values than the file has columns")
+            raise RunError(f"the row has {row[SURPLUS]} more values than the file has columns")
         if any(_UNREADABLE in value for value in row.values()):
             raise RunError("the row is not UTF-8")
         if self.given is not None and not (row.get("model") or "").strip():
             row = {**row, "model": self.given.model}
         read = reader(row, self.models, self.gpu_of)
         check_parallelism(read.settings)
+        self._check_precision(read)
         self._shape(read)
         return read
 
@@ -300,22 +372,16 @@ def estimate_file(
     """Estimate every row of a CSV file, and let ``after`` add to the answers; ``given`` is the model of rows
     that name none.
 
-    Raises EstimateError where the file is not a CSV of runs; a single bad row only fills its ``error``.
+    Raises EstimateError where the file is not a CSV of runs; a single bad row only fills its ``error``. Cells
+    are safe to print and to open in a spreadsheet.
     """
-    try:
-        # A byte that is not UTF-8 is its row's error, not the file's.
-        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            reader = csv.DictReader(file, restkey=SURPLUS, restval="")
-            rows = list(reader)
-            columns = list(reader.fieldnames or [])
-    except (OSError, csv.Error) as error:
-        raise EstimateError(f"{path} cannot be read as CSV: {error}") from error
-    if not ({"gpu"} if given else {"model", "gpu"}) <= set(columns):
-        raise EstimateError(f"{path} has no columns model and gpu: it is not a file of runs")
+    rows, columns = read_rows(path, {"gpu"} if given else {"model", "gpu"})
     estimator = Estimator(given)
     try:
-        return after(estimator, estimator.estimate(rows, columns))
+        answers = after(estimator, estimator.estimate(rows, columns))
     except duckdb.Error as error:
         raise EstimateError(f"{path}: the model cannot be evaluated: {error}") from error
     finally:
         estimator.close()
+    # What people wrote goes to a terminal and to spreadsheets.
+    return [{column: safe_text(printable(value)) for column, value in row.items()} for row in answers]

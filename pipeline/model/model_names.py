@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SAME_SIZE = math.log(1.12)
@@ -29,6 +29,10 @@ class Architecture:
     hf_id: str | None = None
     is_decoder: bool = True
     """Not an encoder with a decoder, whose shape is no likeness of today's models."""
+    is_hybrid: bool = False
+    """Some layers mix tokens in linear time: a likeness only of its own family."""
+    is_plain: bool = True
+    """A gated MLP, attention over the whole sequence, keys and values per head."""
 
     @property
     def active(self) -> float:
@@ -89,6 +93,27 @@ def named_size(name: str) -> NamedSize:
     return NamedSize(float(total.group(1)) * _UNITS[total.group(2)] if total else None, active_b)
 
 
+# Models that are no decoders of text, or whose layers no likeness in the catalogue has.
+_NO_LIKENESS = re.compile(
+    r"(?<![a-z0-9])(flux|sdxl|sd-?[1-4](?:\.\d)?|stable-?diffusion|diffusion|pixart|kandinsky|cogvideo\w*|ltx\w*|wan2\w*"
+    r"|hunyuan-?(?:video|image|dit)|image|video|dalle?|clip|siglip\d?|vit|dinov?\d?|llada|whisper|wav2vec\d?|hubert"
+    r"|musicgen|audio|tts|(?:falcon-?|codestral-?)?mamba-?\d?|jamba|zamba\d?|rwkv\w*|retnet|xlstm|hyena|stripedhyena"
+    r"|\w*bert(?:a\w*)?|deberta\w*|electra|\w*t5\w*|bart|ul2|pegasus|nllb)(?![a-z0-9])"
+)
+# Fine-tuned models whose names say two families.
+_MADE_OF = (("deepseek-r1-distill-qwen", "qwen2.5"), ("deepseek-r1-distill-llama", "llama-3.1"))
+_FAMILY_WORD = re.compile(r"(?<![a-z])([a-z]+)-?v?(\d+(?:\.\d+)?)?(?![\d.]|[bmt](?![a-z]))")
+_ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
+"""How far in size a likeness of the same family may be: depth alone is scaled to the size."""
+
+
+def _family_words(name: str) -> list[tuple[str, float | None]]:
+    """The words of a name without its sizes, each with the version at its end: ``qwen2.5-vl``."""
+    return [
+        (word, float(version) if version else None) for word, version in _FAMILY_WORD.findall(_stem(name))
+    ]
+
+
 def _stem(name: str) -> str:
     return _SIZES.sub("", name).strip("-")
 
@@ -102,12 +127,17 @@ def find_model(
 ) -> tuple[str, Size | None]:
     """Return (model id, None) for a known model named in free text, or (its likeness, its size).
 
-    The likeness is the known model nearest in size: a mixture of experts for a mixture of experts. Raises
-    UnknownModelError where neither the name nor a size says enough.
+    The likeness is the known model nearest in size, of the family that is named or else a plain decoder: a
+    mixture of experts for a mixture of experts. Raises UnknownModelError where neither the name nor a size
+    says enough, and for models that are no decoders of text.
     """
     wanted = canonical(name)
     if same := _same_model(name, wanted, params_b, known):
         return same, None
+    if other := _NO_LIKENESS.search(canonical(name.rpartition("/")[2])):
+        raise UnknownModelError(
+            f"model '{name}' is not in the catalogue and no language model of attention is like {other[1]}"
+        )
     size = _size_of(name, wanted, params_b, active_b, known.values())
     likenesses = [
         each
@@ -116,15 +146,32 @@ def find_model(
     ]
     if not likenesses:
         raise UnknownModelError(f"model '{name}' is not in the catalogue, nor one like it")
-    nearest = min(
-        likenesses,
-        key=lambda each: (
-            abs(math.log(each.params_total / (size.params_b * 1e9)))
-            + abs(math.log(each.active / (size.active_b * 1e9))),
-            each.model,
-        ),
-    )
-    return nearest.model, size
+    return _nearest(canonical(name.rpartition("/")[2]), size, likenesses).model, size
+
+
+def _nearest(wanted: str, size: Size, likenesses: Sequence[Architecture]) -> Architecture:
+    """The likeness of the family that a canonical name says, else the plain one nearest in size."""
+    made_of = next((base for start, base in _MADE_OF if wanted.startswith(start)), wanted)
+    brands = {words[0][0] for each in likenesses if (words := _family_words(each.model))}
+    named = _family_words(made_of)
+    # The last family of a name is what the model was made of: DeepSeek-R1-0528-Qwen3.
+    family, version = next((word for word in reversed(named) if word[0] in brands), ("", None))
+    others = {word for word, _ in named}
+
+    def rank(each: Architecture) -> tuple[int, float, float, str]:
+        distance = abs(math.log(each.params_total / (size.params_b * 1e9)))
+        far = distance + abs(math.log(each.active / (size.active_b * 1e9)))
+        (brand, own), *more = _family_words(each.model) or [("", None)]
+        if brand == family:
+            apart = abs((own or 1.0) - version) if version is not None else 0.0
+            far_of_family = far + 0.1 * sum(word not in others for word, _ in more)
+            if apart == 0 and version is not None and distance < _ANY_SIZE_OF_A_VERSION:
+                return 0, 0.0, far_of_family, each.model
+            if not each.is_hybrid and distance < _ANY_SIZE_OF_A_FAMILY:
+                return 1, apart, far_of_family, each.model
+        return 2, float(each.is_hybrid) + float(not each.is_plain and each.experts == 1), far, each.model
+
+    return min(likenesses, key=rank)
 
 
 def _same_model(

@@ -20,12 +20,19 @@ from pipeline.model.run_settings import (
     set_model,
 )
 
-PUBLISHED_COLUMNS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
+_MARKS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
+PUBLISHED_COLUMNS = {
+    *_MARKS, "source", "source_url_or_repo_path", "date", "model", "params_b", "active_params_b", "method",
+    "lora_rank", "lora_targets", "quant_bits", "gpu", "gpu_count", "nodes", "interconnect", "seq_len",
+    "micro_batch_per_gpu", "grad_accum_or_global_batch", "optimizer", "flash_attention",
+    "tokens_per_s_per_gpu", "tokens_per_s_total", "mfu_pct", "peak_mem_gb_per_gpu", "fits", "notes", "tier",
+    "memory_kind", "tokens_per_s_kind",
+}  # fmt: skip
 
 
 def is_published_layout(columns: list[str]) -> bool:
     """Whether a file's columns are those of the published compilation."""
-    return set(columns) >= PUBLISHED_COLUMNS
+    return set(columns) >= _MARKS
 
 
 _PARALLEL_SIZES = {
@@ -236,7 +243,7 @@ def read_published(
     Raises RunError where model, method or GPU are not given or not known, and where a row says something
     that no setting here means: another method, another optimizer's state, layers spread over waiting GPUs.
     """
-    method = (row.get("method") or "").strip()
+    method = (row.get("method") or "").strip().lower()
     text = (row.get("parallelism") or "").strip().lower()
     source, named, notes = row.get("source") or "", row.get("framework") or "", row.get("notes") or ""
     refuse_other_methods(method, named)

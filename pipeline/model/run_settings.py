@@ -52,6 +52,8 @@ OPTIMIZERS = {
     "adamw_bnb_8bit": "adamw8bit", "paged_adamw_8bit": "paged8bit", "paged_adamw_32bit": "paged32",
 }  # fmt: skip
 """Optimizers as people and the Transformers Trainer name them, to the names of sql/model."""
+MODEL_COLUMNS = ("params_b", "active_params_b")
+"""Columns that say the size of a model that the catalogue lacks, in 10^9 parameters."""
 _ALLOWED: Mapping[str, set[str]] = {
     "method": set(METHODS),
     "quantization": {"none", "nf4", "nf4dq", "gptq", "int8"},
@@ -61,6 +63,7 @@ _ALLOWED: Mapping[str, set[str]] = {
     "stack": set(STACKS),
     "offload": {"act", "cpu", "cpu+act"},
     "optimizer": set(OPTIMIZERS.values()),
+    "loss_kernel": {"hf", "fp32std", "liger", "fused", "chunked", "litgpt", "titan", "outside"},
     "memory_metric": {"alloc", "reserved", "smi"},
 }
 _MAY_BE_ZERO = {"kbit_upcast", "autocast", "lora_rank", "lora_dropout", "fp8", "flash_attention"}
@@ -138,6 +141,8 @@ def _setting(row: Row, column: str) -> str | float | None:
     if not text:
         return None
     if SETTING_TYPES[column] == "VARCHAR":
+        if column in _ALLOWED:
+            text = text.lower()
         if column == "optimizer":
             text = OPTIMIZERS.get(text, text)
         if text not in _ALLOWED.get(column, {text}):
@@ -168,6 +173,20 @@ def check_parallelism(settings: Settings) -> None:
             f"gpu_count: {gpus:g} GPUs cannot be split {split:g} ways (tensor_parallel x pipeline_parallel x "
             "context_parallel)"
         )
+    if settings.get("sharding") == "none" and split < gpus:
+        raise RunError(
+            f"sharding: none on {gpus:g} GPUs: ddp where each has a copy of the model, else zero1, "
+            "zero2, zero3 or fsdp"
+        )
+
+
+def check_quantization(settings: Settings) -> None:
+    """Raise RunError for quantized weights with a method that has none, and for qlora without."""
+    method, quantization = settings.get("method"), settings.get("quantization")
+    if quantization not in (None, "none") and method != "qlora":
+        raise RunError(f"quantization: {quantization} goes with method qlora, not with {method}")
+    if quantization == "none" and method == "qlora":
+        raise RunError("quantization: none with method qlora: lora is the method without")
 
 
 def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]) -> RunRow:
@@ -183,6 +202,7 @@ def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str,
     for name in ("model", "gpu"):
         if not (row.get(name) or "").strip():
             raise RunError(f"{name} is missing")
+    check_quantization(read.settings)
     set_model(read, (row.get("model") or "").strip(), row, known)
     read.settings["gpu"] = gpu_of((row.get("gpu") or "").strip(), read)
     if read.settings["sharding"] == "none" and (read.settings["gpu_count"] or 1) == 1:

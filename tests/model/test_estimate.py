@@ -376,7 +376,7 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(estimator: Estimat
     assert "extrapolated" in dense["assumptions"]
     # 3B of 35B active: faster than a dense 34B though a loop goes through the experts, in little less memory.
     (slow,) = estimator.estimate([{"model": "no-35b", **run}], list(rows[0]))
-    assert "shaped like qwen3.5-35b-a3b scaled to 35B, 3B active" in mixture["assumptions"]
+    assert "shaped like qwen3-30b-a3b scaled to 35B, 3B active" in mixture["assumptions"]
     assert float(mixture["tokens_per_second_per_gpu"]) > 1.1 * float(slow["tokens_per_second_per_gpu"])
     assert float(mixture["memory_gib"]) > 17
 
@@ -405,3 +405,178 @@ def test_a_framework_that_is_not_known_has_bands_twice_as_wide(estimator: Estima
             )
             assert abs(far) >= 2 * abs(near) - 1e-3
     assert "'Homegrown' is not known" in unknown["assumptions"]
+
+
+RUN = {"model": "llama-3-8b", "gpu": "h100-sxm-80gb", "method": "lora"}
+
+
+def _answer(estimator: Estimator, **columns: str) -> dict[str, str]:
+    row = RUN | columns
+    (answer,) = estimator.estimate([row], list(row))
+    return answer
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "h100-sxm-80gb MIG 1g.10gb", "A100-SXM4-40GB MIG 1g.5gb", "0.5x H100 SXM", "1/2 H100 SXM",
+        "H100 SXM fraction 0.5", "half an H100 SXM", "vGPU A40-8Q", "0.25 A100 80GB SXM",
+        "50% of an H100 SXM", "H100 SXM (time-sliced)",
+    ],
+)  # fmt: skip
+def test_a_part_of_a_card_is_refused(estimator: Estimator, label: str) -> None:
+    assert "is a part of a card: only whole cards are estimated" in _answer(estimator, gpu=label)["error"]
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("H100 SXM (power capped 400W)", "gpu: the cap of 400 W is not modelled, estimated at 700 W"),
+        ("RTX 3090 @ 250W", "gpu: the cap of 250 W is not modelled, estimated at 350 W"),
+        ("RTX 3090 power limited", "gpu: the power cap is not modelled, estimated at 350 W"),
+        ("H100 PCIe 350W", ""),
+        ("NVIDIA H100 SXM 80GB", ""),
+    ],
+)
+def test_a_power_cap_is_an_assumption(estimator: Estimator, label: str, said: str) -> None:
+    answer = _answer(estimator, gpu=label)
+    assert answer["error"] == ""
+    assert said in answer["assumptions"]
+    assert ("gpu:" in answer["assumptions"]) == bool(said)
+
+
+@pytest.mark.parametrize("method", ["QLoRA", "LORA", " full "])
+def test_a_method_is_read_in_any_case(estimator: Estimator, method: str) -> None:
+    given, plain = (_answer(estimator, method=each) for each in (method, method.strip().lower()))
+    assert given == plain
+    assert given["memory_gib"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ({"loss_kernel": "lgier"}, "loss_kernel: 'lgier' is not one of"),
+        ({"gpu": "a100-sxm-80gb", "fp8": "1"}, "fp8: a100-sxm-80gb has no fp8"),
+        ({"fp8": "2"}, "fp8: h100-sxm-80gb has no fp4"),
+        (
+            {"method": "full", "quantization": "nf4"},
+            "quantization: nf4 goes with method qlora, not with full",
+        ),
+        ({"quantization": "int8"}, "goes with method qlora, not with lora"),
+        ({"method": "qlora", "quantization": "none"}, "quantization: none with method qlora"),
+        ({"gpu_count": "8", "sharding": "none"}, "sharding: none on 8 GPUs"),
+    ],
+)
+def test_settings_that_would_be_ignored_are_refused(
+    estimator: Estimator, columns: dict[str, str], error: str
+) -> None:
+    assert error in _answer(estimator, **columns)["error"]
+
+
+def test_a_model_split_over_all_gpus_needs_no_sharding(estimator: Estimator) -> None:
+    split = {"gpu_count": "8", "tensor_parallel": "8", "sharding": "none", "stack": "te"}
+    assert _answer(estimator, **split)["error"] == ""
+
+
+def test_bf16_on_a_card_without_it_is_an_assumption(estimator: Estimator) -> None:
+    emulated = "training_precision: bf16, which v100-sxm-16gb only emulates"
+    assert emulated in _answer(estimator, gpu="v100-sxm-16gb")["assumptions"]
+    assert emulated in _answer(estimator, gpu="v100-sxm-16gb", training_precision="bf16")["assumptions"]
+    assert "emulates" not in _answer(estimator, gpu="v100-sxm-16gb", training_precision="fp16")["assumptions"]
+    assert "emulates" not in _answer(estimator)["assumptions"]
+
+
+def test_misspelt_columns_are_named(estimator: Estimator) -> None:
+    answer = _answer(estimator, gpus="8", batch_size="16", lora_r="256", source="me", note="")
+    assert answer["assumptions"].endswith("; ignored columns: gpus, batch_size, lora_r, note")
+    published = dict.fromkeys(PUBLISHED_HEADER.split(","), "") | {"micro_batch": "2", "batch_size": "16"}
+    (answer,) = estimator.estimate([published], list(published))
+    assert answer["assumptions"] == "ignored columns: batch_size"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"model;gpu;method\nllama-3-8b;t4;lora\n", "by semicolons: save it with commas"),
+        (b"model\tgpu\tmethod\n", "by tabs"),
+        ("model,gpu,method\n".encode("utf-16"), "is UTF-16: save it as CSV in UTF-8"),
+        ("model,gpu,method\n".encode("utf-16-le"), "is UTF-16"),
+        (b"model,gpu,method,Model\n", "has column 'model' more than once"),
+        (b'"model,gpu\nx,y\n', "line 1"),
+        (b"", "no columns model and gpu"),
+    ],
+)
+def test_a_file_of_another_form_is_named_for_what_it_is(tmp_path: Path, content: bytes, reason: str) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_bytes(content)
+    with pytest.raises(EstimateError, match=reason):
+        estimate_file(file)
+
+
+def test_columns_are_read_in_any_case(tmp_path: Path) -> None:
+    (answer,) = _estimate(tmp_path, "Run_ID, Model,GPU,method\nx,llama-3-8b,t4,lora\n")
+    assert (answer["run_id"], answer["error"]) == ("x", "")
+
+
+def test_an_unclosed_quote_is_its_lines_error(tmp_path: Path) -> None:
+    answers = _estimate(
+        tmp_path,
+        "run_id,model,gpu,method,source\n"
+        'a,llama-3-8b,t4,lora,"two\nlines"\n'
+        'b,"llama-3-8b,t4,lora,me\n'
+        "c,llama-3-8b,t4,lora,me\n"
+        'd,llama-3-8b,t4,"lora"x,me\n'
+        'e,llama-3-8b,t4,lora,"me"\n',
+    )
+    assert [row["run_id"] for row in answers] == ["a", "b", "c", "d", "e"]
+    assert [row["error"] for row in answers] == [
+        "", "line 4: a quote is opened and not closed", "",
+        "line 6: not CSV (',' expected after '\"')", "",
+    ]  # fmt: skip
+    assert all(answers[place]["memory_gib"] for place in (0, 2, 4))
+
+
+def test_cells_are_safe_to_print_and_to_open_in_a_spreadsheet(tmp_path: Path) -> None:
+    answers = _estimate(
+        tmp_path,
+        "run_id,model,gpu,method\n=cmd|' /C calc'!A0,llama-3-8b,t4,lora\n"
+        "\x1b[31mred,llama-3-8b,\x1b[2J,lora\n",
+    )
+    assert [row["run_id"] for row in answers] == ["'=cmd|' /C calc'!A0", "\ufffd[31mred"]
+    assert answers[1]["error"] == "gpu '\ufffd[2J' is not one card of the catalogue"
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-7b"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "qwen2.5-7b"),
+        ("DeepSeek-R1-Distill-Qwen-14B", "qwen2.5-14b"),
+        ("DeepSeek-R1-Distill-Llama-8B", "llama-3.1-8b"),
+        ("DeepSeek-R1-0528-Qwen3-8B", "qwen3-8b"),
+        ("llama-3.1-9b", "llama-3.1-8b"),
+        ("qwen2-7b", "qwen2.5-7b"),
+        ("qwen3.5-10b", "qwen3.5-9b"),
+        ("nous-mixtral-8x10b", "mixtral-8x7b"),
+        ("gemma-9b", "gemma-7b"),
+        ("deepseek-67b", "llama-65b"),
+        ("weird-49b", "llama-65b"),
+        ("weird-7b", "mistral-7b-v0.3"),
+        ("weird-35b-a3b", "qwen3-30b-a3b"),
+    ],
+)
+def test_a_likeness_is_of_the_family_or_plain(estimator: Estimator, name: str, like: str) -> None:
+    assert find_model(name, None, estimator.models)[0] == like
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "flux-12b", "black-forest-labs/FLUX.1-dev-12b", "mamba-2.8b", "falcon-mamba-7b", "sdxl-2.6b",
+        "whisper-1.5b", "stable-diffusion-3.5-8b", "Qwen-Image-20B", "rwkv-7-3b", "jamba-52b-a12b",
+        "flan-t5-11b", "ModernBERT-0.4b", "Wan2.2-T2V-14B",
+    ],
+)  # fmt: skip
+def test_a_model_that_is_no_decoder_of_text_is_refused(estimator: Estimator, name: str) -> None:
+    with pytest.raises(UnknownModelError, match="no language model of attention is like"):
+        find_model(name, None, estimator.models)

@@ -135,7 +135,7 @@ def test_the_memory_of_the_process_is_what_came_into_use_with_it(estimator: Esti
     ("device", "memory_gib", "gpu", "why"),
     [
         ("NVIDIA H100 80GB HBM3", 79.1, "h100-sxm-80gb", ""),
-        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", 19.6, "unknown", "a partition, or another card"),
+        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", 19.6, "unknown", "is a part of a card"),
         ("NVIDIA GeForce RTX 4060 Ti", 15.7, "unknown", "not one card of the catalogue: name it with --gpu"),
         ("Gizmo 9000\x1b[2J", 15.7, "unknown", "gpu 'Gizmo 9000�[2J' is not one card"),
     ],
