@@ -221,8 +221,11 @@ FRAMEWORKS = (
 
 # Trainers of preferences and rewards hold a reference model, generate, or keep logits of several answers.
 _NOT_FINE_TUNING = re.compile(
-    r"\b(dpo|orpo|kto|simpo|cpo|ipo|grpo|gspo|ppo|rloo|rlhf|rlvr|dapo)(trainer)?\b"
-    r"|\breward\b|\bnemo[- ]rl\b|\bverl\b|openrlhf|(dpo|grpo|ppo|orpo|kto)trainer"
+    r"(?<!no )(?<!not )(?<!without )(?:"
+    r"(?<![a-z])(dpo|orpo|kto|simpo|cpo|ipo|grpo|gspo|ppo|rloo|rlhf|rlvr|dapo|gkd|bco|xpo|nash-?md|prm)(?![a-z])"
+    r"|(dpo|orpo|kto|simpo|cpo|grpo|ppo|rloo|gkd|bco|xpo|nash-?md|prm|reward)[ _-]?(trainer|config)"
+    r"|\breward\b|\bnemo[- ]rl\b|\bverl\b|openrlhf|\btrlx\b|knowledge distillation"
+    r"|sentence[-_ ]?transformers?|cross-?encoder|forsequenceclassification)"
 )
 
 # Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never has more logits than a
@@ -233,14 +236,15 @@ _LOSS_KERNELS = (
 )
 
 
-def refuse_other_methods(method: str, framework: str) -> None:
-    """Raise RunError for preference and reinforcement learning, which no formula here describes."""
-    for text in (method, framework):
+def refuse_other_methods(*texts: str) -> None:
+    """Raise RunError for preference and reinforcement learning, distillation and the training of encoders,
+    which no formula here describes."""
+    for text in texts:
         found = _NOT_FINE_TUNING.search(text.lower())
         if found:
             raise RunError(
-                f"'{text}' is preference or reinforcement learning ({found.group(0)}): it is not estimated, "
-                "and its figures are not those of supervised fine-tuning"
+                f"'{text}' is preference or reinforcement learning or another objective "
+                f"({found.group(0)}): not estimated, and its figures are not those of supervised fine-tuning"
             )
 
 

@@ -37,9 +37,10 @@ def is_published_layout(columns: list[str]) -> bool:
 
 _PARALLEL_SIZES = {
     # Virtual pipeline stages (VP, VPP) and sequence parallelism (SP) split nothing that is counted here.
-    "tp": r"(?<![a-z])tp[ =-]?(\d+)",
-    "pp": r"(?<![a-z])pp[ =-]?(\d+)",
-    "cp": r"(?<![a-z])cp[ =-]?(\d+)|(?:sequence parallel|ulysses|ring attention)[ =]+(\d+)",
+    "tp": r"(?<![a-z])tp[ =:-]?(\d+)|tensor[ -](?:model[ -])?parallel(?:ism)?(?: size)?[ =:]*(\d+)",
+    "pp": r"(?<![a-z])pp[ =:-]?(\d+)|pipeline[ -](?:model[ -])?parallel(?:ism)?(?: size)?[ =:]*(\d+)",
+    "cp": r"(?<![a-z])cp[ =-]?(\d+)"
+    r"|(?:sequence parallel|context[ -]parallel(?:ism)?(?: size)?|ulysses|ring attention)[ =:]+(\d+)",
     "dp": r"(?<![a-z])dp[ =-]?(\d+)",
     "ep": r"(?<![a-z])ep[ =-]?(\d+)",
 }
@@ -62,13 +63,21 @@ def _parallelism(text: str, notes: str) -> dict[str, float]:
     return found
 
 
-def _sharding(text: str, framework: str, gpus: float) -> str | None:
+def _sharding(text: str, framework: str, gpus: float, nodes: float | None) -> str | None:
+    if re.search(r"(tensor|pipeline|expert)[ -]((model|data)[ -])?parallel(ism)?(?! size)(?![ =:]*\d)", text):
+        raise RunError(f"parallelism '{text}': the size of the group is missing")
+    if re.search(r"nvme", text):
+        raise RunError(f"parallelism '{text}': offloading to NVMe is not estimated")
+    if re.search(r"hsdp|hybrid[ _-]?shard", text):
+        if gpus > 8 or (nodes or 1) > 1:
+            raise RunError(f"parallelism '{text}': shards within each of several nodes are not estimated")
+        return "fsdp"
     for pattern, sharding in (
         (r"naive|device_map", "pipeline of whole layers"),
         (r"zero-?3|fsdp", "fsdp"),
         (r"zero-?2", "zero2"),
         (r"zero-?1|\bddp\b", "ddp"),
-        (r"single", "none"),
+        (r"single(?![ -]node)", "none"),
     ):
         if re.search(pattern, text):
             if sharding == "pipeline of whole layers":
@@ -118,12 +127,19 @@ def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
 # recomputation of attention, norms and activation functions is what flash attention and fused kernels do
 # anyway.
 _CHECKPOINTING = (
+    (r"^(unknown|not stated|recipe|no \(not stated|n/a|default|auto)|^$", None, None),
     (r"^selective: *(.*[+, ])?(mlp|moe)\b", "sac", None),
     (r"^selective:", "none", None),
     (r"^(unsloth|yes.*(unsloth|offloaded to cpu))", "full", "act"),
-    (r"^(yes|full|fsdp activation)", "full", None),
-    (r"^(partial|selective)", "sac", None),
-    (r"^no$", "none", None),
+    (r"^(partial|selective|sac\b)", "sac", None),
+    (r"^((yes|true|full|enabled|on|all)\b|(y|1|1\.0)$|fsdp activation)", "full", None),
+    (r"^((no|none|false|disabled|off|without|not used|not enabled)\b|(n|0|0\.0)$)", "none", None),
+)
+_OPEN = re.compile(r"^(unknown|not stated|n/a)")
+_FLASH_ATTENTION = (
+    (r"^(unknown|not stated|n/a)", 1.0),
+    (r"^((no|none|false|off|disabled|eager|math|naive|vanilla|without)\b|(n|0|0\.0)$)|\bmath\b", 0.0),
+    (r"^((yes|true|on|enabled|auto|te|fa-?[234])\b|(y|1|1\.0)$)|flash|sdpa|cudnn|flex|xformers", 1.0),
 )
 _ALL_LINEAR = re.compile(r"^all([- ]linear)?$")
 
@@ -211,6 +227,8 @@ def _policy(text: str, method: str, framework: Framework | None) -> str:
 
 def _precision(text: str, method: str, framework: Framework | None, settings: Settings) -> None:
     lowered = text.lower()
+    if re.search(r"awq|gptq|aqlm|hqq|\bint[348]\b|(?<!\d)[348][ -]?bit|quanti[sz]ed", lowered):
+        raise RunError(f"precision '{text}': quantized weights are method qlora with column quant_bits")
     if "tf32" in lowered:
         raise RunError(f"precision '{text}': products in TF32 are not estimated")
     settings["training_precision"] = _policy(lowered, method, framework)
@@ -246,10 +264,15 @@ def read_published(
     method = (row.get("method") or "").strip().lower()
     text = (row.get("parallelism") or "").strip().lower()
     source, named, notes = row.get("source") or "", row.get("framework") or "", row.get("notes") or ""
-    refuse_other_methods(method, named)
+    refuse_other_methods(method, named, notes)
     if method not in METHODS:
         raise RunError(f"method '{method}' is not one of {', '.join(METHODS)}")
-    if method == "lora" and (row.get("quant_bits") or "").strip():
+    bits = (row.get("quant_bits") or "").strip()
+    if bits not in ("", "4", "8", "16", "32"):
+        raise RunError(f"quant_bits: '{bits}' is not 4 or 8")
+    if bits in ("4", "8"):
+        if method not in ADAPTER_METHODS:
+            raise RunError(f"quant_bits: {bits} goes with adapters, not with method {method}")
         method = "qlora"
     read = RunRow({"run_id": row.get("id"), "method": method})
     settings = read.settings
@@ -286,10 +309,12 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and "fsdp" not in text:
         settings["tensor_parallel"] = settings["pipeline_parallel"] = None
         read.assumptions.append("tensor_parallel: the least with which the weights fit")
-    settings["sharding"] = _sharding(text, framework, gpus)
+    settings["sharding"] = _sharding(text, framework, gpus, number(row, "nodes"))
     if re.search(r"(?<!megatron-)deepspeed", framework.lower()) and settings["sharding"] is None:
         settings["sharding"] = "zero3" if gpus > 1 else "none"
-    offloaded = "cpu offload" in text or re.search(r"\(cpu", (row.get("optimizer") or "").lower())
+    offloaded = re.search(r"(?<!no )(?<!without )(?<!not )\boffload(?!\w* setting)", text) or re.search(
+        r"\(cpu", (row.get("optimizer") or "").lower()
+    )
     settings["offload"] = "cpu" if offloaded else None
     model_parallel = sizes.get("tp", 1.0) * sizes.get("pp", 1.0) * sizes.get("cp", 1.0)
     if gpus % model_parallel:
@@ -349,12 +374,17 @@ def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:
     text = (row.get("grad_checkpointing") or "").strip().lower()
     found = next((means for pattern, *means in _CHECKPOINTING if re.search(pattern, text)), None)
     if found is None:
+        raise RunError(f"grad_checkpointing '{text}' is not understood: yes, no, partial or unknown")
+    if found[0] is None:
         found = [framework.checkpointing, framework.offload] if framework else ["none", None]
         read.assumptions.append(f"checkpointing: {found[0]}")
     settings["checkpointing"], offload = found
     if offload:
         settings["offload"] = "cpu+act" if settings["offload"] == "cpu" else offload
-    text = (row.get("flash_attention") or "unknown").strip().lower()
-    settings["flash_attention"] = 0.0 if text == "no" else 1.0
-    if text in ("unknown", "not stated"):
+    text = (row.get("flash_attention") or "").strip().lower() or "unknown"
+    flash = next((means for pattern, means in _FLASH_ATTENTION if re.search(pattern, text)), None)
+    if flash is None:
+        raise RunError(f"flash_attention '{text}' is not understood: yes, no or unknown")
+    settings["flash_attention"] = flash
+    if _OPEN.search(text):
         read.assumptions.append("flash_attention: 1")
