@@ -91,8 +91,7 @@ def test_pages_of_an_optimizer_are_not_torchs_memory(memory: Estimate) -> None:
 
 def test_a_process_on_a_t4_takes_less_beside_torch(memory: Estimate) -> None:
     shared = {"model": "qwen2.5-1.5b", "method": "qlora", "stack": "hf"}
-    assert memory(**shared, gpu="t4")["overhead_gib"] == pytest.approx(0.138, abs=0.001)
-    assert 0.3 <= memory(**shared, gpu="a100-sxm-80gb")["overhead_gib"] <= 0.9
+    assert memory(**shared, gpu="t4")["overhead_gib"] < memory(**shared, gpu="a100-sxm-80gb")["overhead_gib"]
 
 
 def test_zero_3_of_deepspeed_costs_the_host_time_in_each_layer(speed: Estimate) -> None:
