@@ -12,11 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 
 from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.paths import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
+from pipeline.contracts.paths import HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
 
@@ -213,24 +212,6 @@ def test_each_table_column_and_macro_is_described(sample_home: Home) -> None:
     assert kinds["macro"] >= 4
 
 
-def accuracy_sentence() -> str:
-    """What the README must say of the model's error, from the record of the last calibration."""
-    record = yaml.safe_load((CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
-    memory, speed = (record[quantity]["leave_one_source_out"] for quantity in ("memory", "speed"))
-    fits, bands = record["fit_verdicts"], record["bands"]
-    inside = {quantity: bands[quantity]["held_out_coverage"] for quantity in ("memory", "speed")}
-    return " ".join(
-        [
-            f"peak memory is off by {memory['median']:.1%} in the median and {memory['mean']:.1%} on average",
-            f"over {memory['runs']} runs; of {fits['died']} runs that died for lack of memory,",
-            f"{fits['died_as_predicted']} are predicted not to fit, and of {fits['ran']} that ran,",
-            f"{fits['ran_as_predicted']} to fit; tokens per second are off by {speed['median']:.1%}",
-            f"in the median and {speed['mean']:.1%} on average over {speed['runs']} runs;",
-            f"{inside['memory']:.0%} (memory) and {inside['speed']:.0%} (speed) of them lie inside the bands",
-        ]
-    )
-
-
 def test_the_readme_says_the_error_of_traces_as_it_was_measured(sample_home: Home) -> None:
     with reader(sample_home.published) as connection:
         rows = ask(
@@ -249,7 +230,3 @@ def test_the_readme_says_the_error_of_traces_as_it_was_measured(sample_home: Hom
         f"{reserved['largest_error']:.1%} at most"
     )
     assert sentence in " ".join(README.split())
-
-
-def test_the_readme_says_the_models_error_as_it_was_measured() -> None:
-    assert accuracy_sentence() in " ".join(README.split())
