@@ -176,17 +176,35 @@ def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home)
     assert answer.returncode == 0, answer.stderr
     table, _, explanation = answer.stdout.strip().partition("\n\n")
     assert table.splitlines()[0].split()[:3] == ["rank", "total", "USD"]
-    what, why, trust = explanation.splitlines()
+    what, why, assumed, trust = explanation.splitlines()
     assert "for the finished job" in what
     assert "GiB per GPU" in why
+    assert re.match(
+        r"Assumed: LoRA rank 16 on .+, base weights in NF4 .+, fused AdamW, 2,048 tokens", assumed
+    )
     assert "Price seen" in trust
     assert "CAREFUL: the price is" in trust  # the sample pages are of the past
+
+
+def test_settings_that_are_given_are_not_called_assumed(sample_home: Home) -> None:
+    given = ("--stack", "hf", "--lora-rank", "64", "--seq-len", "1024")
+    (assumed,) = (
+        line for line in gpufare(*QLORA, *given, home=sample_home).stdout.splitlines() if "Assumed" in line
+    )
+    assert "LoRA on all linear layers" in assumed
+    assert not any(word in assumed for word in ("rank", "Liger", "a sequence"))
+
+
+def test_full_fine_tuning_says_that_there_are_no_fp32_masters(sample_home: Home) -> None:
+    full = ("cheapest", "--model", "llama-3.2-1b", "--method", "full", "--tokens", "1M", "--limit", "1")
+    answer = gpufare(*full, home=sample_home).stdout
+    assert "optimizer moments in bf16 without fp32 masters" in answer
 
 
 def test_cheapest_keeps_to_a_week_and_says_what_a_longer_wait_saves(sample_home: Home) -> None:
     job = ("cheapest", "--model", "llama-2-13b", "--method", "lora", "--tokens", "10B")
     _, _, explanation = gpufare(*job, home=sample_home).stdout.strip().partition("\n\n")
-    what, wait, why, _ = explanation.splitlines()
+    what, wait, why, _, _ = explanation.splitlines()
     assert float(re.findall(r"([\d,.]+) hours", what)[0]) <= 168
     saved = re.fullmatch(r"If you can wait, it costs \$([\d,.]+): .+ in [\d,.]+ hours .+", wait)
     assert re.search(r"fits with a probability of (9\d|over 99)%", why)

@@ -50,6 +50,7 @@ ROW: dict[str, Any] = {
     "bottleneck": "matmul",
     "evidence": "measured",
     "evidence_run": None,
+    "assumptions": "packed sequences",
     "source": "example",
     "price_day": date(2026, 11, 22),
     "observed_at": datetime(2026, 11, 22, 5, tzinfo=UTC),
@@ -112,6 +113,52 @@ def test_the_wait_for_capacity_is_told_from_paid_hours() -> None:
     assert "25.2 hours (25.1 to 25.5), 24.0 of them an assumed and unpaid wait for capacity, at $2.00" in flex
     assert "wait" not in said()
     assert "at Example (flex-start, calendar_mode): " in said(price_kind="flex_start", tier="calendar_mode")
+
+
+_PLANNED = (
+    "stack: liger (fused kernels); optimizer: adamw_fused; training_precision: bf16, fp16 where the GPU has "
+    "no bf16; global_batch_tokens: 131072; packed sequences"
+)
+_ADAPTERS = "lora_rank 16; finished within 168.0 hours where any answer is; lora_targets: all linear layers"
+
+
+@pytest.mark.parametrize(
+    ("method", "assumptions", "line"),
+    [
+        (
+            "lora",
+            f"sequences of 2048 tokens; {_ADAPTERS}; {_PLANNED}",
+            "Assumed: LoRA rank 16 on all linear layers, Liger kernels, bf16 weights (fp16 where the GPU has "
+            "no bf16), fused AdamW, 2,048 tokens a sequence.",
+        ),
+        (
+            "qlora",
+            f"{_ADAPTERS}; quantization: nf4dq; {_PLANNED}",
+            "Assumed: LoRA rank 16 on all linear layers, base weights in NF4 with double quantization, Liger "
+            "kernels, bf16 compute (fp16 where the GPU has no bf16), fused AdamW.",
+        ),
+        (
+            "full",
+            "sequences of 2048 tokens; optimizer: adamw_8bit; training_precision: bf16",
+            "Assumed: weights, gradients and optimizer moments in bf16 without fp32 masters, adamw_8bit, "
+            "2,048 tokens a sequence.",
+        ),
+        (
+            "pretrain",
+            "training_precision: amp, fp16 where the GPU has no bf16",
+            "Assumed: fp32 weights under bf16 autocast (fp16 where the GPU has no bf16).",
+        ),
+        ("lora", "lora_targets: all linear layers", "Assumed: LoRA on all linear layers."),
+    ],
+)
+def test_what_was_assumed_is_one_line(method: str, assumptions: str, line: str) -> None:
+    lines = explained(ROW | {"method": method, "assumptions": assumptions})
+    assert lines[-2] == line
+
+
+def test_nothing_assumed_is_no_line() -> None:
+    assert "Assumed" not in said(assumptions="packed sequences")
+    assert "Assumed" not in said(assumptions=None)
 
 
 @pytest.mark.parametrize(

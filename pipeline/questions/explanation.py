@@ -1,6 +1,7 @@
 """An answer in sentences: why the first row is the cheapest, or why there is no row."""
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -69,10 +70,11 @@ def _unused_terms(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[str]:
-    """The first answer in sentences: what it is, what waiting longer would save, why, how far to trust it.
+    """The first answer in sentences: what it is, what waiting longer would save, why, what was assumed, how
+    far to trust it.
 
     ``replayed``: sources whose prices are of saved pages, and could pass for live ones."""
-    return [_what(row), *_wait(row), _why(row), _trust(row, row["source"] in replayed)]
+    return [_what(row), *_wait(row), _why(row), *_assumed(row), _trust(row, row["source"] in replayed)]
 
 
 def _what(row: Mapping[str, Any]) -> str:
@@ -146,6 +148,51 @@ def _why(row: Mapping[str, Any]) -> str:
         f"{row['micro_batch']}, checkpointing {row['checkpointing']}{offload}, and trains "
         f"{row['tokens_per_second']:,.0f} tokens/s; most of the time goes to {row['bottleneck']}."
     )
+
+
+_IN_WORDS = {
+    "nf4dq": "base weights in NF4 with double quantization",
+    "liger (fused kernels)": "Liger kernels",
+    "adamw_fused": "fused AdamW",
+}
+"""Assumed values as people write them; others are shown as the assumptions have them."""
+
+
+def _assumed(row: Mapping[str, Any]) -> list[str]:
+    """How the job is trained where the question left that open; csv and json have every assumption."""
+    text = row["assumptions"] or ""
+    open_settings = {
+        name: _IN_WORDS.get(value, value)
+        for name, colon, value in (part.partition(": ") for part in text.split("; "))
+        if colon
+    }
+    rank = re.search(r"\blora_rank:? (\d+)", text)
+    tokens = re.search(r"\bsequences of (\d+) tokens", text)
+    precision = open_settings.get("training_precision")
+    targets = open_settings.get("lora_targets")
+    parts = (
+        f"LoRA rank {rank[1]}" + (f" on {targets}" if targets else "") if rank else None,
+        f"LoRA on {targets}" if targets and not rank else None,
+        open_settings.get("quantization"),
+        open_settings.get("stack"),
+        _precision(precision, row["method"]) if precision else None,
+        open_settings.get("optimizer"),
+        f"{int(tokens[1]):,} tokens a sequence" if tokens else None,
+    )
+    line = ", ".join(filter(None, parts))
+    return [f"Assumed: {line}."] if line else []
+
+
+def _precision(assumed: str, method: str) -> str:
+    """What is kept in the assumed precision, for example "bf16, fp16 where the GPU has no bf16"."""
+    name, _, otherwise = assumed.partition(", ")
+    if method == "full" and name == "bf16":
+        kept = "weights, gradients and optimizer moments in bf16 without fp32 masters"
+    elif name == "amp":
+        kept = "fp32 weights under bf16 autocast"
+    else:
+        kept = f"{name} compute" if method == "qlora" else f"{name} weights"
+    return kept + (f" ({otherwise})" if otherwise else "")
 
 
 def percent_text(probability: float) -> str:
