@@ -52,11 +52,11 @@ def fetch_config(hub_id: str, client: Client, environment: Mapping[str, str] = o
 def parse_config(body: bytes, name: str) -> dict[str, Any]:
     """A config.json's fields. Raises HubError where it is no JSON object of at most MAX_BYTES."""
     if len(body) > MAX_BYTES:
-        raise HubError(f"{name} is larger than {MAX_BYTES} bytes, no config.json")
+        raise HubError(f"{name} is larger than {MAX_BYTES} bytes, so it is not a config.json")
     try:
         config = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise HubError(f"{name} is not JSON: {error}") from error
     if not isinstance(config, dict):
-        raise HubError(f"{name} is no JSON object")
+        raise HubError(f"{name} is not a JSON object")
     return config

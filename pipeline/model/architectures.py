@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.catalog.model_shapes import Shape, counted
+from pipeline.catalog.model_shapes import Shape, check_heads, counted
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.config_layouts import (
     ALTERNATING,
@@ -18,6 +18,7 @@ from pipeline.model.config_layouts import (
     NOT_GATED,
     NOT_UNDERSTOOD,
     POSITIONS,
+    PREDICTS_TOKENS,
     READ_TYPES,
     SLIDING_UNLESS_SAID,
     TEXT_TYPES,
@@ -80,6 +81,7 @@ def _sound(shape: Shape) -> Shape:
         raise ValueError(f"its dense layers are more than its {shape.layers} layers")
     if shape.experts_active > shape.experts:
         raise ValueError(f"{shape.experts_active} of {shape.experts} experts are active")
+    check_heads(shape)
     if counted(shape).params_linear <= 0:
         raise ValueError("it has no parameters")
     return shape
@@ -87,6 +89,7 @@ def _sound(shape: Shape) -> Shape:
 
 def _known_kind(model: str, config: Config) -> tuple[str, Config]:
     check_config(model, config)
+    _refuse_other_heads(model, config)
     text = language_model_of(config)
     kind = str(text.get("model_type") or config.get("model_type") or "")
     kind = TEXT_TYPES.get(kind, kind)
@@ -101,6 +104,23 @@ def _known_kind(model: str, config: Config) -> tuple[str, Config]:
         if text.get(name):
             raise ConfigError(f"config of {shown(model)}: {name} means {why}, which is not modelled")
     return kind, text
+
+
+def _refuse_other_heads(model: str, config: Config) -> None:
+    """Quantized checkpoints, and classes that do not predict tokens: their shape is not what is trained."""
+    if config.get("quantization_config") is not None:
+        raise ConfigError(
+            f"config of {shown(model)}: quantization_config is not read; remove it for the shape before "
+            "quantization, and choose a quantized base with --method qlora"
+        )
+    classes = config.get("architectures")
+    if classes is None or classes == []:
+        return
+    if not isinstance(classes, list) or not any(str(each).endswith(PREDICTS_TOKENS) for each in classes):
+        raise ConfigError(
+            f"config of {shown(model)}: architectures is {shown(classes)}, not a class that predicts tokens, "
+            "such as LlamaForCausalLM; remove it where the same layers are trained as a language model"
+        )
 
 
 def _decoder(kind: str, text: Config, sizes: dict[str, Any]) -> Shape:

@@ -77,6 +77,11 @@ READ_TYPES = _names("""
     t5 vaultgemma youtu
 """)
 """Model types whose count of parameters is that of their class in transformers."""
+PREDICTS_TOKENS = (
+    "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM", "ForImageTextToText",
+    "ForMultimodalLM", "MTModel", "ChatModel",
+)  # fmt: skip
+"""How the names of classes end whose head predicts tokens."""
 NOT_UNDERSTOOD = {
     "altup_num_inputs": "several residual streams",
     "moe_latent_size": "experts in a latent space",

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from pydantic import ValidationError
 
 from pipeline.capture.hub import HubError, parse_config
-from pipeline.catalog.own_models import OwnModel
+from pipeline.catalog.own_models import OwnModel, in_one_line
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.architectures import ConfigError, shape_of, towers_of
@@ -35,13 +36,16 @@ def model_of_config(
     shape = shape_of(name, config)
     try:
         model = OwnModel(
-            model=name, title=printable(hf_id or name)[:300], hf_id=hf_id, source=source[:300],
+            model=name, title=printable(hf_id or name)[:300], hf_id=hf_id, source=printable(source)[:300],
             **shape.model_dump(),
         )  # fmt: skip
-    except ValueError as error:
-        raise GivenModelError(f"{printable(name)}: {printable(str(error)).splitlines()[0]}") from error
-    left_out = [f"its {tower} tower is left out: text alone is trained" for tower in towers_of(config)]
-    return model, left_out
+    except ValidationError as error:
+        problem = in_one_line(error)
+    else:
+        left_out = [f"its {tower} tower is left out: text alone is trained" for tower in towers_of(config)]
+        return model, left_out
+    # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which it complains of.
+    raise GivenModelError(f"{printable(name)}: {problem}")
 
 
 def model_of_file(path: Path, name: str | None = None) -> tuple[OwnModel, list[str]]:
