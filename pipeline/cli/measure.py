@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from pipeline.model.measuring.report import Report
 
 METHODS = ("full", "lora", "qlora")
+_ON_CPU = {"full": ("hf-full",), "lora": ("hf-lora",), "qlora": ("hf-qlora", "optimizer=adamw_fused")}
+"""The preset of each method that needs no GPU, with switches changed: neither Liger nor a paged optimizer."""
 GIB = 1 << 30
 
 
 @click.command()
 @click.option("--model", help="An id of the catalogue, for example llama-3.1-8b.")
 @click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
-@click.option("--method", type=click.Choice(METHODS), help="Measure what gpufare plans by default for it.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    help="Measure what gpufare plans by default for it; with --cpu, without Liger's kernels.",
+)
 @click.option("--recipe", "recipe_name", metavar="NAME",
               help="Instead of --method: a preset; docs/recipes.md has all of them.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
@@ -66,7 +72,9 @@ def measure(
         model=model or (name_of_file(config) if config else ""), config=read_config(config), layers=layers,
         micro_batch=micro_batch, seq_len=seq_len,
     )  # fmt: skip
-    recipe = recipe_as_set(recipe_name or f"hf-{method}-liger", switches, None)
+    planned = _ON_CPU[str(method)] if cpu and method else (f"hf-{method}-liger",)
+    name, *without_gpu = (recipe_name,) if recipe_name else planned
+    recipe = recipe_as_set(name, (*without_gpu, *switches), None)
     request = Request(recipe=recipe, shape=shape, steps=steps, warm_up=warm_up, on_cpu=cpu)
     kept = Home(home.absolute()) if home else paths.home()
     report = measure_steps(request, kept, datetime.now(UTC), gpu=gpu)

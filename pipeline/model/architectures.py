@@ -62,9 +62,11 @@ def shape_of(model: str, config: Config) -> Shape:
     except KeyError as error:
         raise ConfigError(f"config of {shown(model)} has none of {error.args[0]}") from error
     except ValidationError as error:
-        raise ConfigError(f"config of {shown(model)}: {error.errors()[0]['loc'][0]} is no number") from error
+        wrong = error.errors()[0]["loc"][0]
     except (ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"config of {shown(model)}: {_line(error)}") from error
+    # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which it complains of.
+    raise ConfigError(f"config of {shown(model)}: {wrong} is not a number")
 
 
 def _line(error: Exception) -> str:

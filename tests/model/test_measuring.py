@@ -298,6 +298,13 @@ def test_without_torch_one_line_says_how_to_install_it() -> None:
     assert "pip install 'gpufare[measure]'" in said
 
 
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
+@pytest.mark.parametrize("method", ["full", "lora", "qlora"])
+def test_a_method_on_the_cpu_is_a_recipe_that_runs_there(method: str) -> None:
+    """The checks of the recipe come before that of the packages."""
+    assert "needs torch" in command("--model", "llama-3.1-8b", "--method", method, "--cpu")
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
