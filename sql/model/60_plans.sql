@@ -272,17 +272,21 @@ SELECT
     any_value(seq_len)::INTEGER AS seq_len, any_value(lora_rank)::INTEGER AS lora_rank,
     any_value(lora_targets) AS lora_targets, any_value(params_total) AS params_total,
     any_value(quantization) AS quantization, any_value(optimizer) AS optimizer,
-    any_value(training_precision) AS training_precision, any_value(stack) AS stack,
+    any_value(stack) AS stack,
     any_value(node_network_gbps) AS node_network_gbps, any_value(usable_memory_gib) AS usable_memory_gib,
     any_value(plan_assumptions) AS plan_assumptions, any_value(unsupported) AS unsupported,
     any_value(class) AS class, any_value(evidence) AS evidence, any_value(evidence_run) AS evidence_run,
+    -- ZeRO keeps other types than the rest.
+    arg_max(training_precision, score) AS training_precision,
     -- What a checkpoint to resume from takes, and what is kept at the end.
-    gib(any_value(CASE
-        WHEN is_full THEN params_total * (full_weight_bytes + optimizer_bytes)
-        ELSE adapter_params * (adapter_bytes + optimizer_bytes)
-    END)) AS training_state_gib,
-    gib(any_value(
-        CASE WHEN is_full THEN params_total * bytes_16bit() ELSE adapter_params * adapter_bytes END
+    gib(arg_max(
+        CASE
+            WHEN is_full THEN params_total * (full_weight_bytes + optimizer_bytes)
+            ELSE adapter_params * (adapter_bytes + optimizer_bytes)
+        END, score
+    )) AS training_state_gib,
+    gib(arg_max(
+        CASE WHEN is_full THEN params_total * bytes_16bit() ELSE adapter_params * adapter_bytes END, score
     )) AS result_gib,
     arg_max(
         {

@@ -198,3 +198,13 @@ def test_pretraining_keeps_fp32_masters(model: duckdb.DuckDBPyConnection) -> Non
     # 4 bytes of weights and 8 of moments per parameter, and the 2 bytes that are kept at the end.
     assert plan["training_state_gib"] == pytest.approx(1_235_814_400 * 12 / 2**30)
     assert plan["result_gib"] == pytest.approx(1_235_814_400 * 2 / 2**30)
+
+
+def test_a_plan_has_the_precision_of_its_own_sharding(model: duckdb.DuckDBPyConnection) -> None:
+    """ZeRO keeps fp32 masters and FSDP none: what is said of a plan is said of the candidate that won."""
+    rows = model.execute(
+        "WITH mine AS (SELECT 'llama-2-13b' AS model, 'full' AS method) "
+        "SELECT sharding, training_precision FROM plans_for('mine') WHERE gpu_count = 2"
+    ).fetchall()
+    assert {sharding for sharding, _ in rows} > {"fsdp"}
+    assert all((precision == "deepspeed_bf16") == sharding.startswith("zero") for sharding, precision in rows)
