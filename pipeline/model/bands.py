@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.contracts.training import METHODS
-from pipeline.model.fitting import Array, Calibrations, Mask
+from pipeline.model.fitting import Array, Calibrations, Mask, group_weights
 
 GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
 COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
@@ -77,8 +77,7 @@ def weighted_quantile(values: Array, weights: Array, share: float) -> float:
 
 def family_weights(families: Names) -> Array:
     """One weight per run, such that each family has the same in all."""
-    _, index, counts = np.unique(families, return_inverse=True, return_counts=True)
-    return np.asarray(1 / counts[index], dtype=np.float64)
+    return group_weights(families, 1)
 
 
 def residuals_of(
@@ -156,14 +155,19 @@ class _LeftOut:
         return np.asarray(np.abs(self.residuals.value - self.middle) <= self.half * widening)
 
 
+def _bands_of(residuals: Residuals, seen: Residuals) -> list[Band]:
+    """The band of each run's group, made of the runs seen."""
+    groups = residuals.groups()
+    found = {group: band(seen, group) for group in set(groups)}
+    return [found[group] for group in groups]
+
+
 def _left_out(residuals: Residuals) -> _LeftOut:
     edges = np.empty((len(residuals), 2))
     for family in residuals.families():
-        others, mask = residuals.without(family), residuals.family == family
-        found: dict[Group, Band] = {}
-        for index, group in zip(np.flatnonzero(mask), residuals.where(mask).groups(), strict=True):
-            at = found.setdefault(group, band(others, group)) if group not in found else found[group]
-            edges[index] = at.low, at.high
+        mask = residuals.family == family
+        made = _bands_of(residuals.where(mask), residuals.without(family))
+        edges[mask] = [(at.low, at.high) for at in made]
     return _LeftOut(residuals, edges.mean(axis=1), (edges[:, 1] - edges[:, 0]) / 2)
 
 
@@ -234,10 +238,9 @@ def calibrate_bands(
             seen, mask = residuals.without(family), residuals.family == family
             stretched_here = widenings(seen)
             rows += _band_rows(seen, f"without {family}", quantity, stretched_here)
-            inside[mask] = [
-                at.low <= value <= at.high
-                for value, group in zip(residuals.value[mask], residuals.where(mask).groups(), strict=True)
-                for at in [band(seen, group).widened(stretched_here[group[2]])]
-            ]
+            here = residuals.where(mask)
+            stretches = [stretched_here[evidence] for evidence in here.evidence]
+            made = [at.widened(by) for at, by in zip(_bands_of(here, seen), stretches, strict=True)]
+            inside[mask] = [at.low <= value <= at.high for at, value in zip(made, here.value, strict=True)]
         record[quantity] = {"widening": stretched, **_record(inside, residuals)}
     return rows, record

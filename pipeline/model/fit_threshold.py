@@ -6,7 +6,7 @@ the next smaller one, and run on the next larger one.
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -131,11 +131,7 @@ def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSet
     constants = {
         name: dict(zip(THRESHOLD_GRID, trials[chosen.get(name, chosen["all"])], strict=True)) for name in sets
     }
-    return FitThresholds(constants, _record(_Verdicts(unseen[None, :], *_facts(verdicts))))
-
-
-def _facts(verdicts: _Verdicts) -> tuple[Mask, Mask, Names]:
-    return verdicts.died, verdicts.is_real, verdicts.family
+    return FitThresholds(constants, _record(replace(verdicts, fits=unseen[None, :])))
 
 
 def _verdicts(

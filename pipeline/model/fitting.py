@@ -12,8 +12,7 @@ of no family that the model has seen, so families are held out whole.
 
 import csv
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -107,11 +106,15 @@ def insert_constants(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) 
     )
 
 
-def source_weights(sources: Iterable[str]) -> Array:
+def group_weights(groups: npt.NDArray[np.str_], exponent: float) -> Array:
+    """One weight per run: its group of n runs to the power of -exponent."""
+    _, index, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    return np.asarray(counts[index].astype(np.float64) ** -exponent)
+
+
+def source_weights(sources: npt.NDArray[np.str_]) -> Array:
     """One weight per run: a source (or family) with n runs counts by the root of n: none drowns the rest."""
-    sources = list(sources)
-    counts = Counter(sources)
-    return np.array([counts[source] ** -0.5 for source in sources])
+    return group_weights(sources, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
