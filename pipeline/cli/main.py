@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli import daily, files, measure, model, models, questions, trace, trace_grid
+from pipeline.cli import daily, database, files, measure, model, models, questions, trace, trace_grid
 from pipeline.contracts import paths
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
@@ -69,7 +69,7 @@ for command in (
     trace.trace_parity,
     trace_grid.trace_grid,
     questions.cheapest,
-    questions.sql,
-    questions.export,
+    database.sql,
+    database.export,
 ):
     main.add_command(command)

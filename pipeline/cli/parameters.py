@@ -1,4 +1,4 @@
-"""Types of options and arguments that several commands share."""
+"""What several commands share: types of options and arguments, the day, notes."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,6 +17,12 @@ MAX_TOKENS = 1e16
 def today() -> date:
     """The day on which the question is asked (UTC)."""
     return datetime.now(UTC).date()
+
+
+def say(note: str | None) -> None:
+    """On stderr, so that programs read nothing but the answer."""
+    if note:
+        click.echo(note, err=True)
 
 
 class Moment(click.ParamType[datetime]):

@@ -1,4 +1,4 @@
-"""Questions to the published file: the cheapest way to run a job, SQL, export."""
+"""Questions to the published file: the cheapest way to run a job."""
 
 import os
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli.parameters import DAY, EXISTING_FILE, FORMATS, Tokens, today
+from pipeline.cli.parameters import DAY, EXISTING_FILE, FORMATS, Tokens, say, today
 from pipeline.contracts import paths
 from pipeline.contracts.listing import PRICE_KINDS
 from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
@@ -102,44 +102,9 @@ def cheapest(
         click.echo()
         for line in explained(next(result.dicts()), replayed):
             click.echo(line)
-        _say(not_asked)
+        say(not_asked)
     else:
         show(result, form)
     for line in left_out:
-        _say(f"{config}: {line}")
-    _say(note)
-
-
-def _say(note: str | None) -> None:
-    """On stderr, so that programs read nothing but the answer."""
-    if note:
-        click.echo(note, err=True)
-
-
-@click.command()
-@click.argument("query")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def sql(query: str, form: Any) -> None:
-    """Run an SQL QUERY on the published file, read-only."""
-    from pipeline.cli.printing import show
-    from pipeline.warehouse.query import age_note, ask, reader
-
-    with reader(paths.home().published) as connection:
-        show(ask(connection, query), form)
-        note = age_note(connection, today())
-    _say(note)
-
-
-@click.command()
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
-def export(folder: Path, form: Any) -> None:
-    """Write every published table and a data package descriptor into FOLDER."""
-    from pipeline.warehouse.export import export as write
-    from pipeline.warehouse.query import age_note, reader
-
-    with reader(paths.home().published, writes_files=True) as connection:
-        files = write(connection, folder, form)
-        note = age_note(connection, today())
-    click.echo(f"{len(files)} files in {folder}")
-    _say(note)
+        say(f"{config}: {line}")
+    say(note)
