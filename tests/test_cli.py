@@ -3,9 +3,12 @@
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import socket
+import subprocess
+import sys
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +16,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.contracts.paths import Home
+from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.offers.money import price_text
 from tests.conftest import PAGES, gpufare
 
@@ -184,6 +187,26 @@ def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home)
     )
     assert "Price seen" in trust
     assert "CAREFUL: the price is" in trust  # the sample pages are of the past
+
+
+def test_a_question_loads_nothing_that_only_building_needs(sample_home: Home) -> None:
+    """Each of these takes as long to load as an answer."""
+    program = (
+        "import sys; from pipeline.cli.main import main\n"
+        f"main({QLORA!r}, standalone_mode=False)\n"
+        "heavy = {'dagster', 'httpx', 'numpy', 'polars', 'pydantic', 'scipy', 'yaml'}\n"
+        "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {HOME_VARIABLE: str(sample_home.root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert asked.stdout, asked.stderr
+    assert asked.returncode == 0, asked.stderr
 
 
 def test_settings_that_are_given_are_not_called_assumed(sample_home: Home) -> None:

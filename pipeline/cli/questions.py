@@ -3,7 +3,7 @@
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from pipeline.cli.parameters import DAY, EXISTING_FILE, FORMATS, Tokens, say, to
 from pipeline.contracts import paths
 from pipeline.contracts.listing import PRICE_KINDS
 from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
+
+if TYPE_CHECKING:
+    from pipeline.catalog.own_models import OwnModel
 
 
 @click.command()
@@ -37,12 +40,12 @@ from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS
 )
 @click.option(
     "--kind",
-    "price_kind",
+    "kind",
     type=click.Choice([*PRICE_KINDS, "any"]),
     default="on_demand",
     show_default=True,
 )
-@click.option("--gpus", "max_gpus", type=click.IntRange(min=1), help="At most this many GPUs.")
+@click.option("--gpus", "gpus", type=click.IntRange(min=1), help="At most this many GPUs.")
 @click.option(
     "--max-hours",
     type=click.FloatRange(min=0, min_open=True),
@@ -73,16 +76,16 @@ def cheapest(
 ) -> None:
     """Rank the offers for one training job by dollars per finished job."""
     from pipeline.cli.printing import ranking_for_people, show
-    from pipeline.model.given_models import model_of_file
-    from pipeline.questions.cheapest import Job, prices_of
+    from pipeline.questions.cheapest import Job
     from pipeline.questions.cheapest import cheapest as rank
     from pipeline.questions.explanation import explained, nothing_fits
+    from pipeline.questions.prices import prices_of
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.warehouse.query import age_note
 
     if (model is None) == (config is None):
         raise click.UsageError("give either --model or --config")
-    given, left_out = model_of_file(config) if config else (None, [])
+    given, left_out = _given(config)
     job = Job(model=given.model if given else str(model), **settings_of_job)
     by_examples = (job.examples, job.tokens_per_example)
     if (None in by_examples) if job.tokens is None else any(by_examples):
@@ -108,3 +111,12 @@ def cheapest(
     for line in left_out:
         say(f"{config}: {line}")
     say(note)
+
+
+def _given(config: Path | None) -> "tuple[OwnModel | None, list[str]]":
+    """The model of a config.json, and what is left out of it."""
+    if config is None:
+        return None, []
+    from pipeline.model.given_models import model_of_file
+
+    return model_of_file(config)

@@ -28,8 +28,8 @@ def nothing_fits(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
     ).rows
     if not ranked:
         return f"as of {day} no price is ranked, the newest are of {newest}: `gpufare sources` says why"
-    kind = "" if job.price_kind == "any" else f" {_words(job.price_kind)}"
-    gpus = f" with at most {job.max_gpus} GPUs" if job.max_gpus else ""
+    kind = "" if job.kind == "any" else f" {_words(str(job.kind))}"
+    gpus = f" with at most {job.gpus} GPUs" if job.gpus else ""
     hours = f" within {job.max_hours:g} hours" if job.max_hours and math.isfinite(job.max_hours) else ""
     unsold = "SELECT EXISTS (FROM main.rentals WHERE size_evidence = 'assumed')"
     left_out = not job.assumed_sizes and ask(connection, unsold).rows[0][0]
@@ -53,7 +53,7 @@ def _nearest(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
             f"{_way(likeliest)}; "
             "--min-fit-probability asks for less"
         )
-    if job.price_kind == "reserved":
+    if job.kind == "reserved":
         return _unused_terms(connection)
     fits = f"FROM fits('{job.model}', '{job.method}', 'h100-sxm-80gb')"
     return f'what it needs, for example: gpufare sql "{fits}"'

@@ -1,0 +1,88 @@
+"""The database that a question is asked of: the published file, another day's prices, or with one model more.
+
+Heavy rooms are imported where they are needed: a question to the published file needs none of them.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from pipeline.contracts.paths import Home
+from pipeline.questions.cheapest import JobError
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.query import ask, reader
+
+if TYPE_CHECKING:
+    from pipeline.catalog.own_models import OwnModel
+
+
+@contextmanager
+def prices_of(
+    home: Home, day: date | None, today: date, given: "OwnModel | None" = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The published file, or for another day than its own, a database of that day built from the record.
+
+    With ``given``, a copy that knows this model, too. Raises NotPublishedError, and JobError for a day
+    without prices or after ``today``.
+    """
+    with _prices_of(home, day, today) as connection:
+        if given is None:
+            yield connection
+            return
+        source = ask(connection, "SELECT path FROM duckdb_databases() WHERE database_name = 'gpufare'")
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "gpufare.duckdb"
+            shutil.copyfile(source.rows[0][0], file)
+            with connect(file) as copy:
+                _add_model(copy, given)
+            with reader(file) as knowing:
+                yield knowing
+
+
+def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
+    """A model of the same name, of the catalogue or the user's own, gives way in the copy, with its plans."""
+    from pipeline.model.given_models import insert_model
+
+    try:
+        copy.execute("DELETE FROM main.models WHERE model = ?", [given.model])
+        insert_model(copy, given)
+    except duckdb.Error as error:
+        raise JobError(
+            f"the published file is of an earlier version: run `gpufare refresh` ({error})"
+        ) from error
+
+
+@contextmanager
+def _prices_of(home: Home, day: date | None, today: date) -> Iterator[duckdb.DuckDBPyConnection]:
+    if day is not None and day > today:
+        raise JobError(f"--day {day} is after today ({today} UTC): there are no prices of it yet")
+    with reader(home.published) as connection:
+        if day is None or day == ask(connection, "SELECT as_of_day FROM main.publication").rows[0][0]:
+            yield connection
+            return
+    _refuse_day_without_prices(home, day, today)
+    from pipeline.warehouse.build import build
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "gpufare.duckdb"
+        build(file, home, day, datetime.now(UTC))
+        with reader(file) as connection:
+            yield connection
+
+
+def _refuse_day_without_prices(home: Home, day: date, today: date) -> None:
+    from pipeline.catalog.source_config import configs
+    from pipeline.offers.records import Records
+
+    records = Records(home)
+    recorded = {each for source in configs() for each in records.accepted_days(source)}
+    days = sorted(each for each in recorded if each <= today)
+    if day not in days:
+        available = f"there are prices of {days[0]} to {days[-1]}" if days else "there are none at all"
+        raise JobError(f"no prices were captured on {day}; {available}")
