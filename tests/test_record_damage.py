@@ -35,7 +35,7 @@ from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create, prepare
 from pipeline.warehouse.load import load_record, missing_files
-from pipeline.warehouse.marts import state_of_model
+from pipeline.warehouse.prepared import damage_of, state_of_model
 from pipeline.warehouse.query import ask, reader
 from pipeline.warehouse.scripts import BuildError
 from tests.conftest import PAGES
@@ -168,7 +168,7 @@ def repaired(two_days: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     shutil.copytree(two_days.root, home.root)
     before = loaded(home)
     spoilt = [file_of(home, folder) for folder in FOLDERS]
-    spoilt += [home.rankings / f"{FIRST}.parquet", *sorted(home.cache.glob("*.parquet"))]
+    spoilt += [home.rankings / f"{FIRST}.parquet", *sorted(home.cache.iterdir())]
     for path in spoilt:
         cut_in_half(path)
     report = publish_day(home, SECOND, NOW)
@@ -199,9 +199,9 @@ def test_a_sources_day_is_read_again_and_is_what_it_was(repaired: dict[str, Any]
 
 
 def test_a_cache_is_computed_again(repaired: dict[str, Any], two_days: Home) -> None:
-    for path in sorted(two_days.cache.glob("*.parquet")):
-        again = pl.read_parquet(repaired["home"].cache / path.name)
-        assert again.height == pl.read_parquet(path).height > 0
+    (again,) = repaired["home"].cache.iterdir()
+    assert damage_of(again) is None
+    assert repaired["report"].rows["plans"] > 0
 
 
 def test_a_damaged_file_is_never_moved_over_an_earlier_one(home: Home) -> None:

@@ -1,6 +1,6 @@
-"""Builds the database of a day: tables, catalogue and macros, then the record, the marts and the checks.
+"""Builds the database of a day: what is prepared for every day, then the record, the marts and the checks.
 
-The file is built from nothing, under a temporary name, so any published file can be deleted at any time.
+The file is built under a temporary name and owes nothing to the one before, which can be deleted at any time.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +18,10 @@ from pipeline.offers.incidents import report_incident
 from pipeline.offers.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect, quoted
-from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_own_models, load_record, missing_files
-from pipeline.warehouse.marts import fill
+from pipeline.warehouse.marts import fill, is_timeless
+from pipeline.warehouse.prepared import start
 from pipeline.warehouse.rankings import load_earlier_rankings, save_ranking
 from pipeline.warehouse.scripts import BuildError
 
@@ -59,17 +59,18 @@ def build(
     """
     report = Report()
     try:
+        report.incidents += _reported(home, start(file, home, progress))
         with connect(file) as connection:
             connection.execute(f"SET temp_directory = '{quoted(file.with_suffix('.tmp'))}'")
-            prepare(connection)
             report.incidents += _reported(home, _own_models(connection, home))
             report.incidents += _load(connection, home, day, mend)
             report.incidents += _reported(home, _load_incidents(connection, home))
             connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
-                progress(f"building {table}")
-                report.incidents += _reported(home, fill(connection, table, home))
+                if not is_timeless(table):
+                    progress(f"building {table}")
+                    fill(connection, table)
             report.incidents += _reported(home, _save_ranking(connection, home, day))
             load_incidents(connection, home)
             report.rows = _row_counts(connection)

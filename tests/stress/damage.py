@@ -35,7 +35,7 @@ PLACES = {
     "outcomes": Place(lambda home, day: _one(home.outcomes / "crusoe" / str(day), "*.json")),
     "exchange_rates": Place(lambda home, day: home.exchange_rates / f"{day}.json"),
     "rankings": Place(lambda home, day: home.rankings / f"{day}.parquet", rebuilt=False),
-    "cache": Place(lambda home, day: _one(home.cache, "*.parquet")),
+    "cache": Place(lambda home, day: _one(home.cache, "*.duckdb")),
     "incidents": Place(lambda home, day: home.incidents / "2025-01-01.json", rebuilt=False),
     "index of a capture": Place(
         lambda home, day: _one(home.archive / "crusoe" / str(day), "index.json"), rebuilt=False

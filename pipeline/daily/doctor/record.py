@@ -12,6 +12,7 @@ from pipeline.daily.doctor.finding import Examination, Row
 from pipeline.daily.doctor.oddments import incident_files
 from pipeline.offers.record_files import SOURCE_FOLDERS, record_files
 from pipeline.offers.records import Records
+from pipeline.warehouse.prepared import PREFIX, damage_of
 from pipeline.warehouse.query import ask, reader
 
 PUBLISHED_WARNING = timedelta(days=2)
@@ -42,10 +43,11 @@ def files(x: Examination) -> Iterator[Row]:
 
 def cache(x: Examination) -> Iterator[Row]:
     """Results that are computed again when they are missing: useless files are deleted."""
-    kept = sorted(path for path in x.home.cache.glob("*.parquet") if path.is_file())
-    newest = {path.name.rpartition("-")[0]: path for path in sorted(kept, key=lambda p: p.stat().st_mtime)}
-    useless = {path: "outdated" for path in kept if path not in newest.values()}
-    useless |= {path: problem for path in newest.values() if (problem := _unreadable(path))}
+    kept = sorted(path for path in x.home.cache.glob("*.*") if path.is_file())
+    newest = max(x.home.cache.glob(f"{PREFIX}-*.duckdb"), key=lambda path: path.stat().st_mtime, default=None)
+    useless = {path: "outdated" for path in kept if path != newest}
+    if newest is not None and (problem := damage_of(newest)):
+        useless[newest] = problem
     for path, problem in useless.items():
         if x.fix:
             path.unlink(missing_ok=True)

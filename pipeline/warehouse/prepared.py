@@ -1,0 +1,114 @@
+"""What every build starts from: tables, macros, the catalogue, and the tables that follow from those alone.
+
+It is made once per state of the catalogue, the model and the code, and kept in the home's cache. The name of
+the file carries the hash of its bytes, so that a damaged one is never built on.
+"""
+
+import hashlib
+import shutil
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import duckdb
+
+import pipeline
+from pipeline.contracts import paths
+from pipeline.contracts.disk import UnwritableError
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.paths import Home
+from pipeline.contracts.progress import Progress, no_progress
+from pipeline.offers.record_files import set_aside
+from pipeline.offers.records import replacing
+from pipeline.warehouse.connection import connect, quoted
+from pipeline.warehouse.database import prepare
+from pipeline.warehouse.lineage import Lineage
+from pipeline.warehouse.marts import fill, is_timeless
+
+PREFIX = "prepared"
+
+
+def start(file: Path, home: Home, progress: Progress = no_progress) -> list[Incident]:
+    """Make ``file``, which must not exist, the prepared database: a copy of the kept one, which is made where
+    there is none. Returns what was wrong with the cache. Raises BuildError."""
+    incidents: list[Incident] = []
+    for kept in home.cache.glob(f"{PREFIX}-{state_of_model()}-*.duckdb"):
+        if (problem := damage_of(kept)) is None:
+            shutil.copyfile(kept, file)
+            return incidents
+        incidents.append(_set_aside(home, kept, problem))
+    _make(file, progress)
+    return incidents + _keep(file, home)
+
+
+def _make(file: Path, progress: Progress) -> None:
+    with connect(file) as connection:
+        connection.execute(f"SET temp_directory = '{quoted(file.with_suffix('.tmp'))}'")
+        prepare(connection)
+        for table in filter(is_timeless, Lineage(connection).marts()):
+            progress(f"building {table}, which is kept until the catalogue or the model changes")
+            fill(connection, table)
+        connection.execute("USE memory")
+        connection.execute("DETACH gpufare")
+
+
+def _keep(file: Path, home: Home) -> list[Incident]:
+    kept = home.cache / f"{PREFIX}-{state_of_model()}-{_digest(file)}.duckdb"
+    try:
+        with replacing(kept) as temporary:
+            shutil.copyfile(file, temporary)
+    except UnwritableError as error:
+        return [_incident(home, kept, IncidentKind.UNWRITABLE, str(error), "made without keeping it")]
+    for outdated in {*home.cache.glob(f"{PREFIX}-*.duckdb"), *home.cache.glob("*.parquet")} - {kept}:
+        with suppress(OSError):
+            outdated.unlink()
+    return []
+
+
+def damage_of(kept: Path) -> str | None:
+    """Why a kept file is not to be built on; None where its bytes are those that its name says."""
+    try:
+        found = _digest(kept)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if kept.stem.endswith(f"-{found}") else "its bytes are not those that were written"
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+
+
+def _set_aside(home: Home, kept: Path, reason: str) -> Incident:
+    try:
+        place = set_aside(home, kept)
+        remedy = f"moved to {place.relative_to(home.root)}, and computed again"
+    except OSError as error:
+        remedy = f"computed again; it could not be moved to {home.damaged}: {error.strerror}"
+    return _incident(home, kept, IncidentKind.DAMAGED_FILE, reason, remedy)
+
+
+def _incident(home: Home, file: Path, kind: IncidentKind, reason: str, remedy: str) -> Incident:
+    path = str(file.relative_to(home.root))
+    return Incident(at=datetime.now(UTC), kind=kind, path=path, reason=reason, remedy=remedy)
+
+
+def state_of_model() -> str:
+    """A hash over everything that the prepared database depends on: sql/, the catalogue, the code that loads
+    it, and DuckDB's version."""
+    digest = hashlib.sha256(duckdb.__version__.encode() + _code())
+    for folder in (paths.CATALOG_DIR, *(paths.SQL_DIR / name for name in ("schema", "model", "marts"))):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            digest.update(str(path.relative_to(folder.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _code() -> bytes:
+    """The rooms whose code decides what is in the tables."""
+    digest = hashlib.sha256()
+    for room in ("catalog", "contracts", "warehouse"):
+        for path in sorted((Path(pipeline.__file__).parent / room).rglob("*.py")):
+            digest.update(path.read_bytes() + b"\0")
+    return digest.digest()
