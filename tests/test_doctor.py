@@ -1,5 +1,6 @@
 """``gpufare doctor`` on homes with real damage: what it finds, what it mends, and what it leaves alone."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,7 +10,6 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from pipeline.capture.archive import Archive
@@ -309,29 +309,31 @@ def test_many_damaged_files_are_counted(home: Home) -> None:
     assert (found[-1].level, found[-1].what) == ("fail", f"{29 - MAX_LINES_PER_CHECK} more like these")
 
 
+_DIGEST_OF_NOTHING = hashlib.sha256(b"").hexdigest()[:16]
+
+
 def test_outdated_and_damaged_caches_are_deleted(home: Home) -> None:
     home.cache.mkdir()
-    old, new, broken = (
-        home.cache / name for name in ("plans-1.parquet", "plans-2.parquet", "bands-1.parquet")
-    )
-    for path in (old, new):
-        pl.DataFrame({"a": [1]}).write_parquet(path)
-    os.utime(old, (0, 0))
-    broken.write_bytes(b"PAR1")
-    assert {finding.where for finding in look(home)["cache"]} == {
-        "cache/plans-1.parquet",
-        "cache/bands-1.parquet",
-    }
+    names = ("plans-1", "prepared-1-00", f"prepared-2-{_DIGEST_OF_NOTHING}")
+    earlier, old, new = (home.cache / f"{name}.duckdb" for name in names)
+    for path in (earlier, old, new):
+        path.write_bytes(b"")
+    for path in (earlier, old):
+        os.utime(path, (0, 0))
+    assert {finding.where for finding in look(home)["cache"]} == {f"cache/{p.name}" for p in (earlier, old)}
     assert levels(look(home))["cache"] == {"warn"}
     assert levels(look(home, fix=True))["cache"] == {"fixed"}
     assert list(home.cache.iterdir()) == [new]
+    new.write_bytes(b"not what was written")
+    assert levels(look(home, fix=True))["cache"] == {"fixed"}
+    assert list(home.cache.iterdir()) == []
 
 
 def test_a_folder_named_like_a_cache_makes_no_good_cache_outdated(home: Home) -> None:
     home.cache.mkdir()
-    good = home.cache / "plans-1.parquet"
-    pl.DataFrame({"a": [1]}).write_parquet(good)
-    (home.cache / "plans-2.parquet").mkdir()
+    good = home.cache / f"prepared-1-{_DIGEST_OF_NOTHING}.duckdb"
+    good.write_bytes(b"")
+    (home.cache / "prepared-2-00.duckdb").mkdir()
     assert "cache" not in levels(look(home, fix=True))
     assert good.is_file()
 

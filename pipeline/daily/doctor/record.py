@@ -44,7 +44,8 @@ def files(x: Examination) -> Iterator[Row]:
 def cache(x: Examination) -> Iterator[Row]:
     """Results that are computed again when they are missing: useless files are deleted."""
     kept = sorted(path for path in x.home.cache.glob("*.*") if path.is_file())
-    newest = max(x.home.cache.glob(f"{PREFIX}-*.duckdb"), key=lambda path: path.stat().st_mtime, default=None)
+    prepared = [path for path in kept if path.match(f"{PREFIX}-*.duckdb")]
+    newest = max(prepared, key=lambda path: path.stat().st_mtime, default=None)
     useless = {path: "outdated" for path in kept if path != newest}
     if newest is not None and (problem := damage_of(newest)):
         useless[newest] = problem
