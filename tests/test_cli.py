@@ -260,7 +260,7 @@ def test_assumed_sizes_are_ranked_on_request_only(sample_home: Home, tmp_path: P
 
 def test_cheapest_as_csv_and_json_holds_every_column(sample_home: Home) -> None:
     rows = list(csv.DictReader(io.StringIO(gpufare(*QLORA, "--format", "csv", home=sample_home).stdout)))
-    lines = gpufare(*QLORA, "--format", "json", home=sample_home).stdout.splitlines()
+    lines = gpufare(*QLORA, "--format", "jsonl", home=sample_home).stdout.splitlines()
     first = json.loads(lines[0])
     assert list(rows[0]) == list(first)
     costs = [float(row["total_usd"]) for row in rows]
@@ -281,7 +281,7 @@ def test_a_reservation_says_what_is_committed_to(sample_home: Home) -> None:
         "--kind",
         "reserved",
     )
-    rows = gpufare(*asked, "--format", "json", home=sample_home).stdout.splitlines()
+    rows = gpufare(*asked, "--format", "jsonl", home=sample_home).stdout.splitlines()
     first = json.loads(rows[0])
     what = gpufare(*asked, home=sample_home).stdout.partition("\n\n")[2].splitlines()[0]
     assert f"whole terms of {first['term_days']} days at ${first['commitment_usd']:,.2f}" in what
@@ -304,13 +304,13 @@ def test_a_price_is_shown_in_cents_or_finer(amount: str, shown: str) -> None:
 
 def test_json_has_no_infinity(sample_home: Home) -> None:
     answer = gpufare(
-        "sql", "SELECT 'infinity'::DOUBLE AS a, 'nan'::DOUBLE AS b", "--format", "json", home=sample_home
+        "sql", "SELECT 'infinity'::DOUBLE AS a, 'nan'::DOUBLE AS b", "--format", "jsonl", home=sample_home
     )
     assert json.loads(answer.stdout, parse_constant=pytest.fail) == {"a": "inf", "b": "nan"}
 
 
 def test_gpus_and_time_are_respected(sample_home: Home) -> None:
-    asked = (*QLORA, "--objective", "time", "--gpus", "2", "--format", "json", "--limit", "50")
+    asked = (*QLORA, "--objective", "time", "--gpus", "2", "--format", "jsonl", "--limit", "50")
     rows = [json.loads(line) for line in gpufare(*asked, home=sample_home).stdout.splitlines()]
     assert {row["gpu_count"] for row in rows} <= {1, 2}
     by_time = [(round(row["hours"], 2), row["total_usd"]) for row in rows]
@@ -323,7 +323,7 @@ def test_sql_answers_in_three_formats(sample_home: Home) -> None:
     assert (
         gpufare("sql", query, "--format", "csv", home=sample_home).stdout == "one,nothing,formula\n1,,'=1+1\n"
     )
-    answer = json.loads(gpufare("sql", query, "--format", "json", home=sample_home).stdout)
+    answer = json.loads(gpufare("sql", query, "--format", "jsonl", home=sample_home).stdout)
     assert answer == {"one": 1, "nothing": None, "formula": "=1+1"}
 
 

@@ -434,7 +434,7 @@ def test_the_command_gives_json_and_fixes(sample_home: Home, tmp_path: Path) -> 
     litter = home.offers / "runpod" / ".x.parquet.1.tmp"
     litter.write_bytes(b"")
     os.utime(litter, (0, 0))
-    run = gpufare("doctor", "--fix", "--all", "--format", "json", home=home)
+    run = gpufare("doctor", "--fix", "--all", "--format", "jsonl", home=home)
     rows = [json.loads(line) for line in run.stdout.splitlines()]
     assert run.returncode == 0, [row for row in rows if row["level"] == "fail"]
     assert {row["check"] for row in rows} == set(CHECKS)

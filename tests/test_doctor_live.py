@@ -319,7 +319,7 @@ def test_the_command_fails_when_a_source_does(tmp_path: Path) -> None:
     with FaultyServer(PAGES, {"linode": says(404)}) as server:
         ask = ("doctor", "--live", "--pages", server.base_url, "--source", "linode", "--source", "modal")
         answer = gpufare(*ask, home=tmp_path / "home")
-        well = gpufare(*ask[:4], "--source", "modal", "--format", "json", home=tmp_path / "home")
+        well = gpufare(*ask[:4], "--source", "modal", "--format", "jsonl", home=tmp_path / "home")
     assert answer.returncode == 1
     *verdicts, works, fails = (line.split()[:2] for line in answer.stdout.splitlines())
     assert verdicts == [["fails", "linode"], ["works", "modal"]]

@@ -463,7 +463,7 @@ def test_a_hostile_string_harms_no_spreadsheet(dear_day: Published, tmp_path: Pa
     assert {f"'{HOSTILE['formula']}", f"'{HOSTILE['formula with a sign']}", HOSTILE["sql"]} <= seen
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json"])
+@pytest.mark.parametrize("form", ["table", "csv", "json", "record"])
 def test_a_hostile_string_harms_no_terminal_and_no_reader_of_its_output(
     form: str, dear_day: Published
 ) -> None:
@@ -471,11 +471,11 @@ def test_a_hostile_string_harms_no_terminal_and_no_reader_of_its_output(
     shown = gpufare("sql", query, "--format", form, home=dear_day.home)
     assert shown.returncode == 0, shown.stderr
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown.stdout)
-    if form == "table":
+    if form in {"table", "record"}:
         assert HOSTILE["markup"] in shown.stdout
         assert HOSTILE["html"] in shown.stdout
     elif form == "json":
-        rows = [json.loads(line) for line in shown.stdout.splitlines()]
+        rows = json.loads(shown.stdout)
         assert set(PLAIN.values()) <= {row["region"] for row in rows}
     else:
         cells = {cell for row in csv.reader(shown.stdout.splitlines()) for cell in row}

@@ -327,7 +327,7 @@ def test_a_source_that_cannot_even_be_archived_shows_in_every_face(
     with reader(home.published) as connection:
         health = "SELECT last_error FROM main.source_health WHERE source = 'modal'"
         assert reason in ask(connection, health).rows[0][0]
-    shown = gpufare("sources", "--format", "json", home=home)
+    shown = gpufare("sources", "--format", "jsonl", home=home)
     (row,) = [row for line in shown.stdout.splitlines() if (row := json.loads(line))["source"] == "modal"]
     assert reason in row["why"]
 

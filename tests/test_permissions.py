@@ -274,7 +274,7 @@ def test_a_source_that_still_needs_its_key_says_so(home: Home) -> None:
 
 def test_the_table_of_sources_still_shows_without_a_subcommand(home: Home) -> None:
     home.permissions.write_text("{")
-    shown = gpufare("sources", "--format", "json")
+    shown = gpufare("sources", "--format", "jsonl")
     assert [json.loads(line)["source"] for line in shown.stdout.splitlines()] == list(configs())
     assert f"{home.permissions}: it is damaged" in shown.stderr
 

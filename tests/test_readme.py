@@ -15,6 +15,7 @@ import pytest
 
 from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
+from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
@@ -183,12 +184,14 @@ def test_the_python_example_runs(sample_home: Home) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_each_example_is_in_the_readme_and_answers(example: Path, sample_home: Home) -> None:
-    query = example.read_text(encoding="utf-8")
-    question = query.splitlines()[0].removeprefix("-- ")
+def test_each_example_is_in_the_readme_and_runs_from_its_file(
+    example: Path, sample_home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = example.read_text(encoding="utf-8").splitlines()[0].removeprefix("-- ")
     assert f"| {question} | [{example.name}](sql/examples/{example.name}) |" in README
-    with reader(sample_home.published) as connection:
-        assert ask(connection, query).columns
+    monkeypatch.setenv(HOME_VARIABLE, str(sample_home.root))
+    main(["sql", "-f", str(example), "--format", "csv"], standalone_mode=False)
+    assert capsys.readouterr().out.strip()
 
 
 def test_each_published_table_has_an_example(sample_home: Home) -> None:

@@ -10,6 +10,7 @@ import click
 
 from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.questions import cheapest
+from pipeline.cli.terminal import say, tell
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
 from pipeline.offers.printable import printable
@@ -43,7 +44,7 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
         progress=lambda text: click.echo(text, err=True),
     )
     for line in report.lines():
-        click.echo(line)
+        tell(line)
     if failure := report.failure():
         raise click.ClickException(failure)
 
@@ -112,7 +113,7 @@ def _examine_home(fix: bool, every: bool, form: Any) -> None:
     ):
         findings.append(finding)
         if form == "table":
-            click.echo(finding.line())
+            tell(finding.line())
     if form != "table":
         _show_findings(findings, form)
     failures = sum(finding.level == "fail" for finding in findings)
@@ -135,7 +136,7 @@ def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | N
     )
     if form == "table":
         for line in report.lines():
-            click.echo(line)
+            tell(line)
     else:
         show(report.table(), form)
     if report.failed:
@@ -171,7 +172,7 @@ def enable_sources(names: tuple[str, ...]) -> None:
     from pipeline.daily.permissions import enable
 
     for line in enable(names, paths.home(), today(), os.environ):
-        click.echo(printable(line))
+        tell(printable(line))
 
 
 @sources.command("disable")
@@ -181,22 +182,22 @@ def disable_sources(names: tuple[str, ...]) -> None:
     from pipeline.daily.permissions import disable
 
     for line in disable(names, paths.home(), today()):
-        click.echo(printable(line))
+        tell(printable(line))
 
 
 def _show_sources(form: Any) -> None:
     from pipeline.capture.permissions import read_choices
-    from pipeline.cli.printing import COLUMNS_OF_SOURCES, WRAPPED_OF_SOURCES, show
+    from pipeline.cli.printing import COLUMNS_OF_SOURCES, FIRST_OF_SOURCES, show
     from pipeline.daily.source_states import source_states
     from pipeline.warehouse.query import age_note, reader
 
     states = source_states(paths.home(), today())
     if form == "table":
-        show(states.only(COLUMNS_OF_SOURCES), form, WRAPPED_OF_SOURCES)
-        click.echo()
+        show(states.only(COLUMNS_OF_SOURCES), form, first=FIRST_OF_SOURCES)
+        tell()
         for row in states.dicts():
             if row["why"]:
-                click.echo(f"{row['source']}: {printable(row['why'])}")
+                tell(f"{row['source']}: {printable(row['why'])}")
     else:
         show(states, form)
     try:
@@ -204,10 +205,8 @@ def _show_sources(form: Any) -> None:
             note = age_note(connection, today())
     except GpufareError as problem:
         note = f"note: {problem}"
-    if note:
-        click.echo(note, err=True)
-    if problem_with_choices := read_choices(paths.home()).problem:
-        click.echo(problem_with_choices, err=True)
+    say(note)
+    say(read_choices(paths.home()).problem)
 
 
 @click.command()
@@ -217,5 +216,5 @@ def digest() -> None:
     from pipeline.daily.morning import morning
 
     this_morning = morning(paths.home(), datetime.now(UTC))
-    click.echo(this_morning.text())
-    click.echo(send_digest(paths.home(), this_morning, os.environ), err=True)
+    tell(this_morning.text())
+    say(send_digest(paths.home(), this_morning, os.environ))

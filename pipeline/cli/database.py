@@ -1,24 +1,50 @@
 """The published file itself: SQL on it, and exporting it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import click
 
-from pipeline.cli.parameters import FORMATS, say, today
+from pipeline.cli.parameters import FORMATS, today
+from pipeline.cli.terminal import say
 from pipeline.contracts import paths
 
 
-@click.command()
-@click.argument("query")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def sql(query: str, form: Any) -> None:
-    """Run an SQL QUERY on the published file, read-only."""
-    from pipeline.cli.printing import show
-    from pipeline.warehouse.query import age_note, ask, reader
+class _Sql(click.Command):
+    """Takes a query that begins with a comment, as the files of queries do, for no option."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move such a query behind the options."""
+        queries = [text for text in args if text.startswith("--") and ("\n" in text or text[2:3].isspace())]
+        if queries:
+            args = [*(text for text in args if text not in queries), "--", *queries]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Sql)
+@click.argument("query", required=False)
+@click.option("-f", "--file", type=click.File(encoding="utf-8-sig"), help="Read the query from this file.")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+@click.option("--all", "every", is_flag=True, help="Show all rows; a terminal gets the first 40 of a table.")
+def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
+    """Run an SQL QUERY on the published file, read-only; - reads it from stdin.
+
+    Several statements are run in turn, and the last one answers. A pipe gets every row, as it arrives.
+    """
+    from pipeline.cli.printing import show
+    from pipeline.warehouse.query import age_note, count_rows, reader, stream
+
+    if (query is None) == (file is None):
+        raise click.UsageError("give either a QUERY or --file")
+    if query == "-":
+        file = cast(TextIO, click.open_file("-", encoding="utf-8-sig"))
+    try:
+        text = file.read() if file else str(query)
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"the query is not text in UTF-8: {error}") from error
     with reader(paths.home().published) as connection:
-        show(ask(connection, query), form)
+        answer = stream(connection, text)
+        show(answer, form, every=every, count=lambda: count_rows(connection, text))
         note = age_note(connection, today())
     say(note)
 

@@ -10,13 +10,22 @@ from typing import Any
 import click
 
 from pipeline.cli import daily, database, files, measure, model, models, questions, trace, trace_grid
+from pipeline.cli.terminal import say
 from pipeline.contracts import paths
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
 
 
-class _UsageError(click.ClickException):
-    """A wrong option or argument: one line, without click's usage text around it."""
+class _Problem(click.ClickException):
+    """What went wrong, in one line, which a terminal gets broken between words."""
+
+    def show(self, file: Any = None) -> None:
+        """Print it on stderr."""
+        say(f"Error: {self.format_message()}")
+
+
+class _UsageError(_Problem):
+    """A wrong option or argument, without click's usage text around it."""
 
     exit_code = 2
 
@@ -27,22 +36,26 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            answer = super().invoke(ctx)
+            sys.stdout.flush()
+            return answer
         except GpufareError as error:
-            raise click.ClickException(str(error)) from error
+            raise _Problem(str(error)) from error
         except click.exceptions.NoArgsIsHelpError:
             raise
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else ctx.command_path
             message = " ".join(error.format_message().split())
             raise _UsageError(f"{message} (see: {path} --help)") from error
+        except click.ClickException as error:
+            raise _Problem(error.format_message()) from error
         except BrokenPipeError:
             # The reader of our output closed it (`gpufare ... | head`): no error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return None
         except OSError as error:
             # A folder that cannot be written, a full disk: the machine's state, not a defect.
-            raise click.ClickException(disk_error_text(error, paths.home())) from error
+            raise _Problem(disk_error_text(error, paths.home())) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,4 +1,4 @@
-"""What several commands share: types of options and arguments, the day, notes."""
+"""What several commands share: types of options and arguments, and the day."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
-FORMATS = click.Choice(["table", "csv", "json"])
+FORMATS = click.Choice(["table", "csv", "json", "jsonl", "record"])
+"""``json`` is one array, ``jsonl`` an object per line, ``record`` a line per value."""
+
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DAY = click.DateTime(["%Y-%m-%d"])
 
@@ -17,12 +19,6 @@ MAX_TOKENS = 1e16
 def today() -> date:
     """The day on which the question is asked (UTC)."""
     return datetime.now(UTC).date()
-
-
-def say(note: str | None) -> None:
-    """On stderr, so that programs read nothing but the answer."""
-    if note:
-        click.echo(note, err=True)
 
 
 class Moment(click.ParamType[datetime]):

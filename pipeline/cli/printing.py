@@ -1,27 +1,35 @@
-"""How answers are shown at the command line: tables for people, CSV and JSON lines for programs."""
+"""How answers are shown at the command line: tables for people, CSV, JSON and records for programs.
+
+A terminal gets the columns that fit its width, in an order of importance, and the first rows of a long
+result; a pipe gets every column and every row, as they arrive.
+"""
 
 import csv
 import json
 import math
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal
+from itertools import chain, islice
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len, set_cell_size
 
+from pipeline.cli.layout import GAP, laid_out
+from pipeline.cli.terminal import bold, say, width, wrapped
 from pipeline.offers.money import price_text
-from pipeline.questions.explanation import percent_text
 from pipeline.warehouse.export import safe_text
-from pipeline.warehouse.query import Result
+from pipeline.warehouse.query import Result, Stream
 
-WIDTH_OF_A_PIPE = 400
-"""A pipe has no width: rows are then as long as they need to be, up to this."""
+ROWS_SHOWN = 40
+"""Rows of a long result that a terminal shows."""
 
-NUMERIC = ("DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER")
+ROWS_LAID_OUT = 200
+"""A pipe's columns are as wide as these first rows need; a longer cell further down moves its own line."""
+
+NAMED = 8
+"""So many of the columns that are left out are named."""
 
 COLUMNS_OF_CHEAPEST = (
     ("rank", "rank"),
@@ -44,6 +52,12 @@ COLUMNS_OF_CHEAPEST = (
 )
 """What a person is shown of ``cheapest_for``, by ``ranking_for_people``; csv and json give every column."""
 
+FIRST_OF_CHEAPEST = (
+    "rank", "total USD", "hours", "GPU", "count", "provider", "P(fits)", "USD/hour", "kind", "in", "tokens/s",
+    "tier", "evidence", "days old",
+)  # fmt: skip
+"""Its headings by importance; a narrow terminal shows the first of them."""
+
 COLUMNS_OF_SOURCES = (
     ("source", "source"),
     ("title", "title"),
@@ -56,29 +70,53 @@ COLUMNS_OF_SOURCES = (
 )
 """What a person is shown of the sources, before a line per source that says why."""
 
-
-WRAPPED_OF_SOURCES = frozenset({"title", "evidence"})
+FIRST_OF_SOURCES = ("source", "state", "accepted", "days old", "terms", "evidence", "asked", "title")
 
 
 def show(
-    result: Result, form: Literal["table", "csv", "json"], wrapped: Collection[str] | None = None
+    answer: Result | Stream,
+    form: str,
+    *,
+    first: Sequence[str] = (),
+    every: bool = True,
+    count: Callable[[], int | None] = lambda: None,
 ) -> None:
-    """Print a query's result as a table for people, as CSV, or as JSON lines.
+    """Print an answer as a "table" for people, "csv", "json" (one array), "jsonl" (an object per line) or
+    "record" (a line per value).
 
-    In a narrow terminal the columns ``wrapped`` of a table are broken into lines; by default, all.
+    ``first``: the columns of a table by importance, by default their own order. Unless ``every``, a terminal
+    gets the first ROWS_SHOWN rows; ``count`` then says how many there are, after they are shown.
     """
     if form == "json":
-        for row in result.dicts():
-            finite = {name: _finite(value) for name, value in row.items()}
-            print(json.dumps(finite, default=_plain, ensure_ascii=False))
+        _show_json(answer)
+    elif form == "jsonl":
+        for line in _json_objects(answer):
+            print(line)
     elif form == "csv":
-        _show_csv(result)
+        _show_csv(answer)
     else:
-        _show_table(result, result.columns if wrapped is None else wrapped)
+        rows = iter(answer.rows)
+        shown: Iterable[tuple[Any, ...]] = rows
+        cut = sys.stdout.isatty() and not every
+        if cut:
+            shown = list(islice(rows, ROWS_SHOWN))
+        any_row = (
+            _show_records(answer.columns, shown) if form == "record" else _show_table(answer, shown, first)
+        )
+        sys.stdout.flush()
+        if not any_row and answer.columns:
+            say("no rows")
+        if cut and next(rows, None) is not None:
+            total = len(answer.rows) if isinstance(answer.rows, list) else count()
+            said = f"{total:,}" if total else f"more than {ROWS_SHOWN}"
+            say(f"{said} rows, {ROWS_SHOWN} shown (--all shows all of them)")
+    sys.stdout.flush()
 
 
 def ranking_for_people(ranking: Result) -> Result:
     """Some columns of ``cheapest_for``: GPUs as "8 of 16" where more are paid than used, P(fits) in words."""
+    from pipeline.questions.explanation import percent_text
+
     shown = [
         {
             **row,
@@ -96,8 +134,26 @@ def _gpus(used: int, paid: int) -> str:
     return f"{used} of {paid}" if paid > used else str(used)
 
 
+def _json_objects(answer: Result | Stream) -> Iterator[str]:
+    for row in answer.rows:
+        finite = {name: _finite(value) for name, value in zip(answer.columns, row, strict=True)}
+        yield json.dumps(finite, default=_plain, ensure_ascii=False)
+
+
+def _show_json(answer: Result | Stream) -> None:
+    before = "["
+    for line in _json_objects(answer):
+        sys.stdout.write(f"{before}\n{line}")
+        before = ","
+    print("\n]" if before == "," else "[]")
+
+
 def _finite(value: Any) -> Any:
     """JSON has no infinity and no NaN."""
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    if isinstance(value, dict):
+        return {str(name): _finite(each) for name, each in value.items()}
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -105,10 +161,11 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
-def _show_csv(result: Result) -> None:
+def _show_csv(answer: Result | Stream) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(result.columns)
-    writer.writerows([_csv_cell(value) for value in row] for row in result.rows)
+    writer.writerow(answer.columns)
+    for row in answer.rows:
+        writer.writerow([_csv_cell(value) for value in row])
 
 
 def _csv_cell(value: Any) -> Any:
@@ -116,15 +173,43 @@ def _csv_cell(value: Any) -> Any:
     return f"{value:f}" if isinstance(value, Decimal) else safe_text(value)
 
 
-def _show_table(result: Result, wrapped: Collection[str]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name, kind in zip(result.columns, result.types, strict=True):
-        justify: Literal["left", "right"] = "right" if kind.startswith(NUMERIC) else "left"
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=name not in wrapped)
-    for row in result.rows:
-        # Text objects: a label from a price page must not be read as markup.
-        table.add_row(*(Text(_cell(value)) for value in row))
-    Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_PIPE, highlight=False).print(table)
+def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
+    """A line per value, a heading per row. Returns the number of rows."""
+    widest = max(map(cell_len, names), default=0)
+    number, columns, hanging = 0, width(), " " * (widest + len(GAP))
+    for number, row in enumerate(rows, start=1):
+        print(bold(f"row {number}"))
+        for name, value in zip(names, row, strict=True):
+            begin = f"{set_cell_size(_printable(name), widest)}{GAP}"
+            for text in str(value).split("\n") if isinstance(value, str) else [_cell(value)]:
+                print(
+                    wrapped(
+                        f"{begin}{_printable(text)}".rstrip(), columns, "" if begin == hanging else hanging
+                    )
+                )
+                begin = hanging
+        print()
+    return number
+
+
+def _show_table(answer: Result | Stream, shown: Iterable[tuple[Any, ...]], first: Sequence[str]) -> bool:
+    """Lay the first rows out, and print every row as it comes. Returns whether there was one."""
+    rows = iter(shown)
+    begin = [[_cell(value) for value in row] for row in islice(rows, ROWS_LAID_OUT)]
+    layout = laid_out(answer.columns, answer.types, begin, width(), first)
+    for line in layout.heading():
+        print(bold(line))
+    for cells in chain(begin, ([_cell(value) for value in row] for row in rows)):
+        print(layout.line(cells))
+    if layout.left_out:
+        more = len(layout.left_out) - NAMED
+        others = f" and {more} more" if more > 0 else ""
+        sys.stdout.flush()
+        say(
+            f"columns that do not fit here: {', '.join(layout.left_out[:NAMED])}{others} "
+            "(--format record shows all)"
+        )
+    return bool(begin)
 
 
 def _cell(value: Any) -> str:
@@ -136,5 +221,11 @@ def _cell(value: Any) -> str:
         return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
-    # A label from a price page must not steer the terminal.
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(value))
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """A label from a price page must not steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)

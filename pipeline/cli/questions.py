@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.parameters import DAY, EXISTING_FILE, FORMATS, Tokens, say, today
+from pipeline.cli.parameters import DAY, EXISTING_FILE, FORMATS, Tokens, today
+from pipeline.cli.terminal import say, tell
 from pipeline.contracts import paths
 from pipeline.contracts.listing import PRICE_KINDS
 from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
@@ -75,7 +76,7 @@ def cheapest(
     **settings_of_job: Any,
 ) -> None:
     """Rank the offers for one training job by dollars per finished job."""
-    from pipeline.cli.printing import ranking_for_people, show
+    from pipeline.cli.printing import FIRST_OF_CHEAPEST, ranking_for_people, show
     from pipeline.questions.cheapest import Job
     from pipeline.questions.cheapest import cheapest as rank
     from pipeline.questions.explanation import explained, nothing_fits
@@ -101,10 +102,10 @@ def cheapest(
         not_asked = None if day else not_asked_note(connection, paths.home(), os.environ)
     result = result.first(limit)
     if form == "table":
-        show(ranking_for_people(result), form)
-        click.echo()
+        show(ranking_for_people(result), form, first=FIRST_OF_CHEAPEST)
+        tell()
         for line in explained(next(result.dicts()), replayed):
-            click.echo(line)
+            tell(line)
         say(not_asked)
     else:
         show(result, form)

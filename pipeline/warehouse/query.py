@@ -1,5 +1,6 @@
 """Opens the published file read-only and runs queries on it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +55,18 @@ class Result:
         )
 
 
+@dataclass(slots=True)
+class Stream:
+    """The result of a query as it arrives: column names, DuckDB type names, and rows that can be read once.
+
+    Reading a row raises QueryError where the query fails on the way.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+
+
 @contextmanager
 def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to the published file as it is now: read-only, without network, and without access to
@@ -102,3 +115,64 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
     except duckdb.Error as error:
         raise QueryError(str(error)) from error
     return Result(tuple(c[0] for c in described), tuple(str(c[1]) for c in described), rows)
+
+
+FIRST_ROWS = 100
+MORE_ROWS = 2_000
+"""A stream fetches a few rows at first, so that they are seen at once, then many at a time."""
+
+
+def stream(connection: duckdb.DuckDBPyConnection, query: str) -> Stream:
+    """Run one query, or several of which the last one answers, and hand on its rows as they arrive: a long
+    result is never whole in memory. Raises QueryError, in one line or two."""
+    try:
+        answer = connection.execute(query)
+    except duckdb.Error as error:
+        raise QueryError(readable(error)) from error
+    if answer is None:  # nothing but blanks and comments
+        raise QueryError("the query is empty")
+    described = answer.description or []
+    rows = _fetched(answer) if described else iter(())
+    return Stream(tuple(c[0] for c in described), tuple(str(c[1]) for c in described), rows)
+
+
+def _fetched(answer: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    size = FIRST_ROWS
+    try:
+        while rows := answer.fetchmany(size):
+            yield from rows
+            size = MORE_ROWS
+    except duckdb.Error as error:
+        raise QueryError(readable(error)) from error
+
+
+def count_rows(connection: duckdb.DuckDBPyConnection, query: str) -> int | None:
+    """How many rows the last statement of ``query`` gives; None where it is none that can be counted. Ends
+    a stream on the same connection."""
+    try:
+        *_, last = connection.extract_statements(query)
+        text = re.sub(r";\s*$", "", last.query)
+        ((count,),) = connection.execute(f"SELECT count(*) FROM (\n{text}\n)").fetchall()  # noqa: S608
+    except (ValueError, duckdb.Error):
+        return None
+    return int(count)
+
+
+LONGEST_MESSAGE = 300
+LONGEST_EXCERPT = 100
+
+
+def readable(error: duckdb.Error) -> str:
+    """DuckDB's message in one line, and in a second one the place in the query where it gives one."""
+    message, _, place = str(error).partition("\nLINE ")
+    message = " ".join(message.partition("\n\tCandidate functions")[0].split())
+    message = re.sub(r"^(?:Invalid Input|Catalog|Binder|Parser) Error: ", "", message)
+    if len(message) > LONGEST_MESSAGE:
+        message = f"{message[:LONGEST_MESSAGE]}..."
+    number, _, shown = place.partition(": ")
+    source, _, below = shown.partition("\n")
+    if not source.strip():
+        return message
+    column = below.find("^") - len(f"LINE {number}: ")
+    begin = max(0, min(column - LONGEST_EXCERPT // 2, len(source) - LONGEST_EXCERPT))
+    return f"{message}\n  line {number}: {source[begin : begin + LONGEST_EXCERPT].strip()}"

@@ -335,7 +335,7 @@ def _published(home: Home) -> tuple[Any, Any]:
 
 
 def test_the_cheapest_gpu_of_a_config(tmp_path: Path, sample_home: Home) -> None:
-    job = ("--method", "qlora", "--tokens", "1M", "--limit", "1", "--format", "json")
+    job = ("--method", "qlora", "--tokens", "1M", "--limit", "1", "--format", "jsonl")
     given = gpufare("cheapest", "--config", str(config_file(tmp_path)), *job, home=sample_home)
     assert given.returncode == 0, given.stderr
     best = json.loads(given.stdout.splitlines()[0])

@@ -1,0 +1,100 @@
+"""The terminal: how wide it is, whether it takes styles, sentences broken between words, and progress."""
+
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+import click
+
+from pipeline.contracts.progress import Progress, no_progress
+
+USUAL_WIDTH = 80
+"""Of a terminal that does not tell its own."""
+
+LEAST_WIDTH = 20
+"""Nothing is laid out for less."""
+
+
+def width(stream: TextIO | None = None) -> int | None:
+    """The columns to lay out for: those in the variable COLUMNS, else the terminal's; None for a pipe or a
+    file without COLUMNS. ``stream`` is stdout by default."""
+    stream = stream or sys.stdout
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return max(LEAST_WIDTH, int(given))
+    if not stream.isatty():
+        return None
+    try:
+        return max(LEAST_WIDTH, os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH)
+    except (OSError, ValueError):
+        return USUAL_WIDTH
+
+
+def is_styled(stream: TextIO | None = None) -> bool:
+    """Whether bold and colour go to ``stream``: a terminal that knows them, and no NO_COLOR."""
+    stream = stream or sys.stdout
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def bold(text: str) -> str:
+    """The text for stdout, in bold where styles go there."""
+    return click.style(text, bold=True) if is_styled() else text
+
+
+def wrapped(text: str, columns: int | None, indent: str = "  ") -> str:
+    """Lines of at most so many columns, broken between words; a longer word, such as an address, stays whole.
+
+    Lines that continue another are indented by what that one is, and ``indent``.
+    """
+    if columns is None:
+        return text
+    return "\n".join(
+        textwrap.fill(
+            line,
+            columns,
+            subsequent_indent=re.match(r"\s*", line)[0] + indent,  # type: ignore[index]
+            break_long_words=False,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+            drop_whitespace=True,
+        )
+        if len(line) > columns
+        else line
+        for line in text.split("\n")
+    )
+
+
+def tell(line: str = "", indent: str = "  ") -> None:
+    """Print a line of an answer; a terminal gets it broken between words, a pipe as it is."""
+    click.echo(wrapped(line, width(), indent))
+
+
+def say(note: str | None) -> None:
+    """A note for people on stderr, so that programs read nothing but the answer; None says nothing."""
+    if note:
+        sys.stdout.flush()
+        click.echo(wrapped(note, width(sys.stderr)), err=True)
+
+
+@contextmanager
+def progress_shown(what: str) -> Iterator[Progress]:
+    """Takes the steps of long work: the newest is shown beside a clock while it lasts, where stderr is a
+    terminal; elsewhere nothing is."""
+    if not sys.stderr.isatty():
+        yield no_progress
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
+    step = TextColumn(
+        "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
+    )
+    with Bar(SpinnerColumn(), TimeElapsedColumn(), step, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what)
+        yield lambda line: bar.update(task, description=line)

@@ -1,0 +1,50 @@
+"""Runs the command line in a real terminal of a given width, and gives the lines that it shows."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.contracts.paths import HOME_VARIABLE
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
+
+
+def screen(
+    *arguments: str,
+    columns: int,
+    home: Path,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    raw: bool = False,
+) -> list[str]:
+    """What ``gpufare`` writes to a terminal of so many columns, both streams, line by line; ``raw`` keeps
+    what steers the terminal."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    plain = {name: text for name, text in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}
+    started = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", *arguments],
+        env={**plain, "TERM": "xterm", HOME_VARIABLE: str(home), **(environment or {})},
+        cwd=cwd,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        close_fds=True,
+    )
+    os.close(theirs)
+    written = b""
+    with contextlib.suppress(OSError):  # Linux says so when the last writer has closed
+        while piece := os.read(ours, 65536):
+            written += piece
+    started.wait(timeout=60)
+    os.close(ours)
+    text = written.decode().replace("\r\n", "\n")
+    return (text if raw else _CONTROL.sub("", text)).rstrip("\n").split("\n")

@@ -1,0 +1,284 @@
+"""How answers look in a terminal and what a pipe gets."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import pytest
+from rich.cells import cell_len
+
+from pipeline.cli.layout import laid_out
+from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, FIRST_OF_CHEAPEST, ROWS_SHOWN
+from pipeline.cli.terminal import wrapped
+from pipeline.contracts.paths import HOME_VARIABLE, SQL_DIR, Home
+from pipeline.warehouse.query import QueryError, count_rows, readable, stream
+from tests.conftest import gpufare
+from tests.terminals import screen
+
+QLORA = ("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M")
+
+
+# ------------------------------------------------------------------ the layout of a table
+
+HEADINGS = ("gpu", "usd_per_hour", "long_name_of_a_number", "said", "day")
+KINDS = ("VARCHAR", "DECIMAL(18,8)", "DOUBLE", "VARCHAR", "DATE")
+ROWS = [
+    ["rtx-4090", "0.3421", "1,234,567.8", "a sentence of some length, for no narrow column", "2026-08-22"],
+    ["h100-sxm-80gb", "12.50", "1.2", "short", "2026-08-21"],
+]  # fmt: skip
+
+
+def table(columns: int | None, first: Sequence[str] = ()) -> list[str]:
+    layout = laid_out(HEADINGS, KINDS, ROWS, columns, first)
+    return [*layout.heading(), *(layout.line(row) for row in ROWS)]
+
+
+def test_a_table_fits_and_cuts_no_number() -> None:
+    for columns in (*range(20, 130), 200):
+        lines = table(columns)
+        assert max(map(cell_len, lines)) <= columns
+        layout = laid_out(HEADINGS, KINDS, ROWS, columns)
+        shown = {HEADINGS.index(column.heading) for column in layout.columns}
+        numbers = {row[place] for row in ROWS for place in shown if KINDS[place] != "VARCHAR"}
+        assert numbers <= set(" ".join(lines).split()), columns
+        assert {*(column.heading for column in layout.columns), *layout.left_out} == set(HEADINGS)
+
+
+def test_headings_break_only_between_words() -> None:
+    heading = laid_out(HEADINGS, KINDS, ROWS, 70).heading()
+    assert len(heading) == 3
+    pieces = {piece for heading in HEADINGS for piece in re.findall(r"[^_]+_?", heading)}
+    for word in " ".join(heading).split():
+        assert set(re.findall(r"[^_]+_?", word)) <= pieces
+
+
+def test_columns_are_shown_by_importance_and_in_their_order() -> None:
+    layout = laid_out(HEADINGS, KINDS, ROWS, 30, first=("day", "gpu"))
+    assert [column.heading for column in layout.columns] == ["gpu", "day"]
+    assert set(layout.left_out) == {"usd_per_hour", "long_name_of_a_number", "said"}
+
+
+def test_text_that_is_cut_says_so_and_a_pipe_gets_it_whole() -> None:
+    (row,) = [line for line in table(72) if "4090" in line]
+    assert "a sentence of" in row
+    assert "…" in row
+    assert ROWS[0][3] in " ".join(table(None))
+
+
+def test_wide_letters_count_twice() -> None:
+    layout = laid_out(("a", "b"), ("VARCHAR", "INTEGER"), [["漢字" * 20, "7"]], 30)
+    (line,) = (layout.line(["漢字" * 20, "7"]),)
+    assert cell_len(line) <= 30
+    assert line.endswith("7")
+
+
+def test_the_importance_of_cheapest_names_its_columns() -> None:
+    assert set(FIRST_OF_CHEAPEST) <= {heading for _, heading in COLUMNS_OF_CHEAPEST}
+
+
+def test_sentences_break_between_words_and_addresses_stay_whole() -> None:
+    address = "https://prices.example/" + "x" * 60
+    lines = wrapped(f"note: the price is 92 days old, seen at {address} once", 40).splitlines()
+    assert [line for line in lines if len(line) > 40] == [f"  {address}"]
+    assert (
+        " ".join(line.strip() for line in lines) == f"note: the price is 92 days old, seen at {address} once"
+    )
+    assert wrapped("a b", None) == "a b"
+
+
+# ------------------------------------------------------------------ in a terminal
+
+
+def words_of(text: str) -> set[str]:
+    """Words, and the pieces between which a heading may be broken."""
+    words = set(text.split())
+    return words | {"".join(pieces[i:j]) for word in words if "_" in word
+                    for pieces in [re.findall(r"[^_]*_|[^_]+$", word)]
+                    for i in range(len(pieces)) for j in range(i + 1, len(pieces) + 1)}  # fmt: skip
+
+
+NOTES = r"columns that do not fit here: .* \(--format record shows all\)|[\d,]+ rows, \d+ shown \(.*?\)"
+
+
+def fits(arguments: tuple[str, ...], home: Home, columns: int = 80) -> list[str]:
+    """What a terminal of so many columns shows. Asserts that no line is wider (but for one with an address
+    alone) and that no word is broken, but for text that is cut with an ellipsis."""
+    shown = screen(*arguments, columns=columns, home=home.root)
+    assert [line for line in shown if cell_len(line) > columns and not line.strip().startswith("http")] == []
+    piped = gpufare(*arguments, home=home)
+    known = words_of(piped.stdout + piped.stderr)
+    words = re.sub(NOTES, "", " ".join(" ".join(shown).split())).split()
+    assert [word for word in words if word not in known and not word.endswith("…")] == []
+    return shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sources",),
+        ("doctor",),
+        ("sql", "FROM gpu_compare"),
+        ("sql", "SELECT name, column_name, description FROM data_dictionary LIMIT 30", "--format", "record"),
+        ("sql", "SELECT a_column_that_is_not_there, and_a_long_list_of_others FROM gpu_compare"),
+    ],
+    ids=["sources", "doctor", "table", "records", "error"],
+)
+def test_a_terminal_of_80_columns_shows_whole_words(arguments: tuple[str, ...], sample_home: Home) -> None:
+    fits(arguments, sample_home)
+
+
+def test_cheapest_shows_the_six_columns_that_decide_at_80_columns(sample_home: Home) -> None:
+    heading, *rows = fits(QLORA, sample_home)
+    assert heading.split()[:6] == ["rank", "total", "USD", "hours", "GPU", "count"]
+    assert "provider" in heading
+    assert "P(fits)" in heading
+    assert rows[0].split()[0] == "1"
+
+
+@pytest.mark.parametrize(
+    ("environment", "bold"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_styles_go_to_terminals_that_want_them(
+    environment: dict[str, str], bold: bool, sample_home: Home
+) -> None:
+    heading, *_ = screen(
+        "sql", "SELECT 1 AS one", columns=80, home=sample_home.root, environment=environment, raw=True
+    )
+    assert ("\x1b[1m" in heading) == bold
+
+
+def test_a_long_result_is_capped_on_a_terminal_and_counted(sample_home: Home) -> None:
+    query = "SELECT range AS n FROM range(12345)"
+    lines = screen("sql", query, columns=80, home=sample_home.root)
+    assert lines[:2] == ["    n", "    0"] or lines[0].split() == ["n"]
+    assert lines[ROWS_SHOWN + 1].startswith(f"12,345 rows, {ROWS_SHOWN} shown")
+    assert len(screen("sql", query, "--all", columns=80, home=sample_home.root)) > 12_345
+
+
+# ------------------------------------------------------------------ in a pipe
+
+
+def test_a_pipe_gets_every_column_and_row(sample_home: Home) -> None:
+    answer = gpufare("sql", "SELECT *, repeat('x', 500) AS long FROM range(3000)", home=sample_home)
+    lines = answer.stdout.splitlines()
+    assert len(lines) == 3001
+    assert all("x" * 500 in line for line in lines[1:])
+    assert "\x1b" not in answer.stdout
+
+
+def test_a_closed_pipe_ends_an_endless_answer_quietly(sample_home: Home) -> None:
+    """The rows of 20 billion are handed on as they arrive."""
+    begin = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", "sql", "SELECT range AS n, 'text' FROM range(20_000_000_000)"],
+        env=os.environ | {HOME_VARIABLE: str(sample_home.root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert process.stderr
+    assert process.stdout.readline().split() == ["n", "'text'"]
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=30) == 0
+    assert time.monotonic() - begin < 30
+
+
+def test_json_is_an_array_and_jsonl_is_lines(sample_home: Home) -> None:
+    query = "SELECT range AS n, [1.5, 'nan'::DOUBLE] AS list FROM range(3)"
+    rows = json.loads(
+        gpufare("sql", query, "--format", "json", home=sample_home).stdout, parse_constant=pytest.fail
+    )
+    lines = gpufare("sql", query, "--format", "jsonl", home=sample_home).stdout.splitlines()
+    assert rows == [json.loads(line) for line in lines]
+    assert rows[2] == {"n": 2, "list": [1.5, "nan"]}
+    assert (
+        json.loads(gpufare("sql", f"{query} WHERE n > 9", "--format", "json", home=sample_home).stdout) == []
+    )
+
+
+def test_an_empty_result_says_so(sample_home: Home) -> None:
+    for form in ("table", "record"):
+        answer = gpufare("sql", "SELECT 1 AS one WHERE false", "--format", form, home=sample_home)
+        assert "no rows" in answer.stderr.splitlines()
+    answer = gpufare("sql", "SELECT 1 AS one WHERE false", "--format", "csv", home=sample_home)
+    assert list(csv.reader(io.StringIO(answer.stdout))) == [["one"]]
+
+
+# ------------------------------------------------------------------ where a query comes from
+
+
+def test_a_query_comes_from_a_file_from_stdin_or_begins_with_a_comment(
+    sample_home: Home, tmp_path: Path
+) -> None:
+    file = tmp_path / "question.sql"
+    file.write_text("\ufeff-- What is one?\nSELECT 41 + 1 AS answer; -- so much\n", encoding="utf-8")
+    for arguments in (("-f", str(file)), ("--format", "csv", "-- one\nSELECT 42 AS answer;"), ("-",)):
+        with file.open() as typed:
+            answer = subprocess.run(
+                [sys.executable, "-m", "pipeline.cli", "sql", *arguments],
+                stdin=typed, env=os.environ | {HOME_VARIABLE: str(sample_home.root)},
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+        assert answer.returncode == 0, answer.stderr
+        assert answer.stdout.split() == ["answer", "42"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "give either a QUERY or --file"),
+        (("SELECT 1", "-f", str(SQL_DIR / "examples" / "plans.sql")), "give either a QUERY or --file"),
+        (("-f", "no-such.sql"), "no-such.sql"),
+        (("-- nothing but this",), "the query is empty"),
+        (("SELECT\n  1,\n  nothing\nFROM gpus",), "line 3: nothing"),
+        (("SELECT abs('a', 'b')",), "No function matches"),
+    ],
+)
+def test_a_query_that_cannot_run_is_one_line_or_two(
+    arguments: tuple[str, ...], says: str, sample_home: Home
+) -> None:
+    answer = gpufare("sql", *arguments, home=sample_home)
+    assert answer.returncode != 0
+    assert says in answer.stderr
+    assert answer.stderr.startswith("Error: ")
+    assert 1 <= len(answer.stderr.splitlines()) <= 2
+
+
+def test_a_long_line_of_a_query_is_shown_around_the_mistake() -> None:
+    with duckdb.connect() as connection, pytest.raises(duckdb.Error) as raised:
+        connection.execute(f"SELECT {'1, ' * 200} nothing, {'2, ' * 200} 3 FROM (SELECT 1 AS one)")
+    message, place = readable(raised.value).splitlines()
+    assert "nothing" in message
+    assert "nothing" in place
+    assert len(place) < 130
+
+
+def test_rows_are_counted_where_they_can_be() -> None:
+    with duckdb.connect() as connection:
+        for query in (
+            "FROM range(7);",
+            "SET VARIABLE n = 7; FROM range(getvariable('n'))",
+            "FROM range(7) -- seven",
+        ):
+            assert len(list(stream(connection, query).rows)) == 7
+            assert count_rows(connection, query) == 7
+        assert count_rows(connection, "EXPLAIN SELECT 1") is None
+
+
+def test_a_query_that_fails_on_its_way_says_so() -> None:
+    with duckdb.connect() as connection:
+        answer = stream(
+            connection, "SELECT CASE WHEN range < 500000 THEN 1 ELSE error('late') END FROM range(1000000)"
+        )
+        with pytest.raises(QueryError, match="late"):
+            list(answer.rows)
