@@ -5,6 +5,12 @@ CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
 COMMENT ON FUNCTION host_weights_gib IS
     'Host memory in GiB that the weights of a model take while they are loaded or offloaded: a quarter of the 16-bit download where they are quantized on the way.';
 
+CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
+    (wanted IS NULL OR coalesce(list_contains(wanted, value), FALSE))
+    AND NOT coalesce(list_contains(unwanted, value), FALSE);
+COMMENT ON FUNCTION is_wanted IS
+    'Whether a value is among the wanted ones (null: any) and not among the unwanted; an unknown value is none of them.';
+
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_cases AS (
     SELECT
@@ -46,8 +52,18 @@ WITH _priced_cases AS (
     JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
     WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
         AND p.tokens_per_second > 0
-        AND p.gpu_count <= j.max_gpus
+        AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
+        AND p.node_count <= coalesce(j.max_nodes, p.node_count)
+        AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
+        AND is_wanted(p.evidence, j.evidences, NULL)
         AND list_contains(j.price_kinds, r.price_kind)
+        AND is_wanted(r.provider, j.providers, j.excluded_providers)
+        AND is_wanted(r.source, j.sources, j.excluded_sources)
+        AND is_wanted(r.tier_class, j.tier_classes, NULL)
+        AND is_wanted(r.country, j.countries, NULL)
+        AND is_wanted(r.continent, j.continents, NULL)
+        AND coalesce(r.term_days <= j.max_term_days, TRUE)
+        AND coalesce(r.price_age_days <= j.max_age_days, TRUE)
         -- Every machine loads the weights through its host memory; one that does not state it is not judged.
         AND coalesce(r.ram_gib / p.node_count >= host_weights_gib(p.model_download_gib, p.quantization), TRUE)
         -- It must also have room for what is offloaded: the training state, or the frozen weights.
@@ -56,10 +72,12 @@ WITH _priced_cases AS (
         ))
 )
 
-SELECT *
-FROM cost_of('_priced_cases')
+SELECT c.*
+FROM cost_of('_priced_cases') AS c
+JOIN query_table(jobs) AS j USING (job)
 -- A machine that stops before the job is done is no answer, nor is a term of which most is paid for nothing.
-WHERE hours - wait_hours <= coalesce(max_run_hours, 'infinity'::DOUBLE)
+WHERE c.hours - c.wait_hours <= coalesce(c.max_run_hours, 'infinity'::DOUBLE)
+    AND coalesce(c.total_usd <= j.max_usd, TRUE)
     AND coalesce(
         term_share_used >= (
             SELECT value FROM main.cost_parameters WHERE name = 'least_term_share' AND applies_to = 'default'
@@ -67,9 +85,10 @@ WHERE hours - wait_hours <= coalesce(max_run_hours, 'infinity'::DOUBLE)
         TRUE
     )
 QUALIFY row_number() OVER (
-    PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
-    ORDER BY total_usd, hours, region NULLS LAST, instance_type NULLS LAST, raw_label, provider, source_url,
-        capture_sha256, observed_at, usd_per_hour, gpus_billed
+    PARTITION BY
+        c.job, c.price_kind, c.gpu_id, c.gpu_count, c.node_count, c.source, c.tier, c.term_days
+    ORDER BY c.total_usd, c.hours, c.region NULLS LAST, c.instance_type NULLS LAST, c.raw_label, provider,
+        source_url, capture_sha256, observed_at, usd_per_hour, gpus_billed
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
     'Every way to run the jobs that fits with the probability wanted, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. Left out are machines that stop before the job is done (max_run_hours), and reservations of whose terms the job uses less than least_term_share of cost_parameters, and machines whose stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest leaves out those with too little for any job, host_too_small). jobs: job, tokens, epochs, max_gpus, price_kinds (list), min_fit_probability, assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
@@ -172,133 +191,12 @@ JOIN _bands AS n USING (_row);
 COMMENT ON MACRO TABLE with_cost_bands IS
     'Adds to rows of priced_jobs what they cost and take at both ends of their speed band, the cost per million tokens, and the assumptions in one text.';
 
-CREATE OR REPLACE MACRO completed_jobs(jobs) AS TABLE
-WITH _job_template AS (
-    SELECT
-        NULL::VARCHAR AS job, NULL::VARCHAR AS model, NULL::VARCHAR AS method, NULL::DOUBLE AS tokens,
-        NULL::DOUBLE AS examples, NULL::DOUBLE AS tokens_per_example, NULL::DOUBLE AS epochs,
-        NULL::INTEGER AS seq_len, NULL::INTEGER AS lora_rank, NULL::INTEGER AS micro_batch,
-        NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS offload, NULL::VARCHAR AS stack,
-        NULL::INTEGER AS max_gpus, NULL::DOUBLE AS max_hours, NULL::DOUBLE AS min_fit_probability,
-        NULL::VARCHAR AS price_kind, NULL::VARCHAR AS objective, NULL::BOOLEAN AS assumed_sizes
-    WHERE FALSE
-),
-
-_job_given AS (
-    SELECT
-        g.*,
-        array_to_string(list_filter(struct_keys(g), lambda name: name NOT IN (
-            'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len',
-            'lora_rank',
-            'micro_batch', 'checkpointing', 'offload', 'stack', 'max_gpus', 'max_hours',
-            'min_fit_probability',
-            'price_kind', 'objective', 'assumed_sizes'
-        )), ', ') AS _ignored
-    FROM query_table(jobs) AS g
-),
-
-_job_named AS (
-    SELECT * REPLACE (coalesce(job::VARCHAR, 'job ' || row_number() OVER ()) AS job)
-    FROM (FROM _job_template UNION ALL BY NAME FROM _job_given)
+CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
+WITH _job_settings AS (
+    SELECT COLUMNS(lambda name: list_contains(plan_columns(), name))
+    FROM query_table(jobs)
 )
 
-SELECT
-    j.job,
-    CASE
-        WHEN j.model IS NULL THEN error('Job ' || j.job || ': name a model; main.models lists them.')
-        WHEN m.model IS NULL
-            THEN error('Job ' || j.job || ': no model ' || j.model || '; main.models lists them.')
-        ELSE j.model
-    END AS model,
-    CASE
-        WHEN j.method IN ('full', 'lora', 'qlora', 'pretrain') THEN j.method
-        WHEN j.method IS NULL THEN 'lora'
-        ELSE error('Job ' || j.job || ': method ' || j.method || ' is none of full, lora, qlora, pretrain.')
-    END AS method,
-    CASE
-        WHEN coalesce(j.tokens, j.examples * j.tokens_per_example * coalesce(j.epochs, 1)) > 0
-            THEN coalesce(j.tokens, j.examples * j.tokens_per_example * coalesce(j.epochs, 1))
-        ELSE error('Job ' || j.job || ': give tokens, or examples and tokens_per_example, above 0.')
-    END AS tokens,
-    CASE
-        WHEN j.epochs <= 0 THEN error('Job ' || j.job || ': epochs must be above 0.')
-        ELSE coalesce(j.epochs, 1)
-    END AS epochs,
-    coalesce(j.seq_len, 2048) AS seq_len,
-    CASE WHEN coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN coalesce(j.lora_rank, 16) END AS lora_rank,
-    j.micro_batch,
-    CASE
-        WHEN coalesce(j.checkpointing, 'none') IN ('none', 'sac', 'full') THEN j.checkpointing
-        ELSE error('Job ' || j.job || ': checkpointing ' || j.checkpointing || ' is none of none, sac, full.')
-    END AS checkpointing,
-    CASE
-        WHEN coalesce(j.offload, '') IN ('', 'cpu') THEN j.offload
-        ELSE error('Job ' || j.job || ': offload ' || j.offload || ' is not cpu.')
-    END AS offload,
-    CASE
-        WHEN coalesce(j.stack, 'hf') IN (
-            'hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic'
-        )
-            THEN j.stack
-        ELSE error(
-            'Job ' || j.job || ': stack ' || j.stack
-            || ' is none of hf, liger, foak, torchtune, litgpt, compile, te, mosaic.'
-        )
-    END AS stack,
-    coalesce(j.max_gpus, 8) AS max_gpus,
-    CASE
-        WHEN j.max_hours <= 0 THEN error('Job ' || j.job || ': max_hours must be above 0.')
-        ELSE coalesce(j.max_hours, c.value)
-    END AS max_hours,
-    j.max_hours IS NOT NULL AS deadline_is_strict,
-    CASE
-        WHEN coalesce(j.min_fit_probability, d.min_fit_probability) BETWEEN 0 AND 1
-            THEN coalesce(j.min_fit_probability, d.min_fit_probability)
-        ELSE error('Job ' || j.job || ': min_fit_probability is a share, from 0 to 1.')
-    END AS min_fit_probability,
-    CASE
-        WHEN coalesce(j.price_kind, 'on_demand') = 'any'
-            THEN list_filter(price_kinds(), lambda kind: kind <> 'reserved')
-        WHEN list_has_all(
-            price_kinds(),
-            string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ',')
-        )
-            THEN string_split(replace(coalesce(j.price_kind, 'on_demand'), ' ', ''), ',')
-        ELSE error(
-            'Job ' || j.job || ': price_kind ' || j.price_kind
-            || ' is none of ' || array_to_string(price_kinds(), ', ')
-            || ', any, or several of them with commas.'
-        )
-    END AS price_kinds,
-    CASE
-        WHEN coalesce(j.objective, 'cost') IN ('cost', 'time') THEN coalesce(j.objective, 'cost')
-        ELSE error('Job ' || j.job || ': objective ' || j.objective || ' is neither cost nor time.')
-    END AS objective,
-    coalesce(j.assumed_sizes, FALSE) AS assumed_sizes,
-    concat_ws('; ',
-        CASE WHEN j.method IS NULL THEN 'method lora' END,
-        CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
-        CASE
-            WHEN j.lora_rank IS NULL AND coalesce(j.method, 'lora') IN ('lora', 'qlora') THEN 'lora_rank 16'
-        END,
-        CASE
-            WHEN j.tokens IS NOT NULL AND j.examples IS NOT NULL THEN 'examples not used, tokens is given'
-        END,
-        CASE WHEN coalesce(j.seq_len, 2048) > m.max_context THEN
-            'sequences longer than the ' || m.max_context || ' tokens that the model supports' END,
-        CASE
-            WHEN j.max_hours IS NULL THEN 'finished within ' || c.value || ' hours where any answer is'
-        END,
-        'ignored columns: ' || nullif(j._ignored, '')
-    ) AS job_assumptions
-FROM _job_named AS j
-CROSS JOIN plan_defaults() AS d
-JOIN main.cost_parameters AS c ON c.name = 'deadline_hours' AND c.applies_to = 'default'
-LEFT JOIN main.models AS m USING (model);
-COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation with their defaults filled in and checked. Columns, all but model and tokens optional: job, model, method (lora), tokens or examples x tokens_per_example x epochs, seq_len (2048), lora_rank (16), micro_batch, checkpointing, offload (cpu plans with weights and optimizer in host memory, on two GPUs or more; not planned otherwise), stack, max_gpus (8), max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), price_kind (on_demand; any = every kind but reserved, which has to be named), objective (cost), assumed_sizes (false; true also ranks machines of which nothing says that they are sold). Raises an error that names the job when a value is wrong; other columns are ignored and listed in job_assumptions.';
-
-CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 SELECT
     p.* REPLACE (
         j.method AS method,
@@ -306,25 +204,18 @@ SELECT
         -- Nothing is downloaded to train from scratch.
         CASE WHEN j.method = 'pretrain' THEN 0e0 ELSE p.model_download_gib END AS model_download_gib
     )
-FROM plans_for(jobs) AS p
-JOIN query_table(jobs) AS j USING (job);
+FROM plans_for('_job_settings') AS p
+JOIN _job_settings AS j USING (job);
 COMMENT ON MACRO TABLE job_plans IS
-    'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank.';
+    'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank; columns that the planner does not read are left alone.';
 
 CREATE OR REPLACE MACRO cheapest_for(jobs) AS TABLE
 WITH _cheapest_jobs AS (
     SELECT * FROM completed_jobs(jobs)
 ),
 
-_cheapest_settings AS (
-    SELECT
-        job, model, method, seq_len, lora_rank, micro_batch, checkpointing, offload, stack, max_gpus,
-        min_fit_probability
-    FROM _cheapest_jobs
-),
-
 _cheapest_plans AS (
-    SELECT * FROM job_plans('_cheapest_settings')
+    SELECT * FROM job_plans('_cheapest_jobs')
 ),
 
 _cheapest_priced AS (
@@ -368,12 +259,25 @@ ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
     'The ranked ways to run your own jobs, in USD per finished job, at the published prices. A ranking keeps to max_hours, or to a week where any answer does (where none does, meets_deadline is false and it keeps to little more than the fastest takes), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
+CREATE OR REPLACE MACRO unconstrained() AS TABLE
+SELECT
+    NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
+    NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
+    NULL::VARCHAR[] AS providers, NULL::VARCHAR[] AS excluded_providers,
+    NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
+    NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
+    NULL::INTEGER AS max_term_days, NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days,
+    NULL::VARCHAR[] AS evidences;
+COMMENT ON MACRO TABLE unconstrained IS
+    'The constraints of completed_jobs, all open: for jobs that have none.';
+
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
 SELECT
     w.workload AS job, w.tokens, coalesce(w.epochs, 1) AS epochs, w.max_gpus, w.max_hours,
-    FALSE AS deadline_is_strict, d.min_fit_probability, FALSE AS assumed_sizes, w.scenario
+    FALSE AS deadline_is_strict, d.min_fit_probability, FALSE AS assumed_sizes, w.scenario, n.*
 FROM main.workloads AS w
-CROSS JOIN plan_defaults() AS d;
+CROSS JOIN plan_defaults() AS d
+CROSS JOIN unconstrained() AS n;
 COMMENT ON MACRO TABLE workload_jobs IS
     'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds.';
 

@@ -111,6 +111,30 @@ def test_sequences_beyond_the_model_are_named(published: duckdb.DuckDBPyConnecti
     assert "longer than the 4096 tokens" in row["assumptions"]
 
 
+def test_tokens_are_of_one_epoch_and_the_answer_says_so(published: duckdb.DuckDBPyConnection) -> None:
+    (job,) = rows_of(
+        published,
+        """WITH asked AS (SELECT 'llama-3.1-8b' AS model, 1e7 AS tokens, 3 AS epochs)
+           SELECT tokens, job_assumptions FROM completed_jobs('asked')""",
+    )
+    assert job["tokens"] == 3e7
+    assert "30,000,000 tokens are 3.0 epochs of 10,000,000" in job["job_assumptions"]
+
+
+def test_names_are_lists_or_text_in_any_spelling(published: duckdb.DuckDBPyConnection) -> None:
+    query = """WITH asked AS (
+                   SELECT 'llama-3.1-8b' AS model, 1e7 AS tokens, {} AS gpu, {} AS provider, 'eu' AS country)
+               SELECT gpu_ids, providers, countries FROM completed_jobs('asked')"""
+    (text,) = rows_of(published, query.format("'RTX 4090, Hopper'", "'Vast.ai,runpod'"))
+    (listed,) = rows_of(published, query.format("['rtx-4090', 'hopper']", "['vast', 'RunPod']"))
+    assert text == listed
+    assert {"rtx-4090", "h100-pcie-80gb", "h200-sxm-141gb"} < set(text["gpu_ids"])
+    # A card is that card alone, a family is every card of it.
+    assert not {"rtx-4090-laptop", "a100-sxm-80gb"} & set(text["gpu_ids"])
+    assert text["providers"] == ["Vast.ai", "RunPod"]
+    assert len(text["countries"]) == 27
+
+
 def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBPyConnection) -> None:
     counted = rows_of(
         published,
@@ -125,21 +149,55 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        ("'no-such-model' AS model, 1e6 AS tokens", "no model no-such-model"),
+        ("'no-such-model' AS model, 1e6 AS tokens", "no model no-such-model; the nearest are "),
         ("1e6 AS tokens", "name a model"),
         ("'llama-3.1-8b' AS model", "give tokens"),
         ("'llama-3.1-8b' AS model, -1 AS tokens", "above 0"),
-        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'dora' AS method", "none of full, lora, qlora, pretrain"),
         (
-            "'llama-3.1-8b' AS model, 1e6 AS tokens, 'on-demand' AS price_kind",
-            "price_kind on-demand is none of",
+            "'llama-3.1-8b' AS model, 1e6 AS tokens, 'dora' AS method",
+            "dora is none of full, lora, pretrain, qlora",
         ),
-        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'speed' AS objective", "neither cost nor time"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'on_demands' AS price_kind", "kind on_demands is none of"),
+        (
+            "'llama-3.1-8b' AS model, 1e6 AS tokens, 'speed' AS objective",
+            "objective speed is none of cost, pareto, time",
+        ),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 0 AS max_hours", "max_hours must be above 0"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 90 AS min_fit_probability", "a share, from 0 to 1"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'axolotl' AS stack", "stack axolotl is none of"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'yes' AS checkpointing", "checkpointing yes is none of"),
-        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'disk' AS offload", "offload disk is not cpu"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'h10' AS gpu", "no gpu h10; the nearest are h100"),
+        (
+            "'llama-3.1-8b' AS model, 1e6 AS tokens, 'l4, h10' AS exclude_gpu",
+            r"no gpu h10 \(in exclude_gpu\)",
+        ),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'runpd' AS provider", "no provider runpd; .* runpod"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, ['vst'] AS source", "no source vst; the nearest are vast"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'cheap' AS tier", "tier cheap is none of community, ded"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'germny' AS country", "the nearest are germany"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'eu' AS continent", "give country eu"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'sure' AS evidence", "evidence sure is none of extrapol"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'adm' AS optimizer", "optimizer adm is none of adamw, "),
+        (
+            "'llama-3.1-8b' AS model, 1e6 AS tokens, 'x_proj' AS lora_targets",
+            "lora_targets x_proj is none of",
+        ),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'fp64' AS training_precision", "fp64 is none of amp, bf16"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'nf4' AS quantization", "quantization is for method qlora"),
+        (
+            "'llama-3.1-8b' AS model, 1e6 AS tokens, 9 AS min_gpus, 8 AS gpus",
+            "min_gpus 9 is more than gpus 8",
+        ),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 4 AS max_gpus, 8 AS gpus", "gpus or max_gpus"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 0 AS gpus", "gpus must be at least 1, not 0"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 0 AS epochs", "epochs must be above 0, not 0"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'h100 at 2' AS quote", "quote h100 at 2 is not like 8 x"),
+        (
+            "'llama-3.1-8b' AS model, 1e6 AS tokens, '8 x h100 at 2' AS quote",
+            "h100 is several GPUs, name one",
+        ),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, '2 rtx-4090' AS own", "own 2 rtx-4090 is not like 2 x"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'disk' AS offload", "offload disk is none of cpu"),
     ],
 )
 def test_a_wrong_job_is_refused_by_name(published: duckdb.DuckDBPyConnection, job: str, message: str) -> None:

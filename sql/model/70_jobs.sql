@@ -1,0 +1,440 @@
+-- The columns of a job: what they may be, their defaults, and what is said where one is wrong.
+
+CREATE OR REPLACE MACRO job_columns() AS [
+    'job', 'model', 'method', 'tokens', 'examples', 'tokens_per_example', 'epochs', 'seq_len', 'lora_rank',
+    'lora_targets', 'micro_batch', 'global_batch_tokens', 'checkpointing', 'offload', 'stack', 'optimizer',
+    'training_precision', 'quantization', 'gpu', 'exclude_gpu', 'gpus', 'max_gpus', 'min_gpus', 'max_nodes',
+    'provider', 'exclude_provider', 'source', 'exclude_source', 'tier', 'country', 'continent', 'kind',
+    'price_kind', 'max_term_days', 'max_usd', 'max_age_days', 'quote', 'own', 'max_hours',
+    'min_fit_probability', 'evidence', 'assumed_sizes', 'objective'
+];
+COMMENT ON FUNCTION job_columns IS 'The columns of a relation of jobs that completed_jobs reads.';
+
+CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(lower(name), '[^a-z0-9.]', '', 'g');
+COMMENT ON FUNCTION name_key IS
+    'How names are compared: without case, blanks, dashes and the like, so that "RTX 4090" is rtx-4090.';
+
+CREATE OR REPLACE MACRO names_in(text) AS list_filter(
+    list_transform(
+        string_split(trim(text, '[] '), ','), lambda name: trim(trim(name), chr(39) || '" ')
+    ),
+    lambda name: name <> ''
+);
+COMMENT ON FUNCTION names_in IS 'The names in a text with commas, or in the text of a list.';
+
+CREATE OR REPLACE MACRO gpu_names() AS TABLE
+WITH _named_gpus AS (
+    SELECT
+        gpu_id,
+        unnest(list_concat(
+            [model, architecture, vendor],
+            -- Its id up to each dash.
+            list_transform(
+                range(1, len(string_split(gpu_id, '-'))),
+                lambda parts: array_to_string(string_split(gpu_id, '-')[:parts], '-')
+            )
+        )) AS family
+    FROM main.gpus
+)
+
+SELECT gpu_id AS name, name_key(gpu_id) AS key, gpu_id
+FROM main.gpus
+UNION ALL
+SELECT any_value(lower(family)), name_key(family), gpu_id
+FROM _named_gpus
+WHERE name_key(family) NOT IN (SELECT name_key(gpu_id) FROM main.gpus)
+GROUP BY name_key(family), gpu_id;
+COMMENT ON MACRO TABLE gpu_names IS
+    'What a GPU may be called in a job: its gpu_id, which is that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). One row per name and card.';
+
+CREATE OR REPLACE MACRO known_names() AS TABLE
+SELECT 'gpu' AS setting, name, key, gpu_id AS value
+FROM gpu_names()
+UNION ALL
+SELECT 'model', m.model, name_key(m.model), m.model AS value
+FROM main.models AS m
+UNION ALL
+SELECT DISTINCT 'provider', lower(p.name), name_key(p.name), p.provider
+FROM (
+    SELECT unnest([provider, source]) AS name, provider
+    FROM (SELECT provider, source FROM main.sources UNION SELECT provider, source FROM main.rentals)
+) AS p
+UNION ALL
+SELECT 'source', s.source, name_key(s.source), s.source AS value
+FROM main.sources AS s
+UNION ALL
+SELECT 'country', lower(country), name_key(country), country
+FROM main.countries
+UNION ALL
+SELECT 'country', lower(name), name_key(name), country
+FROM main.countries
+UNION ALL
+SELECT 'country', 'eu', 'eu', country
+FROM main.countries
+WHERE eu_member
+UNION ALL
+SELECT 'kind', 'any', 'any', unnest(list_filter(price_kinds(), lambda kind: kind <> 'reserved'))
+UNION ALL
+SELECT setting, name, name_key(name), name AS value
+FROM (
+    SELECT setting, unnest(names) AS name
+    FROM (VALUES
+        ('method', ['full', 'lora', 'qlora', 'pretrain']),
+        ('lora_targets', [
+            'q_proj', 'k_proj', 'v_proj', 'o_proj', 'qkv_fused', 'gate_proj', 'up_proj', 'down_proj',
+            'lm_head'
+        ]),
+        ('checkpointing', ['none', 'sac', 'full']),
+        ('offload', ['cpu']),
+        ('stack', ['hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic']),
+        ('optimizer', [
+            'adamw', 'adamw_fused', 'adamw8bit', 'paged8bit', 'adamw_inbwd', 'adamw8bit_inbwd',
+            'paged32_inbwd'
+        ]),
+        ('training_precision', ['bf16', 'amp', 'fp16', 'deepspeed_bf16', 'fp32']),
+        ('quantization', ['nf4', 'nf4dq', 'gptq', 'int8']),
+        ('tier', tier_classes()),
+        ('continent', [
+            'africa', 'antarctica', 'asia', 'europe', 'north_america', 'oceania', 'south_america'
+        ]),
+        ('kind', price_kinds()),
+        ('evidence', ['measured', 'traced', 'interpolated', 'extrapolated']),
+        ('objective', ['cost', 'time', 'pareto'])
+    ) AS v (setting, names)
+);
+COMMENT ON MACRO TABLE known_names IS
+    'What the naming columns of a job may contain: setting (the column), name, and value, what it means in the tables; a name may mean several. key is how names are compared.';
+
+CREATE OR REPLACE MACRO quotes_in(text) AS list_transform(
+    list_filter(
+        list_transform(
+            string_split_regex(trim(text, '[] '), '[;,]'), lambda part: trim(part, ' "' || chr(39))
+        ),
+        lambda part: part <> ''
+    ),
+    lambda part: {
+        'text': part,
+        'gpus': try_cast(regexp_extract(part, '^(\d+) *[xX] ', 1) AS INTEGER),
+        'gpu': regexp_extract(part, '^\d+ *[xX] +(.*?)( +at +\$?[0-9.]+)?$', 1),
+        'usd': try_cast(regexp_extract(part, ' at +\$?([0-9.]+)$', 1) AS DECIMAL(18, 8))
+    }
+);
+COMMENT ON FUNCTION quotes_in IS
+    'The machines in a text such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU and hour), null or empty where the text has none.';
+
+CREATE OR REPLACE MACRO out_of_bounds(setting, value, least, most) AS
+    CASE
+        WHEN NOT value::DOUBLE BETWEEN least AND most THEN
+            setting || ' must be ' || CASE
+                WHEN value::DOUBLE > most THEN 'at most ' || most
+                WHEN least < 1 AND least > 0 THEN 'above 0'
+                ELSE 'at least ' || least
+            END || ', not ' || value
+    END;
+COMMENT ON FUNCTION out_of_bounds IS 'What is wrong with a number of a job, else null.';
+
+CREATE OR REPLACE MACRO evidences_from(least) AS
+    list_slice(
+        ['measured', 'traced', 'interpolated', 'extrapolated'],
+        1,
+        list_position(['measured', 'traced', 'interpolated', 'extrapolated'], least)
+    );
+COMMENT ON FUNCTION evidences_from IS 'The kinds of evidence that are at least as good as one.';
+
+CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
+    nullif(list_sum(list_transform(
+        list_filter(unplaced, lambda u: list_contains(kinds, u.kind)),
+        lambda u: CASE WHEN asks_country THEN u.country ELSE u.continent END
+    )), 0)::BIGINT || ' offers of unknown place left out';
+COMMENT ON FUNCTION unplaced_offers IS
+    'How many offers of some price kinds are of a place that is not known, in words; null where none is.';
+
+CREATE OR REPLACE MACRO completed_jobs(jobs) AS TABLE
+WITH _job_template AS (
+    SELECT
+        NULL::VARCHAR AS job, NULL::VARCHAR AS model, NULL::VARCHAR AS method, NULL::DOUBLE AS tokens,
+        NULL::DOUBLE AS examples, NULL::DOUBLE AS tokens_per_example, NULL::DOUBLE AS epochs,
+        NULL::INTEGER AS seq_len, NULL::INTEGER AS lora_rank, NULL::VARCHAR AS lora_targets,
+        NULL::INTEGER AS micro_batch, NULL::DOUBLE AS global_batch_tokens,
+        NULL::VARCHAR AS checkpointing, NULL::VARCHAR AS offload, NULL::VARCHAR AS stack,
+        NULL::VARCHAR AS optimizer, NULL::VARCHAR AS training_precision, NULL::VARCHAR AS quantization,
+        NULL::VARCHAR AS gpu, NULL::VARCHAR AS exclude_gpu, NULL::INTEGER AS gpus,
+        NULL::INTEGER AS max_gpus, NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
+        NULL::VARCHAR AS provider, NULL::VARCHAR AS exclude_provider, NULL::VARCHAR AS source,
+        NULL::VARCHAR AS exclude_source, NULL::VARCHAR AS tier, NULL::VARCHAR AS country,
+        NULL::VARCHAR AS continent, NULL::VARCHAR AS kind, NULL::VARCHAR AS price_kind,
+        NULL::INTEGER AS max_term_days, NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days,
+        NULL::VARCHAR AS quote, NULL::VARCHAR AS own, NULL::DOUBLE AS max_hours,
+        NULL::DOUBLE AS min_fit_probability, NULL::VARCHAR AS evidence, NULL::BOOLEAN AS assumed_sizes,
+        NULL::VARCHAR AS objective
+    WHERE FALSE
+),
+
+_job_given AS (
+    SELECT
+        g.*,
+        array_to_string(
+            list_filter(struct_keys(g), lambda name: NOT list_contains(job_columns(), lower(name))), ', '
+        ) AS _ignored
+    FROM query_table(jobs) AS g
+),
+
+_job_numbered AS (
+    SELECT
+        * REPLACE (coalesce(job::VARCHAR, 'job ' || row_number() OVER ()) AS job),
+        row_number() OVER () AS _row,
+        tokens IS NOT NULL AS _gives_tokens,
+        quotes_in(quote::VARCHAR) AS _quotes,
+        quotes_in(own::VARCHAR) AS _owned
+    FROM (FROM _job_template UNION ALL BY NAME FROM _job_given)
+),
+
+_job_texts AS (
+    SELECT
+        _row,
+        unnest([
+            {'setting': 'model', 'named': 'model', 'text': model::VARCHAR},
+            {'setting': 'method', 'named': 'method', 'text': method::VARCHAR},
+            {'setting': 'lora_targets', 'named': 'lora_targets',
+                'text': replace(lora_targets::VARCHAR, '+', ',')},
+            {'setting': 'checkpointing', 'named': 'checkpointing', 'text': checkpointing::VARCHAR},
+            {'setting': 'offload', 'named': 'offload', 'text': offload::VARCHAR},
+            {'setting': 'stack', 'named': 'stack', 'text': stack::VARCHAR},
+            {'setting': 'optimizer', 'named': 'optimizer', 'text': optimizer::VARCHAR},
+            {'setting': 'training_precision', 'named': 'training_precision',
+                'text': training_precision::VARCHAR},
+            {'setting': 'quantization', 'named': 'quantization', 'text': quantization::VARCHAR},
+            {'setting': 'gpu', 'named': 'gpu', 'text': gpu::VARCHAR},
+            {'setting': 'exclude_gpu', 'named': 'gpu', 'text': exclude_gpu::VARCHAR},
+            {'setting': 'quote', 'named': 'gpu', 'text':
+                array_to_string(list_transform(_quotes, lambda q: q.gpu), ',')},
+            {'setting': 'own', 'named': 'gpu', 'text':
+                array_to_string(list_transform(_owned, lambda q: q.gpu), ',')},
+            {'setting': 'provider', 'named': 'provider', 'text': provider::VARCHAR},
+            {'setting': 'exclude_provider', 'named': 'provider', 'text': exclude_provider::VARCHAR},
+            {'setting': 'source', 'named': 'source', 'text': source::VARCHAR},
+            {'setting': 'exclude_source', 'named': 'source', 'text': exclude_source::VARCHAR},
+            {'setting': 'tier', 'named': 'tier', 'text': tier::VARCHAR},
+            {'setting': 'country', 'named': 'country', 'text': country::VARCHAR},
+            {'setting': 'continent', 'named': 'continent', 'text': continent::VARCHAR},
+            {'setting': 'kind', 'named': 'kind', 'text': coalesce(kind::VARCHAR, price_kind::VARCHAR)},
+            {'setting': 'evidence', 'named': 'evidence', 'text': evidence::VARCHAR},
+            {'setting': 'objective', 'named': 'objective', 'text': objective::VARCHAR}
+        ], max_depth := 2)
+    FROM _job_numbered
+),
+
+_job_asked AS (
+    SELECT _row, setting, named, name, position, name_key(name) AS key
+    FROM (
+        SELECT
+            _row, setting, named, unnest(names_in(text)) AS name,
+            generate_subscripts(names_in(text), 1) AS position
+        FROM _job_texts
+    )
+),
+
+_job_known AS (
+    FROM known_names()
+),
+
+_job_resolved AS (
+    SELECT a._row, a.setting, a.named, a.name, a.key, a.position, list(k.value ORDER BY k.value) AS meant
+    FROM _job_asked AS a
+    LEFT JOIN _job_known AS k ON k.setting = a.named AND k.key = a.key
+    GROUP BY ALL
+),
+
+_job_unknown AS (
+    SELECT
+        u._row,
+        CASE
+            WHEN u.setting = 'continent' AND u.key = 'eu'
+                THEN 'the European Union is no continent: give country eu'
+            WHEN count(DISTINCT k.key) <= 9
+                THEN u.setting || ' ' || u.name || ' is none of '
+                    || string_agg(DISTINCT k.name, ', ' ORDER BY k.name)
+            ELSE 'no ' || u.named || ' ' || u.name
+                || CASE WHEN u.named = u.setting THEN '' ELSE ' (in ' || u.setting || ')' END
+                || '; the nearest are ' || array_to_string(list_transform(list_sort(list(DISTINCT {
+                    'unlike': 1 - jaro_winkler_similarity(k.key, u.key), 'name': k.name
+                }))[:3], lambda nearest: nearest.name), ', ')
+        END AS refusal
+    FROM _job_resolved AS u
+    LEFT JOIN _job_known AS k ON k.setting = u.named
+    WHERE u.meant = [NULL]
+    GROUP BY u._row, u.setting, u.named, u.name, u.key
+),
+
+_job_named AS (
+    SELECT
+        _row,
+        map_from_entries(list((setting, meant))) AS meant,
+        min(refusal) AS refusal
+    FROM (
+        SELECT
+            _row, setting, flatten(list(meant ORDER BY position)) AS meant,
+            CASE
+                WHEN setting IN ('quote', 'own') AND max(len(meant)) > 1 THEN
+                    setting || ': ' || arg_max(name, len(meant)) || ' is several GPUs, name one of '
+                    || array_to_string(arg_max(meant, len(meant)), ', ')
+                WHEN count(*) > 1 AND setting IN (
+                    'model', 'method', 'checkpointing', 'offload', 'stack', 'optimizer',
+                    'training_precision', 'quantization', 'evidence', 'objective'
+                ) THEN setting || ': name one, not ' || string_agg(name, ', ' ORDER BY position)
+            END AS refusal
+        FROM _job_resolved
+        GROUP BY _row, setting
+    )
+    GROUP BY _row
+),
+
+_job_places AS (
+    SELECT list({'kind': price_kind, 'country': no_country, 'continent': no_continent}) AS unplaced
+    FROM (
+        SELECT
+            price_kind,
+            count(*) FILTER (country IS NULL) AS no_country,
+            count(*) FILTER (continent IS NULL) AS no_continent
+        FROM main.offers_latest
+        WHERE ranked
+        GROUP BY price_kind
+    )
+),
+
+_job_filled AS (
+    SELECT
+        j.* REPLACE (
+            n.meant['model'][1] AS model,
+            coalesce(n.meant['method'][1], 'lora') AS method,
+            coalesce(j.tokens::DOUBLE, j.examples::DOUBLE * j.tokens_per_example::DOUBLE) AS tokens,
+            coalesce(j.epochs::DOUBLE, 1) AS epochs,
+            coalesce(j.gpus, j.max_gpus)::INTEGER AS gpus
+        ),
+        n.meant,
+        coalesce(n.meant['kind'], ['on_demand']) AS price_kinds,
+        n.meant['method'] IS NULL AS _assumes_method,
+        n.meant['method'] IS NULL OR n.meant['method'][1] IN ('lora', 'qlora') AS _has_adapters,
+        list_filter([
+            u.refusal, n.refusal,
+            CASE WHEN n.meant['model'] IS NULL THEN 'name a model; main.models lists them' END,
+            CASE
+                WHEN coalesce(j.tokens::DOUBLE, j.examples::DOUBLE * j.tokens_per_example::DOUBLE) IS NULL
+                    THEN 'give tokens, or examples and tokens_per_example, above 0'
+            END,
+            CASE WHEN count(*) OVER (PARTITION BY j.job) > 1 THEN 'there are two jobs of this name' END,
+            CASE
+                WHEN j.gpus IS NOT NULL AND j.max_gpus IS NOT NULL
+                    THEN 'give gpus or max_gpus, which is its older name'
+            END,
+            CASE
+                WHEN j.kind IS NOT NULL AND j.price_kind IS NOT NULL
+                    THEN 'give kind or price_kind, which is its older name'
+            END,
+            CASE
+                WHEN n.meant['quantization'] IS NOT NULL AND coalesce(n.meant['method'][1], 'lora') <> 'qlora'
+                    THEN 'quantization is for method qlora'
+            END,
+            CASE
+                WHEN j.min_gpus::INTEGER > coalesce(j.gpus, j.max_gpus)::INTEGER
+                    THEN 'min_gpus ' || j.min_gpus || ' is more than gpus ' || coalesce(j.gpus, j.max_gpus)
+            END,
+            'quote ' || list_filter(_quotes, lambda q: q.gpus IS NULL OR q.gpus < 1 OR q.usd IS NULL)[1].text
+            || ' is not like 8 x h100-sxm-80gb at 1.50 (USD per GPU and hour)',
+            'own ' || list_filter(_owned, lambda q: q.gpus IS NULL OR q.gpus < 1 OR q.gpu = '')[1].text
+            || ' is not like 2 x rtx-4090 or 2 x rtx-4090 at 0.12 (USD of electricity per GPU and hour)',
+            out_of_bounds('tokens', j.tokens, 1e-9, 1e300),
+            out_of_bounds('examples', j.examples, 1e-9, 1e300),
+            out_of_bounds('tokens_per_example', j.tokens_per_example, 1e-9, 1e300),
+            out_of_bounds('epochs', j.epochs, 1e-9, 1e300),
+            out_of_bounds('max_hours', j.max_hours, 1e-9, 'infinity'::DOUBLE),
+            out_of_bounds('max_usd', j.max_usd, 1e-9, 'infinity'::DOUBLE),
+            out_of_bounds('seq_len', j.seq_len, 1, 1e9),
+            out_of_bounds('lora_rank', j.lora_rank, 1, 1e6),
+            out_of_bounds('micro_batch', j.micro_batch, 1, 1e6),
+            out_of_bounds('global_batch_tokens', j.global_batch_tokens, 1, 1e12),
+            out_of_bounds('gpus', coalesce(j.gpus, j.max_gpus), 1, 1e6),
+            out_of_bounds('min_gpus', j.min_gpus, 1, 1e6),
+            out_of_bounds('max_nodes', j.max_nodes, 1, 1e6),
+            out_of_bounds('max_term_days', j.max_term_days, 0, 1e6),
+            out_of_bounds('max_age_days', j.max_age_days, 0, 1e6),
+            CASE
+                WHEN NOT j.min_fit_probability::DOUBLE BETWEEN 0 AND 1
+                    THEN 'min_fit_probability is a share, from 0 to 1'
+            END
+        ], lambda refusal: refusal IS NOT NULL)[1] AS refusal
+    FROM _job_numbered AS j
+    LEFT JOIN _job_named AS n USING (_row)
+    LEFT JOIN (SELECT _row, min(refusal) AS refusal FROM _job_unknown GROUP BY _row) AS u USING (_row)
+)
+
+SELECT
+    CASE WHEN j.refusal IS NULL THEN j.job ELSE error('Job ' || j.job || ': ' || j.refusal) END AS job,
+    j.model, j.method, j.tokens * j.epochs AS tokens, j.epochs,
+    coalesce(j.seq_len::INTEGER, 2048) AS seq_len,
+    CASE WHEN j._has_adapters THEN coalesce(j.lora_rank::INTEGER, 16) END AS lora_rank,
+    CASE WHEN j._has_adapters THEN array_to_string(j.meant['lora_targets'], '+') END AS lora_targets,
+    j.micro_batch::INTEGER AS micro_batch, j.global_batch_tokens::DOUBLE AS global_batch_tokens,
+    j.meant['checkpointing'][1] AS checkpointing, j.meant['offload'][1] AS offload,
+    j.meant['stack'][1] AS stack, j.meant['optimizer'][1] AS optimizer,
+    j.meant['training_precision'][1] AS training_precision, j.meant['quantization'][1] AS quantization,
+    coalesce(j.gpus, greatest(
+        8, j.min_gpus::INTEGER, list_max(list_transform(list_concat(j._quotes, j._owned), lambda q: q.gpus))
+    )) AS max_gpus,
+    j.min_gpus::INTEGER AS min_gpus, j.max_nodes::INTEGER AS max_nodes,
+    j.meant['gpu'] AS gpu_ids, j.meant['exclude_gpu'] AS excluded_gpu_ids,
+    j.meant['provider'] AS providers, j.meant['exclude_provider'] AS excluded_providers,
+    j.meant['source'] AS sources, j.meant['exclude_source'] AS excluded_sources,
+    j.meant['tier'] AS tier_classes, j.meant['country'] AS countries, j.meant['continent'] AS continents,
+    j.price_kinds, j.max_term_days::INTEGER AS max_term_days, j.max_usd::DOUBLE AS max_usd,
+    j.max_age_days::INTEGER AS max_age_days,
+    list_transform(list_zip(j._quotes, j.meant['quote']), lambda q: {
+        'text': q[1].text, 'gpus': q[1].gpus, 'gpu_id': q[2], 'usd': q[1].usd
+    }) AS quotes,
+    list_transform(list_zip(j._owned, j.meant['own']), lambda q: {
+        'text': q[1].text, 'gpus': q[1].gpus, 'gpu_id': q[2], 'usd': coalesce(q[1].usd, 0)
+    }) AS owned,
+    coalesce(j.max_hours::DOUBLE, c.value) AS max_hours,
+    j.max_hours IS NOT NULL AS deadline_is_strict,
+    coalesce(j.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,
+    evidences_from(j.meant['evidence'][1]) AS evidences,
+    coalesce(j.assumed_sizes::BOOLEAN, FALSE) AS assumed_sizes,
+    coalesce(j.meant['objective'][1], 'cost') AS objective,
+    concat_ws('; ',
+        CASE WHEN j._assumes_method THEN 'method lora' END,
+        CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
+        CASE WHEN j.lora_rank IS NULL AND j._has_adapters THEN 'lora_rank 16' END,
+        CASE
+            WHEN j.lora_rank IS NOT NULL AND NOT j._has_adapters
+                THEN 'lora_rank not used by method ' || j.method
+        END,
+        CASE
+            WHEN j.meant['lora_targets'] IS NOT NULL AND NOT j._has_adapters
+                THEN 'lora_targets not used by method ' || j.method
+        END,
+        CASE
+            WHEN j.epochs <> 1 THEN
+                format('{:,.0f}', j.tokens * j.epochs) || ' tokens are ' || j.epochs::DECIMAL(18, 3)::DOUBLE
+                || ' epochs of ' || format('{:,.0f}', j.tokens)
+        END,
+        CASE
+            WHEN j._gives_tokens AND j.examples IS NOT NULL THEN 'examples not used, tokens is given'
+        END,
+        CASE WHEN coalesce(j.seq_len::INTEGER, 2048) > m.max_context THEN
+            'sequences longer than the ' || m.max_context || ' tokens that the model supports' END,
+        CASE
+            WHEN j.meant['country'] IS NOT NULL OR j.meant['continent'] IS NOT NULL THEN
+                unplaced_offers(p.unplaced, j.price_kinds, j.meant['country'] IS NOT NULL)
+        END,
+        CASE
+            WHEN j.max_hours IS NULL THEN 'finished within ' || c.value || ' hours where any answer is'
+        END,
+        'ignored columns: ' || nullif(j._ignored, '')
+    ) AS job_assumptions
+FROM _job_filled AS j
+CROSS JOIN plan_defaults() AS d
+CROSS JOIN _job_places AS p
+JOIN main.cost_parameters AS c ON c.name = 'deadline_hours' AND c.applies_to = 'default'
+LEFT JOIN main.models AS m USING (model);
+COMMENT ON MACRO TABLE completed_jobs IS
+    'The jobs of a relation, checked, with their defaults; all that constrains an answer is applied before answers are ranked. Columns, all but model and tokens optional. The job: job (its name), model, method (lora), tokens of one epoch or examples x tokens_per_example, epochs (1; tokens are multiplied by them), seq_len (2048), lora_rank (16), lora_targets (all linear layers), micro_batch, global_batch_tokens, checkpointing, offload (cpu plans with weights and optimizer in host memory, on two GPUs or more; not planned otherwise), stack, optimizer, training_precision, quantization. GPUs: gpu, exclude_gpu (gpu_ids or families, see gpu_names), gpus (the most, 8; max_gpus is its older name), min_gpus, max_nodes. Where: provider, exclude_provider, source, exclude_source, tier (tier classes), country (two letters, or eu for the members of the European Union), continent; offers whose place is unknown are left out where a place is asked for, and counted in job_assumptions. Price: kind (on_demand; any = every kind but reserved, which has to be named; price_kind is its older name), max_term_days, max_usd, max_age_days, quote (8 x h100-sxm-80gb at 1.50, in USD per GPU and hour; several with semicolons), own (2 x rtx-4090 at 0.12, electricity in USD per GPU and hour, 0 where it is left out). The answer: max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), evidence (the least: measured, traced, interpolated, extrapolated), assumed_sizes (false; true also ranks machines of which nothing says that they are sold), objective (cost, time, or pareto: only answers that no other beats in both). Columns that name something take several with commas, or a list; known_names has what each may contain. Raises an error that names the job, and the nearest known names, when a value is wrong; other columns are ignored and listed in job_assumptions.';
