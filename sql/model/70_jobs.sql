@@ -88,8 +88,8 @@ FROM (
         ('offload', ['cpu']),
         ('stack', ['hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic']),
         ('optimizer', [
-            'adamw', 'adamw_fused', 'adamw8bit', 'paged8bit', 'adamw_inbwd', 'adamw8bit_inbwd',
-            'paged32_inbwd'
+            'adamw', 'adamw_fused', 'adamw8bit', 'adamw_inbwd', 'adamw8bit_inbwd', 'paged32', 'paged8bit',
+            'paged32_inbwd', 'paged8bit_inbwd'
         ]),
         ('training_precision', ['bf16', 'amp', 'fp16', 'deepspeed_bf16', 'fp32']),
         ('quantization', ['nf4', 'nf4dq', 'gptq', 'int8']),
