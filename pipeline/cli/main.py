@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli import daily, database, files, measure, model, models, questions, trace, trace_grid
+from pipeline.cli import ask, daily, database, files, measure, model, models, questions, trace, trace_grid
 from pipeline.cli.terminal import say
 from pipeline.contracts import paths
 from pipeline.contracts.disk import disk_error_text
@@ -82,6 +82,8 @@ for command in (
     trace.trace_parity,
     trace_grid.trace_grid,
     questions.cheapest,
+    ask.fit,
+    ask.compare,
     database.sql,
     database.export,
 ):

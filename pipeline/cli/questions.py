@@ -77,10 +77,10 @@ def cheapest(
 ) -> None:
     """Rank the offers for one training job by dollars per finished job."""
     from pipeline.cli.printing import FIRST_OF_CHEAPEST, ranking_for_people, show
-    from pipeline.questions.cheapest import Job
-    from pipeline.questions.cheapest import cheapest as rank
     from pipeline.questions.explanation import explained, nothing_fits
+    from pipeline.questions.job import Job
     from pipeline.questions.prices import prices_of
+    from pipeline.questions.session import Session
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.warehouse.query import age_note
 
@@ -88,15 +88,16 @@ def cheapest(
         raise click.UsageError("give either --model or --config")
     given, left_out = _given(config)
     job = Job(model=given.model if given else str(model), **settings_of_job)
-    by_examples = (job.examples, job.tokens_per_example)
-    if (None in by_examples) if job.tokens is None else any(by_examples):
+    by_examples = (job["examples"], job["tokens_per_example"])
+    if (None in by_examples) if job["tokens"] is None else any(by_examples):
         raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
-    if job.lora_rank and job.method not in ADAPTER_METHODS:
-        raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job.method}")
+    if job["lora_rank"] and job["method"] not in ADAPTER_METHODS:
+        raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job['method']}")
     with prices_of(paths.home(), day.date() if day else None, today(), given) as connection:
-        result = rank(connection, job)
+        session = Session(connection)
+        result = session.cheapest(job)
         if not result.rows:
-            raise click.ClickException(nothing_fits(job, connection))
+            raise click.ClickException(nothing_fits(job, session))
         note = None if day else age_note(connection, today())
         replayed = replayed_sources(connection)
         not_asked = None if day else not_asked_note(connection, paths.home(), os.environ)

@@ -3,15 +3,12 @@
 import math
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
-
-import duckdb
 
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.offers.money import price_text
-from pipeline.questions.cheapest import Job, cheapest
-from pipeline.warehouse.query import ask
+from pipeline.questions.job import Job
+from pipeline.questions.session import Session
 from pipeline.warehouse.replays import observed_day
 
 MIN_HOURS_IN_DAYS = 72
@@ -21,31 +18,31 @@ OLD_PRICE_DAYS = 2
 """A price older than this is called old."""
 
 
-def nothing_fits(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
+def nothing_fits(job: Job, session: Session) -> str:
     """Why the ranking is empty, in one line."""
-    ((day, newest, ranked),) = ask(
-        connection, "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
+    ((day, newest, ranked),) = session.ask(
+        "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
     ).rows
     if not ranked:
         return f"as of {day} no price is ranked, the newest are of {newest}: `gpufare sources` says why"
-    kind = "" if job.kind == "any" else f" {_words(str(job.kind))}"
-    gpus = f" with at most {job.gpus} GPUs" if job.gpus else ""
-    hours = f" within {job.max_hours:g} hours" if job.max_hours and math.isfinite(job.max_hours) else ""
+    kind = "" if job["kind"] == "any" else f" {_words(str(job['kind'] or 'on_demand'))}"
+    gpus = f" with at most {job['gpus']} GPUs" if job["gpus"] else ""
+    limit = job["max_hours"]
+    hours = f" within {limit:g} hours" if limit and math.isfinite(limit) else ""
     unsold = "SELECT EXISTS (FROM main.rentals WHERE size_evidence = 'assumed')"
-    left_out = not job.assumed_sizes and ask(connection, unsold).rows[0][0]
+    left_out = not job["assumed_sizes"] and session.ask(unsold).rows[0][0]
     return (
-        f"no{kind} offer runs {job.model} {job.method}{gpus}{hours}"
+        f"no{kind} offer runs {job['model']} {job['method']}{gpus}{hours}"
         + (" on machines that are known to be sold (others: --assumed-sizes)" if left_out else "")
-        + f"; {_nearest(job, connection)}"
+        + f"; {_nearest(job, session)}"
     )
 
 
-def _nearest(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
+def _nearest(job: Job, session: Session) -> str:
     """What would be ranked without the deadline or with a smaller P(fits), or how to see what is needed."""
-    without_deadline = replace(job, max_hours=math.inf)
-    for row in cheapest(connection, replace(without_deadline, objective="time")).first(1).dicts():
+    for row in session.cheapest(job.but(max_hours=math.inf, objective="time")).first(1).dicts():
         return f"the fastest takes {_duration(row['hours'])}: {_way(row)} for ${row['total_usd']:,.2f}"
-    rows = list(cheapest(connection, replace(without_deadline, min_fit_probability=0)).dicts())
+    rows = list(session.cheapest(job.but(max_hours=math.inf, min_fit_probability=0)).dicts())
     if rows:
         likeliest = max(rows, key=lambda row: row["fit_probability"])
         return (
@@ -53,16 +50,15 @@ def _nearest(job: Job, connection: duckdb.DuckDBPyConnection) -> str:
             f"{_way(likeliest)}; "
             "--min-fit-probability asks for less"
         )
-    if job.kind == "reserved":
-        return _unused_terms(connection)
-    fits = f"FROM fits('{job.model}', '{job.method}', 'h100-sxm-80gb')"
-    return f'what it needs, for example: gpufare sql "{fits}"'
+    if job["kind"] == "reserved":
+        return _unused_terms(session)
+    return f"what it needs: gpufare fit --model {job['model']} --method {job['method']} --gpu h100-sxm-80gb"
 
 
-def _unused_terms(connection: duckdb.DuckDBPyConnection) -> str:
+def _unused_terms(session: Session) -> str:
     """Why a short job has no reserved answer."""
     least = "SELECT value FROM main.cost_parameters WHERE name = 'least_term_share'"
-    ((share,),) = ask(connection, least).rows
+    ((share,),) = session.ask(least).rows
     return (
         f"a reservation is paid for its whole term and ranked for jobs that use at least {share:.0%} of it; "
         "on-demand prices need no term"
@@ -159,8 +155,13 @@ _IN_WORDS = {
 
 
 def _assumed(row: Mapping[str, Any]) -> list[str]:
-    """How the job is trained where the question left that open; csv and json have every assumption."""
-    text = row["assumptions"] or ""
+    line = assumed(row["assumptions"] or "", row["method"])
+    return [line] if line else []
+
+
+def assumed(text: str, method: str) -> str | None:
+    """How a job is trained where the question left that open, in one line, from its assumptions; csv and json
+    have every one of them."""
     open_settings = {
         name: _IN_WORDS.get(value, value)
         for name, colon, value in (part.partition(": ") for part in text.split("; "))
@@ -175,12 +176,12 @@ def _assumed(row: Mapping[str, Any]) -> list[str]:
         f"LoRA on {targets}" if targets and not rank else None,
         open_settings.get("quantization"),
         open_settings.get("stack"),
-        _precision(precision, row["method"]) if precision else None,
+        _precision(precision, method) if precision else None,
         open_settings.get("optimizer"),
         f"{int(tokens[1]):,} tokens a sequence" if tokens else None,
     )
     line = ", ".join(filter(None, parts))
-    return [f"Assumed: {line}."] if line else []
+    return f"Assumed: {line}." if line else None
 
 
 def _precision(assumed: str, method: str) -> str:

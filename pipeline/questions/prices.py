@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipeline.contracts.paths import Home
-from pipeline.questions.cheapest import JobError
+from pipeline.questions.job import JobError
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import ask, reader
 

@@ -15,12 +15,17 @@ _needs AS (
     SELECT
         model, method, seq_len, lora_rank,
         arg_min(
-            {'mid': memory_gib, 'low': memory_gib_low, 'high': memory_gib_high},
+            {
+                'mid': memory_gib, 'low': memory_gib_low, 'high': memory_gib_high,
+                'settings': 'micro-batch ' || micro_batch || ', checkpointing ' || checkpointing
+                || ', optimizer ' || optimizer || ', training_precision ' || training_precision
+                || ', quantization ' || quantization || ', stack ' || stack
+            },
             {'gib': memory_gib, 'gpu': gpu_id}
         ) FILTER (gpu_count = 1) AS least,
         arg_min(
-            {'gpu': gpu_id, 'gb': memory_gb},
-            {'gb': memory_gb, 'slower': -tokens_per_second, 'gpu': gpu_id}
+            {'gpu': gpu_id, 'gb': memory_gb, 'fit_probability': fit_probability},
+            {'gb': memory_gb, 'unlikelier': -fit_probability, 'gpu': gpu_id}
         ) FILTER (gpu_count = 1 AND fits) AS smallest,
         arg_min(
             {'gpu': gpu_id, 'gb': memory_gb},
@@ -44,8 +49,10 @@ SELECT
     n.least.mid AS least_memory_gib,
     n.least.low AS least_memory_gib_low,
     n.least.high AS least_memory_gib_high,
+    n.least.settings AS settings,
     n.smallest.gpu AS minimum_gpu_id,
     n.smallest.gb AS minimum_memory_gb,
+    n.smallest.fit_probability AS minimum_fit_probability,
     n.roomy.gpu AS recommended_gpu_id,
     n.roomy.gb AS recommended_memory_gb,
     n.fewest.n AS fewest_gpus,

@@ -7,8 +7,10 @@ CREATE TABLE main.vram_requirements (
     least_memory_gib DOUBLE,
     least_memory_gib_low DOUBLE,
     least_memory_gib_high DOUBLE,
+    settings VARCHAR,
     minimum_gpu_id VARCHAR,
     minimum_memory_gb DOUBLE,
+    minimum_fit_probability DOUBLE,
     recommended_gpu_id VARCHAR,
     recommended_memory_gb DOUBLE,
     fewest_gpus INTEGER,
@@ -28,8 +30,10 @@ COMMENT ON COLUMN main.vram_requirements.params_billion IS 'Parameters in billio
 COMMENT ON COLUMN main.vram_requirements.least_memory_gib IS 'Peak memory on one GPU with the settings that need least, in GiB; where the job fits even on the smallest planned card, the settings that are fastest there.';
 COMMENT ON COLUMN main.vram_requirements.least_memory_gib_low IS 'Low end of its band (p10).';
 COMMENT ON COLUMN main.vram_requirements.least_memory_gib_high IS 'High end of its band (p90).';
-COMMENT ON COLUMN main.vram_requirements.minimum_gpu_id IS 'The card with least memory on which it runs alone, tight or not; null where it needs several GPUs.';
+COMMENT ON COLUMN main.vram_requirements.settings IS 'The settings that least_memory_gib is of, in words. Other optimizers and precisions need more or less: fits and cheapest_for take them.';
+COMMENT ON COLUMN main.vram_requirements.minimum_gpu_id IS 'The smallest card that fits: with least memory of those on which it runs alone, likelier than not (minimum_fit_probability); of several the likeliest. Null where it needs several GPUs.';
 COMMENT ON COLUMN main.vram_requirements.minimum_memory_gb IS 'Nominal memory of that card in GB.';
+COMMENT ON COLUMN main.vram_requirements.minimum_fit_probability IS 'P(fits) there.';
 COMMENT ON COLUMN main.vram_requirements.recommended_gpu_id IS 'The card with least memory on which it runs alone with room to spare.';
 COMMENT ON COLUMN main.vram_requirements.recommended_memory_gb IS 'Nominal memory of that card in GB.';
 COMMENT ON COLUMN main.vram_requirements.fewest_gpus IS 'Fewest GPUs of any planned kind on which it fits.';

@@ -1,0 +1,182 @@
+"""What ``import gpufare`` gives: questions to the published file, answered as rows."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Unpack, overload
+
+from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
+from pipeline.questions import fit as fitting
+from pipeline.questions.fit import Fit
+from pipeline.questions.job import Job, JobError, JobSettings
+from pipeline.questions.prices import prices_of
+from pipeline.questions.session import Session
+from pipeline.warehouse.query import Result, age_note
+
+Row = dict[str, Any]
+
+
+class Answer(Sequence[Row]):
+    """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also where there is no
+    row; ``assumptions`` say what was assumed where the question left something open; ``notes`` what else to
+    know: the age of the prices, and why an empty answer is empty."""
+
+    def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
+        self.columns = result.columns
+        self.notes = tuple(notes)
+        self._rows = list(result.dicts())
+        text = (self._rows[0].get("assumptions") or "") if self._rows else ""
+        self.assumptions = tuple(part for part in text.split("; ") if part)
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Row]: ...
+    def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
+        """A row, or some of them."""
+        return self._rows[place]
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        """How many rows of what, for a prompt."""
+        return f"<Answer of {len(self)} rows: {', '.join(self.columns[:6])}, ...>"
+
+
+class Prices:
+    """The published file, opened: a context manager, or closed with ``close``.
+
+    It keeps the file that was newest when it was opened, and what was planned for each job: asking a job
+    again with other tokens, deadlines or filters is fast. Not for several threads at once.
+    """
+
+    def __init__(self, home: str | Path | None = None) -> None:
+        """Open the file published in ``home``, by default $GPUFARE_HOME or the user's data folder.
+
+        Raises NotPublishedError where there is none, and DamagedError where it cannot be read.
+        """
+        self._home = Home(Path(home).expanduser().absolute()) if home is not None else paths.home()
+        self._open = ExitStack()
+        self._sessions: dict[str | None, Session] = {}
+        self._session()
+
+    def __enter__(self) -> "Prices":
+        """Itself: it is open already."""
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; asking again is an error."""
+        self._open.close()
+        self._sessions.clear()
+
+    def cheapest(
+        self, *, config: str | Path | None = None, limit: int | None = None, **job: Unpack[JobSettings]
+    ) -> Answer:
+        """The ways to run a job, ranked by US dollars for the finished job, or by ``objective``.
+
+        The settings of ``job`` are those of JobSettings: the options of ``gpufare cheapest`` and the columns
+        that the macro ``cheapest_for`` takes; ``config`` is the path of a config.json instead of ``model``.
+        Each row has the columns of ``cheapest_for``; the first ``limit`` rows, or all. Where there is none,
+        ``notes`` say why. Raises JobError for a job that cannot be.
+        """
+        session, asked = self._asked(config, job)
+        result = session.cheapest(asked)
+        notes = [*self._notes(session)]
+        if not result.rows:
+            from pipeline.questions.explanation import nothing_fits
+
+            notes.insert(0, nothing_fits(asked, session))
+        return Answer(result if limit is None else result.first(limit), notes)
+
+    def fit(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
+        """Whether a job fits on exactly ``gpus`` (1) of the card ``gpu``: P(fits), memory in GiB part by
+        part, tokens per second, and the largest micro-batch that fits with a probability of 90%.
+
+        Raises JobError where that cannot be planned.
+        """
+        return fitting.fit(*self._asked(config, job))
+
+    def fits_on(
+        self, gpu: str, *, gpus: int = 1, seq_len: int | None = None, lora_rank: int | None = None
+    ) -> Answer:
+        """Which models can be trained on ``gpus`` GPUs of a kind, by method, with sequences of ``seq_len``
+        tokens. Raises JobError for a GPU that the catalogue lacks."""
+        return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len, lora_rank))
+
+    def compare(self, one: str, other: str) -> Answer:
+        """Two GPUs side by side, one row per fact, in the units that ``meaning`` gives. Raises JobError for a
+        GPU that the catalogue lacks."""
+        return Answer(fitting.compare(self._session(), one, other))
+
+    def _asked(self, config: str | Path | None, job: JobSettings) -> tuple[Session, Job]:
+        if (config is None) == (job.get("model") is None):
+            raise JobError("give either model or config")
+        session, model = self._session_with(config)
+        return session, Job(**job) if model is None else Job(**job).but(model=model)
+
+    def _session_with(self, config: str | Path | None) -> tuple[Session, str | None]:
+        """The session that knows the model of a config.json, and what the model is called there."""
+        if config is None:
+            return self._session(), None
+        from pipeline.model.given_models import model_of_file
+
+        given, _ = model_of_file(Path(config))
+        key = given.model_dump_json()
+        if key not in self._sessions:
+            opened = prices_of(self._home, None, _today(), given)
+            self._sessions[key] = Session(self._open.enter_context(opened))
+        return self._sessions[key], given.model
+
+    def _session(self) -> Session:
+        if None not in self._sessions:
+            self._sessions[None] = Session(self._open.enter_context(prices_of(self._home, None, _today())))
+        return self._sessions[None]
+
+    def _notes(self, session: Session) -> Iterator[str]:
+        note = age_note(session.connection, _today())
+        if note is not None:
+            yield note
+
+
+def _today() -> date:
+    """The day on which the question is asked (UTC)."""
+    return datetime.now(UTC).date()
+
+
+def open(home: str | Path | None = None) -> Prices:
+    """Open the newest published file; see Prices."""
+    return Prices(home)
+
+
+def cheapest(
+    *, config: str | Path | None = None, limit: int | None = None, **job: Unpack[JobSettings]
+) -> Answer:
+    """``Prices.cheapest`` of the newest published file."""
+    with Prices() as prices:
+        return prices.cheapest(config=config, limit=limit, **job)
+
+
+def fit(*, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
+    """``Prices.fit`` of the newest published file."""
+    with Prices() as prices:
+        return prices.fit(config=config, **job)
+
+
+def fits_on(gpu: str, *, gpus: int = 1, seq_len: int | None = None, lora_rank: int | None = None) -> Answer:
+    """``Prices.fits_on`` of the newest published file."""
+    with Prices() as prices:
+        return prices.fits_on(gpu, gpus=gpus, seq_len=seq_len, lora_rank=lora_rank)
+
+
+def compare(one: str, other: str) -> Answer:
+    """``Prices.compare`` of the newest published file."""
+    with Prices() as prices:
+        return prices.compare(one, other)

@@ -1,0 +1,120 @@
+"""Short questions: does it fit, what fits, and how do two GPUs compare."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli.job_options import MODEL, RECIPE, job_of, with_options
+from pipeline.cli.parameters import FORMATS, say, today
+from pipeline.contracts import paths
+
+if TYPE_CHECKING:
+    from pipeline.questions.fit import Fit
+
+COLUMNS_OF_MICRO_BATCHES = (
+    ("checkpointing", "checkpointing"),
+    ("micro_batch", "largest micro-batch"),
+    ("memory_gib", "GiB/GPU"),
+    ("fit_probability", "P(fits)"),
+    ("tokens_per_second", "tokens/s"),
+)
+COLUMNS_OF_FITS_ON = (
+    ("model", "model"),
+    ("params_billion", "B params"),
+    ("method", "method"),
+    ("memory_gib", "GiB/GPU"),
+    ("fit_probability", "P(fits)"),
+    ("tokens_per_second", "tokens/s"),
+)
+
+
+@click.command()
+@with_options(MODEL, RECIPE)
+@click.option("--gpu", required=True, help="One card, such as rtx-4090.")
+@click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Exactly so many.")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def fit(model: str | None, config: Path | None, gpu: str, gpus: int, form: Any, **recipe: Any) -> None:
+    """Say whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
+
+    Without --model and --config: which models fit there, by method.
+    """
+    from pipeline.questions.fit import fit as fit_of
+    from pipeline.questions.fit import fits_on
+    from pipeline.questions.prices import prices_of
+    from pipeline.questions.session import Session
+
+    if model is None and config is None:
+        _refuse_more_than({"seq_len", "lora_rank"}, recipe)
+        with prices_of(paths.home(), None, today()) as connection:
+            found = fits_on(Session(connection), gpu, gpus, recipe["seq_len"], recipe["lora_rank"])
+        _show_fits_on(found, gpu, gpus, form)
+        return
+    job, given, left_out = job_of(model, config, {**recipe, "gpu": gpu, "gpus": gpus})
+    with prices_of(paths.home(), None, today(), given) as connection:
+        found_fit = fit_of(Session(connection), job)
+    _show_fit(found_fit, form)
+    for line in left_out:
+        say(line)
+
+
+def _refuse_more_than(allowed: set[str], recipe: dict[str, Any]) -> None:
+    more = [name for name, value in recipe.items() if name not in allowed and value not in (None, ())]
+    if more:
+        raise click.UsageError(f"--{more[0].replace('_', '-')} needs --model or --config")
+
+
+def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
+    from pipeline.cli.printing import show
+    from pipeline.questions.fit import only_what_fits
+
+    if form != "table":
+        show(found, form)
+        return
+    some = only_what_fits(found)
+    if some.rows:
+        show(some.only(COLUMNS_OF_FITS_ON), form)
+    click.echo(
+        f"\n{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
+        "probability of 90% or more; --format csv has the others, and why they do not."
+    )
+
+
+def _show_fit(found: "Fit", form: Any) -> None:
+    from pipeline.cli.printing import show
+
+    if form == "json":
+        lists = {"memory": found.memory, "micro_batches": found.micro_batches}
+        parts = {name: list(rows.dicts()) for name, rows in lists.items()}
+        click.echo(json.dumps({**found.plan, **parts}, default=float, ensure_ascii=False))
+        return
+    if form == "csv":
+        show(found.plan_as_result, form)
+        return
+    for line in found.sentences():
+        click.echo(line)
+    click.echo()
+    show(found.memory, form)
+    click.echo()
+    if found.micro_batches.rows:
+        show(found.micro_batches.only(COLUMNS_OF_MICRO_BATCHES), form)
+
+
+@click.command()
+@click.argument("one")
+@click.argument("other")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def compare(one: str, other: str, form: Any) -> None:
+    """Put two GPUs side by side: facts, prices, tokens per dollar."""
+    from pipeline.cli.printing import show
+    from pipeline.questions.fit import compare as compared
+    from pipeline.questions.prices import prices_of
+    from pipeline.questions.session import Session
+    from pipeline.warehouse.query import age_note
+
+    with prices_of(paths.home(), None, today()) as connection:
+        found = compared(Session(connection), one, other)
+        note = age_note(connection, today())
+    show(found, form)
+    say(note)

@@ -1,0 +1,113 @@
+"""Does a job fit on a card, how far does its micro-batch go, what else fits, and how do cards compare."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from pipeline.questions.explanation import assumed, percent_text
+from pipeline.questions.job import Job, JobError
+from pipeline.questions.session import Session
+from pipeline.warehouse.query import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether a job fits on some GPUs: its plan there (a row of ``plans``), its memory in parts that add up
+    (``memory_parts``), and how far the micro-batch goes (``largest_micro_batches``)."""
+
+    plan: dict[str, Any]
+    memory: Result
+    micro_batches: Result
+
+    @property
+    def fits(self) -> bool:
+        """Whether it does with the probability that rankings ask for."""
+        return bool(self.plan["verdict"] == "fits")
+
+    @property
+    def plan_as_result(self) -> Result:
+        """The plan as a table of one row."""
+        return Result(tuple(self.plan), ("",) * len(self.plan), [tuple(self.plan.values())])
+
+    def sentences(self) -> list[str]:
+        """The answer in words: does it fit, how fast is it, what was assumed."""
+        plan = self.plan
+        job, where = f"{plan['model']} {plan['method']}", f"{plan['gpu_count']} x {plan['gpu_id']}"
+        if plan["verdict"] == "does_not_fit":
+            lines = [f"{job} does not fit on {where}: {plan['infeasible_reason']}."]
+        else:
+            needed = plan["usable_memory_gib"] - plan["memory_margin_gib"]
+            lines = [
+                f"{job} {'fits' if self.fits else 'may fit'} on {where} with a probability of "
+                f"{percent_text(plan['fit_probability'])}: at least {needed:.1f} of "
+                f"{plan['usable_memory_gib']:.1f} GiB per GPU, memory peaks at {plan['memory_gib']:.2f} "
+                f"({plan['memory_gib_low']:.1f} to {plan['memory_gib_high']:.1f}).",
+                f"The fastest that does: micro-batch {plan['micro_batch']}, checkpointing "
+                f"{plan['checkpointing']}, sharding {plan['sharding']}; {plan['tokens_per_second']:,.0f} "
+                f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "
+                f"{plan['evidence']}.",
+            ]
+        line = assumed(plan["assumptions"], plan["method"])
+        return [*lines, line] if line else lines
+
+
+_PLAN = """
+CREATE OR REPLACE TEMP TABLE gpufare_fit AS FROM job_plans('gpufare_jobs') WHERE gpu_id = ? AND gpu_count = ?
+"""
+_PARTS = "SELECT part, gib, meaning FROM memory_parts('gpufare_fit') ORDER BY place"
+_MICRO_BATCHES = "SELECT * EXCLUDE (job, gpu_id, gpu_count) FROM largest_micro_batches('gpufare_fit')"
+
+
+def fit(session: Session, job: Job) -> Fit:
+    """The fit of a job on ``gpus`` (1) of the card ``gpu``. Raises JobError where that cannot be planned."""
+    if job["gpu"] is None:
+        raise JobError("name the GPU on which it is to fit")
+    gpu_id, gpus = one_gpu(session, job["gpu"]), job["gpus"] or 1
+    completed = session.complete(job.but(tokens=1, gpu=None, gpus=gpus, min_gpus=None))
+    session.ask(_PLAN, [gpu_id, gpus])
+    plans = list(session.ask("FROM gpufare_fit").dicts())
+    if not plans:
+        raise JobError(
+            f"{gpus} x {gpu_id} is not planned: plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs of cards with "
+            "full specifications, several machines only of cards for servers"
+        )
+    open_settings = "; ".join(filter(None, (completed["job_assumptions"], plans[0]["assumptions"])))
+    return Fit(plans[0] | {"assumptions": open_settings}, session.ask(_PARTS), session.ask(_MICRO_BATCHES))
+
+
+def fits_on(
+    session: Session, gpu: str, gpus: int = 1, seq_len: int | None = None, lora_rank: int | None = None
+) -> Result:
+    """Which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
+    named = {"gpus": gpus, "tokens_per_sequence": seq_len, "rank_of_adapters": lora_rank}
+    given = {name: value for name, value in named.items() if value is not None}
+    arguments = "".join(f", {name} := ?" for name in given)
+    return session.ask(f"FROM fits_on(?{arguments})", [one_gpu(session, gpu), *given.values()])
+
+
+def compare(session: Session, one: str, other: str) -> Result:
+    """The facts of two cards side by side: the rows of the macro ``compare_gpus``. Raises JobError."""
+    cards = [one_gpu(session, one), one_gpu(session, other)]
+    return session.ask("FROM compare_gpus(?, ?)", cards)
+
+
+def only_what_fits(found: Result) -> Result:
+    """The rows of ``fits_on`` that fit with the probability that rankings ask for."""
+    place = found.columns.index("verdict")
+    return Result(found.columns, found.types, [row for row in found.rows if row[place] == "fits"])
+
+
+def one_gpu(session: Session, name: str) -> str:
+    """The gpu_id of a card, case and blanks aside. Raises JobError, which names the nearest, where there is
+    none, or several are called so."""
+    known: list[str] = [gpu for (gpu,) in session.ask("SELECT gpu_id FROM main.gpus ORDER BY gpu_id").rows]
+    wanted = "-".join(name.lower().replace("_", " ").split())
+    if wanted in known:
+        return wanted
+    family = [gpu for gpu in known if gpu.startswith(f"{wanted}-")]
+    if len(family) == 1:
+        return family[0]
+    nearest = family or get_close_matches(wanted, known, n=4)
+    hint = f": name one of {', '.join(nearest)}" if nearest else '; gpufare sql "FROM gpus" lists them'
+    said = "is several cards" if family else "is no card of the catalogue"
+    raise JobError(f"{name!r} {said}{hint}")

@@ -1,0 +1,69 @@
+"""Questions to one open database: a job is checked, planned once, and ranked as often as it is asked."""
+
+from collections import OrderedDict
+from typing import Any
+
+import duckdb
+
+from pipeline.questions.job import Job, job_error, refuse_unknown_model
+from pipeline.warehouse.query import QueryError, Result, ask
+
+KEPT_PLANS = 32
+"""Plans of so many jobs are kept: some 700 narrow rows each."""
+
+ASKED, JOBS = "gpufare_asked", "gpufare_jobs"
+"""Temporary tables of the question that is being answered: what was given, and with its defaults."""
+
+_PLANNER_READS = """
+SELECT COLUMNS(lambda name: list_contains(plan_columns(), name) AND name <> 'max_gpus')::VARCHAR, max_gpus
+FROM {jobs}
+"""
+
+
+_SQL_NAMES = {"gpus": "max_gpus", "kind": "price_kind"}
+
+
+class Session:
+    """Answers questions on one open database. What the planner said of a job is kept in temporary tables, so
+    that other tokens, deadlines and filters ask it no second time."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self._plans: OrderedDict[tuple[Any, ...], tuple[int, str]] = OrderedDict()
+        self._made = 0
+
+    def ask(self, query: str, parameters: list[Any] | None = None) -> Result:
+        """The answer of a query on the database; JobError where a macro refuses the job."""
+        try:
+            return ask(self.connection, query, parameters or [])
+        except QueryError as error:
+            raise job_error(error) from error
+
+    def complete(self, job: Job) -> dict[str, Any]:
+        """Check a job and fill in its defaults, as the one row of ``JOBS``. Raises JobError."""
+        refuse_unknown_model(self.connection, job["model"])
+        settings = {_SQL_NAMES.get(name, name): value for name, value in job.settings.items()}
+        columns = ", ".join(f"? AS {name}" for name in settings)
+        self.ask(f"CREATE OR REPLACE TEMP TABLE {ASKED} AS SELECT {columns}", [*settings.values()])
+        self.ask(f"CREATE OR REPLACE TEMP TABLE {JOBS} AS FROM completed_jobs('{ASKED}')")
+        return next(self.ask(f"FROM {JOBS}").dicts())
+
+    def plans(self) -> str:
+        """The temporary table with the plans of the job that was completed last: planned now, or kept."""
+        *settings, most_gpus = self.ask(_PLANNER_READS.format(jobs=JOBS)).rows[0]
+        key = tuple(settings)
+        kept = self._plans.pop(key, None)
+        if kept is None or kept[0] < most_gpus:
+            self._made += 1
+            kept = (most_gpus, f"gpufare_plans_{self._made}")
+            self.ask(f"CREATE TEMP TABLE {kept[1]} AS FROM job_plans('{JOBS}')")
+        self._plans[key] = kept
+        if len(self._plans) > KEPT_PLANS:
+            _, (_, oldest) = self._plans.popitem(last=False)
+            self.ask(f"DROP TABLE {oldest}")
+        return kept[1]
+
+    def cheapest(self, job: Job) -> Result:
+        """Every ranked way to run the job, all columns of ``cheapest_for``. Raises JobError."""
+        self.complete(job)
+        return self.ask(f"FROM cheapest_for('{ASKED}') ORDER BY rank")

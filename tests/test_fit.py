@@ -1,0 +1,145 @@
+"""Does it fit, what fits, how do two cards compare: command, macro and Python call say the same."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+from click.testing import CliRunner, Result
+
+import gpufare
+from pipeline.cli.main import main
+from pipeline.contracts.paths import HOME_VARIABLE, Home
+
+ON_4090 = {"model": "llama-3.1-8b", "method": "qlora", "gpu": "rtx-4090"}
+
+
+@pytest.fixture(scope="module")
+def prices(sample_home: Home) -> Iterator[gpufare.Prices]:
+    with gpufare.open(sample_home.root) as opened:
+        yield opened
+
+
+def run(home: Home, *arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, env={HOME_VARIABLE: str(home.root)})
+
+
+def test_memory_is_shown_in_parts_that_add_up(sample_home: Home, prices: gpufare.Prices) -> None:
+    found = prices.fit(**ON_4090)
+    parts = {row["part"]: row["gib"] for row in found.memory.dicts()}
+    peak = parts.pop("peak memory")
+    assert sum(parts.values()) == peak
+    assert round(Decimal(found.plan["memory_gib"]), 2) == peak
+    shown = run(
+        sample_home, "fit", "--model", "llama-3.1-8b", "--method", "qlora", "--gpu", "RTX 4090"
+    ).output
+    table = shown.split("\n\n")[1].splitlines()[1:]
+    numbers = [Decimal(next(word for word in line.split() if word[0].isdigit())) for line in table]
+    assert sum(numbers[:-1]) == numbers[-1] == peak
+    assert f"memory peaks at {peak}" in shown
+
+
+def test_no_part_of_any_published_plan_is_below_zero(prices: gpufare.Prices) -> None:
+    session = prices._session()
+    session.ask(
+        "CREATE OR REPLACE TEMP TABLE every AS SELECT rowid::VARCHAR AS job, * FROM main.plans"
+        " WHERE gpu_count IN (1, 8)"
+    )
+    least = session.ask("SELECT part, min(gib), count(*) FROM memory_parts('every') GROUP BY part").rows
+    assert len(least) == 8
+    assert min(gib for _, gib, _ in least) == 0
+    assert min(count for *_, count in least) > 1000
+
+
+def test_the_largest_micro_batch_fits_and_one_more_does_not(prices: gpufare.Prices) -> None:
+    found = prices.fit(**ON_4090)
+    best = next(found.micro_batches.dicts())
+    assert best["fit_probability"] >= 0.9
+    at_it = prices.fit(**ON_4090, micro_batch=best["micro_batch"], checkpointing=best["checkpointing"])
+    more = prices.fit(**ON_4090, micro_batch=best["micro_batch"] + 1, checkpointing=best["checkpointing"])
+    assert at_it.plan["fit_probability"] == pytest.approx(best["fit_probability"])
+    assert at_it.plan["tokens_per_second"] == pytest.approx(best["tokens_per_second"], rel=1e-6)
+    assert more.plan["fit_probability"] < 0.9
+    assert at_it.fits
+    assert not more.fits
+
+
+def test_macro_command_and_call_agree(sample_home: Home, prices: gpufare.Prices) -> None:
+    plan = prices.fit(**ON_4090).plan
+    (row,) = prices._session().ask("FROM fits('llama-3.1-8b', 'qlora', 'rtx-4090')").dicts()
+    asked = ("fit", "--model", "llama-3.1-8b", "--method", "qlora", "--gpu", "rtx-4090", "--format", "json")
+    said = json.loads(run(sample_home, *asked).output)
+    for name in ("memory_gib", "tokens_per_second", "fit_probability", "micro_batch"):
+        assert plan[name] == row[name] == said[name], name
+
+
+def test_what_does_not_fit_says_why(sample_home: Home) -> None:
+    said = run(sample_home, "fit", "--model", "llama-3.1-70b", "--gpu", "rtx-4090").output
+    assert "llama-3.1-70b lora does not fit on 1 x rtx-4090: needs " in said
+
+
+@pytest.mark.parametrize(
+    ("gpu", "says"),
+    [
+        ("h100", "is several cards: name one of h100-"),
+        ("rtx-4091", "is no card of the catalogue: name one of rtx-4090"),
+    ],
+)
+def test_a_card_that_is_none_or_several_is_refused(sample_home: Home, gpu: str, says: str) -> None:
+    for asked in (("fit", "--model", "llama-3.1-8b", "--gpu", gpu), ("compare", gpu, "l40s")):
+        answer = run(sample_home, *asked)
+        assert answer.exit_code == 1
+        assert says in answer.output
+
+
+def test_what_fits_on_a_card(sample_home: Home, prices: gpufare.Prices) -> None:
+    rows = {(row["model"], row["method"]): row for row in prices.fits_on("rtx-4090")}
+    assert rows["llama-3.1-8b", "qlora"]["verdict"] == "fits"
+    assert rows["llama-3.1-70b", "lora"]["verdict"] == "does_not_fit"
+    plan = prices.fit(**ON_4090).plan
+    assert rows["llama-3.1-8b", "qlora"]["memory_gib"] == plan["memory_gib"]
+    shown = run(sample_home, "fit", "--gpu", "rtx-4090").output
+    fitting = sum(row["verdict"] == "fits" for row in rows.values())
+    assert f"{fitting} of {len(rows)} models and methods fit on 1 x rtx-4090" in shown
+    refused = run(sample_home, "fit", "--gpu", "rtx-4090", "--stack", "hf")
+    assert refused.exit_code == 2
+    assert "--stack needs --model or --config" in refused.output
+
+
+def test_a_model_of_a_config_fits_too(
+    sample_home: Home, prices: gpufare.Prices, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    config = tmp_path_factory.mktemp("own") / "my-llama.json"
+    config.write_text(
+        json.dumps(
+            {
+                "architectures": ["LlamaForCausalLM"],
+                "model_type": "llama",
+                "hidden_size": 2048,
+                "intermediate_size": 8192,
+                "num_hidden_layers": 16,
+                "num_attention_heads": 32,
+                "num_key_value_heads": 8,
+                "vocab_size": 32000,
+                "max_position_embeddings": 4096,
+            }
+        )
+    )
+    plan = prices.fit(config=config, gpu="rtx-4090").plan
+    assert plan["model"] == "my-llama"
+    said = run(sample_home, "fit", "--config", str(config), "--gpu", "rtx-4090").output
+    assert f"memory peaks at {plan['memory_gib']:.2f}" in said
+
+
+def test_a_setting_that_a_job_lacks_is_refused(prices: gpufare.Prices) -> None:
+    with pytest.raises(gpufare.JobError, match="no setting 'seq_length'; did you mean seq_len"):
+        prices.cheapest(model="llama-3.1-8b", tokens=1e6, seq_length=1024)  # type: ignore[call-arg]
+    with pytest.raises(gpufare.JobError, match="either model or config"):
+        prices.cheapest(tokens=1e6)
+
+
+def test_without_a_published_file_the_error_says_what_to_run(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with pytest.raises(gpufare.NotPublishedError, match="gpufare refresh"):
+        gpufare.open(tmp_path_factory.mktemp("empty"))
