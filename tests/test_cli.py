@@ -152,7 +152,7 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
             "no on-demand offer runs llama-3.1-8b qlora within 0.01 hours; the fastest takes 0.",
         ),
         ((*LORA_70B, "--min-fit-probability", "1"), "the likeliest to fit does so with "),
-        ((*LORA_70B[:4], "full", *LORA_70B[5:]), "what it needs, for example: gpufare sql"),
+        ((*LORA_70B[:4], "full", *LORA_70B[5:]), "what it needs: gpufare fit --model llama-2-70b"),
         ((*QLORA, "--min-fit-probability", "90"), "not in the range 0<=x<=1"),
         ((*QLORA, "--kind", "reserved"), "ranked for jobs that use at least 50% of it"),
         (QLORA[:5], "--tokens"),
