@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.job_options import MODEL, RECIPE, job_of, with_options
-from pipeline.cli.parameters import FORMATS, say, today
+from pipeline.cli.parameters import FORMATS, today
+from pipeline.cli.terminal import say, tell
 from pipeline.contracts import paths
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ COLUMNS_OF_MICRO_BATCHES = (
     ("fit_probability", "P(fits)"),
     ("tokens_per_second", "tokens/s"),
 )
+COLUMNS_OF_MEMORY = (("part", "memory"), ("gib", "GiB/GPU"), ("meaning", "meaning"))
 COLUMNS_OF_FITS_ON = (
     ("model", "model"),
     ("params_billion", "B params"),
@@ -75,8 +77,9 @@ def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
     some = only_what_fits(found)
     if some.rows:
         show(some.only(COLUMNS_OF_FITS_ON), form)
-    click.echo(
-        f"\n{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
+    tell()
+    tell(
+        f"{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
         "probability of 90% or more; --format csv has the others, and why they do not."
     )
 
@@ -89,14 +92,14 @@ def _show_fit(found: "Fit", form: Any) -> None:
         parts = {name: list(rows.dicts()) for name, rows in lists.items()}
         click.echo(json.dumps({**found.plan, **parts}, default=float, ensure_ascii=False))
         return
-    if form == "csv":
+    if form != "table":
         show(found.plan_as_result, form)
         return
     for line in found.sentences():
-        click.echo(line)
-    click.echo()
-    show(found.memory, form)
-    click.echo()
+        tell(line)
+    tell()
+    show(found.memory.only(COLUMNS_OF_MEMORY), form)
+    tell()
     if found.micro_batches.rows:
         show(found.micro_batches.only(COLUMNS_OF_MICRO_BATCHES), form)
 

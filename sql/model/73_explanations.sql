@@ -93,11 +93,11 @@ _parts_listed AS (
             {
                 'place': 5, 'part': 'activations and logits',
                 'gib': peak - weights - adapters - gradients - optimizer - kept - process,
-                'meaning': 'and all else that the step needs at the peak: ' || peak_phase
+                'meaning': 'all else at the peak: ' || peak_phase
             },
             {
                 'place': 6, 'part': 'kept by the allocator', 'gib': kept,
-                'meaning': 'reserved and not in use; given back before a run dies'
+                'meaning': 'not in use; given back at need'
             },
             {'place': 7, 'part': 'driver and libraries', 'gib': process, 'meaning': 'the process itself'},
             {'place': 8, 'part': 'peak memory', 'gib': peak, 'meaning': 'the sum of the above'}
