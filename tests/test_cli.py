@@ -145,7 +145,7 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         (("sql", "SELECT * FROM no_such_table"), "no_such_table"),
         (("sql", "DROP TABLE offers"), "read-only"),
         (("sql", "FROM read_csv('/etc/passwd')"), "disabled"),
-        ((*QLORA[:2], "no-such-model", *QLORA[3:]), "no model 'no-such-model'"),
+        ((*QLORA[:2], "no-such-model", *QLORA[3:]), "no model no-such-model"),
         ((*QLORA, "--day", "2020-01-01"), "no prices were captured on 2020-01-01"),
         (
             (*QLORA, "--max-hours", "0.01"),
@@ -157,7 +157,7 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         ((*QLORA, "--kind", "reserved"), "ranked for jobs that use at least 50% of it"),
         (QLORA[:5], "--tokens"),
         ((*QLORA, "--examples", "3", "--tokens-per-example", "5"), "either --tokens, or --examples"),
-        ((*QLORA[:2], "meta-llama/Llama-3.1-8B", *QLORA[3:]), "did you mean llama-3.1-8b"),
+        ((*QLORA[:2], "meta-llama/Llama-3.1-9B", *QLORA[3:]), "the nearest are llama-3.1-8b, "),
         ((*QLORA[:-1], "1e30"), "at most 1e+16"),
         ((*QLORA[:4], "full", *QLORA[5:], "--lora-rank", "8"), "--lora-rank goes with lora and qlora"),
         ((*QLORA, "--stack", "no-such-stack"), "'no-such-stack' is not one of 'hf'"),

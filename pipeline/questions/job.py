@@ -1,13 +1,12 @@
 """A training job, and what its answers must meet."""
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, Unpack, cast
 
-import duckdb
-
 from pipeline.contracts.errors import GpufareError
-from pipeline.warehouse.query import QueryError, ask
+from pipeline.warehouse.query import QueryError
 
 
 class JobError(GpufareError):
@@ -106,17 +105,8 @@ def _joined(name: str, value: Any) -> Any:
 
 
 def job_error(error: QueryError) -> JobError:
-    """What DuckDB says of a job that a macro refuses, in one line."""
-    return JobError(str(error).splitlines()[0].removeprefix("Invalid Input Error: "))
-
-
-def refuse_unknown_model(connection: duckdb.DuckDBPyConnection, model: str) -> None:
-    """Raise JobError with the nearest names where no model is called so."""
-    known = [name for (name,) in ask(connection, "SELECT model FROM main.models ORDER BY model").rows]
-    if model not in known:
-        similar = get_close_matches(model.lower().rpartition("/")[2], known, n=3)
-        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
-        raise JobError(
-            f"there is no model {model!r}; {hint}give its config.json with --config, or add it with gpufare "
-            f"model add and refresh; known models: {', '.join(known)}"
-        )
+    """What a macro says of a job that it refuses, in one line."""
+    said = re.sub(r"^(Invalid Input Error: )?(Job [^:]*: )?", "", str(error).splitlines()[0])
+    if said.startswith("no model "):
+        said += "; or give its config.json, or add it with gpufare model add and refresh"
+    return JobError(said)

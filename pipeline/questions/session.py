@@ -5,7 +5,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.questions.job import Job, job_error, refuse_unknown_model
+from pipeline.questions.job import Job, job_error
 from pipeline.warehouse.query import QueryError, Result, ask
 
 KEPT_PLANS = 32
@@ -18,9 +18,6 @@ _PLANNER_READS = """
 SELECT COLUMNS(lambda name: list_contains(plan_columns(), name) AND name <> 'max_gpus')::VARCHAR, max_gpus
 FROM {jobs}
 """
-
-
-_SQL_NAMES = {"gpus": "max_gpus", "kind": "price_kind"}
 
 
 class Session:
@@ -41,10 +38,8 @@ class Session:
 
     def complete(self, job: Job) -> dict[str, Any]:
         """Check a job and fill in its defaults, as the one row of ``JOBS``. Raises JobError."""
-        refuse_unknown_model(self.connection, job["model"])
-        settings = {_SQL_NAMES.get(name, name): value for name, value in job.settings.items()}
-        columns = ", ".join(f"? AS {name}" for name in settings)
-        self.ask(f"CREATE OR REPLACE TEMP TABLE {ASKED} AS SELECT {columns}", [*settings.values()])
+        columns = ", ".join(f"? AS {name}" for name in job.settings)
+        self.ask(f"CREATE OR REPLACE TEMP TABLE {ASKED} AS SELECT {columns}", [*job.settings.values()])
         self.ask(f"CREATE OR REPLACE TEMP TABLE {JOBS} AS FROM completed_jobs('{ASKED}')")
         return next(self.ask(f"FROM {JOBS}").dicts())
 

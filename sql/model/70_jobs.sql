@@ -224,8 +224,9 @@ _job_texts AS (
     FROM _job_numbered
 ),
 
+-- Of an id of the hub, the name after its owner counts.
 _job_asked AS (
-    SELECT _row, setting, named, name, position, name_key(name) AS key
+    SELECT _row, setting, named, name, position, name_key(regexp_extract(name, '[^/]*$')) AS key
     FROM (
         SELECT
             _row, setting, named, unnest(names_in(text)) AS name,

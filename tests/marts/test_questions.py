@@ -135,6 +135,15 @@ def test_names_are_lists_or_text_in_any_spelling(published: duckdb.DuckDBPyConne
     assert len(text["countries"]) == 27
 
 
+def test_a_model_may_be_named_by_its_id_on_the_hub(published: duckdb.DuckDBPyConnection) -> None:
+    (job,) = rows_of(
+        published,
+        """WITH asked AS (SELECT 'meta-llama/Llama-3.1-8B' AS model, 1e7 AS tokens)
+           SELECT job, model FROM completed_jobs('asked')""",
+    )
+    assert job["model"] == "llama-3.1-8b"
+
+
 def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBPyConnection) -> None:
     counted = rows_of(
         published,
