@@ -18,6 +18,8 @@ import pytest
 
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.offers.money import price_text
+from pipeline.warehouse.export import export
+from pipeline.warehouse.query import reader
 from tests.conftest import PAGES, gpufare
 
 RUNPOD_PAGE = PAGES / "runpod" / "gpu_types.json"
@@ -356,3 +358,33 @@ def test_exported_moments_are_of_iso_8601(sample_home: Home, tmp_path: Path) -> 
         row = next(csv.DictReader(file))
     assert row["observed_at"] == "2026-08-22T06:00:00.000000Z"
     assert datetime.fromisoformat(row["observed_at"]).tzinfo is not None
+
+
+def test_an_export_replaces_a_former_one_and_nothing_else(sample_home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert gpufare("export", str(folder), home=sample_home).returncode == 0
+    (folder / ".unfinished-of-a-killed-run").mkdir()
+    assert gpufare("export", str(folder), "--format", "parquet", home=sample_home).returncode == 0
+    assert {path.suffix for path in folder.iterdir()} == {".parquet", ".json"}
+    (folder / "notes.txt").write_text("mine")
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    refused = gpufare("export", str(folder), home=sample_home)
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        f"Error: {folder} has notes.txt in it, which no export wrote: give a new folder, or an empty one\n"
+    )
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_an_export_that_breaks_off_leaves_the_former_one(sample_home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with reader(sample_home.published, writes_files=True) as connection:
+        export(connection, folder, "csv")
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with duckdb.connect() as broken:  # its second table cannot be read
+        broken.execute("ATTACH ':memory:' AS gpufare; USE gpufare; CREATE TABLE a AS SELECT 1 AS one")
+        broken.execute("COMMENT ON TABLE a IS 'a'; CREATE TABLE z AS SELECT 1 AS one")
+        broken.execute('ALTER TABLE z RENAME TO "z/z"')
+        with pytest.raises(duckdb.Error):
+            export(broken, folder, "csv")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

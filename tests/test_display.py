@@ -17,8 +17,10 @@ from rich.cells import cell_len
 
 from pipeline.cli.layout import laid_out
 from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, FIRST_OF_CHEAPEST, ROWS_SHOWN
-from pipeline.cli.terminal import wrapped
+from pipeline.cli.terminal import progress_shown, wrapped
 from pipeline.contracts.paths import HOME_VARIABLE, SQL_DIR, Home
+from pipeline.contracts.progress import Step
+from pipeline.offers.printable import short_addresses
 from pipeline.warehouse.query import QueryError, count_rows, readable, stream
 from tests.conftest import gpufare
 from tests.terminals import screen
@@ -282,3 +284,30 @@ def test_a_query_that_fails_on_its_way_says_so() -> None:
         )
         with pytest.raises(QueryError, match="late"):
             list(answer.rows)
+
+
+# ------------------------------------------------------------------ long work
+
+
+def test_long_work_shows_progress_on_a_terminal_and_none_in_a_pipe(sample_home: Home, tmp_path: Path) -> None:
+    hides_cursor = "\x1b[?25l"
+    on_terminal = screen("export", str(tmp_path / "one"), columns=80, home=sample_home.root, raw=True)
+    assert hides_cursor in "".join(on_terminal)
+    piped = gpufare("export", str(tmp_path / "two"), home=sample_home)
+    assert hides_cursor not in piped.stderr
+    assert "writing" not in piped.stderr
+
+
+def test_notes_are_kept_where_steps_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_shown("work") as progress:
+        progress(Step("reading lambda"))
+        progress("robots.txt of lambda is not cached: the disk is full")
+    assert capsys.readouterr().err == "robots.txt of lambda is not cached: the disk is full\n"
+
+
+def test_long_addresses_are_cut_and_short_ones_are_not() -> None:
+    short = "seen at https://prices.example/gpus?page=1 today"
+    assert short_addresses(short) == short
+    long = short_addresses(f"https://prices.example/gpus?filter={'x' * 1000} (not found)")
+    assert long == "https://prices.example/gpus… (not found)"
+    assert len(short_addresses(f"at https://prices.example/{'x' * 1000} once")) < 100

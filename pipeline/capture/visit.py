@@ -31,7 +31,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.hosts import host_of, same_origin
 from pipeline.contracts.listing import Answer, Request
 from pipeline.contracts.paths import Home
-from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.parsing.paging import next_page
 from pipeline.sources import source_module
 
@@ -165,7 +165,7 @@ def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: 
         reason = _reason_of(error, run)
         capture = Capture(source=config.name, day=run.day, capture_id=None, status="failed", error=reason)
     seconds = f"{capture.duration_seconds:.1f} s"
-    run.progress(f"{config.name}: {capture.status}, {capture.bytes:,} bytes in {seconds}")
+    run.progress(Step(f"{config.name}: {capture.status}, {capture.bytes:,} bytes in {seconds}"))
     return capture
 
 

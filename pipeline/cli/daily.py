@@ -10,10 +10,10 @@ import click
 
 from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.questions import cheapest
-from pipeline.cli.terminal import say, tell
+from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
-from pipeline.offers.printable import printable
+from pipeline.offers.printable import printable, short_addresses
 
 if TYPE_CHECKING:
     from pipeline.daily.doctor.finding import Finding
@@ -35,14 +35,15 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
     """
     from pipeline.daily.refresh import refresh as run
 
-    report = run(
-        paths.home(),
-        day=day.date() if day else None,
-        sources=sources,
-        pages=pages,
-        environment=os.environ,
-        progress=lambda text: click.echo(text, err=True),
-    )
+    with progress_shown("refreshing") as progress:
+        report = run(
+            paths.home(),
+            day=day.date() if day else None,
+            sources=sources,
+            pages=pages,
+            environment=os.environ,
+            progress=progress,
+        )
     for line in report.lines():
         tell(line)
     if failure := report.failure():
@@ -102,19 +103,21 @@ def doctor(
 def _examine_home(fix: bool, every: bool, form: Any) -> None:
     from pipeline.daily.doctor import examine
 
-    findings = []
-    for finding in examine(
-        paths.home(),
-        now=datetime.now(UTC),
-        environment=os.environ,
-        fix=fix,
-        every=every,
-        progress=lambda text: click.echo(text, err=True),
-    ):
-        findings.append(finding)
-        if form == "table":
+    with progress_shown("checking") as progress:
+        findings = list(
+            examine(
+                paths.home(),
+                now=datetime.now(UTC),
+                environment=os.environ,
+                fix=fix,
+                every=every,
+                progress=progress,
+            )
+        )
+    if form == "table":
+        for finding in findings:
             tell(finding.line())
-    if form != "table":
+    else:
         _show_findings(findings, form)
     failures = sum(finding.level == "fail" for finding in findings)
     if failures:
@@ -125,15 +128,16 @@ def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | N
     from pipeline.cli.printing import show
     from pipeline.daily.doctor.live import examine_live
 
-    report = examine_live(
-        paths.home(),
-        names=sources,
-        now=datetime.now(UTC),
-        environment=os.environ,
-        save=save,
-        pages=pages,
-        progress=lambda text: click.echo(text, err=True),
-    )
+    with progress_shown("asking the sources") as progress:
+        report = examine_live(
+            paths.home(),
+            names=sources,
+            now=datetime.now(UTC),
+            environment=os.environ,
+            save=save,
+            pages=pages,
+            progress=progress,
+        )
     if form == "table":
         for line in report.lines():
             tell(line)
@@ -197,7 +201,7 @@ def _show_sources(form: Any) -> None:
         tell()
         for row in states.dicts():
             if row["why"]:
-                tell(f"{row['source']}: {printable(row['why'])}")
+                tell(short_addresses(f"{row['source']}: {printable(row['why'])}"))
     else:
         show(states, form)
     try:

@@ -6,7 +6,7 @@ from typing import Any, TextIO, cast
 import click
 
 from pipeline.cli.parameters import FORMATS, today
-from pipeline.cli.terminal import say
+from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts import paths
 
 
@@ -53,12 +53,16 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
 def export(folder: Path, form: Any) -> None:
-    """Write every published table and a data package descriptor into FOLDER."""
+    """Write every published table and a data package descriptor into FOLDER.
+
+    FOLDER is new, empty, or has a former export, which is replaced once the new one is whole.
+    """
     from pipeline.warehouse.export import export as write
     from pipeline.warehouse.query import age_note, reader
 
     with reader(paths.home().published, writes_files=True) as connection:
-        files = write(connection, folder, form)
+        with progress_shown(f"writing {folder}"):
+            files = write(connection, folder, form)
         note = age_note(connection, today())
-    click.echo(f"{len(files)} files in {folder}")
+    tell(f"{len(files)} files in {folder}")
     say(note)

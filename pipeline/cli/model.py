@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from pipeline.cli.terminal import progress_shown
+
 
 @click.command()
 @click.option("--check", is_flag=True, help="Only check that fitting again gives the reviewed constants.")
@@ -21,12 +23,14 @@ def calibrate(check: bool, output: Path | None) -> None:
     from pipeline.model.calibrate import changed_constants, in_words
 
     if check:
-        changed = changed_constants()
+        with progress_shown("fitting the constants again"):
+            changed = changed_constants()
         if changed:
             raise click.ClickException(f"a calibration would change {', '.join(changed)}")
         click.echo("fitting again gives the reviewed constants")
         return
-    record = fit(datetime.now(UTC).date(), output)
+    with progress_shown("fitting constants, thresholds and bands, with each family held out: minutes"):
+        record = fit(datetime.now(UTC).date(), output)
     click.echo(yaml.safe_dump(record, sort_keys=False))
     click.echo(in_words(record))
 

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import click
 
-from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.progress import Progress, Step
 
 USUAL_WIDTH = 80
 """Of a terminal that does not tell its own."""
@@ -82,19 +82,33 @@ def say(note: str | None) -> None:
 
 @contextmanager
 def progress_shown(what: str) -> Iterator[Progress]:
-    """Takes the steps of long work: the newest is shown beside a clock while it lasts, where stderr is a
-    terminal; elsewhere nothing is."""
+    """Takes the notes and steps of long work. Notes go to stderr; where that is a terminal, the newest step
+    is shown beside a clock while the work lasts."""
     if not sys.stderr.isatty():
-        yield no_progress
+        yield lambda line: None if isinstance(line, Step) else say(line)
         return
     from rich.console import Console
     from rich.progress import Progress as Bar
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
+    def follow(line: str) -> None:
+        if isinstance(line, Step):
+            bar.update(task, description=line)
+        else:
+            bar.console.print(wrapped(line, width(sys.stderr)), markup=False, highlight=False)
+
     step = TextColumn(
         "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
     )
-    with Bar(SpinnerColumn(), TimeElapsedColumn(), step, console=Console(stderr=True), transient=True) as bar:
+    with Bar(
+        SpinnerColumn(),
+        TimeElapsedColumn(),
+        step,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as bar:
         task = bar.add_task(what)
-        yield lambda line: bar.update(task, description=line)
+        yield follow

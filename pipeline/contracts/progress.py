@@ -3,7 +3,14 @@
 from collections.abc import Callable
 
 Progress = Callable[[str], None]
-"""Takes one line of text for each step; from several threads while sources are captured in parallel."""
+"""Takes one line of text for each note and each Step; from several threads while sources are captured in
+parallel."""
+
+
+class Step(str):
+    """Where the work is: of interest only to someone who watches it. Other lines are notes, to be kept."""
+
+    __slots__ = ()
 
 
 def no_progress(line: str) -> None:

@@ -15,7 +15,7 @@ from pipeline.capture.litter import sweep
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.daily.announcement import announcement
 from pipeline.daily.future_days import report_future_days
@@ -79,7 +79,7 @@ def refresh(
     report.off = off_lines(chosen, home, environment) if pages is None else []
     for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
         if config.name in captures:
-            progress(f"reading {config.name}")
+            progress(Step(f"reading {config.name}"))
             _record(config, captures[config.name], home, report)
     _publish(home, now, report, progress)
     report.incidents = kept_incidents(kept_files(home) - known)

@@ -11,6 +11,7 @@ from pipeline.contracts.capture import Outcome, SourceResult
 from pipeline.contracts.incidents import Incident
 from pipeline.daily.diagnosis import Diagnosis, diagnosis, result_of, was_asked
 from pipeline.daily.next_steps import next_step
+from pipeline.offers.printable import short_addresses
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
@@ -83,7 +84,7 @@ class RefreshReport:
                 lines.append(f"among them, replayed from saved pages and no live prices: {self.replayed}")
             if not self.published.rows.get("rentals"):
                 lines.append("no price is recent enough to be ranked: the rankings are empty")
-            if not any(outcome.accepted for outcome in self.asked):
+            if not (self.nobody_answered or any(outcome.accepted for outcome in self.asked)):
                 lines.append(self._nothing_new())
         return lines
 
@@ -105,22 +106,23 @@ class RefreshReport:
         return lines
 
     def failure(self) -> str | None:
-        """Why the run failed, in one line: nothing was published, or nobody answered; else None."""
-        if not self.published:
-            return self.why_not_published()
-        return self._nothing_new() if self.nobody_answered else None
+        """That the run failed, in one line beside ``lines``, which say why: nothing was published, or nobody
+        answered; else None."""
+        if self.published:
+            return self._nothing_new() if self.nobody_answered else None
+        return f"nothing was published: {self.publish_error or self._no_source()}"
 
     def _nothing_new(self) -> str:
+        return f"{self._no_source()}; the newest prices are of {self.newest_price_day}"
+
+    def _no_source(self) -> str:
+        if not self.asked:
+            return "no source was asked"
         what = "no source answered" if self.nobody_answered else "no source was accepted"
-        what = what if self.asked else "no source was asked"
-        if self.diagnosis and self.diagnosis.all_asked:
-            example = f": {self.diagnosis.what} -> {self.diagnosis.step}"
-        else:
-            example = f", {self.asked[0].source}: {_summary(self.asked[0])}" if self.asked else ""
-        return f"{what} ({len(self.asked)} asked{example}); the newest prices are of {self.newest_price_day}"
+        return f"{what} ({len(self.asked)} asked)"
 
     def why_not_published(self) -> str:
-        """The reason, in one line."""
+        """The reason, in one line, for readers who do not have ``lines``."""
         if self.publish_error:
             return f"nothing was published: {self.publish_error}"
         if self.diagnosis:
@@ -143,6 +145,10 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 
 
 def _summary(outcome: Outcome) -> str:
+    return short_addresses(_whole_summary(outcome))
+
+
+def _whole_summary(outcome: Outcome) -> str:
     config = configs().get(outcome.source)
     step = next_step(result_of(outcome), outcome.code, config) if config else None
     remedy = f" -> {step}" if step else ""

@@ -6,6 +6,9 @@ from typing import Any
 MAX_CHARACTERS = 300
 """No name of a GPU, machine or region is longer; exactly as long is accepted."""
 
+LONGEST_ADDRESS = 80
+
+_ADDRESS = re.compile(r"https?://\S+")
 _SPACES = re.compile(r"[\t\n\x0b\f\r\x85\u2028\u2029]")
 # Zero-width and direction marks: they make one text look like another.
 _INVISIBLE = re.compile(
@@ -20,6 +23,17 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", _INVISIBLE.sub("", _SPACES.sub(" ", text)))
+
+
+def short_addresses(text: str) -> str:
+    """The text with every long address cut: the query first, then the rest."""
+    return _ADDRESS.sub(lambda found: _short_address(found[0]), text)
+
+
+def _short_address(address: str) -> str:
+    if len(address) <= LONGEST_ADDRESS:
+        return address
+    return f"{address.partition('?')[0][: LONGEST_ADDRESS - 1]}…"
 
 
 def printable_json(value: Any) -> Any:

@@ -13,7 +13,7 @@ import duckdb
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
-from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.offers.incidents import report_incident
 from pipeline.offers.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
@@ -69,7 +69,7 @@ def build(
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
                 if not is_timeless(table):
-                    progress(f"building {table}")
+                    progress(Step(f"building {table}"))
                     fill(connection, table)
             report.incidents += _reported(home, _save_ranking(connection, home, day))
             load_incidents(connection, home)

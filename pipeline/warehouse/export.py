@@ -2,12 +2,22 @@
 
 import json
 import re
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
 import duckdb
 
+from pipeline.contracts.errors import GpufareError
+from pipeline.offers.printable import printable
 from pipeline.warehouse.query import ask
+
+PACKAGE = "gpufare"
+DESCRIPTOR = "datapackage.json"
+
+_UNFINISHED = ".unfinished-"
+"""The beginning of the name of a folder, in that of an export, with what is not whole yet."""
 
 FORMULA_START = r"^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
 """A spreadsheet would run a cell that starts with one of these, also in wide letters or after spaces; CSV
@@ -26,11 +36,58 @@ FIELD_TYPES = {
 }
 
 
+class ExportError(GpufareError):
+    """The folder has files in it that no export wrote: says which, and what to do."""
+
+
 def export(
     connection: duckdb.DuckDBPyConnection, folder: Path, form: Literal["csv", "parquet"]
 ) -> list[Path]:
-    """Write each table and ``datapackage.json`` (Frictionless Data Package). Returns the files written."""
+    """Write each table and ``datapackage.json`` (Frictionless Data Package). Returns the files written.
+
+    A former export is replaced once the new one is whole. Raises ExportError for a folder with other files.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    former = _former_files(folder)
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder) as unfinished:
+        written = _write_all(connection, Path(unfinished), form)
+        files = [file.replace(folder / file.name) for file in written]
+    for left in former - {file.name for file in files}:
+        (folder / left).unlink(missing_ok=True)
+    return files
+
+
+def _former_files(folder: Path) -> set[str]:
+    """The files of a former export in the folder, none in an empty one; what an interrupted export left is
+    removed. Raises ExportError where anything else is in it."""
+    found = set()
+    for path in folder.iterdir():
+        if path.name.startswith(_UNFINISHED):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            found.add(path.name)
+    ours = _exported(folder / DESCRIPTOR)
+    if others := sorted(found - ours):
+        named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        raise ExportError(
+            f"{printable(f'{folder} has {named} in it')}, which no export wrote: give a new folder, or an "
+            "empty one"
+        )
+    return found & ours
+
+
+def _exported(descriptor: Path) -> set[str]:
+    """The names of the files that an export wrote, by its descriptor."""
+    try:
+        package = json.loads(descriptor.read_text(encoding="utf-8"))
+        if package["name"] != PACKAGE:
+            return set()
+        return {DESCRIPTOR, *(str(resource["path"]) for resource in package["resources"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _write_all(connection: duckdb.DuckDBPyConnection, folder: Path, form: str) -> list[Path]:
     files, resources = [], []
     for table, comment in _tables(connection):
         columns = _columns(connection, table)
@@ -38,9 +95,9 @@ def export(
         _write(connection, table, columns, file, form)
         files.append(file)
         resources.append(_resource(table, comment, columns, file, form))
-    descriptor = folder / "datapackage.json"
+    descriptor = folder / DESCRIPTOR
     package = {
-        "name": "gpufare",
+        "name": PACKAGE,
         "title": "Cloud-GPU prices and the cheapest GPU per training workload",
         "resources": resources,
     }

@@ -18,7 +18,7 @@ from pipeline.contracts import paths
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
-from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.offers.record_files import set_aside
 from pipeline.offers.records import replacing
 from pipeline.warehouse.connection import connect, quoted
@@ -47,7 +47,7 @@ def _make(file: Path, progress: Progress) -> None:
         connection.execute(f"SET temp_directory = '{quoted(file.with_suffix('.tmp'))}'")
         prepare(connection)
         for table in filter(is_timeless, Lineage(connection).marts()):
-            progress(f"building {table}, which is kept until the catalogue or the model changes")
+            progress(Step(f"building {table}, which is kept until the catalogue or the model changes"))
             fill(connection, table)
         connection.execute("USE memory")
         connection.execute("DETACH gpufare")

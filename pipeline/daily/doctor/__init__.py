@@ -9,7 +9,7 @@ from datetime import datetime
 
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.paths import Home
-from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.daily.doctor import archive, machine, oddments, record
 from pipeline.daily.doctor.finding import LEVELS, Check, Examination, Finding
 
@@ -49,7 +49,7 @@ def examine(
         home=home, now=now, environment=environment, fix=fix, every=every, progress=progress
     )
     for name, check in CHECKS.items():
-        progress(f"checking {name}")
+        progress(Step(f"checking {name}"))
         found = list(_findings(name, check, examination))
         yield from found[:MAX_LINES_PER_CHECK]
         if rest := found[MAX_LINES_PER_CHECK:]:

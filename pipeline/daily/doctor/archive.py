@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeline.capture.archive import Archive
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body
 from pipeline.contracts.capture import Entry
+from pipeline.contracts.progress import Step
 from pipeline.daily.doctor.finding import Examination, Row, began_at, captures_of
 
 NEWEST_DAYS, OTHER_DAYS = 2, 3
@@ -22,7 +23,7 @@ def bodies(x: Examination) -> Iterator[Row]:
     read = captures = all_days = 0
     problems = False
     for source in archive.sources():
-        x.progress(f"reading the archive of {source}")
+        x.progress(Step(f"reading the archive of {source}"))
         days = archive.days(source)
         all_days += len(days)
         for folder in _captures(x, source, days):

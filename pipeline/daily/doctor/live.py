@@ -36,7 +36,7 @@ from pipeline.daily.ingest import read_answers, record_day
 from pipeline.daily.next_steps import next_step
 from pipeline.daily.origin import RefreshError, capture_live, chosen_sources, is_url
 from pipeline.offers.acceptance import missing_cards
-from pipeline.offers.printable import printable
+from pipeline.offers.printable import printable, short_addresses
 from pipeline.offers.records import Records
 from pipeline.parsing.paging import next_page
 from pipeline.sources import source_module
@@ -103,7 +103,7 @@ class Probe:
         ]
         remedy = f" -> {self.remedy}" if self.remedy else ""
         said = "; ".join(part for part in parts if part)
-        return printable(f"{self.verdict:<7} {self.source:<14} {said}{remedy}")
+        return short_addresses(printable(f"{self.verdict:<7} {self.source:<14} {said}{remedy}"))
 
     def _gpus_text(self) -> str | None:
         if self.missing_gpus is None:

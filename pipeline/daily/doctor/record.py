@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.progress import Step
 from pipeline.daily.doctor.finding import Examination, Row
 from pipeline.daily.doctor.oddments import incident_files
 from pipeline.offers.record_files import SOURCE_FOLDERS, record_files
@@ -24,7 +25,7 @@ def files(x: Examination) -> Iterator[Row]:
     count = 0
     problems = False
     for folder in (*SOURCE_FOLDERS, "exchange_rates"):
-        x.progress(f"reading {folder}")
+        x.progress(Step(f"reading {folder}"))
         count += len(record_files(x.home, folder))
         for damage in records.damages(folder):
             problems = True
