@@ -1,5 +1,10 @@
 WITH _workload_jobs AS (
-    SELECT *, price_kinds() AS price_kinds
+    SELECT
+        * REPLACE (
+            ['pareto'] AS objectives, TRUE AS ranks_each_kind,
+            'infinity'::DOUBLE AS max_hours
+        ),
+        price_kinds() AS price_kinds
     FROM workload_jobs()
 ),
 
@@ -7,35 +12,22 @@ _workload_plans AS (
     FROM workload_plans()
 ),
 
-_fastest_so_far AS (
-    SELECT
-        *,
-        min(hours) OVER (
-            PARTITION BY job, price_kind
-            ORDER BY total_usd, hours, gpu_count, gpu_id, source, tier NULLS LAST, term_days NULLS LAST
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS best_hours
-    FROM priced_jobs('_workload_jobs', '_workload_plans')
-),
-
 _front AS (
     SELECT
         *,
-        row_number() OVER _by_cost AS position,
         lag(total_usd) OVER _by_cost AS total_usd_before,
         lag(hours) OVER _by_cost AS hours_before
-    FROM _fastest_so_far
-    WHERE best_hours IS NULL OR hours < best_hours
-    WINDOW _by_cost AS (PARTITION BY job, price_kind ORDER BY total_usd, hours)
+    FROM ranked_workloads('_workload_jobs', '_workload_plans')
+    WINDOW _by_cost AS (PARTITION BY job, price_kind ORDER BY rank)
 )
 
 SELECT
-    job AS workload, price_kind, position, gpu_id, gpu_count, node_count, gpus_billed, provider, source, tier,
-    tier_class, country, continent, term_days,
-    total_usd, hours,
-    (total_usd - total_usd_before) / (hours_before - hours) AS usd_per_hour_saved,
-    hours <= w.max_hours AS meets_deadline,
-    verdict, fit_probability, evidence
-FROM _front
-JOIN main.workloads AS w ON w.workload = job
-ORDER BY workload, price_kind, position
+    f.job AS workload, f.price_kind, f.rank AS position, f.gpu_id, f.gpu_count, f.node_count, f.gpus_billed,
+    f.provider, f.source, f.tier, f.tier_class, f.country, f.continent, f.term_days,
+    f.total_usd, f.hours,
+    (f.total_usd - f.total_usd_before) / (f.hours_before - f.hours) AS usd_per_hour_saved,
+    f.hours <= w.max_hours AS meets_deadline,
+    f.verdict, f.fit_probability, f.evidence
+FROM _front AS f
+JOIN main.workloads AS w ON w.workload = f.job
+ORDER BY workload, f.price_kind, position

@@ -100,99 +100,16 @@ CREATE OR REPLACE MACRO hours_between_machine_failures(
 COMMENT ON FUNCTION hours_between_machine_failures IS
     'Mean hours between failures of one machine: those of its GPUs and those of all else in it, added as rates.';
 
-CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
-WITH _cost_template AS (
-    SELECT
-        NULL::DOUBLE AS tokens, NULL::DOUBLE AS epochs, NULL::DOUBLE AS tokens_per_second,
-        NULL::DOUBLE AS training_state_gib, NULL::DOUBLE AS result_gib, NULL::DOUBLE AS model_download_gib,
-        NULL::INTEGER AS gpu_count, NULL::INTEGER AS node_count,
-        NULL::VARCHAR AS price_kind, NULL::INTEGER AS term_days,
-        NULL::DECIMAL(18, 8) AS usd_per_hour, NULL::DECIMAL(18, 8) AS host_usd_per_hour,
-        NULL::INTEGER AS billing_increment_seconds, NULL::INTEGER AS minimum_seconds,
-        NULL::DECIMAL(18, 8) AS storage_usd_per_gb_month, NULL::DECIMAL(18, 8) AS egress_usd_per_gb,
-        NULL::DECIMAL(18, 8) AS download_usd_per_gb, NULL::DOUBLE AS local_disk_gb,
-        NULL::DOUBLE AS setup_seconds, NULL::DOUBLE AS image_gb, NULL::DOUBLE AS download_gb_per_second,
-        NULL::DOUBLE AS evaluation_share, NULL::DOUBLE AS dataset_bytes_per_token,
-        NULL::DOUBLE AS checkpoints_kept,
-        NULL::DOUBLE AS checkpoint_pause_seconds, NULL::DOUBLE AS checkpoint_gb_per_second,
-        NULL::DOUBLE AS hours_between_failures, NULL::DOUBLE AS hours_between_interruptions,
-        NULL::DOUBLE AS notice_seconds, NULL::DOUBLE AS interruption_wait_seconds,
-        NULL::DOUBLE AS capacity_wait_hours,
-        NULL::BOOLEAN AS persistent_disk, NULL::BOOLEAN AS disk_outlives_host,
-        NULL::DOUBLE AS hours_per_month
-    WHERE FALSE
-),
+CREATE OR REPLACE MACRO default_parameters() AS TABLE
+SELECT map_from_entries(list((name, value) ORDER BY name)) AS p
+FROM main.cost_parameters
+WHERE applies_to = 'default';
+COMMENT ON MACRO TABLE default_parameters IS
+    'The cost parameters that apply where nothing nearer does, as one map from name to value.';
 
-_cost_given AS (
-    FROM _cost_template
-    UNION ALL BY NAME
-    FROM query_table(cases)
-),
-
-_cost_defaults AS (
-    SELECT map_from_entries(list((name, value) ORDER BY name)) AS p
-    FROM main.cost_parameters
-    WHERE applies_to = 'default'
-),
-
-_cost_cases AS (
-    SELECT
-        g.* REPLACE (
-            coalesce(g.epochs, 1) AS epochs,
-            coalesce(g.training_state_gib, 0) AS training_state_gib,
-            coalesce(g.result_gib, 0) AS result_gib,
-            coalesce(g.model_download_gib, 0) AS model_download_gib,
-            coalesce(g.gpu_count, 1) AS gpu_count,
-            coalesce(g.node_count, 1) AS node_count,
-            coalesce(g.price_kind, 'on_demand') AS price_kind,
-            coalesce(g.host_usd_per_hour, 0) AS host_usd_per_hour,
-            coalesce(g.billing_increment_seconds, d.p['billing_increment_seconds'])::INTEGER
-                AS billing_increment_seconds,
-            coalesce(g.minimum_seconds, d.p['minimum_seconds'])::INTEGER AS minimum_seconds,
-            coalesce(g.storage_usd_per_gb_month, d.p['storage_usd_per_gb_month'])::DECIMAL(18, 8)
-                AS storage_usd_per_gb_month,
-            coalesce(g.egress_usd_per_gb, d.p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
-            coalesce(g.download_usd_per_gb, d.p['download_usd_per_gb'])::DECIMAL(18, 8)
-                AS download_usd_per_gb,
-            coalesce(g.local_disk_gb, 0) AS local_disk_gb,
-            coalesce(g.setup_seconds, d.p['setup_seconds']) AS setup_seconds,
-            coalesce(g.image_gb, d.p['image_gb']) AS image_gb,
-            coalesce(g.download_gb_per_second, d.p['download_gbps'] / 8) AS download_gb_per_second,
-            coalesce(g.evaluation_share, d.p['evaluation_share']) AS evaluation_share,
-            coalesce(g.dataset_bytes_per_token, d.p['dataset_bytes_per_token']) AS dataset_bytes_per_token,
-            coalesce(g.checkpoints_kept, d.p['checkpoints_kept']) AS checkpoints_kept,
-            coalesce(g.checkpoint_pause_seconds, d.p['checkpoint_pause_seconds']) AS checkpoint_pause_seconds,
-            coalesce(g.checkpoint_gb_per_second, d.p['checkpoint_gbps'] / 8) AS checkpoint_gb_per_second,
-            coalesce(
-                g.hours_between_failures,
-                hours_between_machine_failures(
-                    coalesce(g.gpu_count, 1) / coalesce(g.node_count, 1),
-                    d.p['gpu_hours_between_failures'],
-                    d.p['host_hours_between_failures']
-                )
-            ) AS hours_between_failures,
-            CASE
-                WHEN coalesce(g.price_kind, 'on_demand') = 'spot'
-                    THEN coalesce(g.hours_between_interruptions, d.p['hours_between_interruptions'])
-            END AS hours_between_interruptions,
-            coalesce(g.notice_seconds, d.p['notice_seconds']) AS notice_seconds,
-            coalesce(g.interruption_wait_seconds, d.p['interruption_wait_seconds'])
-                AS interruption_wait_seconds,
-            CASE
-                WHEN coalesce(g.price_kind, 'on_demand') = 'flex_start'
-                    THEN coalesce(g.capacity_wait_hours, d.p['capacity_wait_hours'])
-                ELSE 0e0
-            END AS capacity_wait_hours,
-            coalesce(g.persistent_disk, FALSE) AS persistent_disk,
-            coalesce(g.disk_outlives_host, FALSE) AS disk_outlives_host,
-            coalesce(g.hours_per_month, d.p['hours_per_month']) AS hours_per_month
-        )
-    FROM _cost_given AS g
-    CROSS JOIN _cost_defaults AS d
-),
-
+CREATE OR REPLACE MACRO cost_terms(cases) AS TABLE
 -- GiB are 1.073741824 GB.
-_cost_sizes AS (
+WITH _cost_sizes AS (
     SELECT
         *,
         image_gb + tokens / epochs * dataset_bytes_per_token / 1e9 + model_download_gib * 1.073741824e0
@@ -200,7 +117,7 @@ _cost_sizes AS (
         training_state_gib * 1.073741824e0 AS _state_gb,
         result_gib * 1.073741824e0 AS _result_gb,
         tokens / tokens_per_second AS _train_seconds
-    FROM _cost_cases
+    FROM query_table(cases)
 ),
 
 _cost_times AS (
@@ -360,5 +277,94 @@ SELECT
     ),
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
+COMMENT ON MACRO TABLE cost_terms IS
+    'The formulas of cost_of on cases that have all its columns: its columns, hours and money term by term.';
+
+CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
+WITH _cost_template AS (
+    SELECT
+        NULL::DOUBLE AS tokens, NULL::DOUBLE AS epochs, NULL::DOUBLE AS tokens_per_second,
+        NULL::DOUBLE AS training_state_gib, NULL::DOUBLE AS result_gib, NULL::DOUBLE AS model_download_gib,
+        NULL::INTEGER AS gpu_count, NULL::INTEGER AS node_count,
+        NULL::VARCHAR AS price_kind, NULL::INTEGER AS term_days,
+        NULL::DECIMAL(18, 8) AS usd_per_hour, NULL::DECIMAL(18, 8) AS host_usd_per_hour,
+        NULL::INTEGER AS billing_increment_seconds, NULL::INTEGER AS minimum_seconds,
+        NULL::DECIMAL(18, 8) AS storage_usd_per_gb_month, NULL::DECIMAL(18, 8) AS egress_usd_per_gb,
+        NULL::DECIMAL(18, 8) AS download_usd_per_gb, NULL::DOUBLE AS local_disk_gb,
+        NULL::DOUBLE AS setup_seconds, NULL::DOUBLE AS image_gb, NULL::DOUBLE AS download_gb_per_second,
+        NULL::DOUBLE AS evaluation_share, NULL::DOUBLE AS dataset_bytes_per_token,
+        NULL::DOUBLE AS checkpoints_kept,
+        NULL::DOUBLE AS checkpoint_pause_seconds, NULL::DOUBLE AS checkpoint_gb_per_second,
+        NULL::DOUBLE AS hours_between_failures, NULL::DOUBLE AS hours_between_interruptions,
+        NULL::DOUBLE AS notice_seconds, NULL::DOUBLE AS interruption_wait_seconds,
+        NULL::DOUBLE AS capacity_wait_hours,
+        NULL::BOOLEAN AS persistent_disk, NULL::BOOLEAN AS disk_outlives_host,
+        NULL::DOUBLE AS hours_per_month
+    WHERE FALSE
+),
+
+_cost_given AS (
+    FROM _cost_template
+    UNION ALL BY NAME
+    FROM query_table(cases)
+),
+
+_cost_cases AS (
+    SELECT
+        g.* REPLACE (
+            coalesce(g.epochs, 1) AS epochs,
+            coalesce(g.training_state_gib, 0) AS training_state_gib,
+            coalesce(g.result_gib, 0) AS result_gib,
+            coalesce(g.model_download_gib, 0) AS model_download_gib,
+            coalesce(g.gpu_count, 1) AS gpu_count,
+            coalesce(g.node_count, 1) AS node_count,
+            coalesce(g.price_kind, 'on_demand') AS price_kind,
+            coalesce(g.host_usd_per_hour, 0) AS host_usd_per_hour,
+            coalesce(g.billing_increment_seconds, d.p['billing_increment_seconds'])::INTEGER
+                AS billing_increment_seconds,
+            coalesce(g.minimum_seconds, d.p['minimum_seconds'])::INTEGER AS minimum_seconds,
+            coalesce(g.storage_usd_per_gb_month, d.p['storage_usd_per_gb_month'])::DECIMAL(18, 8)
+                AS storage_usd_per_gb_month,
+            coalesce(g.egress_usd_per_gb, d.p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
+            coalesce(g.download_usd_per_gb, d.p['download_usd_per_gb'])::DECIMAL(18, 8)
+                AS download_usd_per_gb,
+            coalesce(g.local_disk_gb, 0) AS local_disk_gb,
+            coalesce(g.setup_seconds, d.p['setup_seconds']) AS setup_seconds,
+            coalesce(g.image_gb, d.p['image_gb']) AS image_gb,
+            coalesce(g.download_gb_per_second, d.p['download_gbps'] / 8) AS download_gb_per_second,
+            coalesce(g.evaluation_share, d.p['evaluation_share']) AS evaluation_share,
+            coalesce(g.dataset_bytes_per_token, d.p['dataset_bytes_per_token']) AS dataset_bytes_per_token,
+            coalesce(g.checkpoints_kept, d.p['checkpoints_kept']) AS checkpoints_kept,
+            coalesce(g.checkpoint_pause_seconds, d.p['checkpoint_pause_seconds']) AS checkpoint_pause_seconds,
+            coalesce(g.checkpoint_gb_per_second, d.p['checkpoint_gbps'] / 8) AS checkpoint_gb_per_second,
+            coalesce(
+                g.hours_between_failures,
+                hours_between_machine_failures(
+                    coalesce(g.gpu_count, 1) / coalesce(g.node_count, 1),
+                    d.p['gpu_hours_between_failures'],
+                    d.p['host_hours_between_failures']
+                )
+            ) AS hours_between_failures,
+            CASE
+                WHEN coalesce(g.price_kind, 'on_demand') = 'spot'
+                    THEN coalesce(g.hours_between_interruptions, d.p['hours_between_interruptions'])
+            END AS hours_between_interruptions,
+            coalesce(g.notice_seconds, d.p['notice_seconds']) AS notice_seconds,
+            coalesce(g.interruption_wait_seconds, d.p['interruption_wait_seconds'])
+                AS interruption_wait_seconds,
+            CASE
+                WHEN coalesce(g.price_kind, 'on_demand') = 'flex_start'
+                    THEN coalesce(g.capacity_wait_hours, d.p['capacity_wait_hours'])
+                ELSE 0e0
+            END AS capacity_wait_hours,
+            coalesce(g.persistent_disk, FALSE) AS persistent_disk,
+            coalesce(g.disk_outlives_host, FALSE) AS disk_outlives_host,
+            coalesce(g.hours_per_month, d.p['hours_per_month']) AS hours_per_month
+        )
+    FROM _cost_given AS g
+    CROSS JOIN default_parameters() AS d
+)
+
+FROM cost_terms('_cost_cases');
 COMMENT ON MACRO TABLE cost_of IS
     'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of all that is rented); optional columns are those of rentals and plans, and what is left out takes its default from cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot ones are reclaimed as well: each adds its expected loss at the best checkpoint interval (Daly 2006).';

@@ -1,4 +1,4 @@
--- From jobs to ranked answers: plans x rentals, priced, with the best of each kind.
+-- From jobs to ranked answers: plans x the rentals that a job's constraints leave, priced and ranked.
 
 CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
     model_download_gib * CASE coalesce(quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END;
@@ -11,185 +11,357 @@ CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
 COMMENT ON FUNCTION is_wanted IS
     'Whether a value is among the wanted ones (null: any) and not among the unwanted; an unknown value is none of them.';
 
-CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
-WITH _priced_cases AS (
-    SELECT
-        j.job, j.tokens, j.epochs,
-        p.gpu_id,
-        concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB') AS gpu,
-        p.gpu_count, p.node_count, p.seq_len,
-        r.gpus_billed, r.size_evidence, r.provider, r.source, r.tier, r.tier_class, r.region, r.country,
-        r.continent, r.instance_type, r.raw_label, r.price_kind, r.term_days, r.available,
-        p.tokens_per_second, p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
-        p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
-        p.verdict, p.fit_probability,
-        p.micro_batch, p.checkpointing, p.sharding, p.offload, p.quantization, p.stack,
-        p.training_state_gib, p.result_gib, p.model_download_gib,
-        r.usd_per_hour, r.host_usd_per_hour, (r.usd_per_hour / r.gpus_billed) AS usd_per_gpu_hour,
-        r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours,
-        r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
-        r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
-        r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
-        r.hours_between_failures, r.hours_between_interruptions, r.notice_seconds,
-        r.interruption_wait_seconds, r.capacity_wait_hours, r.persistent_disk, r.disk_outlives_host,
-        r.hours_per_month,
-        r.charged_while_stopped,
-        r.native_price, r.native_currency, r.native_unit, r.fx_rate, r.fx_date,
-        r.price_day, r.price_age_days, r.observed_at, r.source_url, r.capture_sha256,
-        p.evidence, p.evidence_run, p.assumptions AS plan_assumptions,
-        list_concat(r.assumptions, CASE
-            WHEN coalesce(p.offload, '') <> '' AND r.ram_gib IS NULL
-                THEN ['host memory of ' || round(r.host_ram_gib)::BIGINT || ' GiB']
-            ELSE []
-        END) AS price_assumptions
-    FROM query_table(jobs) AS j
-    JOIN query_table(plans) AS p USING (job)
-    JOIN main.rentals AS r
-        ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
-        -- A plan over several machines applies where their network is at least as fast as the planned one.
-        AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
-        AND (r.size_evidence <> 'assumed' OR j.assumed_sizes)
-    JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
-    WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
-        AND p.tokens_per_second > 0
-        AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
-        AND p.node_count <= coalesce(j.max_nodes, p.node_count)
-        AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
-        AND is_wanted(p.evidence, j.evidences, NULL)
-        AND list_contains(j.price_kinds, r.price_kind)
-        AND is_wanted(r.provider, j.providers, j.excluded_providers)
-        AND is_wanted(r.source, j.sources, j.excluded_sources)
-        AND is_wanted(r.tier_class, j.tier_classes, NULL)
-        AND is_wanted(r.country, j.countries, NULL)
-        AND is_wanted(r.continent, j.continents, NULL)
-        AND coalesce(r.term_days <= j.max_term_days, TRUE)
-        AND coalesce(r.price_age_days <= j.max_age_days, TRUE)
-        -- Every machine loads the weights through its host memory; one that does not state it is not judged.
-        AND coalesce(r.ram_gib / p.node_count >= host_weights_gib(p.model_download_gib, p.quantization), TRUE)
-        -- It must also have room for what is offloaded: the training state, or the frozen weights.
-        AND (coalesce(p.offload, '') = '' OR r.host_ram_gib >= greatest(
-            p.training_state_gib, host_weights_gib(p.model_download_gib, p.quantization)
-        ))
+CREATE OR REPLACE MACRO is_planned(
+    verdict, fit_probability, evidence, gpu_id, gpu_count, node_count,
+    min_fit_probability, evidences, gpu_ids, excluded_gpu_ids, min_gpus, max_gpus, max_nodes
+) AS
+    verdict <> 'does_not_fit' AND fit_probability >= min_fit_probability
+    AND gpu_count BETWEEN coalesce(min_gpus, 1) AND max_gpus
+    AND node_count <= coalesce(max_nodes, node_count)
+    AND is_wanted(gpu_id, gpu_ids, excluded_gpu_ids)
+    AND is_wanted(evidence, evidences, NULL);
+COMMENT ON FUNCTION is_planned IS
+    'Whether a plan is what a job asks for: likely enough to fit, on the GPUs and the numbers of them that it wants, with evidence enough.';
+
+CREATE OR REPLACE MACRO market_candidates(jobs, plans) AS TABLE
+SELECT
+    j.job, j.tokens, j.epochs,
+    p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
+    p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
+    r.rowid AS offer, r.source, r.tier, r.price_kind, r.term_days, r.gpus_billed,
+    r.usd_per_hour, r.host_usd_per_hour, r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours,
+    r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
+    r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
+    r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
+    r.hours_between_failures, r.hours_between_interruptions, r.notice_seconds,
+    r.interruption_wait_seconds, coalesce(r.capacity_wait_hours, 0) AS capacity_wait_hours,
+    r.persistent_disk, r.disk_outlives_host, r.hours_per_month, NULL::VARCHAR AS asked
+FROM query_table(jobs) AS j
+JOIN query_table(plans) AS p USING (job)
+JOIN main.rentals AS r
+    ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
+    -- A plan over several machines applies where their network is at least as fast as the planned one.
+    AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
+    AND (r.size_evidence <> 'assumed' OR j.assumed_sizes)
+WHERE is_planned(
+        p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
+        j.min_fit_probability, j.evidences, j.gpu_ids, j.excluded_gpu_ids, j.min_gpus, j.max_gpus, j.max_nodes
+    )
+    AND p.tokens_per_second > 0
+    AND list_contains(j.price_kinds, r.price_kind)
+    AND is_wanted(r.provider, j.providers, j.excluded_providers)
+    AND is_wanted(r.source, j.sources, j.excluded_sources)
+    AND is_wanted(r.tier_class, j.tier_classes, NULL)
+    AND is_wanted(r.country, j.countries, NULL)
+    AND is_wanted(r.continent, j.continents, NULL)
+    AND coalesce(r.term_days <= j.max_term_days, TRUE)
+    AND coalesce(r.price_age_days <= j.max_age_days, TRUE)
+    -- Every machine loads the weights through its host memory; one that does not state it is not judged.
+    AND coalesce(r.ram_gib / p.node_count >= host_weights_gib(p.model_download_gib, p.quantization), TRUE)
+    -- It must also have room for what is offloaded: the training state, or the frozen weights.
+    AND (coalesce(p.offload, '') = '' OR r.host_ram_gib >= greatest(
+        p.training_state_gib, host_weights_gib(p.model_download_gib, p.quantization)
+    ));
+COMMENT ON MACRO TABLE market_candidates IS
+    'What is rented out and can run the jobs within their constraints: one row per job, plan and rental (offer, its row in rentals), with what its cost depends on. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Left out are machines whose stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest leaves out those with too little for any job, host_too_small).';
+
+CREATE OR REPLACE MACRO asked_candidates(jobs, plans) AS TABLE
+WITH _asked_machines AS (
+    SELECT job, 'quote' AS source, unnest(quotes) AS machine
+    FROM query_table(jobs)
+    UNION ALL
+    SELECT job, 'own', unnest(owned)
+    FROM query_table(jobs)
 )
 
+SELECT
+    j.job, j.tokens, j.epochs,
+    p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
+    p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
+    (-1)::BIGINT AS offer, m.source, m.source AS price_kind,
+    CASE m.source WHEN 'quote' THEN m.machine.gpus ELSE p.gpu_count END AS gpus_billed,
+    (m.machine.usd * gpus_billed)::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
+    CASE m.source WHEN 'quote' THEN d.p['billing_increment_seconds'] ELSE 1 END::INTEGER
+        AS billing_increment_seconds,
+    CASE m.source WHEN 'quote' THEN d.p['minimum_seconds'] ELSE 0 END::INTEGER AS minimum_seconds,
+    -- One's own machine has a disk, its software and free traffic.
+    CASE m.source WHEN 'quote' THEN d.p['storage_usd_per_gb_month'] ELSE 0 END::DECIMAL(18, 8)
+        AS storage_usd_per_gb_month,
+    CASE m.source WHEN 'quote' THEN d.p['egress_usd_per_gb'] ELSE 0 END::DECIMAL(18, 8) AS egress_usd_per_gb,
+    CASE m.source WHEN 'quote' THEN d.p['download_usd_per_gb'] ELSE 0 END::DECIMAL(18, 8)
+        AS download_usd_per_gb,
+    0e0 AS local_disk_gb,
+    CASE m.source WHEN 'quote' THEN d.p['setup_seconds'] ELSE 0 END AS setup_seconds,
+    CASE m.source WHEN 'quote' THEN d.p['image_gb'] ELSE 0 END AS image_gb,
+    d.p['download_gbps'] / 8 AS download_gb_per_second, d.p['evaluation_share'] AS evaluation_share,
+    d.p['dataset_bytes_per_token'] AS dataset_bytes_per_token, d.p['checkpoints_kept'] AS checkpoints_kept,
+    d.p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
+    d.p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
+    hours_between_machine_failures(
+        p.gpu_count / p.node_count, d.p['gpu_hours_between_failures'], d.p['host_hours_between_failures']
+    ) AS hours_between_failures,
+    d.p['notice_seconds'] AS notice_seconds, d.p['interruption_wait_seconds'] AS interruption_wait_seconds,
+    0e0 AS capacity_wait_hours, TRUE AS persistent_disk, TRUE AS disk_outlives_host,
+    d.p['hours_per_month'] AS hours_per_month, m.machine.text AS asked
+FROM query_table(jobs) AS j
+JOIN _asked_machines AS m USING (job)
+JOIN query_table(plans) AS p
+    ON p.job = j.job AND p.gpu_id = m.machine.gpu_id AND p.gpu_count <= m.machine.gpus
+    -- A quote is for all its GPUs: as many as can be used are.
+    AND (m.source = 'own' OR 2 * p.gpu_count > m.machine.gpus)
+CROSS JOIN default_parameters() AS d
+WHERE is_planned(
+    p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
+    j.min_fit_probability, j.evidences, j.gpu_ids, j.excluded_gpu_ids, j.min_gpus, j.max_gpus, j.max_nodes
+)
+AND p.tokens_per_second > 0;
+COMMENT ON MACRO TABLE asked_candidates IS
+    'market_candidates of the machines that the jobs name themselves: those with a quoted price (source quote) and their own (source own). Constraints on GPUs and their numbers apply, others do not. What a quote does not say is billed by the defaults of cost_parameters; a machine of one''s own costs its electricity.';
+
+CREATE OR REPLACE MACRO job_candidates(jobs, plans) AS TABLE
+SELECT *, row_number() OVER () AS candidate
+FROM (
+    FROM market_candidates(jobs, plans)
+    UNION ALL BY NAME
+    FROM asked_candidates(jobs, plans)
+);
+COMMENT ON MACRO TABLE job_candidates IS
+    'Every candidate of the jobs, of the market or asked for, with a number.';
+
+CREATE OR REPLACE MACRO candidate_costs(candidates, speeds) AS TABLE
+WITH _each_speed AS (
+    SELECT
+        * EXCLUDE (tokens_per_second, tokens_per_second_low, tokens_per_second_high, speed),
+        CASE speed
+            WHEN 'low' THEN tokens_per_second_low
+            WHEN 'high' THEN tokens_per_second_high
+            ELSE tokens_per_second
+        END AS tokens_per_second,
+        speed
+    FROM (SELECT *, unnest(speeds) AS speed FROM query_table(candidates))
+)
+
+FROM cost_terms('_each_speed');
+COMMENT ON MACRO TABLE candidate_costs IS
+    'What each candidate costs and takes at the middle, the low or the high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
+
+CREATE OR REPLACE MACRO eligible_costs(costs, jobs) AS TABLE
 SELECT c.*
-FROM cost_of('_priced_cases') AS c
+FROM query_table(costs) AS c
 JOIN query_table(jobs) AS j USING (job)
--- A machine that stops before the job is done is no answer, nor is a term of which most is paid for nothing.
-WHERE c.hours - c.wait_hours <= coalesce(c.max_run_hours, 'infinity'::DOUBLE)
+CROSS JOIN default_parameters() AS d
+WHERE c.speed = 'middle'
     AND coalesce(c.total_usd <= j.max_usd, TRUE)
-    AND coalesce(
-        term_share_used >= (
-            SELECT value FROM main.cost_parameters WHERE name = 'least_term_share' AND applies_to = 'default'
-        ),
-        TRUE
-    )
+    -- A machine that stops before the job is done is no answer, nor is a term mostly paid for nothing.
+    AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
+    AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
+COMMENT ON MACRO TABLE eligible_costs IS
+    'The candidates that are answers, at the middle of their speed: within the budget, done before the machine stops (max_run_hours), and using at least least_term_share of cost_parameters of the terms that they pay.';
+
+CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
+WITH _priced_candidates AS (
+    FROM job_candidates(jobs, plans)
+),
+
+_priced_costs AS (
+    FROM candidate_costs('_priced_candidates', ['middle'])
+)
+
+SELECT c.*, r.provider, r.region, r.country, r.continent
+FROM eligible_costs('_priced_costs', jobs) AS c
+JOIN main.rentals AS r ON r.rowid = c.offer
 QUALIFY row_number() OVER (
-    PARTITION BY
-        c.job, c.price_kind, c.gpu_id, c.gpu_count, c.node_count, c.source, c.tier, c.term_days
-    ORDER BY c.total_usd, c.hours, c.region NULLS LAST, c.instance_type NULLS LAST, c.raw_label, provider,
-        source_url, capture_sha256, observed_at, usd_per_hour, gpus_billed
+    PARTITION BY c.job, c.price_kind, c.gpu_id, c.gpu_count, c.node_count, c.source, c.tier, c.term_days
+    ORDER BY c.total_usd, c.hours, c.offer
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
-    'Every way to run the jobs that fits with the probability wanted, priced by cost_of: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. Left out are machines that stop before the job is done (max_run_hours), and reservations of whose terms the job uses less than least_term_share of cost_parameters, and machines whose stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest leaves out those with too little for any job, host_too_small). jobs: job, tokens, epochs, max_gpus, price_kinds (list), min_fit_probability, assumed_sizes (whether machines count of which nothing says that they are sold). plans: the rows of plans with their job.';
+    'Every way to rent that runs the jobs within their constraints, priced: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs and plans: as for market_candidates.';
 
-CREATE OR REPLACE MACRO within_deadline(priced, jobs) AS TABLE
-WITH _deadline_rows AS (
+CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
+WITH _eligible AS (
     SELECT
-        p.*, j.max_hours, j.deadline_is_strict,
-        bool_or(p.hours <= j.max_hours) OVER _ranking AS meets_deadline,
-        -- What is kept where nothing is in time: the fastest, and what takes little longer.
-        CASE
-            WHEN meets_deadline OR j.deadline_is_strict THEN j.max_hours
-            ELSE f.value * min(p.hours) OVER _ranking
-        END AS _most_hours
-    FROM query_table(priced) AS p
+        c.candidate, c.offer, c.job, c.gpu_id, c.gpu_count, c.node_count, c.source, c.tier, c.price_kind,
+        c.term_days, c.total_usd, c.hours,
+        j.max_hours, j.deadline_is_strict, j.objectives, j.most_rows,
+        d.p['missed_deadline_factor'] AS missed_deadline_factor,
+        CASE WHEN j.ranks_each_kind THEN c.price_kind END AS ranked_kind
+    FROM eligible_costs(costs, jobs) AS c
     JOIN query_table(jobs) AS j USING (job)
-    JOIN main.cost_parameters AS f ON f.name = 'missed_deadline_factor' AND f.applies_to = 'default'
-    WINDOW _ranking AS (PARTITION BY p.ranking)
+    CROSS JOIN default_parameters() AS d
 ),
 
-_deadline_compared AS (
+_deadlines AS (
     SELECT
         *,
-        min(total_usd) FILTER (hours <= _most_hours) OVER _ranking AS _kept_usd,
+        bool_or(hours <= max_hours) OVER _ranking AS meets_deadline,
+        -- What is kept where nothing is in time: the fastest, and what takes little longer.
+        CASE
+            WHEN meets_deadline OR deadline_is_strict THEN max_hours
+            ELSE missed_deadline_factor * min(hours) OVER _ranking
+        END AS most_hours
+    FROM _eligible
+    WINDOW _ranking AS (PARTITION BY job, ranked_kind)
+),
+
+_waits AS (
+    SELECT
+        *,
+        min(total_usd) FILTER (hours <= most_hours) OVER _ranking AS kept_usd,
         min({
-            'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id,
-            'way': gpu_count || ' x ' || gpu || ' at ' || provider || ' ('
-                || replace(price_kind, '_', '-') || ')'
-        }) FILTER (hours > _most_hours) OVER _ranking AS _late
-    FROM _deadline_rows
-    WINDOW _ranking AS (PARTITION BY ranking)
+            'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
+            'source': source, 'price_kind': price_kind
+        }) FILTER (hours > most_hours) OVER _ranking AS late
+    FROM _deadlines
+    WINDOW _ranking AS (PARTITION BY job, ranked_kind)
 ),
 
-_deadline_savings AS (
-    SELECT *, CASE WHEN _late.usd < _kept_usd THEN _late END AS _cheaper
-    FROM _deadline_compared
+_best AS (
+    SELECT
+        candidate, offer, job, ranked_kind, gpu_count, total_usd, hours, max_hours, meets_deadline,
+        objectives, most_rows,
+        CASE WHEN late.usd < kept_usd THEN late END AS longer_wait,
+        -- One offer, the cheapest, for each way to rent; of answers that none beats in cost and hours, all.
+        row_number() OVER (
+            PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
+            ORDER BY total_usd, hours, offer
+        ) = 1 AS is_cheapest,
+        coalesce(hours < min(hours) OVER (
+            PARTITION BY job, ranked_kind
+            ORDER BY total_usd, hours, gpu_count, offer
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), TRUE) AS is_unbeaten
+    FROM _waits
+    WHERE hours <= most_hours
 )
 
 SELECT
-    * EXCLUDE (ranking, deadline_is_strict, _most_hours, _kept_usd, _late, _cheaper),
-    _cheaper.usd AS longer_wait_usd, _cheaper.hours AS longer_wait_hours, _cheaper.way AS longer_wait_way
-FROM _deadline_savings
-WHERE hours <= _most_hours;
-COMMENT ON MACRO TABLE within_deadline IS
-    'The rows of priced_jobs that finish within max_hours, and what the cheapest of the others would save. Where none of a ranking does, meets_deadline is false, and its rows are the fastest one and those that take up to missed_deadline_factor of cost_parameters times as long; no row where the deadline is strict. priced: rows of priced_jobs with their ranking. jobs: job, max_hours, deadline_is_strict.';
+    *,
+    row_number() OVER (
+        PARTITION BY job, ranked_kind, objective
+        ORDER BY
+            CASE objective WHEN 'time' THEN round(hours, 2) ELSE total_usd END,
+            total_usd, hours, gpu_count, offer
+    ) AS rank
+FROM (SELECT *, unnest(objectives) AS objective FROM _best)
+WHERE CASE objective WHEN 'pareto' THEN is_unbeaten ELSE is_cheapest END
+QUALIFY rank <= coalesce(most_rows, rank);
+COMMENT ON MACRO TABLE ranked_candidates IS
+    'The rankings of candidates: the budget and the deadline of the job first, then the best offer of each price kind, GPU, number of GPUs, source, tier and term (for objective pareto, every candidate that no other beats in both cost and hours), then the rank. longer_wait: what the cheapest of those that finish too late would save.';
 
-CREATE OR REPLACE MACRO with_cost_bands(ranked) AS TABLE
-WITH _band_rows AS (
-    SELECT *, row_number() OVER () AS _row
-    FROM query_table(ranked)
-),
-
-_band_cases AS (
+CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
+WITH _bands AS (
     SELECT
-        b._row, s.side,
-        CASE s.side WHEN 'fast' THEN b.tokens_per_second_high ELSE b.tokens_per_second_low END
-            AS tokens_per_second,
-        b.tokens, b.epochs, b.node_count, b.price_kind, b.term_days,
-        b.training_state_gib, b.result_gib, b.model_download_gib,
-        b.usd_per_hour, b.host_usd_per_hour, b.billing_increment_seconds, b.minimum_seconds,
-        b.storage_usd_per_gb_month, b.egress_usd_per_gb, b.download_usd_per_gb, b.local_disk_gb,
-        b.setup_seconds, b.image_gb, b.download_gb_per_second, b.evaluation_share, b.dataset_bytes_per_token,
-        b.checkpoints_kept, b.checkpoint_pause_seconds, b.checkpoint_gb_per_second,
-        b.hours_between_failures, b.hours_between_interruptions, b.notice_seconds,
-        b.interruption_wait_seconds, b.capacity_wait_hours, b.persistent_disk, b.disk_outlives_host,
-        b.hours_per_month
-    FROM _band_rows AS b
-    CROSS JOIN (SELECT unnest(['fast', 'slow']) AS side) AS s
-),
-
-_bands AS (
-    SELECT
-        _row,
-        max(total_usd) FILTER (side = 'fast') AS total_usd_low,
-        max(total_usd) FILTER (side = 'slow') AS total_usd_high,
-        max(hours) FILTER (side = 'fast') AS hours_low,
-        max(hours) FILTER (side = 'slow') AS hours_high
-    FROM cost_of('_band_cases')
-    GROUP BY _row
+        candidate,
+        max(total_usd) FILTER (speed = 'high') AS total_usd_low,
+        max(total_usd) FILTER (speed = 'low') AS total_usd_high,
+        max(hours) FILTER (speed = 'high') AS hours_low,
+        max(hours) FILTER (speed = 'low') AS hours_high
+    FROM query_table(costs)
+    GROUP BY candidate
 )
 
 SELECT
-    b.* EXCLUDE (
-        _row, epochs, training_state_gib, result_gib, model_download_gib,
-        billing_increment_seconds, minimum_seconds, max_run_hours, storage_usd_per_gb_month,
-        egress_usd_per_gb, download_usd_per_gb,
-        local_disk_gb, setup_seconds, image_gb, download_gb_per_second, evaluation_share,
-        dataset_bytes_per_token,
-        checkpoints_kept, checkpoint_pause_seconds, checkpoint_gb_per_second, hours_between_failures,
-        hours_between_interruptions, notice_seconds, interruption_wait_seconds, capacity_wait_hours,
-        persistent_disk, disk_outlives_host, hours_per_month, checkpoint_seconds, failure_restart_seconds,
-        reclaim_restart_seconds, plan_assumptions, price_assumptions
-    ),
-    n.total_usd_low, n.total_usd_high, n.hours_low, n.hours_high,
-    b.total_usd / b.tokens * 1e6 AS usd_per_million_tokens,
-    concat_ws('; ', nullif(b.plan_assumptions, ''), nullif(array_to_string(b.price_assumptions, '; '), ''))
-        AS assumptions
-FROM _band_rows AS b
-JOIN _bands AS n USING (_row);
-COMMENT ON MACRO TABLE with_cost_bands IS
-    'Adds to rows of priced_jobs what they cost and take at both ends of their speed band, the cost per million tokens, and the assumptions in one text.';
+    k.job, k.rank, p.model, p.method, c.tokens, p.tokens_per_second, p.gpu_count, p.node_count,
+    c.price_kind, c.term_days, c.usd_per_hour, c.host_usd_per_hour, p.gpu_id,
+    concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB') AS gpu,
+    c.gpus_billed, coalesce(r.size_evidence, 'offered') AS size_evidence,
+    coalesce(r.provider, c.source) AS provider, c.source, c.tier,
+    coalesce(r.tier_class, 'dedicated') AS tier_class, r.region, r.country, r.continent, r.instance_type,
+    coalesce(r.raw_label, c.asked) AS raw_label, r.available,
+    p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
+    p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
+    p.verdict, p.fit_probability, p.micro_batch, p.checkpointing, p.sharding, p.offload, p.quantization,
+    p.stack,
+    c.usd_per_hour / c.gpus_billed AS usd_per_gpu_hour, r.charged_while_stopped,
+    coalesce(r.native_price, c.usd_per_hour / c.gpus_billed)::DECIMAL(18, 8) AS native_price,
+    coalesce(r.native_currency, 'USD') AS native_currency, coalesce(r.native_unit, 'gpu_hour') AS native_unit,
+    r.fx_rate, r.fx_date,
+    coalesce(r.price_day, getvariable('today')::DATE, make_timestamp(epoch_us(now()))::DATE) AS price_day,
+    coalesce(r.price_age_days, 0) AS price_age_days,
+    coalesce(r.observed_at, now()) AS observed_at, coalesce(r.source_url, c.source) AS source_url,
+    coalesce(r.capture_sha256, '') AS capture_sha256,
+    p.evidence, p.evidence_run,
+    c.setup_hours, c.train_hours, c.evaluation_hours, c.failure_hours, c.interruption_hours, c.failures,
+    c.interruptions, c.checkpoint_interval_minutes, c.storage_gb, c.wait_hours, c.hours, c.billed_hours,
+    c.compute_usd, c.interruption_usd, c.failure_usd, c.storage_usd, c.egress_usd, c.commitment_usd,
+    c.term_share_used, c.kept_volume_usd_per_month, c.total_usd,
+    k.max_hours, k.meets_deadline,
+    k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
+    k.longer_wait.gpu_count || ' x '
+    || concat_ws(' ', lg.model, lg.form_factor, (lg.memory_gb::INTEGER)::VARCHAR || ' GB') || ' at '
+    || coalesce(lr.provider, k.longer_wait.source) || ' (' || replace(k.longer_wait.price_kind, '_', '-')
+    || ')' AS longer_wait_way,
+    k.objective,
+    b.total_usd_low, b.total_usd_high, b.hours_low, b.hours_high,
+    c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,
+    concat_ws('; ',
+        nullif(j.job_assumptions, ''), nullif(p.assumptions, ''),
+        nullif(array_to_string(r.assumptions, '; '), ''),
+        CASE
+            WHEN coalesce(p.offload, '') <> '' AND r.ram_gib IS NULL
+                THEN 'host memory of ' || round(r.host_ram_gib)::BIGINT || ' GiB'
+        END,
+        CASE c.source
+            WHEN 'quote' THEN 'quoted: ' || c.asked || '; other charges at their defaults'
+            WHEN 'own' THEN 'own: ' || c.asked || '; nothing is paid but electricity'
+        END
+    ) AS assumptions,
+    p.seq_len
+FROM query_table(ranked) AS k
+JOIN query_table(costs) AS c ON c.candidate = k.candidate AND c.speed = 'middle'
+JOIN _bands AS b ON b.candidate = k.candidate
+JOIN query_table(jobs) AS j ON j.job = k.job
+JOIN query_table(plans) AS p
+    ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
+JOIN main.gpus AS g ON g.gpu_id = c.gpu_id
+LEFT JOIN main.rentals AS r ON r.rowid = k.offer
+LEFT JOIN main.gpus AS lg ON lg.gpu_id = k.longer_wait.gpu_id
+LEFT JOIN main.rentals AS lr ON lr.rowid = k.longer_wait.offer;
+COMMENT ON MACRO TABLE answers_of IS
+    'Ranked candidates in the columns of cheapest_for. costs: of all three speeds.';
+
+CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
+WITH _ranked_from AS MATERIALIZED (
+    FROM job_candidates(jobs, plans)
+),
+
+_ranked_costs AS MATERIALIZED (
+    FROM candidate_costs('_ranked_from', ['low', 'middle', 'high'])
+),
+
+_ranked AS MATERIALIZED (
+    FROM ranked_candidates('_ranked_costs', jobs)
+)
+
+FROM answers_of('_ranked', '_ranked_costs', jobs, plans);
+COMMENT ON MACRO TABLE ranked_jobs IS
+    'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with what is wanted; objectives: a ranking each; ranks_each_kind: price kinds are ranked apart; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or left out (see market_candidates, ranked_candidates). Where none of a ranking finishes within max_hours, meets_deadline is false, and its rows are the fastest one and those that take up to missed_deadline_factor of cost_parameters times as long; no row where the deadline is strict.';
+
+CREATE OR REPLACE MACRO ranked_workloads(jobs, plans) AS TABLE
+WITH _many_candidates AS MATERIALIZED (
+    FROM job_candidates(jobs, plans)
+),
+
+_many_costs AS MATERIALIZED (
+    FROM candidate_costs('_many_candidates', ['middle'])
+),
+
+_many_ranked AS MATERIALIZED (
+    FROM ranked_candidates('_many_costs', jobs)
+),
+
+_kept_candidates AS (
+    FROM _many_candidates
+    SEMI JOIN _many_ranked USING (candidate)
+),
+
+_kept_costs AS MATERIALIZED (
+    FROM candidate_costs('_kept_candidates', ['low', 'middle', 'high'])
+)
+
+FROM answers_of('_many_ranked', '_kept_costs', jobs, plans);
+COMMENT ON MACRO TABLE ranked_workloads IS
+    'ranked_jobs for many jobs with short rankings, in less memory: only what is ranked is priced at all speeds.';
 
 CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 WITH _job_settings AS (
@@ -216,46 +388,12 @@ WITH _cheapest_jobs AS (
 
 _cheapest_plans AS (
     SELECT * FROM job_plans('_cheapest_jobs')
-),
-
-_cheapest_priced AS (
-    SELECT * FROM priced_jobs('_cheapest_jobs', '_cheapest_plans')
-),
-
-_cheapest_rankings AS (
-    SELECT *, job AS ranking
-    FROM _cheapest_priced
-),
-
-_cheapest_in_time AS (
-    SELECT * FROM within_deadline('_cheapest_rankings', '_cheapest_jobs')
-),
-
-_cheapest_ranked AS (
-    SELECT
-        c.* REPLACE (
-            concat_ws('; ', nullif(j.job_assumptions, ''), nullif(c.plan_assumptions, '')) AS plan_assumptions
-        ),
-        j.model, j.method, j.objective,
-        row_number() OVER (
-            PARTITION BY c.job
-            ORDER BY
-                CASE j.objective WHEN 'cost' THEN c.total_usd ELSE round(c.hours, 2) END,
-                c.total_usd, c.hours,
-                c.gpu_count,
-                c.gpu_id, c.source, c.tier NULLS LAST, c.region NULLS LAST, c.instance_type NULLS LAST,
-                c.raw_label,
-                c.price_kind, c.term_days NULLS LAST
-        ) AS rank
-    FROM _cheapest_in_time AS c
-    JOIN _cheapest_jobs AS j USING (job)
 )
 
-SELECT job, rank, model, method, b.* EXCLUDE (job, rank, model, method, seq_len), b.seq_len,
-p.as_of_day AS day
-FROM with_cost_bands('_cheapest_ranked') AS b
+SELECT r.*, p.as_of_day AS day
+FROM ranked_jobs('_cheapest_jobs', '_cheapest_plans') AS r
 CROSS JOIN main.publication AS p
-ORDER BY job, rank;
+ORDER BY r.job, r.rank;
 COMMENT ON MACRO TABLE cheapest_for IS
     'The ranked ways to run your own jobs, in USD per finished job, at the published prices. A ranking keeps to max_hours, or to a week where any answer does (where none does, meets_deadline is false and it keeps to little more than the fastest takes), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
@@ -267,9 +405,13 @@ SELECT
     NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
     NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
     NULL::INTEGER AS max_term_days, NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days,
-    NULL::VARCHAR[] AS evidences;
+    NULL::VARCHAR[] AS evidences,
+    NULL::STRUCT("text" VARCHAR, gpus INTEGER, gpu_id VARCHAR, usd DECIMAL(18, 8))[] AS quotes,
+    NULL::STRUCT("text" VARCHAR, gpus INTEGER, gpu_id VARCHAR, usd DECIMAL(18, 8))[] AS owned,
+    ['cost'] AS objectives, FALSE AS ranks_each_kind, NULL::INTEGER AS most_rows,
+    NULL::VARCHAR AS job_assumptions;
 COMMENT ON MACRO TABLE unconstrained IS
-    'The constraints of completed_jobs, all open: for jobs that have none.';
+    'The constraints of completed_jobs, all open, for jobs that have none; ranked by cost.';
 
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
 SELECT

@@ -5,11 +5,6 @@ WITH jobs AS (
 
 job_plans AS (
     SELECT 'job' AS job, * FROM main.plans
-),
-
-priced AS (
-    FROM priced_jobs('jobs', 'job_plans')
 )
 
-SELECT *
-FROM with_cost_bands('priced')
+FROM ranked_jobs('jobs', 'job_plans')
