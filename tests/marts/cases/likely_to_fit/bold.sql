@@ -7,4 +7,4 @@ job_plans AS (
     FROM workload_plans()
 )
 
-FROM priced_jobs('jobs', 'job_plans')
+FROM ranked_jobs('jobs', 'job_plans')

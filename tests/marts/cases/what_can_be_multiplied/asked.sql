@@ -7,5 +7,5 @@ job_plans AS (
     SELECT 'job' AS job, * FROM main.plans
 )
 
-SELECT source, gpu_count, size_evidence, array_to_string(price_assumptions, '; ') AS assumptions
-FROM priced_jobs('jobs', 'job_plans')
+SELECT source, gpu_count, size_evidence, assumptions
+FROM ranked_jobs('jobs', 'job_plans')
