@@ -1,6 +1,5 @@
 """Files in, lines out: read saved answers, match labels, estimate runs."""
 
-import csv
 import json
 import sys
 from datetime import UTC, datetime
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.parameters import EXISTING_FILE, Moment, today
+from pipeline.cli.parameters import EXISTING_FILE, FORMATS, Moment, today
+from pipeline.cli.terminal import say, tell
 from pipeline.contracts import paths
 
 if TYPE_CHECKING:
@@ -79,13 +79,48 @@ def _rates(pairs: tuple[str, ...]) -> "dict[str, Rate]":
     return rates
 
 
+FORMAT_OF_FILES = click.option(
+    "--format",
+    "form",
+    type=FORMATS,
+    default=lambda: "table" if sys.stdout.isatty() else "csv",
+    show_default="table on a terminal, else csv",
+)
+ALL = click.option(
+    "--all", "every", is_flag=True, help="Show all rows; a terminal gets the first 40 of a table."
+)
+
+FIRST_OF_LABELS = ("raw_label", "status", "gpu_id", "gpu_count", "rule", "candidates", "confidence")
+FIRST_OF_ESTIMATES = ("run_id", "memory_gib", "fits", "tokens_per_second_per_gpu")
+"""Columns by importance; a narrow terminal shows the first of them."""
+ERRORS_SHOWN = 20
+
+
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
-def normalize(file: Path) -> None:
-    """Match each GPU label of a CSV file to a GPU, or give the reason why it stays open."""
-    from pipeline.offers.normalize_csv import normalize_csv
+@FORMAT_OF_FILES
+@ALL
+def normalize(file: Path, form: str, every: bool) -> None:
+    """Match each GPU label of a CSV file to a GPU, or give the reason why it stays open.
 
-    normalize_csv(file, sys.stdout)
+    The column raw_label has the labels. Read where they are there: provider, kind (gpu_name or instance_type;
+    gpu_name by default), context (what else the page says, such as vram_gb=80) and gpu_count. Other columns
+    are kept. Cells are separated by commas, semicolons or tabs, and those of --format csv are, too.
+
+    Adds status (matched, ambiguous, unknown, not_a_gpu), gpu_id, vendor, model, form_factor, memory_gb,
+    gpu_count, rule, confidence and candidates.
+    """
+    from pipeline.cli.printing import show
+    from pipeline.offers.normalize_csv import normalize_csv, normalized
+    from pipeline.warehouse.query import Result
+
+    if form == "csv":
+        normalize_csv(file, sys.stdout)
+        return
+    found = normalized(file)
+    rows = [tuple(row[name] for name in found.columns) for row in found.rows]
+    kinds = ("VARCHAR",) * len(found.columns)
+    show(Result(tuple(found.columns), kinds, rows), form, first=FIRST_OF_LABELS, every=every)
 
 
 @click.command()
@@ -94,11 +129,15 @@ def normalize(file: Path) -> None:
     "--config", type=EXISTING_FILE, help="A config.json: the model of the rows that name none, or 'config'."
 )
 @click.option("--own", is_flag=True, help="Add estimates corrected by the runs that you measured yourself.")
-def estimate(file: Path, config: Path | None, own: bool) -> None:
+@FORMAT_OF_FILES
+@ALL
+def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
+    from pipeline.cli.printing import show
     from pipeline.model.estimate import OUTPUT_COLUMNS, estimate_file
     from pipeline.model.given_models import model_of_file
     from pipeline.model.measuring.corrections import OWN_COLUMNS, with_own_runs
+    from pipeline.warehouse.query import Result
 
     given, left_out = model_of_file(config, "config") if config else (None, [])
     problems = [f"{config}: {line}" for line in left_out]
@@ -110,7 +149,17 @@ def estimate(file: Path, config: Path | None, own: bool) -> None:
 
     rows = estimate_file(file, correct, given) if own else estimate_file(file, given=given)
     for problem in problems:
-        click.echo(problem, err=True)
-    writer = csv.DictWriter(sys.stdout, OUTPUT_COLUMNS + (OWN_COLUMNS if own else ()), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+        say(problem)
+    columns = OUTPUT_COLUMNS + (OWN_COLUMNS if own else ())
+    kinds = tuple("NUMBER" if name.startswith(("memory", "tokens")) else "VARCHAR" for name in columns)
+    answers = Result(columns, kinds, [tuple(row[name] for name in columns) for row in rows])
+    if form != "table":
+        show(answers, form, every=every)
+        return
+    table = answers.only([(name, name) for name in columns if name != "error"])
+    show(table, form, first=FIRST_OF_ESTIMATES, every=every)
+    wrong = [f"{row['run_id']}: {row['error']}" for row in rows if row["error"]]
+    for line in wrong[:ERRORS_SHOWN]:
+        tell(line)
+    if len(wrong) > ERRORS_SHOWN:
+        tell(f"and {len(wrong) - ERRORS_SHOWN} more rows with an error (--format csv has all)")

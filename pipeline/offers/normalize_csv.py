@@ -2,12 +2,18 @@
 
 import csv
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import LABEL_KINDS, LabelKind
 from pipeline.offers.gpu_matching import Identity, identify
+from pipeline.offers.printable import printable
+
+LABEL = "raw_label"
+OPTIONAL = ("provider", "kind", "context", "gpu_count")
+SEPARATORS = (",", ";", "\t")
 
 ANSWER_COLUMNS = (
     "status",
@@ -61,7 +67,7 @@ def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, s
             raise LabelFileError(f"{path}, line {line}: the row does not have as many cells as the header")
         try:
             identity = identify(
-                row["raw_label"],
+                row[LABEL],
                 provider=row.get("provider") or "",
                 kind=_kind(row, line),
                 context=row.get("context") or "",
@@ -72,27 +78,55 @@ def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, s
         yield {**row, **_answer(identity)}
 
 
-def normalize_csv(path: Path, out: TextIO) -> int:
-    """Write the rows of ``path`` with the answer columns to ``out``, in their order, and return how many.
+@dataclass(frozen=True, slots=True)
+class Normalized:
+    """A table of labels with its answers: the columns, the rows, and what separates the cells of the file."""
+
+    columns: list[str]
+    rows: list[dict[str, str | None]]
+    separator: str
+
+
+def normalized(path: Path) -> Normalized:
+    """The rows of ``path`` with the answer columns, in their order.
 
     The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
-    An input column with the name of an answer column is overwritten. Raises LabelFileError.
+    Cells are separated by commas, semicolons or tabs. An input column with the name of an answer column is
+    overwritten. Raises LabelFileError.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            columns = list(reader.fieldnames or [])
-            if "raw_label" not in columns:
-                raise LabelFileError(f"{path}: no column is called raw_label; the columns are {columns}")
+            separator = _separator(file.readline())
+            file.seek(0)
+            reader = csv.DictReader(file, delimiter=separator)
+            columns = [name.strip() for name in reader.fieldnames or []]
+            if LABEL not in columns:
+                raise LabelFileError(
+                    f"{path}: no column is called {LABEL}; its columns are "
+                    f"{printable(', '.join(columns)) or 'none'}; {', '.join(OPTIONAL)} are read if given"
+                )
+            reader.fieldnames = columns
             answers = [name for name in ANSWER_COLUMNS if name not in columns]
-            writer = csv.DictWriter(out, [*columns, *answers], lineterminator="\n")
-            writer.writeheader()
-            count = 0
-            for row in _answers(reader, path):
-                writer.writerow(row)
-                count += 1
-            return count
+            return Normalized([*columns, *answers], list(_answers(reader, path)), separator)
     except FileNotFoundError as error:
         raise LabelFileError(f"{path} does not exist") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise LabelFileError(f"{path} is not a CSV file in UTF-8: {error}") from error
+
+
+def _separator(header: str) -> str:
+    """The one that makes a column of the labels; commas where none does."""
+    for separator in SEPARATORS:
+        if LABEL in (name.strip() for row in csv.reader([header], delimiter=separator) for name in row):
+            return separator
+    return ","
+
+
+def normalize_csv(path: Path, out: TextIO) -> int:
+    """Write the rows of ``path`` with the answer columns to ``out``, separated as the file is, and return how
+    many. Raises LabelFileError."""
+    found = normalized(path)
+    writer = csv.DictWriter(out, found.columns, lineterminator="\n", delimiter=found.separator)
+    writer.writeheader()
+    writer.writerows(found.rows)
+    return len(found.rows)

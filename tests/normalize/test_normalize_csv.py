@@ -91,10 +91,25 @@ def test_an_input_column_named_like_an_answer_is_overwritten(tmp_path: Path) -> 
     assert rows[0]["status"] == "matched"
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(
+    tmp_path: Path, separator: str
+) -> None:
+    path = tmp_path / "labels.csv"
+    text = 'provider;raw_label ;note\r\nlambda;A100 SXM4;"a, b; c"\r\n'
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace(";", separator).encode())
+    out = io.StringIO()
+    assert normalize_csv(path, out) == 1
+    (row,) = csv.DictReader(io.StringIO(out.getvalue()), delimiter=separator)
+    assert row["gpu_id"] == "a100-sxm-40gb"
+    assert row["note"] == f"a, b{separator} c"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("label\nL4\n", "no column is called raw_label"),
+        ("label,note\nL4,\n", "no column is called raw_label; its columns are label, note; provider,"),
+        ("", "no column is called raw_label; its columns are none"),
         ("raw_label,kind\nL4,gpu\n", "line 2: kind is 'gpu'"),
         ("raw_label,gpu_count\nL4,two\n", "line 2: gpu_count is 'two'"),
         ("raw_label\nL4,L4\n", "line 2: the row does not have as many cells"),
