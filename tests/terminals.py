@@ -47,4 +47,7 @@ def screen(
     started.wait(timeout=60)
     os.close(ours)
     text = written.decode().replace("\r\n", "\n")
-    return (text if raw else _CONTROL.sub("", text)).rstrip("\n").split("\n")
+    if raw:
+        return text.split("\n")
+    # A carriage return begins the line again: the last text is what stays.
+    return [line.rpartition("\r")[2] for line in _CONTROL.sub("", text).rstrip("\n").split("\n")]

@@ -76,7 +76,7 @@ def test_the_number_of_sources_is_that_of_the_catalogue() -> None:
 
 
 def test_no_command_is_left_out() -> None:
-    known = ("make ", "mkdir ", "DAGSTER_HOME=", "gpufare ")
+    known = ("make ", "export ", "mkdir ", "DAGSTER_HOME=", "gpufare ")
     assert [command for command in COMMANDS if not command.startswith(known)] == []
 
 
@@ -114,6 +114,36 @@ def test_make_demo_prints_the_cheapest_table(place: Path) -> None:
     for column in ("total USD", "hours", "GPU", "count", "provider", "kind", "price of"):
         assert column in heading
     assert str(place / "demo") in answer.stdout
+    printed = [line for line in answer.stdout.splitlines() if line.startswith("  GPUFARE_HOME=")]
+    assert [line.split()[2] for line in printed] == ["cheapest", "sql", "export"]
+    for line in printed:
+        again = run_in_a_new_shell(line.replace(" prices", f" {place}/prices"), PROJECT)
+        assert again.returncode == 0, again.stderr
+
+
+def test_after_the_demo_the_questions_run_as_they_are_printed(tmp_path: Path, sample_home: Home) -> None:
+    (export,) = commands("export ")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "demo").symlink_to(sample_home.root)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    for question in (commands("gpufare cheapest")[0], commands("gpufare sql")[1]):
+        answer = run_in_a_new_shell(f"{export}\n{question}", tmp_path)
+        assert answer.returncode == 0, answer.stderr
+        assert answer.stdout.strip()
+
+
+def run_in_a_new_shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """As a person does who opens one: nothing of this process's environment is set."""
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=cwd,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_make_test_is_what_runs_these_tests() -> None:
@@ -236,3 +266,17 @@ def test_the_readme_says_the_error_of_traces_as_it_was_measured(sample_home: Hom
         f"{reserved['largest_error']:.1%} at most"
     )
     assert sentence in " ".join(README.split())
+
+
+def test_bash_completes_commands_options_and_values(place: Path) -> None:
+    (line,) = re.findall(r"`(eval \"[^`]+)`", README)
+    for typed, completed in (
+        ("gpufare che", "cheapest"),
+        ("gpufare cheapest --min-f", "--min-fit-probability"),
+        ("gpufare sql --format rec", "record"),
+    ):
+        ask_bash = (
+            f"COMP_WORDS=({typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _gpufare_completion gpufare"
+        )
+        answer = run(f"bash -c '{line}; {ask_bash}; echo \"${{COMPREPLY[@]}}\"'", place)
+        assert answer.stdout.split() == [completed], answer.stderr

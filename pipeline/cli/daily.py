@@ -1,6 +1,9 @@
 """The daily job: refresh, demo, and the state of the sources."""
 
 import os
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +20,10 @@ from pipeline.offers.printable import printable, short_addresses
 
 if TYPE_CHECKING:
     from pipeline.daily.doctor.finding import Finding
+
+
+FINDING_INDENT = " " * 16
+"""Under the text of a finding: its level and its check are before it."""
 
 
 @click.command()
@@ -56,10 +63,42 @@ def demo(pages: Path) -> None:
     """Run the whole pipeline on the sample PAGES, served over HTTP on loopback, as of their own day."""
     from pipeline.daily.demo import run
 
-    run(pages, paths.home(), click.echo)
-    click.echo()
-    click.echo("$ gpufare cheapest --model llama-3.1-8b --method qlora --tokens 100M")
-    cheapest(["--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M"], standalone_mode=False)
+    lines: list[str] = []
+    try:
+        with progress_shown("reading the sample pages") as progress:
+            run(pages, paths.home(), lines.append, progress)
+    finally:
+        for line in lines:
+            tell(line)
+    asked = "cheapest --model llama-3.1-8b --method qlora --tokens 100M"
+    command, to_ask = _command_here(), "FROM gpu_compare"
+    tell("\nThese commands ask it, from this folder:")
+    for line in (asked, f"sql {shlex.quote(to_ask)}", "export prices"):
+        click.echo(f"  {command} {line}")
+    tell(f"\n$ {command} {asked}")
+    cheapest(asked.split()[1:], standalone_mode=False)
+
+
+def _command_here() -> str:
+    """What a shell in this folder runs gpufare by, as this process was: with its home, and its path unless
+    the shell finds it."""
+    this = Path(sys.argv[0])
+    found = shutil.which(this.name)
+    if this.name == "__main__.py":
+        program = f"{shlex.quote(sys.executable)} -m pipeline.cli"
+    elif found and Path(found).samefile(this):
+        program = this.name
+    else:
+        program = shlex.quote(_from_here(this))
+    if not os.environ.get(paths.HOME_VARIABLE):
+        return program
+    return f"{paths.HOME_VARIABLE}={shlex.quote(_from_here(paths.home().root))} {program}"
+
+
+def _from_here(path: Path) -> str:
+    """A path, as short as it can be."""
+    whole, here = path.absolute(), Path.cwd()
+    return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
 
 
 @click.command()
@@ -116,7 +155,7 @@ def _examine_home(fix: bool, every: bool, form: Any) -> None:
         )
     if form == "table":
         for finding in findings:
-            tell(finding.line())
+            tell(finding.line(), indent=FINDING_INDENT)
     else:
         _show_findings(findings, form)
     failures = sum(finding.level == "fail" for finding in findings)

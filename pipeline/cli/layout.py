@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 
 GAP = "  "
 LEAST_TEXT = 18
 """A column of text gets room for its longest cell or so many letters before the next column gets any."""
+LEAST_OF_THE_FIRST = 32
+"""The same for the most important column, which says what a row is about."""
 HEADING_LINES = 3
 
 _NUMBERS = (
@@ -27,11 +29,12 @@ class _Column:
     cells: int
     is_number: bool
     is_text: bool
+    least_text: int = LEAST_TEXT
 
     @property
     def least(self) -> int:
         """With its heading in several lines, and its text cut."""
-        cells = min(self.cells, LEAST_TEXT) if self.is_text else self.cells
+        cells = min(self.cells, self.least_text) if self.is_text else self.cells
         return max(cells, _least_heading(self.heading))
 
     @property
@@ -103,9 +106,11 @@ def laid_out(
         widths = tuple(max(each.cells, cell_len(each.heading)) for each in found)
         return Layout(tuple(found), widths, (), may_cut=False)
     by_importance = sorted(found, key=lambda each: _importance(each, first))
+    if by_importance:
+        by_importance[0] = replace(by_importance[0], least_text=LEAST_OF_THE_FIRST)
     chosen = _that_fit(by_importance, columns)
     widths_of = _widths(chosen, columns)
-    shown = tuple(each for each in found if each.place in widths_of)
+    shown = tuple(sorted(chosen, key=lambda each: each.place))
     left_out = tuple(each.heading for each in by_importance if each.place not in widths_of)
     return Layout(shown, tuple(widths_of[each.place] for each in shown), left_out, may_cut=True)
 

@@ -9,23 +9,22 @@ from pipeline.capture.index import INDEX_NAME
 from pipeline.capture.replay import PagesServer
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
-from pipeline.contracts.progress import Progress
+from pipeline.contracts.progress import Progress, no_progress
 from pipeline.daily.refresh import refresh
 
 
-def run(pages: Path, home: Home, report_line: Progress) -> None:
-    """Serve the pages, refresh from them, and report the outcome and its place. Raises GpufareError."""
+def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_progress) -> None:
+    """Serve the pages, refresh from them, and report the outcome and its place; ``step`` follows the work.
+    Raises GpufareError."""
     day, first, last = sample_days(pages)
     report_line(f"Sample prices of {day}, not today's (list prices published {first} to {last}).")
     with PagesServer(pages) as server:
-        report = refresh(home, day=day, pages=server.base_url, environment={})
+        report = refresh(home, day=day, pages=server.base_url, environment={}, progress=step)
     for line in report.lines():
         report_line(line)
     if not report.published:
         raise GpufareError(report.why_not_published())
     report_line(f"\nThe database: {home.published}\nThe archived answers: {home.archive}")
-    report_line(f"Ask it: GPUFARE_HOME={home.root} gpufare sql 'FROM gpu_compare'")
-    report_line(f"Export it: GPUFARE_HOME={home.root} gpufare export FOLDER")
 
 
 def sample_days(pages: Path) -> tuple[date, date, date]:
