@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline.contracts.paths import HOME_VARIABLE
 
+_ERASED = re.compile(r"(?:\n(?:\x1b\[\?25h)?\r?\x1b\[1A)?\x1b\[2K")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
 
@@ -49,5 +50,6 @@ def screen(
     text = written.decode().replace("\r\n", "\n")
     if raw:
         return text.split("\n")
-    # A carriage return begins the line again: the last text is what stays.
+    # Where a line is begun again, or erased, the last text is what stays.
+    text = _ERASED.sub("\r", text)
     return [line.rpartition("\r")[2] for line in _CONTROL.sub("", text).rstrip("\n").split("\n")]

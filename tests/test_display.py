@@ -76,9 +76,9 @@ def test_text_that_is_cut_says_so_and_a_pipe_gets_it_whole() -> None:
 
 
 def test_wide_letters_count_twice() -> None:
-    layout = laid_out(("a", "b"), ("VARCHAR", "INTEGER"), [["漢字" * 20, "7"]], 30)
+    layout = laid_out(("a", "b"), ("VARCHAR", "INTEGER"), [["漢字" * 20, "7"]], 40)
     (line,) = (layout.line(["漢字" * 20, "7"]),)
-    assert cell_len(line) <= 30
+    assert cell_len(line) <= 40
     assert line.endswith("7")
 
 
@@ -118,7 +118,9 @@ def fits(arguments: tuple[str, ...], home: Home, columns: int = 80) -> list[str]
     piped = gpufare(*arguments, home=home)
     known = words_of(piped.stdout + piped.stderr)
     words = re.sub(NOTES, "", " ".join(" ".join(shown).split())).split()
-    assert [word for word in words if word not in known and not word.endswith("…")] == []
+    # Clocks and the space on a disk move on between the two.
+    words = [word for word in words if not word.endswith("…") and not re.fullmatch(r"[\d.:]+", word)]
+    assert [word for word in words if word not in known] == []
     return shown
 
 
