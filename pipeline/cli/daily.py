@@ -21,6 +21,9 @@ from pipeline.offers.printable import printable, short_addresses
 if TYPE_CHECKING:
     from pipeline.daily.doctor.finding import Finding
 
+AHEAD_SECONDS = 60.0
+"""How long a refresh goes on computing plans that the next publication has ready."""
+
 
 FINDING_INDENT = " " * 16
 """Under the text of a finding: its level and its check are before it."""
@@ -41,10 +44,13 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
     those of before. Days after today (UTC) are refused; what a clock that was ahead left of them is ignored.
     """
     from pipeline.daily.refresh import refresh as run
+    from pipeline.warehouse.plan_grid import complete
 
+    home = paths.home()
+    published_before = home.published.exists()
     with progress_shown("refreshing") as progress:
         report = run(
-            paths.home(),
+            home,
             day=day.date() if day else None,
             sources=sources,
             pages=pages,
@@ -55,6 +61,10 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
         tell(line)
     if failure := report.failure():
         raise click.ClickException(failure)
+    # The first publication is there at once; later ones have time to compute ahead for the next.
+    if pages is None and published_before:
+        with progress_shown("computing plans ahead") as progress:
+            complete(home, progress, seconds=AHEAD_SECONDS)
 
 
 @click.command()

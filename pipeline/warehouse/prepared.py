@@ -5,7 +5,9 @@ the file carries the hash of its bytes, so that a damaged one is never built on.
 """
 
 import hashlib
+import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -39,7 +41,27 @@ def start(file: Path, home: Home, progress: Progress = no_progress) -> list[Inci
             return incidents
         incidents.append(_set_aside(home, kept, problem))
     _make(file, progress)
-    return incidents + _keep(file, home)
+    return incidents + keep(file, home)
+
+
+def kept_file(home: Home) -> Path | None:
+    """The kept database of this state of catalogue, model and code; None where none is whole."""
+    files = home.cache.glob(f"{PREFIX}-{state_of_model()}-*.duckdb")
+    return next((kept for kept in files if damage_of(kept) is None), None)
+
+
+def edit_kept(home: Home, edit: Callable[[Path], None]) -> list[Incident]:
+    """Put an edited copy in the place of the kept database, where there is one. Returns what was wrong with
+    the disk; raises what ``edit`` raises. The caller holds the lock of the home."""
+    if (kept := kept_file(home)) is None:
+        return []
+    copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")
+    try:
+        shutil.copyfile(kept, copy)
+        edit(copy)
+        return keep(copy, home)
+    finally:
+        copy.unlink(missing_ok=True)
 
 
 def _make(file: Path, progress: Progress) -> None:
@@ -53,7 +75,8 @@ def _make(file: Path, progress: Progress) -> None:
         connection.execute("DETACH gpufare")
 
 
-def _keep(file: Path, home: Home) -> list[Incident]:
+def keep(file: Path, home: Home) -> list[Incident]:
+    """Keep a copy of a prepared database in place of the others. Returns what was wrong with the disk."""
     kept = home.cache / f"{PREFIX}-{state_of_model()}-{_digest(file)}.duckdb"
     try:
         with replacing(kept) as temporary:

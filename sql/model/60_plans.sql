@@ -317,7 +317,24 @@ GROUP BY job, gpu, gpu_count, node_count;
 COMMENT ON MACRO TABLE best_candidates IS
     'The best candidate (c) of each job, GPU and count, with what is the same for all of them.';
 
-CREATE OR REPLACE MACRO plans_for(jobs) AS TABLE
+CREATE OR REPLACE MACRO high_memory_gib(memory_gib, needed_gib, usable_gib, high_ratio) AS
+    CASE
+        WHEN needed_gib * high_ratio <= usable_gib THEN least(memory_gib * high_ratio, usable_gib)
+        ELSE memory_gib * high_ratio
+    END;
+COMMENT ON FUNCTION high_memory_gib IS
+    'The high end of the band of a run''s memory: what the allocator keeps without need it gives back before a run dies.';
+
+CREATE OR REPLACE MACRO plan_verdict(needed_gib, usable_gib, fit_probability) AS
+    CASE
+        WHEN needed_gib > usable_gib THEN 'does_not_fit'
+        WHEN fit_probability < (SELECT d.min_fit_probability FROM plan_defaults() AS d) THEN 'tight'
+        ELSE 'fits'
+    END;
+COMMENT ON FUNCTION plan_verdict IS
+    'fits, tight (fits, but with less than the probability that plan_defaults asks for) or does_not_fit.';
+
+CREATE OR REPLACE MACRO plans_in_full(jobs) AS TABLE
 WITH _candidates AS (
     SELECT * FROM judged_candidates(jobs)
 ),
@@ -337,17 +354,11 @@ SELECT
     c.checkpointing AS checkpointing, c.sharding AS sharding, c.offload AS offload,
     p.quantization, p.optimizer, p.training_precision, p.stack,
     c.memory_gib AS memory_gib, c.memory_gib * c.memory_low_ratio AS memory_gib_low,
-    -- What the allocator keeps without need it gives back before a run dies.
-    CASE
-        WHEN c.needed_gib * c.memory_high_ratio <= p.usable_memory_gib
-            THEN least(c.memory_gib * c.memory_high_ratio, p.usable_memory_gib)
-        ELSE c.memory_gib * c.memory_high_ratio
-    END AS memory_gib_high,
+    high_memory_gib(c.memory_gib, c.needed_gib, p.usable_memory_gib, c.memory_high_ratio) AS memory_gib_high,
     p.usable_memory_gib, p.usable_memory_gib - c.needed_gib AS memory_margin_gib,
     CASE
-        WHEN p.unsupported IS NOT NULL OR c.needed_gib > p.usable_memory_gib THEN 'does_not_fit'
-        WHEN c.fit_probability < d.min_fit_probability THEN 'tight'
-        ELSE 'fits'
+        WHEN p.unsupported IS NULL THEN plan_verdict(c.needed_gib, p.usable_memory_gib, c.fit_probability)
+        ELSE 'does_not_fit'
     END AS verdict,
     CASE WHEN p.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
     c.tokens_per_second_per_gpu * p.gpu_count AS tokens_per_second,
@@ -380,12 +391,21 @@ SELECT
     c.communication_seconds AS communication_seconds, c.offload_seconds AS offload_seconds,
     c.optimizer_seconds AS optimizer_seconds, c.host_per_step_seconds AS overhead_seconds,
     c.step_seconds AS micro_step_seconds,
-    p.training_state_gib, p.result_gib, gib(p.params_total * bytes_16bit()) AS model_download_gib
+    p.training_state_gib, p.result_gib, gib(p.params_total * bytes_16bit()) AS model_download_gib,
+    c.needed_gib AS needed_gib, c.memory_low_ratio AS memory_low_ratio,
+    c.memory_high_ratio AS memory_high_ratio, bs.low_ratio AS speed_low_ratio,
+    bs.high_ratio AS speed_high_ratio
 FROM _best AS p
 CROSS JOIN _ignored AS i
-CROSS JOIN plan_defaults() AS d
 JOIN main.model_bands AS bs
     ON bs.calibration = p.calibration AND bs.quantity = 'speed' AND bs.method = p.method
     AND bs.gpu_class = p.class AND bs.evidence = p.evidence;
+COMMENT ON MACRO TABLE plans_in_full IS
+    'plans_for with what its bands follow from: needed_gib (the memory without which a run dies) and the ratios of the bands of memory and speed.';
+
+CREATE OR REPLACE MACRO plans_for(jobs) AS TABLE
+SELECT
+    * EXCLUDE (needed_gib, memory_low_ratio, memory_high_ratio, speed_low_ratio, speed_high_ratio)
+FROM plans_in_full(jobs);
 COMMENT ON MACRO TABLE plans_for IS
     'One row per job, GPU and count: the settings with most tokens per second among those that fit with min_fit_probability, or, where none does, those that are likeliest to; memory and time term by term, band, evidence, and infeasible_reason where nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';

@@ -1,0 +1,89 @@
+"""The table plan_grid: computed one model at a time after a publication, published by the next.
+
+All of it takes some minutes for each state of the catalogue and the model; no publication waits for it.
+"""
+
+import time
+from pathlib import Path
+
+import duckdb
+from filelock import FileLock
+
+from pipeline.contracts.paths import Home
+from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.offers.incidents import report_incident
+from pipeline.warehouse.connection import quoted
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.marts import fill
+from pipeline.warehouse.prepared import edit_kept, kept_file
+from pipeline.warehouse.scripts import BuildError
+
+TABLE = "plan_grid"
+
+
+def complete(home: Home, progress: Progress = no_progress, seconds: float = float("inf")) -> int:
+    """Add plans to the prepared database, from which the next publication is built: models that lack theirs,
+    small ones first: at least one, until none is left or ``seconds`` have passed. Returns how many are left.
+
+    What is computed when it is interrupted is kept. What the disk does not allow is an incident. Raises
+    BuildError.
+    """
+    kept = kept_file(home)
+    if kept is None:
+        raise BuildError(f"there is no prepared database in {home.cache}: publish first")
+    try:
+        with in_memory(TABLE, "plans_in_full", "grid_jobs") as connection:
+            models = [model for (model,) in connection.execute(_MODELS).fetchall()]
+            missing = [model for model in models if model not in _models_in(connection, kept)]
+            end = time.monotonic() + seconds
+            try:
+                while missing:
+                    compute(connection, missing[0])
+                    del missing[0]
+                    progress(
+                        Step(f"plans computed ahead for {len(models) - len(missing)} of {len(models)} models")
+                    )
+                    if time.monotonic() > end:
+                        break
+            finally:
+                with FileLock(home.lock):
+                    for incident in edit_kept(home, lambda file: _add(connection, file)):
+                        report_incident(home, incident)
+    except duckdb.Error as error:
+        raise BuildError(f"sql/marts/{TABLE}.sql: {error}") from error
+    return len(missing)
+
+
+def compute(connection: duckdb.DuckDBPyConnection, model: str) -> None:
+    """Insert the plans of one model of the grid. Raises BuildError."""
+    connection.execute("SET VARIABLE grid_model = ?", [model])
+    fill(connection, TABLE)
+
+
+_MODELS = """
+SELECT model
+FROM grid_jobs()
+JOIN main.models USING (model)
+GROUP BY model
+ORDER BY any_value(params_total), model
+"""
+
+
+def _models_in(connection: duckdb.DuckDBPyConnection, kept: Path) -> set[str]:
+    connection.execute(f"ATTACH '{quoted(kept)}' AS kept (READ_ONLY)")
+    try:
+        rows = connection.execute("SELECT DISTINCT model FROM kept.main.plan_grid").fetchall()
+    finally:
+        connection.execute("DETACH kept")
+    return {model for (model,) in rows}
+
+
+def _add(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    connection.execute(f"ATTACH '{quoted(file)}' AS kept")
+    try:
+        connection.execute(
+            "INSERT INTO kept.main.plan_grid FROM main.plan_grid AS new"
+            " WHERE new.model NOT IN (SELECT known.model FROM kept.main.plan_grid AS known)"
+        )
+    finally:
+        connection.execute("DETACH kept")

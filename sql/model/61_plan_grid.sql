@@ -1,0 +1,52 @@
+-- Plans that are computed ahead, so that the jobs that people ask for most need no planner.
+
+CREATE OR REPLACE MACRO grid_jobs() AS TABLE
+WITH _grid_settings (method, lora_rank) AS (
+    VALUES ('full', NULL), ('lora', 16), ('qlora', 16)
+)
+
+SELECT
+    concat_ws(' ', m.model, s.method, l.seq_len, s.lora_rank) AS job,
+    m.model, s.method, l.seq_len, s.lora_rank
+FROM main.models AS m
+CROSS JOIN _grid_settings AS s
+CROSS JOIN (SELECT unnest([2048, 4096]) AS seq_len) AS l
+-- The plans of the catalogue's workloads are in plans.
+ANTI JOIN main.workloads AS w
+    ON w.model = m.model AND w.method = s.method AND w.seq_len = l.seq_len
+    AND w.lora_rank IS NOT DISTINCT FROM s.lora_rank;
+COMMENT ON MACRO TABLE grid_jobs IS
+    'The jobs of plan_grid: every model, method and sequence length of the grid that is not a workload of the catalogue.';
+
+CREATE OR REPLACE MACRO grid_plans() AS TABLE
+SELECT
+    model, method, seq_len, lora_rank, lora_targets, gpu_id, gpu_count, node_count, node_network_gbps,
+    micro_batch, grad_accum, checkpointing, sharding, offload, quantization, optimizer, training_precision,
+    stack, memory_gib, memory_gib_low, memory_gib_high, usable_memory_gib, memory_margin_gib, verdict,
+    fit_probability, tokens_per_second, tokens_per_second_low, tokens_per_second_high,
+    tokens_per_second_per_gpu, bottleneck, evidence, evidence_run, assumptions, training_state_gib,
+    result_gib, model_download_gib
+FROM main.plans
+WHERE verdict <> 'does_not_fit'
+UNION ALL
+SELECT
+    model, method, seq_len, lora_rank, lora_targets, gpu_id, gpu_count, node_count, node_network_gbps,
+    micro_batch, grad_accum, checkpointing, sharding, '' AS offload, quantization, optimizer,
+    training_precision, stack, memory_gib, memory_gib * memory_low_ratio AS memory_gib_low,
+    high_memory_gib(memory_gib, needed_gib, usable_memory_gib, memory_high_ratio) AS memory_gib_high,
+    usable_memory_gib, usable_memory_gib - needed_gib AS memory_margin_gib,
+    plan_verdict(needed_gib, usable_memory_gib, fit_probability) AS verdict,
+    fit_probability, tokens_per_second_per_gpu * gpu_count AS tokens_per_second,
+    tokens_per_second_per_gpu * gpu_count * speed_low_ratio AS tokens_per_second_low,
+    tokens_per_second_per_gpu * gpu_count * speed_high_ratio AS tokens_per_second_high,
+    tokens_per_second_per_gpu, bottleneck, evidence, evidence_run, assumptions, training_state_gib,
+    result_gib, model_download_gib
+FROM (
+    SELECT
+        *,
+        fit_probability(usable_memory_gib, needed_gib, memory_low_ratio, memory_high_ratio)
+            AS fit_probability
+    FROM main.plan_grid
+);
+COMMENT ON MACRO TABLE grid_plans IS
+    'The plans that the file has ready, of workloads (plans) and of the grid (plan_grid), in the columns of job_plans without the terms of memory and time; those that do not fit are left out. A model, method, sequence length and rank without a row is off the grid, or fits nowhere.';

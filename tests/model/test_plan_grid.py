@@ -1,0 +1,81 @@
+"""Plans computed ahead are the planner's, and are added to what the next publication is built from."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pipeline.contracts.paths import Home
+from pipeline.warehouse import plan_grid
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import create, in_memory
+from pipeline.warehouse.prepared import keep, kept_file, start
+from pipeline.warehouse.scripts import BuildError
+
+MODELS = ("smollm2-135m", "mixtral-8x7b")
+"""One that fits everywhere, and one that does not."""
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with in_memory("grid_plans", "grid_jobs", "plans_in_full", "job_plans") as connection:
+        for model in MODELS:
+            plan_grid.compute(connection, model)
+        yield connection
+
+
+def test_plans_computed_ahead_are_those_of_the_planner(database: duckdb.DuckDBPyConnection) -> None:
+    jobs = database.execute(
+        "SELECT job, method FROM grid_jobs() WHERE model IN $1 ORDER BY ALL", [list(MODELS)]
+    ).fetchall()
+    assert len(jobs) == len(MODELS) * 6
+    chosen = [job for job, _ in random.Random(15).sample(jobs, 4)]
+    database.execute("CREATE OR REPLACE TEMP TABLE asked AS FROM grid_jobs() WHERE job IN $1", [chosen])
+    database.execute(
+        "CREATE OR REPLACE TEMP TABLE ahead AS SELECT g.* FROM grid_plans() AS g"
+        " SEMI JOIN asked AS a ON a.model = g.model AND a.method = g.method AND a.seq_len = g.seq_len"
+    )
+    database.execute(
+        "CREATE OR REPLACE TEMP TABLE planned AS FROM job_plans('asked') WHERE verdict <> 'does_not_fit'"
+    )
+    columns = ", ".join(name for (name, *_) in database.execute("DESCRIBE ahead").fetchall())
+    for one, other in (("ahead", "planned"), ("planned", "ahead")):
+        differing = f"SELECT {columns} FROM {one} EXCEPT ALL SELECT {columns} FROM {other}"
+        assert database.execute(differing).fetchall() == []
+    counted = database.execute("SELECT count(*), count(DISTINCT verdict) FROM ahead").fetchall()[0]
+    assert counted[0] > 500
+    assert counted[1] == 2
+
+
+def test_no_job_of_the_grid_is_a_workload(database: duckdb.DuckDBPyConnection) -> None:
+    doubled = database.execute(
+        "SELECT g.job FROM grid_jobs() AS g JOIN main.workloads AS w ON w.model = g.model"
+        " AND w.method = g.method AND w.seq_len = g.seq_len AND w.lora_rank IS NOT DISTINCT FROM g.lora_rank"
+    ).fetchall()
+    assert doubled == []
+
+
+def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.published.parent.mkdir(parents=True)
+    with connect(tmp_path / "first.duckdb") as connection:
+        create(connection, "plan_grid")
+    assert keep(tmp_path / "first.duckdb", home) == []
+    before = kept_file(home)
+    lines: list[str] = []
+    left = plan_grid.complete(home, lines.append, seconds=0)
+    assert plan_grid.complete(home, lines.append, seconds=0) == left - 1
+    assert lines[0].startswith("plans computed ahead for 1 of ")
+    assert lines[1].startswith("plans computed ahead for 2 of ")
+    assert kept_file(home) not in {None, before}
+    assert len(list(home.cache.iterdir())) == 1
+    assert start(tmp_path / "next.duckdb", home) == []
+    with connect(tmp_path / "next.duckdb") as connection:
+        assert connection.execute("SELECT count(DISTINCT model) FROM main.plan_grid").fetchall() == [(2,)]
+
+
+def test_without_a_publication_nothing_is_computed_ahead(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="publish first"):
+        plan_grid.complete(Home(tmp_path))
