@@ -201,3 +201,236 @@ GROUP BY c.comment, c.column_name, c.column_index
 ORDER BY c.column_index;
 COMMENT ON MACRO TABLE compare_gpus IS
     'Two GPUs side by side: compare_gpus(one gpu_id, other gpu_id) gives one row per fact of gpu_compare that at least one of them has, with both values as text.';
+
+CREATE OR REPLACE MACRO why_total(ranked) AS TABLE
+WITH _total_parts AS (
+    SELECT
+        job, rank,
+        unnest([
+            {
+                'place': 1, 'part': 'machine', 'usd': compute_usd,
+                'how': CASE
+                    WHEN price_kind = 'reserved'
+                        THEN format('{:,.1f} hours of whole terms of {} days', billed_hours, term_days)
+                    ELSE format(
+                        '{:,.2f} billed hours: set-up {:,.2f}, training {:,.2f}, evaluation {:,.2f}',
+                        billed_hours, setup_hours, train_hours, evaluation_hours
+                    )
+                END || format(' x {:,.4f} USD', usd_per_hour::DOUBLE)
+                || CASE
+                    WHEN host_usd_per_hour > 0
+                        THEN format(' and {:,.4f} for its host', host_usd_per_hour::DOUBLE)
+                    ELSE ''
+                END
+            },
+            {
+                'place': 2, 'part': 'interruptions', 'usd': interruption_usd,
+                'how': format('{:,.2f} expected, {:,.2f} paid hours', interruptions, interruption_hours)
+            },
+            {
+                'place': 3, 'part': 'failures', 'usd': failure_usd,
+                'how': format('{:,.3f} expected, {:,.2f} paid hours', failures, failure_hours)
+            },
+            {
+                'place': 4, 'part': 'disk', 'usd': storage_usd,
+                'how': format('{:,.0f} GB that is charged, while the machine runs', storage_gb)
+            },
+            {
+                'place': 5, 'part': 'data', 'usd': egress_usd,
+                'how': 'the result out, and image, data set and model in, where that is charged'
+            },
+            {'place': 6, 'part': 'total', 'usd': total_usd, 'how': 'the sum of the above'}
+        ], recursive := TRUE)
+    FROM query_table(ranked)
+)
+
+FROM _total_parts
+ORDER BY job, rank, place;
+COMMENT ON MACRO TABLE why_total IS
+    'Why an answer costs what it does, in USD: the parts of its total, and how each comes about: job, rank, place, part, usd, how. ranked: rows of cheapest_for.';
+
+CREATE OR REPLACE MACRO why_not_for(jobs, plans, ranked) AS TABLE
+WITH _not_plans AS (
+    SELECT
+        j.job, p.gpu_id,
+        bool_or(p.verdict <> 'does_not_fit') AS fits,
+        max(p.fit_probability) AS fit_probability,
+        min(p.gpu_count) FILTER (
+            p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
+        ) AS fits_from_gpus,
+        list(DISTINCT p.gpu_count ORDER BY p.gpu_count) FILTER (
+            p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
+            AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
+        ) AS counts,
+        arg_max(p.infeasible_reason, p.gpu_count) AS infeasible_reason
+    FROM query_table(jobs) AS j
+    JOIN query_table(plans) AS p USING (job)
+    GROUP BY j.job, p.gpu_id
+),
+
+_not_offers AS (
+    SELECT
+        j.job, r.gpu_id, r.gpu_count,
+        list_contains(j.price_kinds, r.price_kind)
+        AND is_wanted(r.provider, j.providers, j.excluded_providers)
+        AND is_wanted(r.source, j.sources, j.excluded_sources)
+        AND is_wanted(r.tier_class, j.tier_classes, NULL)
+        AND is_wanted(r.country, j.countries, NULL)
+        AND is_wanted(r.continent, j.continents, NULL)
+        AND coalesce(r.term_days <= j.max_term_days, TRUE)
+        AND r.node_count <= coalesce(j.max_nodes, r.node_count)
+        AND (r.size_evidence <> 'assumed' OR j.assumed_sizes) AS is_asked_for,
+        {
+            'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,
+            'way': r.provider || ' (' || replace(r.price_kind, '_', '-') || coalesce(', ' || r.country, '') || ')'
+        } AS offer
+    FROM query_table(jobs) AS j
+    CROSS JOIN main.rentals AS r
+),
+
+_not_sold AS (
+    SELECT
+        o.job, o.gpu_id,
+        bool_or(o.is_asked_for) AS is_asked_for,
+        bool_or(o.is_asked_for AND list_contains(p.counts, o.gpu_count)) AS is_sold_so,
+        list(DISTINCT o.gpu_count ORDER BY o.gpu_count) FILTER (o.is_asked_for) AS sold_counts,
+        min(o.offer) AS cheapest
+    FROM _not_offers AS o
+    LEFT JOIN _not_plans AS p USING (job, gpu_id)
+    GROUP BY o.job, o.gpu_id
+),
+
+_not_ranked AS (
+    SELECT
+        job, gpu_id, min(rank) AS rank,
+        arg_min(gpu_count, rank) AS gpu_count, arg_min(provider, rank) AS provider,
+        arg_min(total_usd, rank) AS total_usd, arg_min(hours, rank) AS hours
+    FROM query_table(ranked)
+    GROUP BY job, gpu_id
+),
+
+_not_reasons AS (
+    SELECT
+        j.job, g.gpu_id, r.rank, r.gpu_count, r.provider, r.total_usd, r.hours,
+        j.max_gpus, j.min_fit_probability, p.fits_from_gpus, p.fit_probability, p.infeasible_reason,
+        s.cheapest, s.sold_counts, p.counts,
+        CASE
+            WHEN r.rank IS NOT NULL THEN 'ranked'
+            WHEN p.job IS NULL THEN 'not_planned'
+            WHEN NOT p.fits THEN 'does_not_fit'
+            WHEN p.fits_from_gpus IS NULL THEN 'might_not_fit'
+            WHEN p.counts IS NULL THEN 'fits_in_another_number'
+            WHEN s.job IS NULL THEN 'no_price'
+            WHEN NOT is_wanted(g.gpu_id, j.gpu_ids, j.excluded_gpu_ids) THEN 'not_asked_for'
+            WHEN NOT s.is_asked_for THEN 'not_offered_so'
+            WHEN NOT coalesce(s.is_sold_so, FALSE) THEN 'not_rented_in_that_number'
+            ELSE 'too_late_or_too_expensive'
+        END AS reason
+    FROM query_table(jobs) AS j
+    CROSS JOIN main.gpus AS g
+    LEFT JOIN _not_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id
+    LEFT JOIN _not_sold AS s ON s.job = j.job AND s.gpu_id = g.gpu_id
+    LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
+)
+
+SELECT
+    job, gpu_id, rank, total_usd, hours, reason,
+    CASE reason
+        WHEN 'ranked' THEN gpu_count || ' of it at ' || provider
+        WHEN 'not_planned' THEN 'its specifications are not complete'
+        WHEN 'does_not_fit' THEN infeasible_reason
+        WHEN 'might_not_fit' THEN format(
+            'fits with a probability of {}% at most, {}% is asked for',
+            floor(100 * fit_probability)::INTEGER, round(100 * min_fit_probability)::INTEGER
+        )
+        WHEN 'fits_in_another_number' THEN format(
+            'fits on {} or more, at most {} are asked for', fits_from_gpus, max_gpus
+        )
+        WHEN 'no_price' THEN 'no source has a ranked price for it'
+        WHEN 'not_asked_for' THEN 'the job leaves it out'
+        WHEN 'not_offered_so' THEN format(
+            'no offer of it meets what is asked of price kind, place, provider and tier; the cheapest of any is'
+            || ' {:.2f} USD per GPU and hour at {}', cheapest.usd, cheapest.way
+        )
+        WHEN 'not_rented_in_that_number' THEN
+            'fits on ' || array_to_string(counts, ', ') || ', and is rented in '
+            || array_to_string(sold_counts, ', ')
+        ELSE 'what can be rented ends after the deadline, costs more than the budget, stops before the job is '
+            || 'done, has too little host memory, a network that is too slow or a price that is too old'
+    END AS detail
+FROM _not_reasons
+ORDER BY job, rank NULLS LAST, gpu_id;
+COMMENT ON MACRO TABLE why_not_for IS
+    'Where each GPU is in the ranking of a job, and why some are not in it: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, too_late_or_too_expensive) and detail. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+
+CREATE OR REPLACE MACRO cost_history(jobs, ranked) AS TABLE
+WITH _history_prices AS (
+    SELECT
+        j.job, o.day, o.source, o.gpu_id, o.tier, o.price_kind, coalesce(o.term_days, 0) AS term_days,
+        min(o.usd_per_gpu_hour)::DOUBLE AS usd_per_gpu_hour
+    FROM query_table(jobs) AS j
+    JOIN main.offers AS o
+        ON list_contains(j.price_kinds, o.price_kind)
+        AND is_wanted(o.country, j.countries, NULL) AND is_wanted(o.continent, j.continents, NULL)
+    WHERE o.match_status = 'matched' AND o.gpu_count = floor(o.gpu_count) AND o.usd_per_gpu_hour IS NOT NULL
+        AND o.flag_reason IS NULL AND coalesce(o.available, TRUE) AND coalesce(o.effective_from <= o.day, TRUE)
+    GROUP BY ALL
+),
+
+_history_days AS (
+    SELECT DISTINCT job, day FROM _history_prices
+),
+
+-- On each day a source has the prices of its newest capture, while they are not stale.
+_history_captures AS (
+    SELECT d.job, d.day, c.source, max(c.day) AS captured
+    FROM _history_days AS d
+    JOIN (SELECT DISTINCT job, source, day FROM _history_prices) AS c ON c.job = d.job AND c.day <= d.day
+    JOIN main.sources AS s ON s.source = c.source AND c.day >= d.day - s.stale_after_days
+    GROUP BY d.job, d.day, c.source
+),
+
+_history_ranked AS (
+    SELECT
+        r.*, coalesce(r.term_days, 0) AS _term_days,
+        (r.compute_usd + r.interruption_usd + r.failure_usd)::DOUBLE
+        * (r.usd_per_hour / (r.usd_per_hour + r.host_usd_per_hour))::DOUBLE AS _priced_usd
+    FROM query_table(ranked) AS r
+),
+
+_history_totals AS (
+    SELECT
+        c.job, c.day, c.captured, r.gpu, r.gpu_id, r.gpu_count, r.provider, r.source, r.tier, r.price_kind,
+        r.hours, then_price.usd_per_gpu_hour,
+        r.total_usd::DOUBLE
+        + r._priced_usd * (then_price.usd_per_gpu_hour / now_price.usd_per_gpu_hour - 1) AS total_usd
+    FROM _history_captures AS c
+    JOIN _history_prices AS then_price
+        ON then_price.job = c.job AND then_price.source = c.source AND then_price.day = c.captured
+    JOIN _history_ranked AS r
+        ON r.job = c.job AND r.source = c.source AND r.gpu_id = then_price.gpu_id
+        AND r.tier IS NOT DISTINCT FROM then_price.tier AND r.price_kind = then_price.price_kind
+        AND r._term_days = then_price.term_days
+    JOIN _history_prices AS now_price
+        ON now_price.job = r.job AND now_price.source = r.source AND now_price.day = r.price_day
+        AND now_price.gpu_id = r.gpu_id AND now_price.tier IS NOT DISTINCT FROM r.tier
+        AND now_price.price_kind = r.price_kind AND now_price.term_days = r._term_days
+),
+
+_history_sources AS (
+    SELECT job, day, count(DISTINCT source) AS sources
+    FROM _history_totals
+    GROUP BY job, day
+)
+
+SELECT
+    job, day, round(total_usd, 4) AS total_usd, hours, gpu, gpu_id, gpu_count, provider, source, tier,
+    price_kind, usd_per_gpu_hour, sources, captured AS price_day
+FROM _history_totals
+JOIN _history_sources USING (job, day)
+QUALIFY row_number() OVER (
+    PARTITION BY job, day ORDER BY total_usd, hours, gpu_count, gpu_id, source, tier NULLS LAST
+) = 1
+ORDER BY job, day;
+COMMENT ON MACRO TABLE cost_history IS
+    'What a job cost at its cheapest on each day that is on record, in USD: today''s plans and terms at each day''s prices, each source at its newest capture until that is stale. Only ways that can be rented today count: sources, cards and tiers that are gone since are left out (sources says how many had a price that day). jobs: rows of completed_jobs; ranked: of cheapest_for.';
