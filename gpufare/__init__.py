@@ -10,14 +10,16 @@ of a job then takes milliseconds. The answers are those of the command ``gpufare
 the published file; ``gpufare refresh`` makes it.
 """
 
-from gpufare.prices import Answer, Prices, cheapest, compare, fit, fits_on, open
+from gpufare.prices import Answer, Prices, cheapest, compare, explain, fit, fits_on, history, open
 from pipeline.contracts.errors import GpufareError
+from pipeline.questions.explain import Explanation
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import JobError
 from pipeline.warehouse.query import NotPublishedError
 
 __all__ = [
     "Answer",
+    "Explanation",
     "Fit",
     "GpufareError",
     "JobError",
@@ -25,7 +27,9 @@ __all__ = [
     "Prices",
     "cheapest",
     "compare",
+    "explain",
     "fit",
     "fits_on",
+    "history",
     "open",
 ]

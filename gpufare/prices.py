@@ -8,7 +8,9 @@ from typing import Any, Unpack, overload
 
 from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
+from pipeline.questions import explain as explaining
 from pipeline.questions import fit as fitting
+from pipeline.questions.explain import Explanation
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, JobSettings
 from pipeline.questions.prices import prices_of
@@ -111,6 +113,29 @@ class Prices:
         tokens. Raises JobError for a GPU that the catalogue lacks."""
         return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len, lora_rank))
 
+    def explain(
+        self,
+        *,
+        rank: int = 1,
+        not_gpu: str | None = None,
+        config: str | Path | None = None,
+        **job: Unpack[JobSettings],
+    ) -> Explanation:
+        """Why the answer with this rank costs what it does, in US dollars part by part, and why the GPU, or
+        the family of GPUs, ``not_gpu`` is not the answer. Raises JobError where there is none such."""
+        session, asked = self._asked(config, job)
+        found = explaining.explain(session, asked, rank, not_gpu)
+        if found is None:
+            from pipeline.questions.explanation import nothing_fits
+
+            raise JobError(nothing_fits(asked, session))
+        return found
+
+    def history(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
+        """What a job cost at its cheapest, in US dollars, on each day on record: the rows of the macro
+        ``cost_history``. Raises JobError for a job that cannot be."""
+        return Answer(explaining.history(*self._asked(config, job)), [explaining.HISTORY_LEAVES_OUT])
+
     def compare(self, one: str, other: str) -> Answer:
         """Two GPUs side by side, one row per fact, in the units that ``meaning`` gives. Raises JobError for a
         GPU that the catalogue lacks."""
@@ -180,3 +205,21 @@ def compare(one: str, other: str) -> Answer:
     """``Prices.compare`` of the newest published file."""
     with Prices() as prices:
         return prices.compare(one, other)
+
+
+def explain(
+    *,
+    rank: int = 1,
+    not_gpu: str | None = None,
+    config: str | Path | None = None,
+    **job: Unpack[JobSettings],
+) -> Explanation:
+    """``Prices.explain`` of the newest published file."""
+    with Prices() as prices:
+        return prices.explain(rank=rank, not_gpu=not_gpu, config=config, **job)
+
+
+def history(*, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
+    """``Prices.history`` of the newest published file."""
+    with Prices() as prices:
+        return prices.history(config=config, **job)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pipeline.cli.parameters import EXISTING_FILE, Tokens
-from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
+from pipeline.contracts.listing import PRICE_KINDS
+from pipeline.contracts.tiers import TIER_CLASSES
+from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
 
 if TYPE_CHECKING:
     from pipeline.catalog.own_models import OwnModel
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
+OBJECTIVES = ("cost", "time", "pareto")
 _COUNT = click.IntRange(min=1)
 _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
@@ -52,6 +56,74 @@ AMOUNT = (
     click.option("--tokens-per-example", type=Tokens(), help="... of this many tokens."),
     click.option("--epochs", type=_ABOVE_0, help="Times that all of them are seen; by default 1."),
 )
+GPUS = (
+    _names("--gpu", "Only these GPUs: a card (rtx-4090), or a family (h100, hopper, nvidia)."),
+    _names("--exclude-gpu", "None of these GPUs."),
+    click.option("--gpus", type=_COUNT, help="At most this many GPUs; by default 8."),
+    click.option("--min-gpus", type=_COUNT, help="At least this many GPUs; exactly so many with --gpus."),
+    click.option("--max-nodes", type=_COUNT, help="At most this many machines."),
+)
+PLACE = (
+    _names("--provider", "Only these providers."),
+    _names("--exclude-provider", "None of these providers."),
+    _names("--source", "Only prices of these sources (gpufare sources lists them)."),
+    _names("--exclude-source", "No price of these sources."),
+    _names("--tier", f"Only machines of these classes: {', '.join(TIER_CLASSES)}."),
+    _names("--country", "Only machines in these countries: two letters, a name, or eu for its members."),
+    _names("--continent", "Only machines on these continents, such as europe or north_america."),
+)
+PRICE = (
+    _names("--kind", f"{', '.join(PRICE_KINDS)}, or any (of all but reserved); by default on_demand."),
+    click.option(
+        "--max-term-days", type=click.IntRange(min=0), help="Longest term of a reservation, in days."
+    ),
+    click.option(
+        "--max-usd", type=_ABOVE_0, help="Budget: the finished job costs at most so many US dollars."
+    ),
+    click.option("--max-age-days", type=click.IntRange(min=0), help="No price older than this many days."),
+    click.option(
+        "--quote",
+        multiple=True,
+        metavar="OFFER",
+        help='Rank an offer that you have, too: "8 x h100-sxm-80gb at 1.50", USD per GPU and hour.',
+    ),
+    click.option(
+        "--own",
+        multiple=True,
+        metavar="GPUS",
+        help='Rank GPUs of your own, too: "2 x rtx-4090 at 0.12", electricity in USD per GPU and hour, or 0.',
+    ),
+)
+ANSWER = (
+    click.option(
+        "--max-hours",
+        type=_ABOVE_0,
+        help="Finished within this many hours; by default a week where any answer is, inf for no limit.",
+    ),
+    click.option(
+        "--min-fit-probability",
+        type=click.FloatRange(min=0, max=1),
+        help="Rank what does not run out of memory with this probability; by default 0.9.",
+    ),
+    click.option(
+        "--evidence",
+        type=click.Choice(EVIDENCES),
+        help="Only speeds with at least this evidence.",
+    ),
+    click.option(
+        "--assumed-sizes",
+        is_flag=True,
+        default=None,
+        help="Also rank machines of which nothing says that they are sold: prices per GPU, times any number.",
+    ),
+    click.option(
+        "--objective",
+        type=click.Choice(OBJECTIVES),
+        help="Cheapest first (cost, the default), fastest first (time), or only what nothing beats in both "
+        "(pareto).",
+    ),
+)
+JOB = (*MODEL, *RECIPE, *AMOUNT, *GPUS, *PLACE, *PRICE, *ANSWER)
 
 
 def with_options(*groups: tuple[Any, ...]) -> Callable[[Command], Command]:
@@ -79,3 +151,16 @@ def job_of(
 
     given, left_out = model_of_file(config)
     return Job(model=given.model, **settings), given, [f"{config}: {line}" for line in left_out]
+
+
+def whole_job_of(
+    model: str | None, config: Path | None, settings: dict[str, Any]
+) -> "tuple[Job, OwnModel | None, list[str]]":
+    """``job_of`` for a question that needs an amount of work."""
+    job, given, left_out = job_of(model, config, settings)
+    by_examples = (job["examples"], job["tokens_per_example"])
+    if (None in by_examples) if job["tokens"] is None else any(by_examples):
+        raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
+    if job["lora_rank"] and job["method"] not in (None, *ADAPTER_METHODS):
+        raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job['method']}")
+    return job, given, left_out

@@ -137,7 +137,7 @@ def _gpus(used: int, paid: int) -> str:
 def _json_objects(answer: Result | Stream) -> Iterator[str]:
     for row in answer.rows:
         finite = {name: _finite(value) for name, value in zip(answer.columns, row, strict=True)}
-        yield json.dumps(finite, default=_plain, ensure_ascii=False)
+        yield json.dumps(finite, default=plain, ensure_ascii=False)
 
 
 def _show_json(answer: Result | Stream) -> None:
@@ -157,7 +157,8 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON has for a value that it does not know."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 

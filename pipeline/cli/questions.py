@@ -1,5 +1,6 @@
-"""Questions to the published file: the cheapest way to run a job."""
+"""Questions about a job, to the published file: the cheapest way to run it, why, and what it was before."""
 
+import json
 import os
 from datetime import datetime
 from pathlib import Path
@@ -7,63 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.parameters import DAY, EXISTING_FILE, FORMATS, Tokens, today
+from pipeline.cli.job_options import JOB, whole_job_of, with_options
+from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.terminal import say, tell
 from pipeline.contracts import paths
-from pipeline.contracts.listing import PRICE_KINDS
-from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
 
 if TYPE_CHECKING:
-    from pipeline.catalog.own_models import OwnModel
+    from pipeline.warehouse.query import Result
+
+NOT_BELOW = 3
+"""Exit code of `gpufare watch` where the job costs as much as the limit, or more; 1 and 2 are errors."""
 
 
 @click.command()
-@click.option("--model", help="For example llama-3.1-8b.")
-@click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
-@click.option("--method", required=True, type=click.Choice(METHODS))
-@click.option("--tokens", type=Tokens(), help="All tokens that pass through the model, e.g. 100M.")
-@click.option("--examples", type=Tokens(), help="Instead of --tokens: training examples ...")
-@click.option("--tokens-per-example", type=Tokens(), help="... of this many tokens ...")
-@click.option("--epochs", type=click.FloatRange(min=0, min_open=True), help="... seen this many times.")
-@click.option("--seq-len", type=click.IntRange(min=1), help="Tokens of one packed sequence.")
-@click.option("--lora-rank", type=click.IntRange(min=1))
-@click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences per GPU and step.")
-@click.option("--checkpointing", type=click.Choice(CHECKPOINTINGS))
-@click.option(
-    "--offload",
-    type=click.Choice(["cpu"]),
-    help="Plan with weights and optimizer in host memory, on two GPUs or more; not planned otherwise.",
-)
-@click.option(
-    "--stack",
-    type=click.Choice(STACKS),
-    help="Training software.",
-)
-@click.option(
-    "--kind",
-    "kind",
-    type=click.Choice([*PRICE_KINDS, "any"]),
-    default="on_demand",
-    show_default=True,
-)
-@click.option("--gpus", "gpus", type=click.IntRange(min=1), help="At most this many GPUs.")
-@click.option(
-    "--max-hours",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Finished within this many hours; by default within a week where any answer is, inf for no limit.",
-)
-@click.option(
-    "--min-fit-probability",
-    type=click.FloatRange(min=0, max=1),
-    help="Rank what does not run out of memory with this probability; by default 0.9.",
-)
-@click.option("--objective", type=click.Choice(["cost", "time"]), default="cost", show_default=True)
-@click.option(
-    "--assumed-sizes",
-    is_flag=True,
-    default=None,
-    help="Also rank machines of which nothing says that they are sold: prices per GPU, times any number.",
-)
+@with_options(JOB)
 @click.option("--day", type=DAY, help="Prices of that day instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
@@ -73,26 +31,20 @@ def cheapest(
     form: Any,
     model: str | None,
     config: Path | None,
-    **settings_of_job: Any,
+    **settings: Any,
 ) -> None:
-    """Rank the offers for one training job by dollars per finished job."""
+    """Rank the offers for one training job by dollars per finished job.
+
+    All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
+    """
     from pipeline.cli.printing import FIRST_OF_CHEAPEST, ranking_for_people, show
     from pipeline.questions.explanation import explained, nothing_fits
-    from pipeline.questions.job import Job
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.warehouse.query import age_note
 
-    if (model is None) == (config is None):
-        raise click.UsageError("give either --model or --config")
-    given, left_out = _given(config)
-    job = Job(model=given.model if given else str(model), **settings_of_job)
-    by_examples = (job["examples"], job["tokens_per_example"])
-    if (None in by_examples) if job["tokens"] is None else any(by_examples):
-        raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
-    if job["lora_rank"] and job["method"] not in ADAPTER_METHODS:
-        raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job['method']}")
+    job, given, left_out = whole_job_of(model, config, settings)
     with prices_of(paths.home(), day.date() if day else None, today(), given) as connection:
         session = Session(connection)
         result = session.cheapest(job)
@@ -111,14 +63,124 @@ def cheapest(
     else:
         show(result, form)
     for line in left_out:
-        say(f"{config}: {line}")
+        say(line)
     say(note)
 
 
-def _given(config: Path | None) -> "tuple[OwnModel | None, list[str]]":
-    """The model of a config.json, and what is left out of it."""
-    if config is None:
-        return None, []
-    from pipeline.model.given_models import model_of_file
+@click.command()
+@with_options(JOB)
+@click.option(
+    "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="The answer to explain."
+)
+@click.option("--not-gpu", metavar="NAME", help="Say why this GPU, or family of GPUs, is not the answer.")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def explain(
+    rank: int, not_gpu: str | None, form: Any, model: str | None, config: Path | None, **settings: Any
+) -> None:
+    """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
+    from pipeline.cli.printing import plain, show
+    from pipeline.questions.explain import explain as explanation_of
+    from pipeline.questions.explain import why_not_sentences
+    from pipeline.questions.explanation import explained, nothing_fits
+    from pipeline.questions.prices import prices_of
+    from pipeline.questions.session import Session
+    from pipeline.questions.sources_behind import replayed_sources
+    from pipeline.warehouse.query import age_note
 
-    return model_of_file(config)
+    job, given, left_out = whole_job_of(model, config, settings)
+    with prices_of(paths.home(), None, today(), given) as connection:
+        session = Session(connection)
+        found = explanation_of(session, job, rank, not_gpu)
+        if found is None:
+            raise click.ClickException(nothing_fits(job, session))
+        note, replayed = age_note(connection, today()), replayed_sources(connection)
+    if form == "json":
+        parts = {"parts": list(found.parts.dicts()), "why_not": found.why_not}
+        click.echo(json.dumps({**found.row, **parts}, default=plain, ensure_ascii=False))
+    elif form == "table":
+        for line in explained(found.row, replayed):
+            tell(line)
+        tell()
+        show(_to_the_hundredth_of_a_cent(found.parts), form)
+        tell()
+        for line in why_not_sentences(found):
+            tell(line)
+    else:
+        show(found.parts, form)
+    for line in left_out:
+        say(line)
+    say(note)
+
+
+def _to_the_hundredth_of_a_cent(parts: "Result") -> "Result":
+    """The parts of a total as they are added: rounded to cents they would not add up."""
+    rows = [(part, f"{usd:,.4f}", how) for part, usd, how in parts.rows]
+    return type(parts)(("part", "USD", "how"), parts.types, rows)
+
+
+COLUMNS_OF_HISTORY = (
+    ("day", "day"),
+    ("total_usd", "total USD"),
+    ("hours", "hours"),
+    ("gpu", "GPU"),
+    ("gpu_count", "count"),
+    ("provider", "provider"),
+    ("price_kind", "kind"),
+    ("usd_per_gpu_hour", "USD/GPU hour"),
+    ("sources", "sources"),
+)
+
+
+@click.command()
+@with_options(JOB)
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def history(form: Any, model: str | None, config: Path | None, **settings: Any) -> None:
+    """Show what a job cost at its cheapest on each day that is on record."""
+    from pipeline.cli.printing import show
+    from pipeline.questions.explain import HISTORY_LEAVES_OUT
+    from pipeline.questions.explain import history as history_of
+    from pipeline.questions.explanation import nothing_fits
+    from pipeline.questions.prices import prices_of
+    from pipeline.questions.session import Session
+
+    job, given, left_out = whole_job_of(model, config, settings)
+    with prices_of(paths.home(), None, today(), given) as connection:
+        session = Session(connection)
+        found = history_of(session, job)
+        if not found.rows:
+            raise click.ClickException(nothing_fits(job, session))
+    show(found.only(COLUMNS_OF_HISTORY) if form == "table" else found, form)
+    for line in (*left_out, HISTORY_LEAVES_OUT):
+        say(line)
+
+
+@click.command()
+@with_options(JOB)
+@click.option(
+    "--below",
+    "limit_usd",
+    required=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="US dollars for the finished job.",
+)
+def watch(limit_usd: float, model: str | None, config: Path | None, **settings: Any) -> None:
+    """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
+
+    Prints one JSON object. The exit code is 0 when it does, 3 when it does not or nothing can run the job.
+    """
+    from pipeline.cli.printing import plain
+    from pipeline.questions.explain import watched
+    from pipeline.questions.prices import prices_of
+    from pipeline.questions.session import Session
+    from pipeline.warehouse.query import age_note
+
+    job, given, left_out = whole_job_of(model, config, settings)
+    with prices_of(paths.home(), None, today(), given) as connection:
+        found = watched(Session(connection), job, limit_usd)
+        note = age_note(connection, today())
+    click.echo(json.dumps(found, default=plain, ensure_ascii=False))
+    for line in left_out:
+        say(line)
+    say(note)
+    if not found["below"]:
+        raise click.exceptions.Exit(NOT_BELOW)

@@ -11,8 +11,8 @@ from pipeline.warehouse.query import QueryError, Result, ask
 KEPT_PLANS = 32
 """Plans of so many jobs are kept: some 700 narrow rows each."""
 
-ASKED, JOBS = "gpufare_asked", "gpufare_jobs"
-"""Temporary tables of the question that is being answered: what was given, and with its defaults."""
+ASKED, JOBS, RANKED = "gpufare_asked", "gpufare_jobs", "gpufare_ranked"
+"""Temporary tables of the question that is being answered: what was given, with its defaults, and ranked."""
 
 _PLANNER_READS = """
 SELECT COLUMNS(lambda name: list_contains(plan_columns(), name) AND name <> 'max_gpus')::VARCHAR, max_gpus
@@ -61,4 +61,5 @@ class Session:
     def cheapest(self, job: Job) -> Result:
         """Every ranked way to run the job, all columns of ``cheapest_for``. Raises JobError."""
         self.complete(job)
-        return self.ask(f"FROM cheapest_for('{ASKED}') ORDER BY rank")
+        self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS FROM cheapest_for('{ASKED}')")
+        return self.ask(f"FROM {RANKED} ORDER BY rank")

@@ -1,0 +1,112 @@
+"""Why an answer is what it is, why a GPU is not the answer, and what a job cost on earlier days."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.questions.job import Job, JobError
+from pipeline.questions.session import JOBS, RANKED, Session
+from pipeline.warehouse.query import Result
+
+_PARTS = f"SELECT part, usd, how FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
+
+# A family's best card stands for it: the one ranked first, else the one that came furthest.
+_WHY_NOT = """
+SELECT n.* EXCLUDE (job)
+FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
+JOIN gpu_names() AS g USING (gpu_id)
+WHERE g.key = name_key(?)
+ORDER BY n.rank NULLS LAST, list_position([
+    'too_late_or_too_expensive', 'not_rented_in_that_number', 'not_offered_so', 'not_asked_for', 'no_price',
+    'fits_in_another_number', 'might_not_fit', 'does_not_fit', 'not_planned'
+], n.reason), n.gpu_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one answer of a job costs what it does: its ``row`` of ``cheapest_for``, the ``parts`` of its total
+    (part, usd, how), and ``why_not``, the rows of ``why_not_for`` for the GPU that was asked about."""
+
+    row: dict[str, Any]
+    parts: Result
+    why_not: list[dict[str, Any]]
+    of: int
+
+
+def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation | None:
+    """Explain the answer with this rank; None where nothing runs the job. Raises JobError for a rank or a GPU
+    that there is not."""
+    ranked = session.cheapest(job)
+    if not ranked.rows:
+        return None
+    if len(ranked.rows) < rank:
+        raise JobError(f"the ranking has {len(ranked.rows)} rows, none with rank {rank}")
+    row = next(Result(ranked.columns, ranked.types, [ranked.rows[rank - 1]]).dicts())
+    return Explanation(
+        row,
+        session.ask(_PARTS, [rank]),
+        [] if not_gpu is None else _why_not(session, job, not_gpu),
+        len(ranked.rows),
+    )
+
+
+def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
+    query = _WHY_NOT.format(jobs=JOBS, plans=session.plans(), ranked=RANKED)
+    rows = list(session.ask(query, [gpu]).dicts())
+    if rows and rows[0]["reason"] == "not_asked_for":
+        for each in session.cheapest(job.but(gpu=rows[0]["gpu_id"], exclude_gpu=None)).first(1).dicts():
+            rows[0]["detail"] += (
+                f"; otherwise {each['gpu_count']} of it at {each['provider']} would cost "
+                f"${each['total_usd']:,.2f} and take {each['hours']:,.1f} hours"
+            )
+    if not rows:
+        raise JobError(f'there is no GPU {gpu!r}; gpufare sql "FROM gpus" lists them')
+    return rows
+
+
+HISTORY_LEAVES_OUT = (
+    "today's plans and terms at each day's prices, of what can be rented today: sources, cards and tiers "
+    "that are gone since, quotes and GPUs of your own are left out"
+)
+
+
+def history(session: Session, job: Job) -> Result:
+    """What the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
+    session.cheapest(job)
+    query = f"SELECT * EXCLUDE (job) FROM cost_history('{JOBS}', '{RANKED}') ORDER BY day"  # noqa: S608
+    return session.ask(query)
+
+
+def why_not_sentences(explanation: Explanation) -> list[str]:
+    """Why the GPU that was asked about is not the answer, in words: what it costs, or what rules it out."""
+    lines = []
+    for other in explanation.why_not[:1]:
+        best = explanation.row
+        if other["reason"] == "ranked":
+            more = other["total_usd"] - best["total_usd"]
+            lines.append(
+                f"{other['gpu_id']} has rank {other['rank']} of {explanation.of}: {other['detail']} costs "
+                f"${other['total_usd']:,.2f}, ${abs(more):,.2f} {'more' if more >= 0 else 'less'}, and takes "
+                f"{other['hours']:,.1f} hours against {best['hours']:,.1f}."
+            )
+        else:
+            lines.append(f"{other['gpu_id']} is not in the ranking: {other['detail']}.")
+    others = [each["gpu_id"] for each in explanation.why_not[1:]]
+    if others:
+        lines.append(f"Of the cards of that name it came furthest; the others: {', '.join(others)}.")
+    return lines
+
+
+WATCHED = (
+    "total_usd", "total_usd_low", "total_usd_high", "hours", "gpu_id", "gpu", "gpu_count", "provider",
+    "source", "price_kind", "usd_per_hour", "price_day", "price_age_days", "source_url",
+)  # fmt: skip
+"""What a watch says of the cheapest answer."""
+
+
+def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
+    """Whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is. Raises
+    JobError."""
+    rows = list(session.cheapest(job).first(1).dicts())
+    best = {name: rows[0][name] if rows else None for name in WATCHED}
+    return {"below": bool(rows) and rows[0]["total_usd"] < limit_usd, "limit_usd": limit_usd, **best}

@@ -1,0 +1,132 @@
+"""Why an answer costs what it does, why a GPU is not the answer, what a job cost before, and watching it."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+import gpufare
+from pipeline.cli.main import main
+from pipeline.contracts.paths import HOME_VARIABLE, Home
+
+JOB: dict[str, Any] = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}
+OPTIONS = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M")
+
+
+@pytest.fixture(scope="module")
+def prices(sample_home: Home) -> Iterator[gpufare.Prices]:
+    with gpufare.open(sample_home.root) as opened:
+        yield opened
+
+
+def run(home: Home | Path, *arguments: str) -> Result:
+    root = home.root if isinstance(home, Home) else home
+    return CliRunner().invoke(main, arguments, env={HOME_VARIABLE: str(root)})
+
+
+@pytest.mark.parametrize("more", [{"kind": "spot"}, {"kind": "reserved", "tokens": 1e11, "max_hours": 1e5}])
+def test_the_parts_of_a_total_add_up(prices: gpufare.Prices, more: dict[str, Any]) -> None:
+    found = prices.explain(rank=2, **JOB | more)
+    parts = {row["part"]: row["usd"] for row in found.parts.dicts()}
+    assert parts.pop("total") == sum(parts.values()) == found.row["total_usd"]
+    assert found.row["rank"] == 2
+    assert found.row["price_kind"] == more["kind"]
+
+
+def test_the_parts_add_up_on_the_screen(sample_home: Home) -> None:
+    said = run(sample_home, "explain", *OPTIONS).output
+    table = said.split("\n\n")[1].splitlines()[1:]
+    numbers = [Decimal(next(word for word in line.split() if "." in word)) for line in table]
+    assert len(numbers) == 6
+    assert sum(numbers[:-1]) == numbers[-1]
+
+
+def test_why_not_another_gpu(sample_home: Home, prices: gpufare.Prices) -> None:
+    ranking = prices.cheapest(**JOB)
+    best = next(row for row in ranking if row["gpu_id"].startswith("h100-"))
+    (first, *_) = prices.explain(**JOB, not_gpu="H100").why_not
+    assert (first["reason"], first["gpu_id"]) == ("ranked", best["gpu_id"])
+    assert (first["rank"], first["total_usd"], first["hours"]) == (
+        best["rank"], best["total_usd"], best["hours"]
+    )  # fmt: skip
+    said = run(sample_home, "explain", *OPTIONS, "--not-gpu", "h100").output
+    assert f"{best['gpu_id']} has rank {best['rank']} of {len(ranking)}: " in said
+    assert (
+        f"costs ${best['total_usd']:,.2f}, ${best['total_usd'] - ranking[0]['total_usd']:,.2f} more" in said
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "gpu", "reason", "detail"),
+    [
+        ({}, "p40", "does_not_fit", "no longer support"),
+        ({"method": "full", "gpus": 1}, "rtx-4090", "might_not_fit|fits_in|does_not_fit", "GiB|fits"),
+        ({"exclude_gpu": "rtx-4090"}, "rtx-4090", "not_asked_for", "otherwise 1 of it at .* would cost"),
+        ({"provider": "lambda"}, "rtx-4090", "not_offered_so", "the cheapest of any is 0.13 USD .* Vast.ai"),
+        ({"min_gpus": 64, "gpus": 64}, "rtx-4090", "fits_in_another|not_rented", "fits on"),
+        ({"max_hours": 1.5}, "rtx-3090", "too_late_or_too_expensive", "deadline"),
+        ({}, "vr200", "not_planned", "specifications"),
+        ({}, "titan-v", "no_price", "no source"),
+    ],
+)
+def test_each_reason_why_not(
+    prices: gpufare.Prices, job: dict[str, Any], gpu: str, reason: str, detail: str
+) -> None:
+    asked = JOB | {"kind": "any"} | job
+    (row,) = prices.explain(**asked, not_gpu=gpu).why_not[:1]
+    assert any(row["reason"].startswith(each) for each in reason.split("|"))
+    assert duckdb.execute("SELECT regexp_matches(?, ?)", [row["detail"], detail]).fetchall() == [(True,)]
+    assert row["rank"] is None
+
+
+def test_a_rank_or_gpu_that_there_is_not_is_refused(prices: gpufare.Prices) -> None:
+    with pytest.raises(gpufare.JobError, match="none with rank 100000"):
+        prices.explain(**JOB, rank=100_000)
+    with pytest.raises(gpufare.JobError, match="no GPU 'h10'"):
+        prices.explain(**JOB, not_gpu="h10")
+
+
+def test_history_is_todays_model_at_each_days_prices(sample_home: Home, tmp_path: Path) -> None:
+    """Yesterday everything cost twice as much: what the job cost then is what it costs at doubled prices."""
+    double, both = tmp_path / "double", tmp_path / "both"
+    for home in (double, both):
+        (home / "published").mkdir(parents=True)
+        shutil.copy(sample_home.published, home / "published")
+    with duckdb.connect(double / "published" / "gpufare.duckdb") as connection:
+        connection.execute("UPDATE main.rentals SET usd_per_hour = 2 * usd_per_hour")
+    with duckdb.connect(both / "published" / "gpufare.duckdb") as connection:
+        connection.execute(
+            "INSERT INTO main.offers SELECT * REPLACE"
+            " (day - 1 AS day, 2 * usd_per_gpu_hour AS usd_per_gpu_hour) FROM main.offers"
+        )
+    with gpufare.open(double) as doubled:
+        at_double = doubled.cheapest(**JOB, limit=1)[0]
+    with gpufare.open(both) as opened:
+        today, found = opened.cheapest(**JOB)[0], opened.history(**JOB)
+    yesterday, newest = found
+    assert newest["day"] == today["price_day"]
+    assert newest["total_usd"] == pytest.approx(float(today["total_usd"]))
+    assert yesterday["total_usd"] == pytest.approx(float(at_double["total_usd"]), abs=2e-3)
+    assert (yesterday["gpu_id"], yesterday["source"]) == (at_double["gpu_id"], at_double["source"])
+    assert "gone since" in found.notes[0]
+    said = run(both, "history", *OPTIONS)
+    assert [line.split()[0] for line in said.stdout.splitlines()[1:]] == [str(row["day"]) for row in found]
+    assert "left out" in said.stderr
+
+
+def test_a_watch_says_in_its_exit_code_whether_the_job_is_below(sample_home: Home) -> None:
+    cost = json.loads(run(sample_home, "watch", *OPTIONS, "--below", "1e6").stdout)["total_usd"]
+    below = run(sample_home, "watch", *OPTIONS, "--below", str(cost + 0.01))
+    above = run(sample_home, "watch", *OPTIONS, "--below", str(cost))
+    nothing = run(sample_home, "watch", *OPTIONS, "--max-usd", "0.01", "--below", "5")
+    assert [answer.exit_code for answer in (below, above, nothing)] == [0, 3, 3]
+    said = [json.loads(answer.stdout) for answer in (below, above, nothing)]
+    assert [each["below"] for each in said] == [True, False, False]
+    assert [each["total_usd"] for each in said] == [cost, cost, None]
+    assert run(sample_home, "watch", *OPTIONS).exit_code == 2
