@@ -282,7 +282,8 @@ _not_offers AS (
         AND (r.size_evidence <> 'assumed' OR j.assumed_sizes) AS is_asked_for,
         {
             'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,
-            'way': r.provider || ' (' || replace(r.price_kind, '_', '-') || coalesce(', ' || r.country, '') || ')'
+            'way': r.provider || ' (' || replace(r.price_kind, '_', '-')
+            || coalesce(', ' || r.country, '') || ')'
         } AS offer
     FROM query_table(jobs) AS j
     CROSS JOIN main.rentals AS r
@@ -349,14 +350,14 @@ SELECT
         WHEN 'no_price' THEN 'no source has a ranked price for it'
         WHEN 'not_asked_for' THEN 'the job leaves it out'
         WHEN 'not_offered_so' THEN format(
-            'no offer of it meets what is asked of price kind, place, provider and tier; the cheapest of any is'
-            || ' {:.2f} USD per GPU and hour at {}', cheapest.usd, cheapest.way
+            'no offer of it meets what is asked of price kind, place, provider and tier; the cheapest of any '
+            || 'is {:.2f} USD per GPU and hour at {}', cheapest.usd, cheapest.way
         )
         WHEN 'not_rented_in_that_number' THEN
             'fits on ' || array_to_string(counts, ', ') || ', and is rented in '
             || array_to_string(sold_counts, ', ')
-        ELSE 'what can be rented ends after the deadline, costs more than the budget, stops before the job is '
-            || 'done, has too little host memory, a network that is too slow or a price that is too old'
+        ELSE 'what can be rented ends after the deadline, costs more than the budget, stops before the job '
+            || 'is done, has too little host memory, a network that is too slow or a price that is too old'
     END AS detail
 FROM _not_reasons
 ORDER BY job, rank NULLS LAST, gpu_id;
@@ -373,7 +374,8 @@ WITH _history_prices AS (
         ON list_contains(j.price_kinds, o.price_kind)
         AND is_wanted(o.country, j.countries, NULL) AND is_wanted(o.continent, j.continents, NULL)
     WHERE o.match_status = 'matched' AND o.gpu_count = floor(o.gpu_count) AND o.usd_per_gpu_hour IS NOT NULL
-        AND o.flag_reason IS NULL AND coalesce(o.available, TRUE) AND coalesce(o.effective_from <= o.day, TRUE)
+        AND o.flag_reason IS NULL AND coalesce(o.available, TRUE)
+        AND coalesce(o.effective_from <= o.day, TRUE)
     GROUP BY ALL
 ),
 
