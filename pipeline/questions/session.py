@@ -19,6 +19,12 @@ SELECT COLUMNS(lambda name: list_contains(plan_columns(), name) AND name <> 'max
 FROM {jobs}
 """
 
+_RANKED = """
+SELECT r.*, p.as_of_day AS day
+FROM ranked_jobs('{jobs}', '{plans}') AS r
+CROSS JOIN main.publication AS p
+"""
+
 
 class Session:
     """Answers questions on one open database. What the planner said of a job is kept in temporary tables, so
@@ -61,5 +67,6 @@ class Session:
     def cheapest(self, job: Job) -> Result:
         """Every ranked way to run the job, all columns of ``cheapest_for``. Raises JobError."""
         self.complete(job)
-        self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS FROM cheapest_for('{ASKED}')")
+        plans = self.plans()
+        self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {_RANKED.format(jobs=JOBS, plans=plans)}")
         return self.ask(f"FROM {RANKED} ORDER BY rank")
