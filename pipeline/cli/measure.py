@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.parameters import EXISTING_FILE
+from pipeline.cli.terminal import tell
 from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
 
@@ -120,26 +121,26 @@ def _show(report: "Report") -> None:
     known = "" if report.gpu == "unknown" else f" ({report.gpu})"
     versions = ", ".join(f"{name} {version}" for name, version in sorted(measured.versions.items()))
     cut = f" cut to {shape.layers} layers" if shape.layers else ""
-    click.echo(
+    tell(
         f"{report.request.recipe.name} on {shape.model}{cut}, "
         f"{shape.micro_batch} x {shape.seq_len} tokens, on {_printable(measured.device)}{known}"
     )
     if versions:
-        click.echo(versions)
+        tell(versions)
     if measured.out_of_memory:
-        click.echo(f"out of memory {_printable(measured.out_of_memory)}")
+        tell(f"out of memory {_printable(measured.out_of_memory)}")
     _show_memory(report)
     if report.step_seconds is not None:
         spread = (
             "half of them within {:.4f} to {:.4f} s, ".format(*report.quartiles) if report.quartiles else ""
         )
-        click.echo(
+        tell(
             f"step: {report.step_seconds:.4f} s, the median of {len(measured.step_seconds)}; {spread}"
             f"{report.tokens_per_second:,.1f} tokens per second"
         )
     _show_estimates(report)
     for note in report.notes:
-        click.echo(f"note: {_printable(note)}")
+        tell(f"note: {_printable(note)}")
     _show_row(report)
 
 
@@ -159,7 +160,7 @@ def _show_memory(report: "Report") -> None:
         columns = ("peak, GiB", "allocated", "reserved", "process")
         show(Result(columns, ("VARCHAR", *["DOUBLE"] * 3), rows), "table")
     elif measured.host_bytes is not None:
-        click.echo(f"memory of the process on the host: {_gib(measured.host_bytes)} GiB")
+        tell(f"memory of the process on the host: {_gib(measured.host_bytes)} GiB")
 
 
 def _show_estimates(report: "Report") -> None:
@@ -167,7 +168,7 @@ def _show_estimates(report: "Report") -> None:
     from pipeline.warehouse.query import Result
 
     if report.no_estimate:
-        click.echo(f"no estimate beside it: {_printable(report.no_estimate)}")
+        tell(f"no estimate beside it: {_printable(report.no_estimate)}")
         return
     said = {None: "", True: "yes", False: "no"}
     rows: list[tuple[Any, ...]] = [
@@ -184,9 +185,9 @@ def _show_estimates(report: "Report") -> None:
     ]
     columns = ("quantity", "measured", "estimated", "low", "high", "inside", "corrected")
     show(Result(columns, ("VARCHAR", *["DOUBLE"] * 4, "VARCHAR", "DOUBLE"), rows), "table")
-    click.echo(f"estimated {'to fit' if report.is_to_fit else 'not to fit'} {report.gpu}")
+    tell(f"estimated {'to fit' if report.is_to_fit else 'not to fit'} {report.gpu}")
     if report.corrections:
-        click.echo(report.corrections)
+        tell(report.corrections)
 
 
 def _show_row(report: "Report") -> None:
@@ -194,13 +195,13 @@ def _show_row(report: "Report") -> None:
 
     columns = catalogue_columns()
     if report.request.shape.layers:
-        click.echo(f"no row: {report.not_kept}")
+        tell(f"no row: {report.not_kept}")
         return
     if report.not_ready:
-        click.echo(f"not ready for the catalogue: {_printable('; '.join(report.not_ready))}")
+        tell(f"not ready for the catalogue: {_printable('; '.join(report.not_ready))}")
     click.echo(f"\n{','.join(columns)}\n{csv_line(report.row, columns)}")
     kept = f"added to {report.own_runs}" if report.own_runs else f"not kept: {_printable(report.not_kept)}"
-    click.echo(f"\n{kept}")
+    tell(f"\n{kept}")
 
 
 def _printable(text: str) -> str:

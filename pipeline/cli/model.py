@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli.terminal import progress_shown
+from pipeline.cli.terminal import progress_shown, tell
 
 
 @click.command()
@@ -27,12 +27,12 @@ def calibrate(check: bool, output: Path | None) -> None:
             changed = changed_constants()
         if changed:
             raise click.ClickException(f"a calibration would change {', '.join(changed)}")
-        click.echo("fitting again gives the reviewed constants")
+        tell("fitting again gives the reviewed constants")
         return
     with progress_shown("fitting constants, thresholds and bands, with each family held out: minutes"):
         record = fit(datetime.now(UTC).date(), output)
     click.echo(yaml.safe_dump(record, sort_keys=False))
-    click.echo(in_words(record))
+    tell(in_words(record))
 
 
 @click.command("learn-traces")
@@ -48,4 +48,4 @@ def learn_traces(output: Path | None) -> None:
     """
     from pipeline.model.tracing.coefficients import learn_catalogue
 
-    click.echo(learn_catalogue(output))
+    tell(learn_catalogue(output))

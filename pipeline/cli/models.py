@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.cli.terminal import say, tell
 from pipeline.contracts import paths
 
 if TYPE_CHECKING:
@@ -39,13 +40,13 @@ def add(config: str, name: str | None, pages: str | None) -> None:
     home = paths.home()
     add_own_model(home.models, model, catalogue_names())
     row = model.row()
-    click.echo(
+    tell(
         f"added {model.model}: {row['params_total'] / 1e9:.2f}B parameters, "
         f"{row['params_active'] / 1e9:.2f}B active, {model.layers} layers ({home.models})"
     )
     for line in left_out:
-        click.echo(line)
-    click.echo("gpufare estimate knows it now; the published file after the next gpufare refresh")
+        tell(line)
+    tell("gpufare estimate knows it now; the published file after the next gpufare refresh")
 
 
 def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnModel, list[str]]":
@@ -73,14 +74,14 @@ def list_models() -> None:
     found = read_own_models(paths.home().models, catalogue_names())
     for model in found.models:
         row = model.row()
-        click.echo(
+        tell(
             f"{model.model}: {row['params_total'] / 1e9:.2f}B parameters, "
             f"{row['params_active'] / 1e9:.2f}B active"
         )
     for problem in found.problems:
-        click.echo(problem, err=True)
+        say(problem)
     if not found.models and not found.problems:
-        click.echo("no models of your own: gpufare model add CONFIG adds one")
+        tell("no models of your own: gpufare model add CONFIG adds one")
 
 
 @model_group.command()
@@ -90,4 +91,4 @@ def remove(name: str) -> None:
     from pipeline.catalog.own_models import remove_own_model
 
     remove_own_model(paths.home().models, name)
-    click.echo(f"removed {name}")
+    tell(f"removed {name}")

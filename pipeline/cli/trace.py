@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from pipeline.cli.parameters import EXISTING_FILE
+from pipeline.cli.terminal import tell
 
 if TYPE_CHECKING:
     import duckdb
@@ -84,7 +85,7 @@ def trace(
         _show_estimate(connection, recipe, shape, gpu)
     if fit:
         most = search()
-        click.echo(f"largest micro-batch on {gpu}: {most}" if most else f"not even one sequence fits {gpu}")
+        tell(f"largest micro-batch on {gpu}: {most}" if most else f"not even one sequence fits {gpu}")
 
 
 def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
@@ -125,7 +126,7 @@ def trace_runs(only: str | None, jobs: int, limit: int | None) -> None:
     from pipeline.model.tracing.traced_runs import trace_runs as trace_all
 
     path = trace_all(only, jobs, lambda line: click.echo(line, err=True), limit)
-    click.echo(f"written: {path}")
+    tell(f"written: {path}")
 
 
 @click.command()
@@ -224,13 +225,13 @@ def _show(traced: "Trace", card: "Card") -> None:
     recipe, shape = traced.recipe, traced.shape
     emulation = f"; emulated: {recipe.emulates}" if recipe.emulates else ""
     versions = ", ".join(f"{name} {version}" for name, version in sorted(traced.versions.items()))
-    click.echo(f"{recipe.name} on {shape.model}, {shape.micro_batch} x {shape.seq_len} tokens{emulation}")
-    click.echo(f"{versions}; {traced.operations:,} operations in two optimizer steps")
+    tell(f"{recipe.name} on {shape.model}, {shape.micro_batch} x {shape.seq_len} tokens{emulation}")
+    tell(f"{versions}; {traced.operations:,} operations in two optimizer steps")
     if traced.note:
-        click.echo(f"note: {traced.note}")
+        tell(f"note: {traced.note}")
     if recipe.sharding != "none":
-        click.echo(f"memory of one of {recipe.gpu_count} GPUs, sharding {recipe.sharding}")
-    click.echo(f"resident after a step: {_gib(traced.resident_bytes)} GiB\n")
+        tell(f"memory of one of {recipe.gpu_count} GPUs, sharding {recipe.sharding}")
+    tell(f"resident after a step: {_gib(traced.resident_bytes)} GiB\n")
     heads = ("GiB at the peak of", *(phase.phase.value for phase in traced.phases))
     rows: list[tuple[Any, ...]] = [
         (category.value.replace("_", " "), *(_gib(p.by_category.get(category, 0)) for p in traced.phases))
@@ -241,14 +242,14 @@ def _show(traced: "Trace", card: "Card") -> None:
     rows.append(("allocated", *(_gib(p.block_bytes) for p in traced.phases)))
     rows.append(("reserved", *(_gib(p.reserved_bytes) for p in traced.phases)))
     show(Result(heads, ("VARCHAR", *(["DOUBLE"] * len(traced.phases))), rows), "table")
-    click.echo(f"\npeak: {peak.phase.value}, at {peak.operation}; the largest tensors then:")
+    tell(f"\npeak: {peak.phase.value}, at {peak.operation}; the largest tensors then:")
     tensors = [
         (_gib(t.size_bytes), t.count, t.tensor, t.category.value.replace("_", " "), t.operation, t.line)
         for t in peak.largest
     ]
     columns = ("GiB", "count", "tensor", "category", "made by", "source line")
     show(Result(columns, ("DOUBLE", "BIGINT", *(["VARCHAR"] * 4)), tensors), "table")
-    click.echo(f"\n{_verdict(traced, card)}")
+    tell(f"\n{_verdict(traced, card)}")
 
 
 def _verdict(traced: "Trace", card: "Card") -> str:
@@ -277,7 +278,7 @@ def _show_estimate(
         settings,
     ).fetchall()
     for allocated, low, high, evidence, phase in rows:
-        click.echo(
+        tell(
             f"the SQL model estimates {allocated:.3f} GiB allocated ({low:.3f} to {high:.3f}, {evidence}), "
             f"peak in: {phase}"
         )
