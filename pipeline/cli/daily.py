@@ -85,7 +85,7 @@ def demo(pages: Path) -> None:
     tell("\nThese commands ask it, from this folder:")
     for line in (asked, f"sql {shlex.quote(to_ask)}", "export prices"):
         click.echo(f"  {command} {line}")
-    tell(f"\n$ {command} {asked}")
+    click.echo(f"\n$ {command} {asked}")
     cheapest(asked.split()[1:], standalone_mode=False)
 
 
