@@ -75,6 +75,14 @@ def test_text_that_is_cut_says_so_and_a_pipe_gets_it_whole() -> None:
     assert ROWS[0][3] in " ".join(table(None))
 
 
+def test_text_in_lines_is_broken_between_words_beside_the_other_cells() -> None:
+    layout = laid_out(HEADINGS[:4:3], KINDS[:4:3], [ROWS[0][:4:3]], 36, in_lines=("said",))
+    assert layout.line(ROWS[0][:4:3]).split("\n") == [
+        "rtx-4090  a sentence of some length,",
+        "          for no narrow column",
+    ]
+
+
 def test_wide_letters_count_twice() -> None:
     layout = laid_out(("a", "b"), ("VARCHAR", "INTEGER"), [["漢字" * 20, "7"]], 40)
     (line,) = (layout.line(["漢字" * 20, "7"]),)
@@ -129,11 +137,15 @@ def fits(arguments: tuple[str, ...], home: Home, columns: int = 80) -> list[str]
     [
         ("sources",),
         ("doctor",),
+        ("fit", "--model", "llama-3.1-8b", "--method", "qlora", "--gpu", "rtx-4090"),
+        ("compare", "rtx-4090", "l40s"),
+        ("explain", *QLORA[1:], "--not-gpu", "h100-sxm-80gb"),
+        ("history", *QLORA[1:]),
         ("sql", "FROM gpu_compare"),
         ("sql", "SELECT name, column_name, description FROM data_dictionary LIMIT 30", "--format", "record"),
         ("sql", "SELECT a_column_that_is_not_there, and_a_long_list_of_others FROM gpu_compare"),
     ],
-    ids=["sources", "doctor", "table", "records", "error"],
+    ids=["sources", "doctor", "fit", "compare", "explain", "history", "table", "records", "error"],
 )
 def test_a_terminal_of_80_columns_shows_whole_words(arguments: tuple[str, ...], sample_home: Home) -> None:
     fits(arguments, sample_home)

@@ -1,6 +1,6 @@
 """Short questions: does it fit, what fits, and how do two GPUs compare."""
 
-import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from pipeline.contracts import paths
 
 if TYPE_CHECKING:
     from pipeline.questions.fit import Fit
+    from pipeline.warehouse.query import Result
 
 COLUMNS_OF_MICRO_BATCHES = (
     ("checkpointing", "checkpointing"),
@@ -85,12 +86,12 @@ def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
 
 
 def _show_fit(found: "Fit", form: Any) -> None:
-    from pipeline.cli.printing import show
+    from pipeline.cli.printing import show, show_object
 
     if form == "json":
         lists = {"memory": found.memory, "micro_batches": found.micro_batches}
         parts = {name: list(rows.dicts()) for name, rows in lists.items()}
-        click.echo(json.dumps({**found.plan, **parts}, default=float, ensure_ascii=False))
+        show_object({**found.plan, **parts})
         return
     if form != "table":
         show(found.plan_as_result, form)
@@ -98,7 +99,7 @@ def _show_fit(found: "Fit", form: Any) -> None:
     for line in found.sentences():
         tell(line)
     tell()
-    show(found.memory.only(COLUMNS_OF_MEMORY), form)
+    show(found.memory.only(COLUMNS_OF_MEMORY), form, in_lines=("meaning",))
     tell()
     if found.micro_batches.rows:
         show(found.micro_batches.only(COLUMNS_OF_MICRO_BATCHES), form)
@@ -119,5 +120,21 @@ def compare(one: str, other: str, form: Any) -> None:
     with prices_of(paths.home(), None, today()) as connection:
         found = compared(Session(connection), one, other)
         note = age_note(connection, today())
-    show(found, form)
+    show(_compared_for_people(found, one, other) if form == "table" else found, form)
     say(note)
+
+
+def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
+    """The facts under the names of the cards, numbers in four digits."""
+    rows = [
+        (fact, _four_digits(left), _four_digits(right), meaning) for fact, left, right, meaning in found.rows
+    ]
+    return type(found)(("fact", one, other, "meaning"), found.types, rows)
+
+
+def _four_digits(value: str | None) -> str | None:
+    """A number with a fraction; other text as it is."""
+    if value is None or not re.fullmatch(r"-?\d+\.\d+", value):
+        return value
+    number = float(value)
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"

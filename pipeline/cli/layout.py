@@ -1,7 +1,8 @@
 """The layout of a table: which columns fit a terminal, how wide each is, and its lines."""
 
 import re
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
@@ -30,6 +31,7 @@ class _Column:
     is_number: bool
     is_text: bool
     least_text: int = LEAST_TEXT
+    wraps: bool = False
 
     @property
     def least(self) -> int:
@@ -65,8 +67,15 @@ class Layout:
         ]
 
     def line(self, cells: Sequence[str]) -> str:
-        """One row."""
-        return self._joined([[cells[column.place]] for column in self.columns])[0]
+        """One row; of several lines where text that wraps needs them."""
+        blocks = [
+            textwrap.wrap(cells[column.place], size, break_on_hyphens=False) or [""]
+            if column.wraps and self.may_cut
+            else [cells[column.place]]
+            for column, size in zip(self.columns, self.widths, strict=True)
+        ]
+        height = max(map(len, blocks), default=1)
+        return "\n".join(self._joined([*lines, *[""] * (height - len(lines))] for lines in blocks))
 
     def _joined(self, blocks: Iterable[list[str]]) -> list[str]:
         """Lines of blocks side by side."""
@@ -86,11 +95,13 @@ def laid_out(
     rows: Sequence[Sequence[str]],
     columns: int | None,
     first: Sequence[str] = (),
+    in_lines: Collection[str] = (),
 ) -> Layout:
     """The layout of these rows in so many columns of a terminal; None is as wide as it needs to be.
 
-    ``kinds`` are DuckDB's types. ``first`` are the headings by importance, else their own order counts:
-    columns are shown up to the one that has no room.
+    ``kinds`` are DuckDB's types; the columns ``in_lines`` are text that is broken into lines and not cut.
+    ``first`` are the headings by importance, else their own order counts: columns are shown up to the one
+    that has no room.
     """
     found = [
         _Column(
@@ -99,6 +110,7 @@ def laid_out(
             max((cell_len(row[place]) for row in rows), default=0),
             kinds[place].startswith(_NUMBERS) and not kinds[place].endswith("]"),
             not kinds[place].startswith((*_NUMBERS, *_MOMENTS)) or kinds[place].endswith("]"),
+            wraps=heading in in_lines,
         )
         for place, heading in enumerate(headings)
     ]

@@ -8,7 +8,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain, islice
@@ -78,13 +78,15 @@ def show(
     form: str,
     *,
     first: Sequence[str] = (),
+    in_lines: Collection[str] = (),
     every: bool = True,
     count: Callable[[], int | None] = lambda: None,
 ) -> None:
     """Print an answer as a "table" for people, "csv", "json" (one array), "jsonl" (an object per line) or
     "record" (a line per value).
 
-    ``first``: the columns of a table by importance, by default their own order. Unless ``every``, a terminal
+    ``first``: the columns of a table by importance, by default their own order; the columns ``in_lines`` are
+    text that is broken into lines and not cut. Unless ``every``, a terminal
     gets the first ROWS_SHOWN rows; ``count`` then says how many there are, after they are shown.
     """
     if form == "json":
@@ -101,7 +103,9 @@ def show(
         if cut:
             shown = list(islice(rows, ROWS_SHOWN))
         any_row = (
-            _show_records(answer.columns, shown) if form == "record" else _show_table(answer, shown, first)
+            _show_records(answer.columns, shown)
+            if form == "record"
+            else _show_table(answer, shown, first, in_lines)
         )
         sys.stdout.flush()
         if not any_row and answer.columns:
@@ -138,6 +142,12 @@ def _json_objects(answer: Result | Stream) -> Iterator[str]:
     for row in answer.rows:
         finite = {name: _finite(value) for name, value in zip(answer.columns, row, strict=True)}
         yield json.dumps(finite, default=plain, ensure_ascii=False)
+
+
+def show_object(value: dict[str, Any]) -> None:
+    """Print one JSON object: in one line, but on a terminal a line per member."""
+    indent = 2 if sys.stdout.isatty() else None
+    print(json.dumps(_finite(value), default=plain, ensure_ascii=False, indent=indent))
 
 
 def _show_json(answer: Result | Stream) -> None:
@@ -193,11 +203,13 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
     return number
 
 
-def _show_table(answer: Result | Stream, shown: Iterable[tuple[Any, ...]], first: Sequence[str]) -> bool:
+def _show_table(
+    answer: Result | Stream, shown: Iterable[tuple[Any, ...]], first: Sequence[str], in_lines: Collection[str]
+) -> bool:
     """Lay the first rows out, and print every row as it comes. Returns whether there was one."""
     rows = iter(shown)
     begin = [[_cell(value) for value in row] for row in islice(rows, ROWS_LAID_OUT)]
-    layout = laid_out(answer.columns, answer.types, begin, width(), first)
+    layout = laid_out(answer.columns, answer.types, begin, width(), first, in_lines)
     for line in layout.heading():
         print(bold(line))
     for cells in chain(begin, ([_cell(value) for value in row] for row in rows)):

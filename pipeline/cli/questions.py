@@ -1,7 +1,7 @@
 """Questions about a job, to the published file: the cheapest way to run it, why, and what it was before."""
 
-import json
 import os
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,9 @@ import click
 
 from pipeline.cli.job_options import JOB, whole_job_of, with_options
 from pipeline.cli.parameters import DAY, FORMATS, today
-from pipeline.cli.terminal import say, tell
+from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts import paths
+from pipeline.contracts.progress import no_progress
 
 if TYPE_CHECKING:
     from pipeline.warehouse.query import Result
@@ -45,7 +46,12 @@ def cheapest(
     from pipeline.warehouse.query import age_note
 
     job, given, left_out = whole_job_of(model, config, settings)
-    with prices_of(paths.home(), day.date() if day else None, today(), given) as connection:
+    asked_day = day.date() if day else None
+    follow = progress_shown(f"building the prices of {asked_day}") if day else nullcontext(no_progress)
+    with (
+        follow as progress,
+        prices_of(paths.home(), asked_day, today(), given, progress) as connection,
+    ):
         session = Session(connection)
         result = session.cheapest(job)
         if not result.rows:
@@ -78,7 +84,7 @@ def explain(
     rank: int, not_gpu: str | None, form: Any, model: str | None, config: Path | None, **settings: Any
 ) -> None:
     """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
-    from pipeline.cli.printing import plain, show
+    from pipeline.cli.printing import show, show_object
     from pipeline.questions.explain import explain as explanation_of
     from pipeline.questions.explain import why_not_sentences
     from pipeline.questions.explanation import explained, nothing_fits
@@ -96,12 +102,12 @@ def explain(
         note, replayed = age_note(connection, today()), replayed_sources(connection)
     if form == "json":
         parts = {"parts": list(found.parts.dicts()), "why_not": found.why_not}
-        click.echo(json.dumps({**found.row, **parts}, default=plain, ensure_ascii=False))
+        show_object({**found.row, **parts})
     elif form == "table":
         for line in explained(found.row, replayed):
             tell(line)
         tell()
-        show(_to_the_hundredth_of_a_cent(found.parts), form)
+        show(_to_the_hundredth_of_a_cent(found.parts), form, in_lines=("how",))
         tell()
         for line in why_not_sentences(found):
             tell(line)
@@ -168,7 +174,7 @@ def watch(limit_usd: float, model: str | None, config: Path | None, **settings: 
 
     Prints one JSON object. The exit code is 0 when it does, 3 when it does not or nothing can run the job.
     """
-    from pipeline.cli.printing import plain
+    from pipeline.cli.printing import show_object
     from pipeline.questions.explain import watched
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
@@ -178,7 +184,7 @@ def watch(limit_usd: float, model: str | None, config: Path | None, **settings: 
     with prices_of(paths.home(), None, today(), given) as connection:
         found = watched(Session(connection), job, limit_usd)
         note = age_note(connection, today())
-    click.echo(json.dumps(found, default=plain, ensure_ascii=False))
+    show_object(found)
     for line in left_out:
         say(line)
     say(note)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipeline.contracts.paths import Home
+from pipeline.contracts.progress import Progress, no_progress
 from pipeline.questions.job import JobError
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import ask, reader
@@ -24,14 +25,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def prices_of(
-    home: Home, day: date | None, today: date, given: "OwnModel | None" = None
+    home: Home,
+    day: date | None,
+    today: date,
+    given: "OwnModel | None" = None,
+    progress: Progress = no_progress,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """The published file, or for another day than its own, a database of that day built from the record.
 
     With ``given``, a copy that knows this model, too. Raises NotPublishedError, and JobError for a day
     without prices or after ``today``.
     """
-    with _prices_of(home, day, today) as connection:
+    with _prices_of(home, day, today, progress) as connection:
         if given is None:
             yield connection
             return
@@ -59,7 +64,9 @@ def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
 
 
 @contextmanager
-def _prices_of(home: Home, day: date | None, today: date) -> Iterator[duckdb.DuckDBPyConnection]:
+def _prices_of(
+    home: Home, day: date | None, today: date, progress: Progress
+) -> Iterator[duckdb.DuckDBPyConnection]:
     if day is not None and day > today:
         raise JobError(f"--day {day} is after today ({today} UTC): there are no prices of it yet")
     with reader(home.published) as connection:
@@ -71,7 +78,7 @@ def _prices_of(home: Home, day: date | None, today: date) -> Iterator[duckdb.Duc
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "gpufare.duckdb"
-        build(file, home, day, datetime.now(UTC))
+        build(file, home, day, datetime.now(UTC), progress)
         with reader(file) as connection:
             yield connection
 
