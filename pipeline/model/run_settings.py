@@ -67,7 +67,7 @@ _ALLOWED: Mapping[str, set[str]] = {
     "memory_metric": {"alloc", "reserved", "smi"},
 }
 _MAY_BE_ZERO = {"kbit_upcast", "autocast", "lora_rank", "lora_dropout", "fp8", "flash_attention"}
-_SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 1, "fp8": 2}
+_SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 2, "fp8": 2}
 """The settings that are a choice, with their largest value."""
 _WHOLE = {
     "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",

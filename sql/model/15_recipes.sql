@@ -26,7 +26,7 @@ WITH _recipes_found AS (
         AND r.kbit_upcast = CASE WHEN s.is_quantized THEN s.kbit_upcast ELSE 0e0 END
         AND r.training_precision = s.training_precision
         AND r.checkpointing = s.checkpointing
-        AND r.flash_attention = s.flash_attention
+        AND r.flash_attention = least(1, s.flash_attention)
         AND r.sharding = s.sharding
         AND coalesce(r.offload, '') = s.offload
         AND coalesce(r.loss_kernel, s.stack_loss_kernel) = s.loss_kernel

@@ -53,7 +53,7 @@ SELECT
         * CASE WHEN is_full THEN stored_full WHEN is_quantized THEN stored_quantized ELSE stored_adapter END
         + layers * has_dropout * dropout_bytes_per_token
         AS stored_bytes_per_token,
-    layers * heads * seq_len * (1 - flash_attention) * stored_eager_scores AS stored_score_bytes_per_token,
+    layers * heads * seq_len * CASE WHEN flash_attention = 0 THEN stored_eager_scores ELSE 0e0 END AS stored_score_bytes_per_token,
     layer_bytes_per_token
         * CASE
             -- What the backward pass of a layer needs is stored already.
@@ -64,7 +64,7 @@ SELECT
         END
         -- The eight residual tensors of the layer formula.
         + CASE WHEN fp32_residual = 1 THEN working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
-        + heads * seq_len * (1 - flash_attention) * working_eager_scores
+        + heads * seq_len * CASE WHEN flash_attention = 0 THEN working_eager_scores ELSE 0e0 END
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
@@ -176,33 +176,51 @@ _memory_states AS (
         ) / tensor_parallel) AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,
-        CASE WHEN gathers_weights THEN layer_units_bytes / tensor_parallel ELSE 0e0 END AS units_bytes
+        CASE WHEN gathers_weights THEN layer_units_bytes / tensor_parallel ELSE 0e0 END AS units_bytes,
+        -- Gradients of a unit are whole until they are scattered, those of the root unit until the end: Zhao
+        -- et al. 2023, arXiv 2304.11277. DeepSpeed scatters buckets.
+        CASE WHEN gathers_weights AND is_full AND sharding = 'fsdp' THEN bytes_16bit() / model_parallel ELSE 0e0 END
+            AS whole_gradient_bytes,
+        whole_gradient_bytes * (params_linear / layers + vocab * hidden) AS first_gradient_bytes,
+        whole_gradient_bytes * (params_linear / layers + params_unquantized) AS last_gradient_bytes,
+        -- The first and the last stage of a pipeline have embeddings or head beside their layers.
+        CASE
+            WHEN pipeline_parallel > 1 THEN 1 + greatest(0e0,
+                params_unquantized * (1 / (2e0 - tied_embeddings) - 1 / pipeline_parallel)
+            ) / tensor_parallel * model_shards / params_total
+            ELSE 1e0
+        END AS largest_stage
     FROM _memory_traced
 ),
 
 _memory_phases AS (
     SELECT
         *,
-        on_gpu * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu AS resident_bytes,
-        on_gpu * accumulates * gradient_bytes_per_gpu AS kept_gradient_bytes,
+        on_gpu * largest_stage * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu
+            AS resident_bytes,
+        on_gpu * largest_stage * accumulates * gradient_bytes_per_gpu AS kept_gradient_bytes,
         -- What the moments of a traced step lack: the optimizer's state, and gradients kept over micro-steps
         -- where the recipe keeps none (or less, the other way round).
         optimizer_bytes_per_gpu + kept_gradient_bytes - (recipe_grad_accum - 1) * gradient_bytes_per_gpu
             AS traced_kept_bytes,
         coalesce(
             greatest(traced_forward, traced_loss) + traced_kept_bytes,
-            resident_bytes + stored_bytes + logits_bytes + root_bytes + kept_gradient_bytes
+            -- The last stage of a pipeline has one micro-batch under way, the first as many as there are
+            -- stages: Narayanan et al. 2021, arXiv 2104.04473.
+            resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + root_bytes
+            + kept_gradient_bytes
         ) AS loss_phase_bytes,
         coalesce(
             greatest(traced_loss_backward, traced_last_layer) + traced_kept_bytes,
             resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes + kept_gradient_bytes
+            + first_gradient_bytes
         ) AS backward_start_bytes,
         coalesce(
             traced_first_layer + optimizer_bytes_per_gpu,
             resident_bytes + stored_bytes / layers + working_bytes + units_bytes + root_bytes
-            + on_gpu * gradient_bytes_per_gpu
+            + last_gradient_bytes + on_gpu * largest_stage * gradient_bytes_per_gpu
         ) AS backward_end_bytes,
-        resident_bytes + on_gpu * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu)
+        resident_bytes + on_gpu * largest_stage * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu)
             + coalesce(traced_fixed.workspace, 0e0) AS optimizer_phase_bytes
     FROM _memory_states
 ),

@@ -20,6 +20,8 @@ WITH _speed_rates AS (
                 * exp(s.gemm_log_offset)
             )
         ) * 1e12 AS gemm_flops,
+        -- cuDNN's attention kernels are those that engines use.
+        CASE WHEN s.flash_attention = 2 THEN 'engine' ELSE s.kernels END AS attention_kernels,
         -- fp32 products run outside the matrix units: frameworks leave TF32 off.
         coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * fp32_efficiency AS fp32_flops_per_second,
         -- Forward and input gradients always; weight gradients only where weights train.
@@ -52,7 +54,7 @@ _speed_efficiency AS (
         -- Fused attention on long sequences and heads of 128 features; narrow heads have fewer products per
         -- exponential.
         CASE attention WHEN 'efficient' THEN attention_efficient ELSE attention_flash END
-            * CASE kernels
+            * CASE attention_kernels
                 WHEN 'engine' THEN attention_engine
                 WHEN 'mosaic' THEN attention_mosaic
                 ELSE 1e0
@@ -61,11 +63,12 @@ _speed_efficiency AS (
             -- Only vendors' own kernels use what is new in a generation of GPUs, older kernels least.
             * pow(
                 gemm_flops / a100_gemm_flops(),
-                attention_exponent * CASE kernels WHEN 'engine' THEN 0 WHEN 'mosaic' THEN 2 ELSE 1 END
+                attention_exponent
+                * CASE attention_kernels WHEN 'engine' THEN 0 WHEN 'mosaic' THEN 2 ELSE 1 END
             )
             -- Kernels written for Ampere gain nothing beyond Hopper, whose instructions they do not use.
             * CASE
-                WHEN kernels = 'engine' THEN 1e0
+                WHEN attention_kernels = 'engine' THEN 1e0
                 ELSE pow(least(1e0, h100_gemm_flops() / gemm_flops), 1 + attention_exponent)
             END
             * head_width_rate(query_width / heads) AS attention_share,
@@ -104,7 +107,8 @@ SELECT
         expert_half_width, expert_exchange, attention_exponent, attention_engine, attention_mosaic,
         attention_ultra, weight_reads, traffic_fused, fp32_tflops, fp32_flops_per_second, fp32_efficiency,
         attention_efficient, attention_fp32, attention_flash, attention_half_length, attention_share,
-        attention_flops_per_second, attention_length, bandwidth_efficiency, dequantization_efficiency,
+        attention_flops_per_second, attention_length, attention_kernels,
+        bandwidth_efficiency, dequantization_efficiency,
         kernel_seconds, python_operation_seconds, autograd_operation_seconds, is_counted, attention,
         moved_bytes_per_token, logit_bytes_per_token, moved_weight_bytes, dequantized_traffic_bytes,
         flops_16bit_per_token, flops_fp32_per_token, attention_16bit_per_token, attention_fp32_per_token,

@@ -68,7 +68,7 @@ COMMENT ON COLUMN main.measured_runs.micro_batch IS 'Sequences per GPU and step.
 COMMENT ON COLUMN main.measured_runs.seq_len IS 'Tokens of one sequence.';
 COMMENT ON COLUMN main.measured_runs.grad_accum IS 'Micro-steps per optimizer step.';
 COMMENT ON COLUMN main.measured_runs.checkpointing IS 'Activation checkpointing: none, sac (selective) or full.';
-COMMENT ON COLUMN main.measured_runs.flash_attention IS '1 where attention scores are never stored.';
+COMMENT ON COLUMN main.measured_runs.flash_attention IS '1 where attention scores are never stored, 2 where by kernels that the vendor writes for each generation (cuDNN); 0 where they are.';
 COMMENT ON COLUMN main.measured_runs.stack IS 'Training software.';
 COMMENT ON COLUMN main.measured_runs.loss_kernel IS 'How logits and loss were computed.';
 COMMENT ON COLUMN main.measured_runs.offload IS 'What was kept in host memory.';

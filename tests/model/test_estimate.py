@@ -220,7 +220,7 @@ NONSENSE = {
     "optimizer": ("magic", "'"),
     "sharding": ("zero9",),
     "checkpointing": ("some",),
-    "flash_attention": ("0.5", "2"),
+    "flash_attention": ("0.5", "3"),
     "stack": ("jax",),
     "offload": ("disk",),
     "params_b": ("1e300", "0", "-7", "1e-9"),
