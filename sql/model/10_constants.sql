@@ -26,6 +26,7 @@ FROM (
         'adapter_traffic', 'optimizer_traffic', 'dequantization_nf4', 'dequantization_gptq',
         'host_seconds_layer', 'host_seconds_experts', 'expert_loop_seconds', 'host_adapter_factor',
         'host_quantized', 'host_overlap', 'host_step_seconds', 'host_before_2020', 'zero3_hook_seconds',
+        'fsdp_hook_seconds', 'default_other_vendor',
         'recompute_selective', 'link_efficiency', 'pcie_link_efficiency', 'staged_link_efficiency',
         'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds',
         'expert_exchange', 'offload_efficiency', 'host_memory_gb_s', 'bubble_share', 'head_imbalance',

@@ -50,6 +50,8 @@ _speed_efficiency AS (
                 WHEN bf16_dense_tflops IS NULL AND training_precision <> 'fp16' THEN emulated_bf16_rate
                 ELSE 1e0
             END
+            -- Default recipes of other vendors' cards have libraries that nobody tuned for them.
+            * CASE WHEN vendor <> 'nvidia' AND kernels <> 'engine' THEN default_other_vendor ELSE 1e0 END
             AS matmul_flops_per_second,
         -- Fused attention on long sequences and heads of 128 features; narrow heads have fewer products per
         -- exponential.
@@ -116,7 +118,7 @@ SELECT
         traffic_fp32_residual, traffic_logits, traffic_logits_fixed, adapter_traffic, optimizer_traffic,
         dequantization_nf4, dequantization_gptq, host_seconds_layer, host_seconds_experts,
         host_adapter_factor, expert_loop_seconds, host_quantized, host_before_2020, zero3_hook_seconds,
-        recompute_selective, link_efficiency, pcie_link_efficiency, staged_link_efficiency, offload_efficiency
+        fsdp_hook_seconds, default_other_vendor, recompute_selective, link_efficiency, pcie_link_efficiency, staged_link_efficiency, offload_efficiency
     ),
     CASE
         WHEN is_counted
@@ -175,7 +177,11 @@ SELECT
         ELSE 0e0
     END AS dequantization_seconds,
     -- DeepSpeed's third stage gathers and frees each module from hooks in Python.
-    CASE WHEN sharding = 'zero3' AND is_trainer THEN layers * zero3_hook_seconds ELSE 0e0 END
+    CASE
+        WHEN sharding = 'zero3' AND is_trainer THEN layers * zero3_hook_seconds
+        WHEN sharding = 'fsdp' AND gpu_count > 1 THEN layers * fsdp_hook_seconds * host_factor
+        ELSE 0e0
+    END
     + host_factor * CASE
         WHEN is_counted
             THEN python_operations * python_operation_seconds
