@@ -20,6 +20,9 @@ WITH _speed_rates AS (
                 * exp(s.gemm_log_offset)
             )
         ) * 1e12 AS gemm_flops,
+        -- The class of a recipe: vendors tune their engines for each generation of GPUs, default recipes are
+        -- what runs on all of them.
+        s.kernels IN ('engine', 'mosaic') AS is_tuned,
         -- cuDNN's attention kernels are those that engines use.
         CASE WHEN s.flash_attention = 2 THEN 'engine' ELSE s.kernels END AS attention_kernels,
         -- fp32 products run outside the matrix units: frameworks leave TF32 off.
@@ -30,7 +33,10 @@ WITH _speed_rates AS (
         CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
         CASE
             WHEN s.peer_to_peer THEN pcie_bytes_per_second(s.pcie_gen) * pcie_link_efficiency
+            -- Without access to each other's memory all cards of a node pass their data through that of the
+            -- host, whose root ports two cards have to themselves.
             ELSE pcie_bytes_per_second(s.pcie_gen) * staged_link_efficiency
+                * least(1e0, 2e0 * s.node_count / s.gpu_count)
         END AS pcie_link_bytes_per_second,
         -- Datasheets give NVLink in both directions.
         CASE
@@ -45,13 +51,15 @@ WITH _speed_rates AS (
 _speed_efficiency AS (
     SELECT
         *,
-        gemm_flops * gemm_efficiency * pow(greatest(1e0, gemm_flops / a100_gemm_flops()), gemm_exponent)
+        gemm_flops * gemm_efficiency * pow(
+            greatest(1e0, gemm_flops / a100_gemm_flops()), CASE WHEN is_tuned THEN 0e0 ELSE gemm_exponent END
+        )
             * CASE
                 WHEN bf16_dense_tflops IS NULL AND training_precision <> 'fp16' THEN emulated_bf16_rate
                 ELSE 1e0
             END
             -- Default recipes of other vendors' cards have libraries that nobody tuned for them.
-            * CASE WHEN vendor <> 'nvidia' AND kernels <> 'engine' THEN default_other_vendor ELSE 1e0 END
+            * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN default_other_vendor ELSE 1e0 END
             AS matmul_flops_per_second,
         -- Fused attention on long sequences and heads of 128 features; narrow heads have fewer products per
         -- exponential.
@@ -109,7 +117,7 @@ SELECT
         expert_half_width, expert_exchange, attention_exponent, attention_engine, attention_mosaic,
         attention_ultra, weight_reads, traffic_fused, fp32_tflops, fp32_flops_per_second, fp32_efficiency,
         attention_efficient, attention_fp32, attention_flash, attention_half_length, attention_share,
-        attention_flops_per_second, attention_length, attention_kernels,
+        attention_flops_per_second, attention_length, attention_kernels, is_tuned,
         bandwidth_efficiency, dequantization_efficiency,
         kernel_seconds, python_operation_seconds, autograd_operation_seconds, is_counted, attention,
         moved_bytes_per_token, logit_bytes_per_token, moved_weight_bytes, dequantized_traffic_bytes,
@@ -171,6 +179,12 @@ SELECT
     CASE
         WHEN is_counted AND quantization <> 'gptq'
             THEN dequantized_traffic_bytes / (memory_bytes_per_second * dequantization_efficiency)
+                -- Traces have 4-bit weights: those of 8 bits are twice as much to read.
+                * CASE
+                    WHEN quantization = 'int8'
+                        THEN (quantized_bytes + bytes_16bit()) / (quantized_weight_bytes('nf4') + bytes_16bit())
+                    ELSE 1e0
+                END
         WHEN is_quantized THEN params_linear * (quantized_bytes + bytes_16bit()) * (2e0 + recompute_passes)
             * CASE WHEN quantization = 'gptq' THEN dequantization_gptq ELSE dequantization_nf4 END
             / memory_bytes_per_second
