@@ -132,8 +132,11 @@ _far AS (
 SELECT
     m.job::INTEGER, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
     s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low, s.tokens_per_second_per_gpu_high,
-    concat_ws('; ', nullif(m.assumptions, ''),
-        CASE WHEN m.evidence = 'extrapolated' THEN 'far from any published run' END),
+    concat_ws('; ', nullif(m.assumptions, ''), CASE
+        WHEN m.evidence = 'extrapolated' AND s.evidence = 'extrapolated' THEN 'far from any published run'
+        WHEN m.evidence = 'extrapolated' THEN 'memory: far from any published run'
+        WHEN s.evidence = 'extrapolated' THEN 'speed: far from any published run'
+    END),
     f.memory, f.speed
 FROM memory_of('estimate_rows') AS m
 JOIN speed_of('estimate_rows') AS s USING (job)

@@ -63,7 +63,7 @@ _ALLOWED: Mapping[str, set[str]] = {
     "stack": set(STACKS),
     "offload": {"act", "cpu", "cpu+act"},
     "optimizer": set(OPTIMIZERS.values()),
-    "loss_kernel": {"hf", "fp32std", "liger", "fused", "chunked", "litgpt", "titan", "outside"},
+    "loss_kernel": {"hf", "fp32std", "16bit", "liger", "fused", "chunked", "litgpt", "titan", "outside"},
     "memory_metric": {"alloc", "reserved", "smi"},
 }
 _MAY_BE_ZERO = {"kbit_upcast", "autocast", "lora_rank", "lora_dropout", "fp8", "flash_attention"}

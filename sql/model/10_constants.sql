@@ -6,7 +6,7 @@ FROM (
     ON name IN (
         -- Memory.
         'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan',
-        'logits_fp32std', 'logits_outside',
+        'logits_fp32std', 'logits_16bit', 'logits_outside',
         'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine',
         'stored_selective', 'stored_eager_scores',
         'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual',

@@ -372,6 +372,7 @@ _settings_derived AS (
             WHEN 'litgpt' THEN logits_litgpt
             WHEN 'titan' THEN logits_titan
             WHEN 'fp32std' THEN logits_fp32std
+            WHEN '16bit' THEN logits_16bit
             WHEN 'outside' THEN logits_outside
             ELSE logits_hf
         -- An adapter on the head adds its own outputs, and the sum with the head's, in 16 bits.
@@ -437,7 +438,7 @@ SELECT
     * EXCLUDE (
         has_adapters, loss_kernel, stack_loss_kernel, adapts_mlp, gated_mlp, kv_heads, head_dim,
         logits_hf, logits_fused, logits_chunked,
-        logits_liger, logits_litgpt, logits_titan, logits_fp32std, logits_outside
+        logits_liger, logits_litgpt, logits_titan, logits_fp32std, logits_16bit, logits_outside
     ),
     -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention
     -- 3 x query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al.

@@ -88,7 +88,11 @@ _speed_efficiency AS (
         attended_length + attention_half_length * attention_share AS attention_length,
         CASE
             WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
-                CASE WHEN fp8 = 2 AND fp4_dense_tflops IS NOT NULL THEN fp4_gain ELSE 1e0 END
+                CASE
+                    WHEN fp8 = 2 AND fp4_dense_tflops IS NOT NULL
+                        THEN 1 + (fp4_dense_tflops / fp8_dense_tflops - 1) * fp4_gain
+                    ELSE 1e0
+                END
                 * (
                     1 + (fp8_dense_tflops / dense_16bit_tflops - 1)
                     * CASE WHEN kernels = 'engine' THEN fp8_gain ELSE fp8_gain_compiled END

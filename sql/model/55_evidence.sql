@@ -47,7 +47,8 @@ _evidence_needs AS (
         n.calibration, n.gpu, n.method, n.params_total::DOUBLE AS params, n.experts > 1 AS is_mixture,
         n.gpu_count::DOUBLE AS gpu_count, n.stack, n.seq_len::DOUBLE AS seq_len,
         weight_form(n.method, n.quantization) AS weight_form,
-        g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class
+        g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class,
+        g.peer_to_peer
     FROM query_table(needs) AS n
     JOIN main.gpus AS g ON g.gpu_id = n.gpu
 ),
@@ -66,7 +67,9 @@ _evidence_nearest AS (
                     AND log_distance(r.params, n.params) <= ln(1.1e0)
                     AND log_distance(r.seq_len, n.seq_len) <= ln(2.01e0) THEN 0
                 WHEN r.run_id IS NOT NULL AND log_distance(r.params, n.params) <= ln(3e0)
-                    AND log_distance(r.seq_len, n.seq_len) <= ln(8.01e0) THEN 1
+                    AND log_distance(r.seq_len, n.seq_len) <= ln(8.01e0)
+                    -- Cards that share the host's memory share its bandwidth: few say little of many.
+                    AND (n.peer_to_peer OR n.gpu_count <= 2 * r.gpu_count) THEN 1
                 ELSE 2
             END,
             -- Without any run: further than all.
@@ -90,7 +93,7 @@ SELECT
     CASE WHEN best.rank = 0 THEN best.run_id END AS evidence_run
 FROM _evidence_nearest;
 COMMENT ON MACRO TABLE evidence_of IS
-    'How near a measured quantity (memory or speed) is. measured: a published run of the same GPU, count, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length (named in evidence_run); interpolated: a GPU of the same class and generation, same method, mixture of experts or not alike, within 3 x the parameters and 8 x the length; else extrapolated.';
+    'How near a measured quantity (memory or speed) is. measured: a published run of the same GPU, count, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length (named in evidence_run); interpolated: a GPU of the same class and generation, same method, mixture of experts or not alike, within 3 x the parameters and 8 x the length, and at most twice the GPUs where they cannot reach each other''s memory; else extrapolated.';
 
 CREATE OR REPLACE MACRO memory_evidence(evidence, is_proven) AS
     CASE WHEN is_proven AND evidence <> 'measured' THEN 'traced' ELSE evidence END;

@@ -58,10 +58,12 @@ WHERE is_planned(
     AND coalesce(r.price_age_days <= j.max_age_days, TRUE)
     -- Every machine loads the weights through its host memory; one that does not state it is not judged.
     AND coalesce(r.ram_gib / p.node_count >= host_weights_gib(p.model_download_gib, p.quantization), TRUE)
-    -- It must also have room for what is offloaded: the training state, or the frozen weights.
-    AND (coalesce(p.offload, '') = '' OR r.host_ram_gib >= greatest(
-        p.training_state_gib, host_weights_gib(p.model_download_gib, p.quantization)
-    ));
+    -- It must also have room for what is offloaded: the training state and gradients as large as 16-bit
+    -- weights, or adapters and the frozen weights.
+    AND (
+        coalesce(p.offload, '') = ''
+        OR r.host_ram_gib >= p.training_state_gib + host_weights_gib(p.model_download_gib, p.quantization)
+    );
 COMMENT ON MACRO TABLE market_candidates IS
     'What is rented out and can run the jobs within their constraints: one row per job, plan and rental (offer, its row in rentals), with what its cost depends on. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Left out are machines whose stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest leaves out those with too little for any job, host_too_small).';
 

@@ -180,7 +180,7 @@ def has_host_memory(inputs: Inputs, plan: Row, offer: Row, units: int) -> bool:
     if plan["offload"]:
         gpu_gb = inputs.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
         assumed_gib = inputs.parameter("host_ram_gib_per_gpu_gb", offer) * gpu_gb
-        if units * (offer["ram_gib"] or assumed_gib) < max(plan["training_state_gib"], weights_gib):
+        if units * (offer["ram_gib"] or assumed_gib) < plan["training_state_gib"] + weights_gib:
             return False
     stated_gib = offer["ram_gib"] or math.inf
     return bool(stated_gib * units / plan["node_count"] >= weights_gib)
