@@ -53,7 +53,8 @@ SELECT
         * CASE WHEN is_full THEN stored_full WHEN is_quantized THEN stored_quantized ELSE stored_adapter END
         + layers * has_dropout * dropout_bytes_per_token
         AS stored_bytes_per_token,
-    layers * heads * seq_len * CASE WHEN flash_attention = 0 THEN stored_eager_scores ELSE 0e0 END AS stored_score_bytes_per_token,
+    layers * heads * seq_len * CASE WHEN flash_attention = 0 THEN stored_eager_scores ELSE 0e0 END
+        AS stored_score_bytes_per_token,
     layer_bytes_per_token
         * CASE
             -- What the backward pass of a layer needs is stored already.
@@ -179,8 +180,10 @@ _memory_states AS (
         CASE WHEN gathers_weights THEN layer_units_bytes / tensor_parallel ELSE 0e0 END AS units_bytes,
         -- Gradients of a unit are whole until they are scattered, those of the root unit until the end: Zhao
         -- et al. 2023, arXiv 2304.11277. DeepSpeed scatters buckets.
-        CASE WHEN gathers_weights AND is_full AND sharding = 'fsdp' THEN bytes_16bit() / model_parallel ELSE 0e0 END
-            AS whole_gradient_bytes,
+        CASE
+            WHEN gathers_weights AND is_full AND sharding = 'fsdp' THEN bytes_16bit() / model_parallel
+            ELSE 0e0
+        END AS whole_gradient_bytes,
         whole_gradient_bytes * (params_linear / layers + vocab * hidden) AS first_gradient_bytes,
         whole_gradient_bytes * (params_linear / layers + params_unquantized) AS last_gradient_bytes,
         -- The first and the last stage of a pipeline have embeddings or head beside their layers.

@@ -130,7 +130,8 @@ SELECT
         traffic_fp32_residual, traffic_logits, traffic_logits_fixed, adapter_traffic, optimizer_traffic,
         dequantization_nf4, dequantization_gptq, host_seconds_layer, host_seconds_experts,
         host_adapter_factor, expert_loop_seconds, host_quantized, host_before_2020, zero3_hook_seconds,
-        fsdp_hook_seconds, default_other_vendor, recompute_selective, link_efficiency, pcie_link_efficiency, staged_link_efficiency, offload_efficiency
+        fsdp_hook_seconds, default_other_vendor, recompute_selective, link_efficiency, pcie_link_efficiency,
+        staged_link_efficiency, offload_efficiency
     ),
     CASE
         WHEN is_counted
@@ -186,7 +187,8 @@ SELECT
                 -- Traces have 4-bit weights: those of 8 bits are twice as much to read.
                 * CASE
                     WHEN quantization = 'int8'
-                        THEN (quantized_bytes + bytes_16bit()) / (quantized_weight_bytes('nf4') + bytes_16bit())
+                        THEN (quantized_bytes + bytes_16bit())
+                            / (quantized_weight_bytes('nf4') + bytes_16bit())
                     ELSE 1e0
                 END
         WHEN is_quantized THEN params_linear * (quantized_bytes + bytes_16bit()) * (2e0 + recompute_passes)

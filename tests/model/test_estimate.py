@@ -382,14 +382,16 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(estimator: Estimat
 
 
 def test_a_row_says_once_how_far_it_is_from_published_runs(estimator: Estimator) -> None:
-    base = {"model": "llama-3-8b", "method": "full", "seq_len": "4096"}
-    # Nobody measured a GB10; three of a row is what a lab may have measured one quantity of only.
-    rows = [{**base, "gpu": gpu} for gpu in ("gb10", "a100-sxm-80gb", "gb200", "rtx-4090")]
-    answers = estimator.estimate(rows, list(rows[0]))
-    said = [answer["assumptions"].count("far from any published run") for answer in answers]
-    assert said[0] == 1
-    assert max(said) == 1
-    assert "memory: far from any published run" in answers[2]["assumptions"]
+    rows = [
+        {"model": "llama-3-8b", "method": "full", "gpu": "a100-sxm-80gb"},
+        {"model": "llama-3-8b", "method": "full", "gpu": "l40s"},
+        {"model": "deepseek-v3", "method": "lora", "gpu": "l40s"},
+    ]
+    near, half, far = (answer["assumptions"] for answer in estimator.estimate(rows, list(rows[0])))
+    assert "far from" not in near
+    assert half.endswith("; speed: far from any published run")
+    assert far.endswith("; far from any published run")
+    assert far.count("far from") == half.count("far from") == 1
 
 
 def test_parts_of_a_run_that_do_not_go_together_are_refused(estimator: Estimator) -> None:

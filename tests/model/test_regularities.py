@@ -75,7 +75,8 @@ def test_ratio_between_cards(
     speed: Estimate, faster: str, slower: str, settings: dict[str, object], low: float, high: float
 ) -> None:
     ratio = speed(gpu=faster, **settings)[SPEED] / speed(gpu=slower, **settings)[SPEED]
-    assert low <= ratio <= high
+    # Within 5% of what was published; torchao has 0.80 to 0.90 of an H100 for an MI300X in one recipe.
+    assert 0.95 * low <= ratio <= 1.05 * high
 
 
 def test_lora_over_full_with_recompute_on_fused_stacks(speed: Estimate) -> None:
