@@ -76,6 +76,8 @@ SELECT
     fsdp_layers * params_linear / layers * CASE WHEN is_quantized THEN quantized_bytes ELSE bytes_16bit() END
         AS layer_units_bytes,
     greatest(vocab * hidden, hidden * intermediate)::DOUBLE AS largest_tensor_params,
+    -- Embeddings, or a head of their size.
+    params_unquantized / (2e0 - tied_embeddings) AS embedding_params,
     -- A driver reserves for each multiprocessor: older and smaller cards have fewer.
     CASE WHEN gpu_year < 2020 THEN context_before_2020_gib ELSE context_gib END AS context_gib,
     -- Where the run is a traced recipe, what follows from its traces takes the place of all that.
@@ -189,7 +191,7 @@ _memory_states AS (
         -- The first and the last stage of a pipeline have embeddings or head beside their layers.
         CASE
             WHEN pipeline_parallel > 1 THEN 1 + greatest(0e0,
-                params_unquantized * (1 / (2e0 - tied_embeddings) - 1 / pipeline_parallel)
+                embedding_params - params_unquantized / pipeline_parallel
             ) / tensor_parallel * model_shards / params_total
             ELSE 1e0
         END AS largest_stage

@@ -33,11 +33,9 @@ WITH _speed_rates AS (
         CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
         CASE
             WHEN s.peer_to_peer THEN pcie_bytes_per_second(s.pcie_gen) * pcie_link_efficiency
-            -- Without access to each other's memory all cards of a node pass their data through that of the
-            -- host, whose root ports two cards have to themselves.
             ELSE pcie_bytes_per_second(s.pcie_gen) * staged_link_efficiency
-                * least(1e0, 2e0 * s.node_count / s.gpu_count)
         END AS pcie_link_bytes_per_second,
+        NOT s.peer_to_peer AS shares_host,
         -- Datasheets give NVLink in both directions.
         CASE
             WHEN s.peer_to_peer AND s.nvlink_gb_s IS NOT NULL THEN s.nvlink_gb_s / 2 * 1e9 * link_efficiency
@@ -311,13 +309,16 @@ WITH _speed_compute AS (
             ELSE least(nvlinked_gpus, gpus_per_node)
         END AS linked_gpus,
         greatest(gpus_per_node, linked_gpus) AS local_gpus,
+        -- Without access to each other's memory all cards of a node pass their data through that of the host,
+        -- which two cards have to themselves.
+        CASE WHEN shares_host THEN least(1e0, 2e0 / gpus_per_node) ELSE 1e0 END AS host_share,
         -- The slowest link of a group sets its pace: with more cards than a bridge joins, PCIe.
         CASE WHEN gpus_per_node > linked_gpus THEN pcie_link_bytes_per_second ELSE nvlink_bytes_per_second END
-            AS link_bytes_per_second,
+            * host_share AS link_bytes_per_second,
         CASE
             WHEN least(tensor_parallel, gpus_per_node) > linked_gpus THEN pcie_link_bytes_per_second
             ELSE nvlink_bytes_per_second
-        END AS tensor_link_bytes_per_second,
+        END * host_share AS tensor_link_bytes_per_second,
         -- Bytes that each GPU receives per micro-step. An all-reduce moves them twice, once per step.
         CASE
             WHEN shards_weights THEN gather_passes * gathered_bytes + reduced_bytes
