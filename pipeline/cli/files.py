@@ -91,8 +91,17 @@ ALL = click.option(
 )
 
 FIRST_OF_LABELS = ("raw_label", "status", "gpu_id", "gpu_count", "rule", "candidates", "confidence")
-FIRST_OF_ESTIMATES = ("run_id", "memory_gib", "fits", "tokens_per_second_per_gpu")
+FIRST_OF_ESTIMATES = ("run_id", "GiB/GPU", "fits", "tokens/s per GPU")
 """Columns by importance; a narrow terminal shows the first of them."""
+
+HEADINGS_OF_ESTIMATES = {
+    "memory_gib": "GiB/GPU",
+    "memory_gib_low": "low",
+    "memory_gib_high": "high",
+    "tokens_per_second_per_gpu": "tokens/s per GPU",
+    "tokens_per_second_per_gpu_low": "low",
+    "tokens_per_second_per_gpu_high": "high",
+}
 ERRORS_SHOWN = 20
 
 
@@ -151,15 +160,27 @@ def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool)
     for problem in problems:
         say(problem)
     columns = OUTPUT_COLUMNS + (OWN_COLUMNS if own else ())
-    kinds = tuple("NUMBER" if name.startswith(("memory", "tokens")) else "VARCHAR" for name in columns)
-    answers = Result(columns, kinds, [tuple(row[name] for name in columns) for row in rows])
     if form != "table":
-        show(answers, form, every=every)
+        kinds = ("VARCHAR",) * len(columns)
+        show(
+            Result(columns, kinds, [tuple(row[name] for name in columns) for row in rows]), form, every=every
+        )
         return
-    table = answers.only([(name, name) for name in columns if name != "error"])
-    show(table, form, first=FIRST_OF_ESTIMATES, every=every)
+    shown = [name for name in columns if name != "error"]
+    headings = tuple(HEADINGS_OF_ESTIMATES.get(name, name) for name in shown)
+    kinds = tuple("DOUBLE" if _is_number(name) else "VARCHAR" for name in shown)
+    cells = [tuple(_number(row[name]) if _is_number(name) else row[name] for name in shown) for row in rows]
+    show(Result(headings, kinds, cells), form, first=FIRST_OF_ESTIMATES, every=every)
     wrong = [f"{row['run_id']}: {row['error']}" for row in rows if row["error"]]
     for line in wrong[:ERRORS_SHOWN]:
         tell(line)
     if len(wrong) > ERRORS_SHOWN:
         tell(f"and {len(wrong) - ERRORS_SHOWN} more rows with an error (--format csv has all)")
+
+
+def _is_number(column: str) -> bool:
+    return column.startswith(("memory_gib", "tokens_per_second"))
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text else None

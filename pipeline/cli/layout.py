@@ -10,9 +10,10 @@ from rich.cells import cell_len, set_cell_size
 GAP = "  "
 LEAST_TEXT = 18
 """A column of text gets room for its longest cell or so many letters before the next column gets any."""
-LEAST_OF_THE_FIRST = 32
+MUCH_TEXT = 32
 """The same for the most important column, which says what a row is about."""
 HEADING_LINES = 3
+SHORT_HEADING = 10
 
 _NUMBERS = (
     "DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER",
@@ -119,7 +120,7 @@ def laid_out(
         return Layout(tuple(found), widths, (), may_cut=False)
     by_importance = sorted(found, key=lambda each: _importance(each, first))
     if by_importance:
-        by_importance[0] = replace(by_importance[0], least_text=LEAST_OF_THE_FIRST)
+        by_importance[0] = replace(by_importance[0], least_text=MUCH_TEXT)
     chosen = _that_fit(by_importance, columns)
     widths_of = _widths(chosen, columns)
     shown = tuple(sorted(chosen, key=lambda each: each.place))
@@ -144,16 +145,17 @@ def _that_fit(by_importance: Sequence[_Column], columns: int) -> list[_Column]:
 
 
 def _widths(chosen: Sequence[_Column], columns: int) -> dict[int, int]:
-    """The width of each column by its place: what is left goes to text that is cut, then to headings in
-    several lines, a cell at a time and evenly."""
+    """The width of each column by its place: what is left goes to text that is cut, up to a length, then to
+    headings in several lines, then to longer text, a cell at a time and evenly."""
     widths = {each.place: each.least for each in chosen}
     room = columns + len(GAP) - sum(size + len(GAP) for size in widths.values())
     if room < 0:  # the only column: no narrower than the terminal, unless it cannot be cut
         (only,) = chosen
         return {only.place: columns if only.is_text else only.least}
     for targets in (
+        {each.place: max(each.least, min(each.whole, MUCH_TEXT)) for each in chosen},
+        {each.place: cell_len(each.heading) for each in chosen},
         {each.place: each.whole for each in chosen},
-        {each.place: max(each.whole, cell_len(each.heading)) for each in chosen},
     ):
         while room and (growing := [place for place in widths if widths[place] < targets[place]]):
             for place in growing[:room]:
@@ -174,9 +176,9 @@ def _heading_lines(heading: str, size: int) -> list[str]:
 
 
 def _least_heading(heading: str) -> int:
-    """The least width at which a heading has at most HEADING_LINES lines."""
+    """The least width at which a heading has at most HEADING_LINES lines; a short one has one."""
     words = _heading_lines(heading, 0)
-    size = max(map(cell_len, words))
+    size = max(*map(cell_len, words), min(cell_len(heading), SHORT_HEADING))
     while len(_heading_lines(heading, size)) > HEADING_LINES:
         size += 1
     return size
