@@ -47,64 +47,6 @@ GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
     'What a GPU may be called in a job: its gpu_id, which is that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). One row per name and card.';
 
-CREATE OR REPLACE MACRO known_names() AS TABLE
-SELECT 'gpu' AS setting, name, key, gpu_id AS value
-FROM gpu_names()
-UNION ALL
-SELECT 'model', m.model, name_key(m.model), m.model AS value
-FROM main.models AS m
-UNION ALL
-SELECT DISTINCT 'provider', lower(p.name), name_key(p.name), p.provider
-FROM (
-    SELECT unnest([provider, source]) AS name, provider
-    FROM (SELECT provider, source FROM main.sources UNION SELECT provider, source FROM main.rentals)
-) AS p
-UNION ALL
-SELECT 'source', s.source, name_key(s.source), s.source AS value
-FROM main.sources AS s
-UNION ALL
-SELECT 'country', lower(country), name_key(country), country
-FROM main.countries
-UNION ALL
-SELECT 'country', lower(name), name_key(name), country
-FROM main.countries
-UNION ALL
-SELECT 'country', 'eu', 'eu', country
-FROM main.countries
-WHERE eu_member
-UNION ALL
-SELECT 'kind', 'any', 'any', unnest(list_filter(price_kinds(), lambda kind: kind <> 'reserved'))
-UNION ALL
-SELECT setting, name, name_key(name), name AS value
-FROM (
-    SELECT setting, unnest(names) AS name
-    FROM (VALUES
-        ('method', ['full', 'lora', 'qlora', 'pretrain']),
-        ('lora_targets', [
-            'q_proj', 'k_proj', 'v_proj', 'o_proj', 'qkv_fused', 'gate_proj', 'up_proj', 'down_proj',
-            'lm_head'
-        ]),
-        ('checkpointing', ['none', 'sac', 'full']),
-        ('offload', ['cpu']),
-        ('stack', ['hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic']),
-        ('optimizer', [
-            'adamw', 'adamw_fused', 'adamw8bit', 'adamw_inbwd', 'adamw8bit_inbwd', 'paged32', 'paged8bit',
-            'paged32_inbwd', 'paged8bit_inbwd'
-        ]),
-        ('training_precision', ['bf16', 'amp', 'fp16', 'deepspeed_bf16', 'fp32']),
-        ('quantization', ['nf4', 'nf4dq', 'gptq', 'int8']),
-        ('tier', tier_classes()),
-        ('continent', [
-            'africa', 'antarctica', 'asia', 'europe', 'north_america', 'oceania', 'south_america'
-        ]),
-        ('kind', price_kinds()),
-        ('evidence', ['measured', 'traced', 'interpolated', 'extrapolated']),
-        ('objective', ['cost', 'time', 'pareto'])
-    ) AS v (setting, names)
-);
-COMMENT ON MACRO TABLE known_names IS
-    'What the naming columns of a job may contain: setting (the column), name, and value, what it means in the tables; a name may mean several. key is how names are compared.';
-
 CREATE OR REPLACE MACRO quotes_in(text) AS list_transform(
     list_filter(
         list_transform(
@@ -121,17 +63,6 @@ CREATE OR REPLACE MACRO quotes_in(text) AS list_transform(
 );
 COMMENT ON FUNCTION quotes_in IS
     'The machines in a text such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU and hour), null or empty where the text has none.';
-
-CREATE OR REPLACE MACRO out_of_bounds(setting, value, least, most) AS
-    CASE
-        WHEN NOT value::DOUBLE BETWEEN least AND most THEN
-            setting || ' must be ' || CASE
-                WHEN value::DOUBLE > most THEN 'at most ' || most
-                WHEN least < 1 AND least > 0 THEN 'above 0'
-                ELSE 'at least ' || least
-            END || ', not ' || value
-    END;
-COMMENT ON FUNCTION out_of_bounds IS 'What is wrong with a number of a job, else null.';
 
 CREATE OR REPLACE MACRO evidences_from(least) AS
     list_slice(
@@ -185,7 +116,28 @@ _job_numbered AS (
         row_number() OVER () AS _row,
         tokens IS NOT NULL AS _gives_tokens,
         quotes_in(quote::VARCHAR) AS _quotes,
-        quotes_in(own::VARCHAR) AS _owned
+        quotes_in(own::VARCHAR) AS _owned,
+        list_filter([
+            {'setting': 'tokens', 'value': tokens::DOUBLE, 'least': 1e-9, 'most': 1e300},
+            {'setting': 'examples', 'value': examples::DOUBLE, 'least': 1e-9, 'most': 1e300},
+            {'setting': 'tokens_per_example', 'value': tokens_per_example::DOUBLE, 'least': 1e-9,
+                'most': 1e300},
+            {'setting': 'epochs', 'value': epochs::DOUBLE, 'least': 1e-9, 'most': 1e300},
+            {'setting': 'max_hours', 'value': max_hours::DOUBLE, 'least': 1e-9, 'most': 'infinity'::DOUBLE},
+            {'setting': 'max_usd', 'value': max_usd::DOUBLE, 'least': 1e-9, 'most': 'infinity'::DOUBLE},
+            {'setting': 'seq_len', 'value': seq_len::DOUBLE, 'least': 1e0, 'most': 1e9},
+            {'setting': 'lora_rank', 'value': lora_rank::DOUBLE, 'least': 1e0, 'most': 1e6},
+            {'setting': 'micro_batch', 'value': micro_batch::DOUBLE, 'least': 1e0, 'most': 1e6},
+            {'setting': 'global_batch_tokens', 'value': global_batch_tokens::DOUBLE, 'least': 1e0,
+                'most': 1e12},
+            {'setting': 'gpus', 'value': coalesce(gpus, max_gpus)::DOUBLE, 'least': 1e0, 'most': 1e6},
+            {'setting': 'min_gpus', 'value': min_gpus::DOUBLE, 'least': 1e0, 'most': 1e6},
+            {'setting': 'max_nodes', 'value': max_nodes::DOUBLE, 'least': 1e0, 'most': 1e6},
+            {'setting': 'max_term_days', 'value': max_term_days::DOUBLE, 'least': 0e0, 'most': 1e6},
+            {'setting': 'max_age_days', 'value': max_age_days::DOUBLE, 'least': 0e0, 'most': 1e6},
+            {'setting': 'min_fit_probability, a share from 0 to 1,', 'value': min_fit_probability::DOUBLE,
+                'least': 0e0, 'most': 1e0}
+        ], lambda number: NOT number.value BETWEEN number.least AND number.most)[1] AS _wrong_number
     FROM (FROM _job_template UNION ALL BY NAME FROM _job_given)
 ),
 
@@ -236,7 +188,11 @@ _job_asked AS (
 ),
 
 _job_known AS (
-    FROM known_names()
+    SELECT setting, name, key, value
+    FROM main.job_names
+    UNION ALL
+    SELECT 'model', m.model, name_key(m.model), m.model
+    FROM main.models AS m
 ),
 
 _job_resolved AS (
@@ -344,25 +300,12 @@ _job_filled AS (
             || ' is not like 8 x h100-sxm-80gb at 1.50 (USD per GPU and hour)',
             'own ' || list_filter(_owned, lambda q: q.gpus IS NULL OR q.gpus < 1 OR q.gpu = '')[1].text
             || ' is not like 2 x rtx-4090 or 2 x rtx-4090 at 0.12 (USD of electricity per GPU and hour)',
-            out_of_bounds('tokens', j.tokens, 1e-9, 1e300),
-            out_of_bounds('examples', j.examples, 1e-9, 1e300),
-            out_of_bounds('tokens_per_example', j.tokens_per_example, 1e-9, 1e300),
-            out_of_bounds('epochs', j.epochs, 1e-9, 1e300),
-            out_of_bounds('max_hours', j.max_hours, 1e-9, 'infinity'::DOUBLE),
-            out_of_bounds('max_usd', j.max_usd, 1e-9, 'infinity'::DOUBLE),
-            out_of_bounds('seq_len', j.seq_len, 1, 1e9),
-            out_of_bounds('lora_rank', j.lora_rank, 1, 1e6),
-            out_of_bounds('micro_batch', j.micro_batch, 1, 1e6),
-            out_of_bounds('global_batch_tokens', j.global_batch_tokens, 1, 1e12),
-            out_of_bounds('gpus', coalesce(j.gpus, j.max_gpus), 1, 1e6),
-            out_of_bounds('min_gpus', j.min_gpus, 1, 1e6),
-            out_of_bounds('max_nodes', j.max_nodes, 1, 1e6),
-            out_of_bounds('max_term_days', j.max_term_days, 0, 1e6),
-            out_of_bounds('max_age_days', j.max_age_days, 0, 1e6),
-            CASE
-                WHEN NOT j.min_fit_probability::DOUBLE BETWEEN 0 AND 1
-                    THEN 'min_fit_probability is a share, from 0 to 1'
-            END
+            j._wrong_number.setting || ' must be ' || CASE
+                WHEN j._wrong_number.value > j._wrong_number.most
+                    THEN 'at most ' || format('{:g}', j._wrong_number.most)
+                WHEN j._wrong_number.least BETWEEN 1e-9 AND 0.5 THEN 'above 0'
+                ELSE 'at least ' || format('{:g}', j._wrong_number.least)
+            END || ', not ' || format('{:g}', j._wrong_number.value)
         ], lambda refusal: refusal IS NOT NULL)[1] AS refusal
     FROM _job_numbered AS j
     LEFT JOIN _job_named AS n USING (_row)
@@ -439,4 +382,4 @@ CROSS JOIN _job_places AS p
 JOIN main.cost_parameters AS c ON c.name = 'deadline_hours' AND c.applies_to = 'default'
 LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation, checked, with their defaults; all that constrains an answer is applied before answers are ranked. Columns, all but model and tokens optional. The job: job (its name), model, method (lora), tokens of one epoch or examples x tokens_per_example, epochs (1; tokens are multiplied by them), seq_len (2048), lora_rank (16), lora_targets (all linear layers), micro_batch, global_batch_tokens, checkpointing, offload (cpu plans with weights and optimizer in host memory, on two GPUs or more; not planned otherwise), stack, optimizer, training_precision, quantization. GPUs: gpu, exclude_gpu (gpu_ids or families, see gpu_names), gpus (the most, 8; max_gpus is its older name), min_gpus, max_nodes. Where: provider, exclude_provider, source, exclude_source, tier (tier classes), country (two letters, or eu for the members of the European Union), continent; offers whose place is unknown are left out where a place is asked for, and counted in job_assumptions. Price: kind (on_demand; any = every kind but reserved, which has to be named; price_kind is its older name), max_term_days, max_usd, max_age_days, quote (8 x h100-sxm-80gb at 1.50, in USD per GPU and hour; several with semicolons), own (2 x rtx-4090 at 0.12, electricity in USD per GPU and hour, 0 where it is left out). The answer: max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), evidence (the least: measured, traced, interpolated, extrapolated), assumed_sizes (false; true also ranks machines of which nothing says that they are sold), objective (cost, time, or pareto: only answers that no other beats in both). Columns that name something take several with commas, or a list; known_names has what each may contain. Raises an error that names the job, and the nearest known names, when a value is wrong; other columns are ignored and listed in job_assumptions.';
+    'The jobs of a relation, checked, with their defaults; all that constrains an answer is applied before answers are ranked. Columns, all but model and tokens optional. The job: job (its name), model, method (lora), tokens of one epoch or examples x tokens_per_example, epochs (1; tokens are multiplied by them), seq_len (2048), lora_rank (16), lora_targets (all linear layers), micro_batch, global_batch_tokens, checkpointing, offload (cpu plans with weights and optimizer in host memory, on two GPUs or more; not planned otherwise), stack, optimizer, training_precision, quantization. GPUs: gpu, exclude_gpu (gpu_ids or families, see gpu_names), gpus (the most, 8; max_gpus is its older name), min_gpus, max_nodes. Where: provider, exclude_provider, source, exclude_source, tier (tier classes), country (two letters, or eu for the members of the European Union), continent; offers whose place is unknown are left out where a place is asked for, and counted in job_assumptions. Price: kind (on_demand; any = every kind but reserved, which has to be named; price_kind is its older name), max_term_days, max_usd, max_age_days, quote (8 x h100-sxm-80gb at 1.50, in USD per GPU and hour; several with semicolons), own (2 x rtx-4090 at 0.12, electricity in USD per GPU and hour, 0 where it is left out). The answer: max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), evidence (the least: measured, traced, interpolated, extrapolated), assumed_sizes (false; true also ranks machines of which nothing says that they are sold), objective (cost, time, or pareto: only answers that no other beats in both). Columns that name something take several with commas, or a list; the table job_names has what each may contain. Raises an error that names the job, and the nearest known names, when a value is wrong; other columns are ignored and listed in job_assumptions.';

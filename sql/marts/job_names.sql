@@ -1,0 +1,55 @@
+SELECT *
+FROM (
+    SELECT 'gpu' AS setting, name, key, gpu_id AS value
+    FROM gpu_names()
+    UNION ALL
+    SELECT DISTINCT 'provider', lower(p.name), name_key(p.name), p.provider
+    FROM (
+        SELECT unnest([provider, source]) AS name, provider
+        FROM (SELECT provider, source FROM main.sources UNION SELECT provider, source FROM main.rentals)
+    ) AS p
+    UNION ALL
+    SELECT 'source', s.source, name_key(s.source), s.source AS value
+    FROM main.sources AS s
+    UNION ALL
+    SELECT 'country', lower(country), name_key(country), country
+    FROM main.countries
+    UNION ALL
+    SELECT 'country', lower(name), name_key(name), country
+    FROM main.countries
+    UNION ALL
+    SELECT 'country', 'eu', 'eu', country
+    FROM main.countries
+    WHERE eu_member
+    UNION ALL
+    SELECT 'kind', 'any', 'any', unnest(list_filter(price_kinds(), lambda kind: kind <> 'reserved'))
+    UNION ALL
+    SELECT setting, name, name_key(name), name AS value
+    FROM (
+        SELECT setting, unnest(names) AS name
+        FROM (VALUES
+            ('method', ['full', 'lora', 'qlora', 'pretrain']),
+            ('lora_targets', [
+                'q_proj', 'k_proj', 'v_proj', 'o_proj', 'qkv_fused', 'gate_proj', 'up_proj', 'down_proj',
+                'lm_head'
+            ]),
+            ('checkpointing', ['none', 'sac', 'full']),
+            ('offload', ['cpu']),
+            ('stack', ['hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic']),
+            ('optimizer', [
+                'adamw', 'adamw_fused', 'adamw8bit', 'adamw_inbwd', 'adamw8bit_inbwd', 'paged32', 'paged8bit',
+                'paged32_inbwd', 'paged8bit_inbwd'
+            ]),
+            ('training_precision', ['bf16', 'amp', 'fp16', 'deepspeed_bf16', 'fp32']),
+            ('quantization', ['nf4', 'nf4dq', 'gptq', 'int8']),
+            ('tier', tier_classes()),
+            ('continent', [
+                'africa', 'antarctica', 'asia', 'europe', 'north_america', 'oceania', 'south_america'
+            ]),
+            ('kind', price_kinds()),
+            ('evidence', ['measured', 'traced', 'interpolated', 'extrapolated']),
+            ('objective', ['cost', 'time', 'pareto'])
+        ) AS v (setting, names)
+    )
+)
+ORDER BY setting, name, value
