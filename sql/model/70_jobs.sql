@@ -191,7 +191,7 @@ _job_known AS (
     SELECT setting, name, key, value
     FROM main.job_names
     UNION ALL
-    SELECT 'model', m.model, name_key(m.model), m.model
+    SELECT 'model', m.model, name_key(m.model), m.model AS value
     FROM main.models AS m
 ),
 

@@ -1,0 +1,170 @@
+-- What would have to give where nothing is left of a job's constraints.
+
+CREATE OR REPLACE MACRO few_names(names) AS
+    array_to_string(names[:4], ', ') || CASE WHEN len(names) > 4 THEN ', ...' ELSE '' END;
+COMMENT ON FUNCTION few_names IS 'The first names of a list, as text.';
+
+CREATE OR REPLACE MACRO nearest_answers(jobs, plans) AS TABLE
+WITH _open_jobs AS (
+    SELECT
+        * REPLACE (
+            1000000 AS max_gpus, NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
+            NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
+            NULL::VARCHAR[] AS providers, NULL::VARCHAR[] AS excluded_providers,
+            NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
+            NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
+            NULL::VARCHAR[] AS evidences, price_kinds() AS price_kinds, NULL::INTEGER AS max_term_days,
+            NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days, 0e0 AS min_fit_probability,
+            TRUE AS assumed_sizes
+        )
+    FROM query_table(jobs)
+),
+
+_open_candidates AS MATERIALIZED (
+    FROM job_candidates('_open_jobs', plans)
+),
+
+_open_costs AS MATERIALIZED (
+    FROM candidate_costs('_open_candidates', ['middle'])
+),
+
+_open_answers AS (
+    SELECT
+        c.job, c.offer, c.gpu_id, c.gpu_count, c.node_count, c.price_kind, c.term_days, c.total_usd, c.hours,
+        c.source, coalesce(r.provider, c.source) AS provider, p.fit_probability, p.evidence,
+        r.tier_class, r.country, r.continent, r.price_age_days,
+        list_filter([
+            CASE WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, NULL) THEN 'gpu' END,
+            CASE WHEN NOT is_wanted(c.gpu_id, NULL, j.excluded_gpu_ids) THEN 'exclude_gpu' END,
+            CASE WHEN c.gpu_count > j.max_gpus THEN 'gpus' END,
+            CASE WHEN c.gpu_count < j.min_gpus THEN 'min_gpus' END,
+            CASE WHEN c.node_count > j.max_nodes THEN 'max_nodes' END,
+            CASE WHEN p.fit_probability < j.min_fit_probability THEN 'min_fit_probability' END,
+            CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL) THEN 'evidence' END,
+            CASE WHEN j.deadline_is_strict AND c.hours > j.max_hours THEN 'max_hours' END,
+            CASE WHEN c.total_usd > j.max_usd THEN 'max_usd' END,
+            -- Quotes and own machines are asked for as they are.
+            CASE WHEN NOT is_wanted(r.provider, j.providers, NULL) AND c.asked IS NULL THEN 'provider' END,
+            CASE WHEN NOT is_wanted(r.provider, NULL, j.excluded_providers) THEN 'exclude_provider' END,
+            CASE WHEN NOT is_wanted(r.source, j.sources, NULL) AND c.asked IS NULL THEN 'source' END,
+            CASE WHEN NOT is_wanted(r.source, NULL, j.excluded_sources) THEN 'exclude_source' END,
+            CASE WHEN NOT is_wanted(r.tier_class, j.tier_classes, NULL) AND c.asked IS NULL THEN 'tier' END,
+            CASE WHEN NOT is_wanted(r.country, j.countries, NULL) AND c.asked IS NULL THEN 'country' END,
+            CASE WHEN NOT is_wanted(r.continent, j.continents, NULL) AND c.asked IS NULL THEN 'continent' END,
+            CASE WHEN NOT list_contains(j.price_kinds, c.price_kind) AND c.asked IS NULL THEN 'kind' END,
+            CASE WHEN r.term_days > j.max_term_days THEN 'max_term_days' END,
+            CASE WHEN r.price_age_days > j.max_age_days THEN 'max_age_days' END,
+            CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes THEN 'assumed_sizes' END
+        ], lambda missed: missed IS NOT NULL) AS missed
+    FROM eligible_costs('_open_costs', '_open_jobs') AS c
+    JOIN query_table(jobs) AS j ON j.job = c.job
+    JOIN query_table(plans) AS p
+        ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
+    LEFT JOIN main.rentals AS r ON r.rowid = c.offer
+),
+
+_fewest_missed AS (
+    SELECT *
+    FROM (SELECT *, min(len(missed)) OVER (PARTITION BY job) AS fewest FROM _open_answers)
+    WHERE fewest > 0 AND len(missed) = fewest
+    QUALIFY row_number() OVER (
+        PARTITION BY job, missed
+        ORDER BY
+            -- How far a number is from what was asked; names are all as far, and the cheapest is taken.
+            CASE missed[1]
+                WHEN 'gpus' THEN gpu_count
+                WHEN 'min_gpus' THEN -gpu_count
+                WHEN 'max_nodes' THEN node_count
+                WHEN 'min_fit_probability' THEN -fit_probability
+                WHEN 'evidence' THEN -len(evidences_from(evidence))
+                WHEN 'max_hours' THEN hours
+                WHEN 'max_usd' THEN total_usd
+                WHEN 'max_term_days' THEN term_days
+                WHEN 'max_age_days' THEN price_age_days
+                ELSE 0
+            END,
+            total_usd, hours, gpu_count, offer
+    ) = 1
+),
+
+_missed_values AS (
+    SELECT
+        n.*,
+        list_transform(missed, lambda name: CASE name
+            WHEN 'gpu' THEN {'asked': few_names(j.gpu_ids), 'nearest': n.gpu_id}
+            WHEN 'exclude_gpu' THEN {'asked': few_names(j.excluded_gpu_ids), 'nearest': n.gpu_id}
+            WHEN 'gpus' THEN {'asked': j.max_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
+            WHEN 'min_gpus' THEN {'asked': j.min_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
+            WHEN 'max_nodes' THEN {'asked': j.max_nodes::VARCHAR, 'nearest': n.node_count::VARCHAR}
+            -- Rounded to the side on which the value is met.
+            WHEN 'min_fit_probability' THEN {
+                'asked': format('{:g}', j.min_fit_probability),
+                'nearest': format('{:g}', floor(1000 * n.fit_probability) / 1000)
+            }
+            WHEN 'evidence' THEN {'asked': j.evidences[-1], 'nearest': n.evidence}
+            WHEN 'max_hours' THEN {
+                'asked': format('{:g}', j.max_hours), 'nearest': format('{:.2f}', ceil(100 * n.hours) / 100)
+            }
+            WHEN 'max_usd' THEN {
+                'asked': format('{:g}', j.max_usd),
+                'nearest': format('{:.2f}', ceil(100 * n.total_usd::DOUBLE) / 100)
+            }
+            WHEN 'provider' THEN {'asked': few_names(j.providers), 'nearest': n.provider}
+            WHEN 'exclude_provider' THEN {'asked': few_names(j.excluded_providers), 'nearest': n.provider}
+            WHEN 'source' THEN {'asked': few_names(j.sources), 'nearest': n.source}
+            WHEN 'exclude_source' THEN {'asked': few_names(j.excluded_sources), 'nearest': n.source}
+            WHEN 'tier' THEN {'asked': few_names(j.tier_classes), 'nearest': n.tier_class}
+            WHEN 'country' THEN {
+                'asked': few_names(j.countries), 'nearest': coalesce(n.country, 'not known')
+            }
+            WHEN 'continent' THEN {
+                'asked': few_names(j.continents), 'nearest': coalesce(n.continent, 'not known')
+            }
+            WHEN 'kind' THEN {'asked': few_names(j.price_kinds), 'nearest': n.price_kind}
+            WHEN 'max_term_days' THEN {'asked': j.max_term_days::VARCHAR, 'nearest': n.term_days::VARCHAR}
+            WHEN 'max_age_days' THEN {'asked': j.max_age_days::VARCHAR, 'nearest': n.price_age_days::VARCHAR}
+            ELSE {'asked': 'false', 'nearest': 'true'}
+        END) AS missed_values
+    FROM _fewest_missed AS n
+    JOIN query_table(jobs) AS j USING (job)
+)
+
+SELECT
+    m.job, array_to_string(m.missed, ' + ') AS "constraint",
+    array_to_string(list_transform(m.missed_values, lambda v: v.asked), ' + ') AS asked,
+    array_to_string(list_transform(m.missed_values, lambda v: v.nearest), ' + ') AS nearest,
+    m.total_usd, m.hours, m.fit_probability, m.gpu_id, m.gpu_count, m.node_count, m.provider, m.source,
+    m.price_kind,
+    m.gpu_count || ' x ' || concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB')
+    || ' at ' || m.provider || ' (' || replace(m.price_kind, '_', '-') || ')' AS way
+FROM _missed_values AS m
+JOIN main.gpus AS g ON g.gpu_id = m.gpu_id
+UNION ALL
+SELECT
+    p.job, 'memory', any_value(p.model || ' ' || p.method), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL,
+    arg_max(p.gpu_count || ' x ' || p.gpu_id || ': ' || p.infeasible_reason, p.memory_margin_gib)
+FROM query_table(plans) AS p
+GROUP BY p.job
+HAVING bool_and(p.verdict = 'does_not_fit')
+ORDER BY job, total_usd, "constraint";
+COMMENT ON MACRO TABLE nearest_answers IS
+    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together, with " + " between them. One row per job and constraint: job, "constraint" (a column of jobs; memory where the model fits no GPU), asked, nearest, and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu_count, node_count, provider, source, price_kind and way. Numbers are the nearest, names those of the cheapest answer. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans with their job, up to as many GPUs as are to be considered.';
+
+CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
+WITH _nearest_jobs AS (
+    SELECT * FROM completed_jobs(jobs)
+),
+
+_nearest_settings AS (
+    SELECT * REPLACE (64 AS max_gpus)
+    FROM _nearest_jobs
+),
+
+_nearest_plans AS (
+    SELECT * FROM job_plans('_nearest_settings')
+)
+
+FROM nearest_answers('_nearest_jobs', '_nearest_plans');
+COMMENT ON MACRO TABLE nearest_for IS
+    'nearest_answers for your own jobs, in up to 64 GPUs: why cheapest_for has no row, and what would have to change. jobs: the name of a table or CTE; see completed_jobs for its columns.';
