@@ -143,7 +143,10 @@ UNION ALL
 SELECT
     p.job, 'memory', any_value(p.model || ' ' || p.method), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL,
-    arg_max(p.gpu_count || ' x ' || p.gpu_id || ': ' || p.infeasible_reason, p.memory_margin_gib)
+    arg_max(
+        p.gpu_count || ' x ' || p.gpu_id || ' lacks ' || round(-p.memory_margin_gib, 1) || ' GiB per GPU',
+        p.memory_margin_gib
+    ) FILTER (p.memory_margin_gib < 0)
 FROM query_table(plans) AS p
 GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')

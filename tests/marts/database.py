@@ -77,6 +77,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "cost_parameters": {"unit": "-", "source": "a case"},
     "machine_sizes": {"evidence": "captured", "read_on": AS_OF_DAY},
     "regions": {},
+    "countries": {},
     "workloads": {"max_gpus": 8, "max_hours": 168},
     "gpus": {},
     "models": {},
@@ -184,7 +185,7 @@ def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb
     named = {row["source"] for row in _rows(folder, "sources")}
     _insert(connection, "sources", _rows(folder, "sources"))
     _insert(connection, "sources", [{"source": s} for s in sorted({o["source"] for o in offers} - named)])
-    own = ("gpus", "models", "workloads", "plans", "cost_parameters", "machine_sizes", "regions")
+    own = ("gpus", "models", "workloads", "plans", "cost_parameters", "machine_sizes", "regions", "countries")
     recorded = ("capture_outcomes", "rejects", "reject_reasons", "incidents", "exchange_rates")
     for table in own + recorded:
         rows = _parameters(folder) if table == "cost_parameters" else _rows(folder, table)

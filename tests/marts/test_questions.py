@@ -172,7 +172,10 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
             "objective speed is none of cost, pareto, time",
         ),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 0 AS max_hours", "max_hours must be above 0"),
-        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 90 AS min_fit_probability", "a share from 0 to 1, must be at most 1, not 90"),
+        (
+            "'llama-3.1-8b' AS model, 1e6 AS tokens, 90 AS min_fit_probability",
+            "a share from 0 to 1, must be at most 1, not 90",
+        ),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'axolotl' AS stack", "stack axolotl is none of"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'yes' AS checkpointing", "checkpointing yes is none of"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'h10' AS gpu", "no gpu h10; the nearest are h100"),

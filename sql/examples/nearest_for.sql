@@ -1,0 +1,8 @@
+-- Nothing trains a 70B model for 20 USD within two hours in the European Union: what would have to give?
+WITH my_job AS (
+    SELECT 'llama-3.1-70b' AS model, 'qlora' AS method, 20e6 AS tokens, 'eu' AS country, 2 AS max_hours,
+        20 AS max_usd
+)
+
+SELECT "constraint", asked, nearest, total_usd, hours, way
+FROM nearest_for('my_job')
