@@ -16,12 +16,12 @@ import pytest
 from rich.cells import cell_len
 
 from pipeline.cli.layout import laid_out
-from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, FIRST_OF_CHEAPEST, ROWS_SHOWN
+from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, FIRST_OF_CHEAPEST, ROWS_SHOWN, first_of_cheapest
 from pipeline.cli.terminal import progress_shown, wrapped
 from pipeline.contracts.paths import HOME_VARIABLE, SQL_DIR, Home
 from pipeline.contracts.progress import Step
 from pipeline.offers.printable import short_addresses
-from pipeline.warehouse.query import QueryError, count_rows, readable, stream
+from pipeline.warehouse.query import QueryError, Result, count_rows, readable, stream
 from tests.conftest import gpufare
 from tests.terminals import screen
 
@@ -343,3 +343,18 @@ def test_files_of_runs_and_labels_are_tables_on_a_terminal(tmp_path: Path) -> No
     heading, row, *_ = screen("normalize", str(labels), columns=80, home=tmp_path)
     assert heading.split()[:3] == ["raw_label", "note", "status"]
     assert row.split()[:4] == ["L40S", "mine", "matched", "l40s"]
+
+
+def test_the_help_says_of_each_command_what_it_does_in_a_whole_sentence(tmp_path: Path) -> None:
+    shown = screen("--help", columns=80, home=tmp_path)
+    commands = shown[shown.index("Commands:") + 1 :]
+    assert not [line for line in commands if "..." in line]
+    assert max(map(cell_len, shown)) <= 80
+
+
+def test_the_kind_of_price_decides_where_kinds_are_compared() -> None:
+    def first(*kinds: str) -> tuple[str, ...]:
+        return first_of_cheapest(Result(("price_kind",), ("VARCHAR",), [(kind,) for kind in kinds]))
+
+    assert first("spot", "on_demand").index("kind") < first("spot", "on_demand").index("P(fits)")
+    assert first("spot", "spot") == FIRST_OF_CHEAPEST

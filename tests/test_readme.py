@@ -107,7 +107,7 @@ def test_refresh_runs_as_written_against_a_replay_server(place: Path) -> None:
 
 def test_make_demo_prints_the_cheapest_table(place: Path) -> None:
     (command,) = commands("make demo")
-    answer = run(f"{command} DEMO_HOME={place}/demo", place, cwd=PROJECT)
+    answer = run_in_a_new_shell(f"{command} DEMO_HOME={place}/demo", PROJECT)
     assert answer.returncode == 0, answer.stderr
     assert "Sample prices of 2026-08-22, not today's" in answer.stdout
     heading = next(line for line in answer.stdout.splitlines() if line.startswith("rank "))

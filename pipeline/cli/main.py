@@ -33,6 +33,14 @@ class _UsageError(_Problem):
 class _Commands(click.Group):
     """Shows errors that are meant for people as one line, without a traceback."""
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, each with the whole first sentence of its help."""
+        commands = [
+            (name, self.commands[name].get_short_help_str(limit=1000)) for name in sorted(self.commands)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(commands)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:

@@ -58,6 +58,15 @@ FIRST_OF_CHEAPEST = (
 )  # fmt: skip
 """Its headings by importance; a narrow terminal shows the first of them."""
 
+
+def first_of_cheapest(ranking: Result) -> tuple[str, ...]:
+    """The headings by importance for these answers: where price kinds are compared, the kind decides, too."""
+    if len({row["price_kind"] for row in ranking.dicts()}) < 2:
+        return FIRST_OF_CHEAPEST
+    place = FIRST_OF_CHEAPEST.index("P(fits)")
+    return (*FIRST_OF_CHEAPEST[:place], "kind", *FIRST_OF_CHEAPEST[place:])
+
+
 COLUMNS_OF_SOURCES = (
     ("source", "source"),
     ("title", "title"),

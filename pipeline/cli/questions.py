@@ -38,7 +38,7 @@ def cheapest(
 
     All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
     """
-    from pipeline.cli.printing import FIRST_OF_CHEAPEST, ranking_for_people, show
+    from pipeline.cli.printing import first_of_cheapest, ranking_for_people, show
     from pipeline.questions.explanation import explained, nothing_fits
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
@@ -61,7 +61,7 @@ def cheapest(
         not_asked = None if day else not_asked_note(connection, paths.home(), os.environ)
     result = result.first(limit)
     if form == "table":
-        show(ranking_for_people(result), form, first=FIRST_OF_CHEAPEST)
+        show(ranking_for_people(result), form, first=first_of_cheapest(result))
         tell()
         for line in explained(next(result.dicts()), replayed):
             tell(line)
