@@ -55,7 +55,8 @@ def cheapest(
         session = Session(connection)
         result = session.cheapest(job)
         if not result.rows:
-            raise click.ClickException(nothing_fits(job, session))
+            of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
+            raise click.ClickException(nothing_fits(job, session, config, of_day))
         note = None if day else age_note(connection, today())
         replayed = replayed_sources(connection)
         not_asked = None if day else not_asked_note(connection, paths.home(), os.environ)
@@ -98,7 +99,7 @@ def explain(
         session = Session(connection)
         found = explanation_of(session, job, rank, not_gpu)
         if found is None:
-            raise click.ClickException(nothing_fits(job, session))
+            raise click.ClickException(nothing_fits(job, session, config))
         note, replayed = age_note(connection, today()), replayed_sources(connection)
     if form == "json":
         parts = {"parts": list(found.parts.dicts()), "why_not": found.why_not}
@@ -154,7 +155,7 @@ def history(form: Any, model: str | None, config: Path | None, **settings: Any) 
         session = Session(connection)
         found = history_of(session, job)
         if not found.rows:
-            raise click.ClickException(nothing_fits(job, session))
+            raise click.ClickException(nothing_fits(job, session, config))
     show(found.only(COLUMNS_OF_HISTORY) if form == "table" else found, form)
     for line in (*left_out, HISTORY_LEAVES_OUT):
         say(line)

@@ -51,7 +51,7 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
 
 
 def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
-    query = _WHY_NOT.format(jobs=JOBS, plans=session.plans(), ranked=RANKED)
+    query = _WHY_NOT.format(jobs=JOBS, plans=session.plans(complete=True), ranked=RANKED)
     rows = list(session.ask(query, [gpu]).dicts())
     if rows and rows[0]["reason"] == "not_asked_for":
         for each in session.cheapest(job.but(gpu=rows[0]["gpu_id"], exclude_gpu=None)).first(1).dicts():

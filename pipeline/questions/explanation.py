@@ -2,12 +2,14 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.offers.money import price_text
-from pipeline.questions.job import Job
+from pipeline.questions.job import RECIPE_SETTINGS, Job
 from pipeline.questions.session import Session
 from pipeline.warehouse.replays import observed_day
 
@@ -18,41 +20,74 @@ OLD_PRICE_DAYS = 2
 """A price older than this is called old."""
 
 
-def nothing_fits(job: Job, session: Session) -> str:
-    """Why the ranking is empty, in one line."""
+def nothing_fits(job: Job, session: Session, config: Path | None = None, more: Sequence[str] = ()) -> str:
+    """Why the ranking of a job is empty, what would have to change, and the command with the cheapest such
+    change and all else that was asked: with the file that gave the model, and ``more`` words."""
     ((day, newest, ranked),) = session.ask(
         "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
     ).rows
     if not ranked:
         return f"as of {day} no price is ranked, the newest are of {newest}: `gpufare sources` says why"
-    kind = "" if job["kind"] == "any" else f" {_words(str(job['kind'] or 'on_demand'))}"
-    gpus = f" with at most {job['gpus']} GPUs" if job["gpus"] else ""
-    limit = job["max_hours"]
-    hours = f" within {limit:g} hours" if limit and math.isfinite(limit) else ""
-    unsold = "SELECT EXISTS (FROM main.rentals WHERE size_evidence = 'assumed')"
-    left_out = not job["assumed_sizes"] and session.ask(unsold).rows[0][0]
-    return (
-        f"no{kind} offer runs {job['model']} {job['method']}{gpus}{hours}"
-        + (" on machines that are known to be sold (others: --assumed-sizes)" if left_out else "")
-        + f"; {_nearest(job, session)}"
-    )
-
-
-def _nearest(job: Job, session: Session) -> str:
-    """What would be ranked without the deadline or with a smaller P(fits), or how to see what is needed."""
-    for row in session.cheapest(job.but(max_hours=math.inf, objective="time")).first(1).dicts():
-        return f"the fastest takes {_duration(row['hours'])}: {_way(row)} for ${row['total_usd']:,.2f}"
-    rows = list(session.cheapest(job.but(max_hours=math.inf, min_fit_probability=0)).dicts())
-    if rows:
-        likeliest = max(rows, key=lambda row: row["fit_probability"])
-        return (
-            f"the likeliest to fit does so with {percent_text(likeliest['fit_probability'])}: "
-            f"{_way(likeliest)}; "
-            "--min-fit-probability asks for less"
-        )
+    session.complete(job)
+    nearest = list(session.nearest().dicts())
+    what = f"nothing runs {job['model']} {job['method'] or 'lora'} as it is asked for"
+    ways = [row for row in nearest if row["total_usd"] is not None]
+    if not ways:
+        needs = [row["way"] for row in nearest] or ["no offer runs it at all"]
+        return f"{what}: {needs[0]}\ntry: {shlex.join(command_line(_to_fit(job), config, 'fit'))}"
+    lines = [f"{what}; there is an answer with"]
+    lines += [
+        f"  {_change(row)}: {row['way']} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
+        for row in ways
+    ]
     if job["kind"] == "reserved":
-        return _unused_terms(session)
-    return f"what it needs: gpufare fit --model {job['model']} --method {job['method']} --gpu h100-sxm-80gb"
+        lines.append(_unused_terms(session))
+    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, ways[0]), config), *more])}"])
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    """The constraints that have to give, and to what."""
+    parts = zip(*(str(row[name]).split(" + ") for name in ("constraint", "nearest", "asked")), strict=True)
+    return " and ".join(f"{name} {nearest} instead of {asked}" for name, nearest, asked in parts)
+
+
+def changed(job: Job, row: Mapping[str, Any]) -> Job:
+    """The job with the constraints of a row of ``nearest_answers`` as that says; what is to be excluded no
+    longer, or would have to be a place that is not known, is left open."""
+    values = zip(*(str(row[name]).split(" + ") for name in ("constraint", "nearest")), strict=True)
+    changes: dict[str, Any] = {}
+    for name, nearest in values:
+        if name == "assumed_sizes":
+            changes[name] = True
+        else:
+            is_open = name.startswith("exclude_") or nearest == "not known"
+            changes[name] = None if is_open else nearest
+    if "min_gpus" in changes and "gpus" not in changes and job["gpus"] is not None:
+        # Exactly so many were asked for.
+        changes["gpus"] = changes["min_gpus"] if job["gpus"] == job["min_gpus"] else job["gpus"]
+    return job.but(**changes)
+
+
+def _to_fit(job: Job) -> Job:
+    recipe = {name: value for name, value in job.settings.items() if name in RECIPE_SETTINGS}
+    return Job(**recipe, gpu="h100-sxm-80gb", gpus=8)  # type: ignore[arg-type]
+
+
+def command_line(job: Job, config: Path | None = None, command: str = "cheapest") -> list[str]:
+    """The words of the command that asks a job, with all of its settings."""
+    words = ["gpufare", command]
+    for name, value in job.settings.items():
+        if name == "model" and config is not None:
+            words += ["--config", str(config)]
+        elif value is True:
+            words.append(f"--{name.replace('_', '-')}")
+        elif value is not False:
+            words += [f"--{name.replace('_', '-')}", _word(value)]
+    return words
+
+
+def _word(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def _unused_terms(session: Session) -> str:

@@ -71,6 +71,12 @@ class JobSettings(TypedDict, total=False):
 
 JOB_SETTINGS: tuple[str, ...] = tuple(JobSettings.__annotations__)
 
+RECIPE_SETTINGS = (
+    "model", "method", "seq_len", "lora_rank", "lora_targets", "micro_batch", "global_batch_tokens",
+    "checkpointing", "offload", "stack", "optimizer", "training_precision", "quantization",
+)  # fmt: skip
+"""Those that say how a model is trained, and not how much, where or for what."""
+
 
 class Job:
     """A job as ``JobSettings`` describes it, checked for its names alone: the macros check the rest."""

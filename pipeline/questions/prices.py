@@ -55,7 +55,8 @@ def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
     from pipeline.model.given_models import insert_model
 
     try:
-        copy.execute("DELETE FROM main.models WHERE model = ?", [given.model])
+        for table in ("models", "plans", "plan_grid"):
+            copy.execute(f"DELETE FROM main.{table} WHERE model = ?", [given.model])  # noqa: S608
         insert_model(copy, given)
     except duckdb.Error as error:
         raise JobError(

@@ -11,6 +11,9 @@ from pipeline.warehouse.query import QueryError, Result, ask
 KEPT_PLANS = 32
 """Plans of so many jobs are kept: some 700 narrow rows each."""
 
+MOST_GPUS = 64
+"""Plans are for up to so many GPUs."""
+
 ASKED, JOBS, RANKED = "gpufare_asked", "gpufare_jobs", "gpufare_ranked"
 """Temporary tables of the question that is being answered: what was given, with its defaults, and ranked."""
 
@@ -49,20 +52,49 @@ class Session:
         self.ask(f"CREATE OR REPLACE TEMP TABLE {JOBS} AS FROM completed_jobs('{ASKED}')")
         return next(self.ask(f"FROM {JOBS}").dicts())
 
-    def plans(self) -> str:
-        """The temporary table with the plans of the job that was completed last: planned now, or kept."""
-        *settings, most_gpus = self.ask(_PLANNER_READS.format(jobs=JOBS)).rows[0]
-        key = tuple(settings)
+    def plans(self, most_gpus: int = 0, *, complete: bool = False) -> str:
+        """The temporary table with the plans of the job that was completed last, for as many GPUs as it asks
+        for, and for ``most_gpus`` at least: kept from before, published, or planned now.
+
+        Published plans lack those that do not fit; with ``complete`` they are not used."""
+        *settings, asked_gpus = self.ask(_PLANNER_READS.format(jobs=JOBS)).rows[0]
+        wanted, key = max(asked_gpus, most_gpus), (complete, *settings)
         kept = self._plans.pop(key, None)
-        if kept is None or kept[0] < most_gpus:
-            self._made += 1
-            kept = (most_gpus, f"gpufare_plans_{self._made}")
-            self.ask(f"CREATE TEMP TABLE {kept[1]} AS FROM job_plans('{JOBS}')")
+        if kept is None or kept[0] < wanted:
+            kept = (not complete and self._published()) or self._planned(wanted)
         self._plans[key] = kept
         if len(self._plans) > KEPT_PLANS:
             _, (_, oldest) = self._plans.popitem(last=False)
             self.ask(f"DROP TABLE {oldest}")
         return kept[1]
+
+    def _published(self) -> tuple[int, str] | None:
+        """The plans that the file has ready; None where it has none for such a job."""
+        table = self._new_table()
+        try:
+            ask(self.connection, f"CREATE TEMP TABLE {table} AS FROM published_plans('{JOBS}')")
+        except QueryError as error:
+            if "no plans are published" in str(error):
+                return None
+            raise job_error(error) from error
+        return MOST_GPUS, table
+
+    def _planned(self, most_gpus: int) -> tuple[int, str]:
+        table = self._new_table()
+        self.ask(
+            f"CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {JOBS}"
+        )
+        self.ask(f"CREATE TEMP TABLE {table} AS FROM job_plans('gpufare_to_plan')")
+        return most_gpus, table
+
+    def _new_table(self) -> str:
+        self._made += 1
+        return f"gpufare_plans_{self._made}"
+
+    def nearest(self) -> Result:
+        """Why the job that was completed last has no answer: the rows of ``nearest_answers``."""
+        plans = self.plans(MOST_GPUS)
+        return self.ask(f"FROM nearest_answers('{JOBS}', '{plans}')")
 
     def cheapest(self, job: Job) -> Result:
         """Every ranked way to run the job, all columns of ``cheapest_for``. Raises JobError."""
