@@ -1,6 +1,7 @@
 """25 questions, each asked through the command, the SQL macro and Python: the same expected answer in all."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -64,6 +65,18 @@ def _option(name: str, value: Any) -> list[str]:
     return [word for each in values for word in (option, str(each))]
 
 
+def _the_hint_answers(home: Home, job: dict[str, Any], said: str) -> None:
+    """The command that an empty answer ends with runs as it is printed, and keeps what can be kept."""
+    (hint,) = (line.removeprefix("try: ") for line in said.splitlines() if line.startswith("try: "))
+    words = shlex.split(hint)
+    kept = sum(option in words for option in (_option(name, value)[0] for name, value in job.items()))
+    assert words[0] == "gpufare"
+    assert kept == len(job)
+    answer = CliRunner().invoke(main, words[1:], env={HOME_VARIABLE: str(home.root)})
+    assert answer.exit_code == 0, answer.stderr
+    assert "for the finished job" in answer.stdout
+
+
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {name: float(row[name]) if isinstance(row[name], Decimal) else row[name] for name in COMPARED}
 
@@ -81,7 +94,9 @@ def test_a_question_has_one_answer(
         assert asked["question"] not in by_macro
         assert not called
         assert code == 1
-        assert called.notes[0] in said.replace("\n  ", " ")
+        assert called.notes[0] in said
+        assert f"\n  {asked['none']} of " in said
+        _the_hint_answers(sample_home, asked["job"], said)
         return
     in_sql = by_macro[asked["question"]]
     expected = asked["first"]

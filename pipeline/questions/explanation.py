@@ -37,7 +37,7 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
         return f"{what}: {needs[0]}\ntry: {shlex.join(command_line(_to_fit(job), config, 'fit'))}"
     lines = [f"{what}; there is an answer with"]
     lines += [
-        f"  {_change(row)}: {row['way']} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
+        f"  {_change(job, row)}: {row['way']} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
         for row in ways
     ]
     if job["kind"] == "reserved":
@@ -45,10 +45,14 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, ways[0]), config), *more])}"])
 
 
-def _change(row: Mapping[str, Any]) -> str:
+def _change(job: Job, row: Mapping[str, Any]) -> str:
     """The constraints that have to give, and to what."""
     parts = zip(*(str(row[name]).split(" + ") for name in ("constraint", "nearest", "asked")), strict=True)
-    return " and ".join(f"{name} {nearest} instead of {asked}" for name, nearest, asked in parts)
+    return " and ".join(
+        f"{name} {'without' if name.startswith('exclude_') else 'of'} {nearest} instead of "
+        f"{asked if job[name] is None else _word(job[name])}"
+        for name, nearest, asked in parts
+    )
 
 
 def changed(job: Job, row: Mapping[str, Any]) -> Job:
@@ -70,7 +74,7 @@ def changed(job: Job, row: Mapping[str, Any]) -> Job:
 
 def _to_fit(job: Job) -> Job:
     recipe = {name: value for name, value in job.settings.items() if name in RECIPE_SETTINGS}
-    return Job(**recipe, gpu="h100-sxm-80gb", gpus=8)  # type: ignore[arg-type]
+    return Job(**recipe, gpu="h100-sxm-80gb", gpus=8)
 
 
 def command_line(job: Job, config: Path | None = None, command: str = "cheapest") -> list[str]:

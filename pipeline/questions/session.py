@@ -22,6 +22,13 @@ SELECT COLUMNS(lambda name: list_contains(plan_columns(), name) AND name <> 'max
 FROM {jobs}
 """
 
+# All of them fit.
+_PUBLISHED = """
+CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM published_plans('{jobs}')
+"""
+_TO_PLAN = """
+CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {jobs}
+"""
 _RANKED = """
 SELECT r.*, p.as_of_day AS day
 FROM ranked_jobs('{jobs}', '{plans}') AS r
@@ -72,7 +79,7 @@ class Session:
         """The plans that the file has ready; None where it has none for such a job."""
         table = self._new_table()
         try:
-            ask(self.connection, f"CREATE TEMP TABLE {table} AS FROM published_plans('{JOBS}')")
+            ask(self.connection, _PUBLISHED.format(table=table, jobs=JOBS))
         except QueryError as error:
             if "no plans are published" in str(error):
                 return None
@@ -81,9 +88,7 @@ class Session:
 
     def _planned(self, most_gpus: int) -> tuple[int, str]:
         table = self._new_table()
-        self.ask(
-            f"CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {JOBS}"
-        )
+        self.ask(_TO_PLAN.format(jobs=JOBS, most_gpus=most_gpus))
         self.ask(f"CREATE TEMP TABLE {table} AS FROM job_plans('gpufare_to_plan')")
         return most_gpus, table
 
