@@ -11,6 +11,7 @@ from pipeline.contracts.paths import Home
 from pipeline.questions import explain as explaining
 from pipeline.questions import fit as fitting
 from pipeline.questions.explain import Explanation
+from pipeline.questions.explanation import assumed, nothing_fits
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, JobSettings
 from pipeline.questions.prices import prices_of
@@ -22,8 +23,9 @@ Row = dict[str, Any]
 
 class Answer(Sequence[Row]):
     """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also where there is no
-    row; ``assumptions`` say what was assumed where the question left something open; ``notes`` what else to
-    know: the age of the prices, and why an empty answer is empty."""
+    row; ``assumptions`` say what was assumed where the question left something open; ``notes`` are
+    for people: the assumptions that decide the answer in a line, why an empty answer is empty and what would
+    have to change, the age of the prices."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -92,10 +94,11 @@ class Prices:
         session, asked = self._asked(config, job)
         result = session.cheapest(asked)
         notes = [*self._notes(session)]
+        path = None if config is None else Path(config)
         if not result.rows:
-            from pipeline.questions.explanation import nothing_fits
-
-            notes.insert(0, nothing_fits(asked, session))
+            notes.insert(0, nothing_fits(asked, session, path))
+        for row in result.first(1).dicts():
+            notes = [*filter(None, [assumed(row["assumptions"], row["method"])]), *notes]
         return Answer(result if limit is None else result.first(limit), notes)
 
     def fit(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
@@ -126,9 +129,7 @@ class Prices:
         session, asked = self._asked(config, job)
         found = explaining.explain(session, asked, rank, not_gpu)
         if found is None:
-            from pipeline.questions.explanation import nothing_fits
-
-            raise JobError(nothing_fits(asked, session))
+            raise JobError(nothing_fits(asked, session, None if config is None else Path(config)))
         return found
 
     def history(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:

@@ -129,19 +129,19 @@ _ADAPTERS = "lora_rank 16; finished within 168.0 hours where any answer is; lora
             "lora",
             f"sequences of 2048 tokens; {_ADAPTERS}; {_PLANNED}",
             "Assumed: LoRA rank 16 on all linear layers, Liger kernels, bf16 weights (fp16 where the GPU has "
-            "no bf16), fused AdamW, 2,048 tokens a sequence.",
+            "no bf16), fused AdamW, packed sequences of 2,048 tokens.",
         ),
         (
             "qlora",
             f"{_ADAPTERS}; quantization: nf4dq; {_PLANNED}",
             "Assumed: LoRA rank 16 on all linear layers, base weights in NF4 with double quantization, Liger "
-            "kernels, bf16 compute (fp16 where the GPU has no bf16), fused AdamW.",
+            "kernels, bf16 compute (fp16 where the GPU has no bf16), fused AdamW, packed sequences.",
         ),
         (
             "full",
             "sequences of 2048 tokens; optimizer: adamw_8bit; training_precision: bf16",
             "Assumed: weights, gradients and optimizer moments in bf16 without fp32 masters, adamw_8bit, "
-            "2,048 tokens a sequence.",
+            "sequences of 2,048 tokens.",
         ),
         (
             "pretrain",
@@ -149,6 +149,11 @@ _ADAPTERS = "lora_rank 16; finished within 168.0 hours where any answer is; lora
             "Assumed: fp32 weights under bf16 autocast (fp16 where the GPU has no bf16).",
         ),
         ("lora", "lora_targets: all linear layers", "Assumed: LoRA on all linear layers."),
+        (
+            "lora",
+            "method lora; 300 tokens are 3.0 epochs of 100; packed sequences",
+            "Assumed: method lora, packed sequences, 300 tokens are 3.0 epochs of 100.",
+        ),
     ],
 )
 def test_what_was_assumed_is_one_line(method: str, assumptions: str, line: str) -> None:
@@ -156,8 +161,16 @@ def test_what_was_assumed_is_one_line(method: str, assumptions: str, line: str) 
     assert lines[-2] == line
 
 
+def test_what_a_filter_left_out_and_a_context_that_is_too_short_are_said() -> None:
+    long = "sequences longer than the 4096 tokens that the model supports"
+    lines = said(assumptions=f"{long}; 12 offers of unknown place left out")
+    assert "Left out: 12 offers whose place is not known." in lines
+    assert f"CAREFUL: {long}." in lines
+    assert "Left out" not in said()
+
+
 def test_nothing_assumed_is_no_line() -> None:
-    assert "Assumed" not in said(assumptions="packed sequences")
+    assert "Assumed" not in said(assumptions="a failure every 9 hours")
     assert "Assumed" not in said(assumptions=None)
 
 

@@ -1,8 +1,10 @@
 """Does it fit, what fits, how do two cards compare: command, macro and Python call say the same."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,6 +14,18 @@ from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 
 ON_4090 = {"model": "llama-3.1-8b", "method": "qlora", "gpu": "rtx-4090"}
+
+SMALL_LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 32000,
+    "max_position_embeddings": 4096,
+}
 
 
 @pytest.fixture(scope="module")
@@ -110,21 +124,7 @@ def test_a_model_of_a_config_fits_too(
     sample_home: Home, prices: gpufare.Prices, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     config = tmp_path_factory.mktemp("own") / "my-llama.json"
-    config.write_text(
-        json.dumps(
-            {
-                "architectures": ["LlamaForCausalLM"],
-                "model_type": "llama",
-                "hidden_size": 2048,
-                "intermediate_size": 8192,
-                "num_hidden_layers": 16,
-                "num_attention_heads": 32,
-                "num_key_value_heads": 8,
-                "vocab_size": 32000,
-                "max_position_embeddings": 4096,
-            }
-        )
-    )
+    config.write_text(json.dumps(SMALL_LLAMA))
     plan = prices.fit(config=config, gpu="rtx-4090").plan
     assert plan["model"] == "my-llama"
     said = run(sample_home, "fit", "--config", str(config), "--gpu", "rtx-4090").output
@@ -143,3 +143,41 @@ def test_without_a_published_file_the_error_says_what_to_run(
 ) -> None:
     with pytest.raises(gpufare.NotPublishedError, match="gpufare refresh"):
         gpufare.open(tmp_path_factory.mktemp("empty"))
+
+
+def test_a_config_takes_the_place_of_a_catalogued_model_with_its_published_plans(
+    sample_home: Home, prices: gpufare.Prices, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The file has plans of the catalogue's model of that name: they are not those of this one."""
+    config = tmp_path_factory.mktemp("own") / "llama-3.1-8b.json"
+    config.write_text(json.dumps(SMALL_LLAMA))
+    job = {"method": "qlora", "tokens": 100e6, "limit": 1}
+    (catalogued,) = prices.cheapest(model="llama-3.1-8b", **job)
+    (own,) = prices.cheapest(config=config, **job)
+    assert own["model"] == "llama-3.1-8b"
+    assert own["total_usd"] < catalogued["total_usd"] / 2
+    asked = (
+        "cheapest",
+        "--config",
+        str(config),
+        "--method",
+        "qlora",
+        "--tokens",
+        "100M",
+        "--format",
+        "jsonl",
+    )
+    first = json.loads(run(sample_home, *asked, "--limit", "1").stdout)
+    assert first["total_usd"] == float(own["total_usd"])
+    # The hint of an empty answer asks the same file.
+    empty = run(sample_home, *asked, "--max-usd", "0.001")
+    (hint,) = (line.removeprefix("try: ") for line in empty.stderr.splitlines() if line.startswith("try: "))
+    assert run(sample_home, *shlex.split(hint)[1:]).exit_code == 0
+
+
+def test_estimate_says_that_it_takes_other_defaults(sample_home: Home, tmp_path: Path) -> None:
+    rows = tmp_path / "runs.csv"
+    plan = "micro_batch,stack,optimizer,checkpointing,quantization,grad_accum,lora_targets,training_precision"
+    rows.write_text(f"model,gpu,method,{plan}\nllama-3.1-8b,rtx-4090,qlora,,,,,,,,\n")
+    said = run(sample_home, "estimate", str(rows), "--format", "csv").stderr
+    assert "gpufare cheapest and gpufare fit plan the fastest settings that fit instead" in said

@@ -159,6 +159,12 @@ def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool)
     rows = estimate_file(file, correct, given) if own else estimate_file(file, given=given)
     for problem in problems:
         say(problem)
+    if any("stack: " in row["assumptions"] or "micro_batch: " in row["assumptions"] for row in rows):
+        say(
+            "what a row leaves open is taken as in a plain run (see assumptions); gpufare cheapest and "
+            "gpufare fit plan the fastest settings that fit instead: their speeds differ where stack, "
+            "optimizer, micro_batch or checkpointing are not given"
+        )
     columns = OUTPUT_COLUMNS + (OWN_COLUMNS if own else ())
     if form != "table":
         kinds = ("VARCHAR",) * len(columns)

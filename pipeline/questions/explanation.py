@@ -194,8 +194,11 @@ _IN_WORDS = {
 
 
 def _assumed(row: Mapping[str, Any]) -> list[str]:
-    line = assumed(row["assumptions"] or "", row["method"])
-    return [line] if line else []
+    text = row["assumptions"] or ""
+    line = assumed(text, row["method"])
+    unplaced = re.search(r"([\d,]+) offers of unknown place left out", text)
+    left_out = f"Left out: {unplaced[1]} offers whose place is not known." if unplaced else None
+    return [each for each in (line, left_out) if each]
 
 
 def assumed(text: str, method: str) -> str | None:
@@ -208,16 +211,22 @@ def assumed(text: str, method: str) -> str | None:
     }
     rank = re.search(r"\blora_rank:? (\d+)", text)
     tokens = re.search(r"\bsequences of (\d+) tokens", text)
+    epochs = re.search(r"([\d,]+) tokens are [\d.]+ epochs of [\d,]+", text)
+    packed = "packed sequences" in text.split("; ")
     precision = open_settings.get("training_precision")
     targets = open_settings.get("lora_targets")
     parts = (
+        "method lora" if "method lora" in text.split("; ") else None,
         f"LoRA rank {rank[1]}" + (f" on {targets}" if targets else "") if rank else None,
         f"LoRA on {targets}" if targets and not rank else None,
         open_settings.get("quantization"),
         open_settings.get("stack"),
         _precision(precision, method) if precision else None,
         open_settings.get("optimizer"),
-        f"{int(tokens[1]):,} tokens a sequence" if tokens else None,
+        f"{'packed ' * packed}sequences of {int(tokens[1]):,} tokens"
+        if tokens
+        else "packed sequences" * packed,
+        epochs[0] if epochs else None,
     )
     line = ", ".join(filter(None, parts))
     return f"Assumed: {line}." if line else None
@@ -258,6 +267,11 @@ def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
     if row["meets_deadline"] and row["hours_high"] > row["max_hours"]:
         slow = f"at the slow end of its band it takes {row['hours_high']:,.1f} hours"
         cautions.append(f"{slow}, more than the {row['max_hours']:,.1f} of the deadline")
+    too_long = re.search(
+        r"sequences longer than the \d+ tokens that the model supports", row["assumptions"] or ""
+    )
+    if too_long:
+        cautions.append(too_long[0])
     if row["evidence"] == "extrapolated":
         cautions.append("the evidence is thin: no published run is close")
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""
