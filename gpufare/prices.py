@@ -109,12 +109,10 @@ class Prices:
         """
         return fitting.fit(*self._asked(config, job))
 
-    def fits_on(
-        self, gpu: str, *, gpus: int = 1, seq_len: int | None = None, lora_rank: int | None = None
-    ) -> Answer:
+    def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int = 2048) -> Answer:
         """Which models can be trained on ``gpus`` GPUs of a kind, by method, with sequences of ``seq_len``
-        tokens. Raises JobError for a GPU that the catalogue lacks."""
-        return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len, lora_rank))
+        tokens. Raises JobError for a GPU or a length of which no plans are published."""
+        return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len))
 
     def explain(
         self,
@@ -196,10 +194,10 @@ def fit(*, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
         return prices.fit(config=config, **job)
 
 
-def fits_on(gpu: str, *, gpus: int = 1, seq_len: int | None = None, lora_rank: int | None = None) -> Answer:
+def fits_on(gpu: str, *, gpus: int = 1, seq_len: int = 2048) -> Answer:
     """``Prices.fits_on`` of the newest published file."""
     with Prices() as prices:
-        return prices.fits_on(gpu, gpus=gpus, seq_len=seq_len, lora_rank=lora_rank)
+        return prices.fits_on(gpu, gpus=gpus, seq_len=seq_len)
 
 
 def compare(one: str, other: str) -> Answer:

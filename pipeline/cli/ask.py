@@ -49,9 +49,9 @@ def fit(model: str | None, config: Path | None, gpu: str, gpus: int, form: Any, 
     from pipeline.questions.session import Session
 
     if model is None and config is None:
-        _refuse_more_than({"seq_len", "lora_rank"}, recipe)
+        _refuse_more_than({"seq_len"}, recipe)
         with prices_of(paths.home(), None, today()) as connection:
-            found = fits_on(Session(connection), gpu, gpus, recipe["seq_len"], recipe["lora_rank"])
+            found = fits_on(Session(connection), gpu, gpus, recipe["seq_len"] or 2048)
         _show_fits_on(found, gpu, gpus, form)
         return
     job, given, left_out = job_of(model, config, {**recipe, "gpu": gpu, "gpus": gpus})

@@ -75,14 +75,11 @@ def fit(session: Session, job: Job) -> Fit:
     return Fit(plans[0] | {"assumptions": open_settings}, session.ask(_PARTS), session.ask(_MICRO_BATCHES))
 
 
-def fits_on(
-    session: Session, gpu: str, gpus: int = 1, seq_len: int | None = None, lora_rank: int | None = None
-) -> Result:
+def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int = 2048) -> Result:
     """Which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
-    named = {"gpus": gpus, "tokens_per_sequence": seq_len, "rank_of_adapters": lora_rank}
-    given = {name: value for name, value in named.items() if value is not None}
-    arguments = "".join(f", {name} := ?" for name in given)
-    return session.ask(f"FROM fits_on(?{arguments})", [one_gpu(session, gpu), *given.values()])
+    return session.ask(
+        "FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", [one_gpu(session, gpu), gpus, seq_len]
+    )
 
 
 def compare(session: Session, one: str, other: str) -> Result:

@@ -27,40 +27,43 @@ WHERE p.gpu_id = wanted_gpu AND p.gpu_count = gpus AND g.found IS NULL;
 COMMENT ON MACRO TABLE fits IS
     'Does a training job fit on a GPU? fits(model, method, gpu_id, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds its terms up, largest_micro_batches says how far the micro-batch goes. Unknown names raise an error. No row: the GPU''s specifications are incomplete, or that number of it is not planned.';
 
-CREATE OR REPLACE MACRO fits_on(
-    wanted_gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16
-) AS TABLE
-WITH _fits_on_methods AS (
-    SELECT unnest(['qlora', 'lora', 'full']) AS method
+CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := 2048) AS TABLE
+WITH _fits_on_methods (method, lora_rank) AS (
+    VALUES ('qlora', 16), ('lora', 16), ('full', NULL)
 ),
 
-_fits_on_jobs AS (
+_fits_on_plans AS (
+    SELECT * FROM grid_plans() WHERE seq_len = tokens_per_sequence
+),
+
+_fits_on_asked AS (
     SELECT
-        m.model || ' ' || t.method AS job, m.model, t.method, tokens_per_sequence AS seq_len,
-        CASE WHEN t.method <> 'full' THEN rank_of_adapters END AS lora_rank, gpus AS max_gpus
-    FROM main.models AS m
-    CROSS JOIN _fits_on_methods AS t
-    WHERE m.max_context IS NULL OR m.max_context >= tokens_per_sequence
-),
-
-_fits_on_gpu AS (
-    SELECT CASE WHEN count(*) = 0 THEN error('No GPU ' || wanted_gpu || '; main.gpus lists them.') END
-        AS found
-    FROM main.gpus
-    WHERE gpu_id = wanted_gpu
+        CASE
+            WHEN (SELECT count(*) FROM main.gpus WHERE gpu_id = wanted_gpu) = 0
+                THEN error('No GPU ' || wanted_gpu || '; main.gpus lists them.')
+            WHEN (SELECT count(*) FROM _fits_on_plans) = 0
+                THEN error(
+                    'No plans are published for sequences of ' || tokens_per_sequence
+                    || ' tokens; fits plans one model for any.'
+                )
+            ELSE TRUE
+        END AS is_known
 )
 
 SELECT
-    m.model, m.params_total / 1e9 AS params_billion, p.method, p.verdict, p.fit_probability,
-    p.memory_gib, p.usable_memory_gib, p.micro_batch, p.checkpointing, p.sharding, p.tokens_per_second,
-    p.evidence, p.infeasible_reason, p.assumptions
-FROM plans_for('_fits_on_jobs') AS p
-JOIN main.models AS m USING (model)
-CROSS JOIN _fits_on_gpu AS g
-WHERE p.gpu_id = wanted_gpu AND p.gpu_count = gpus AND g.found IS NULL
-ORDER BY params_billion, m.model, p.memory_gib;
+    m.model, m.params_total / 1e9 AS params_billion, t.method,
+    coalesce(p.verdict, 'does_not_fit') AS verdict, p.fit_probability, p.memory_gib, p.usable_memory_gib,
+    p.micro_batch, p.checkpointing, p.sharding, p.tokens_per_second, p.evidence, p.assumptions
+FROM main.models AS m
+CROSS JOIN _fits_on_methods AS t
+CROSS JOIN _fits_on_asked AS a
+LEFT JOIN _fits_on_plans AS p
+    ON p.model = m.model AND p.method = t.method AND p.lora_rank IS NOT DISTINCT FROM t.lora_rank
+    AND p.gpu_id = wanted_gpu AND p.gpu_count = gpus
+WHERE a.is_known AND coalesce(m.max_context >= tokens_per_sequence, TRUE)
+ORDER BY params_billion, m.model, t.method;
 COMMENT ON MACRO TABLE fits_on IS
-    'Which models can be trained on a GPU, by method (qlora, lora, full)? fits_on(gpu_id, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives one row per model and method: the verdict, P(fits), and the plan that is fastest there. Models whose context is shorter than the sequences are left out.';
+    'Which models can be trained on a GPU, by method (qlora and lora with rank 16, full)? fits_on(gpu_id, gpus := 1, tokens_per_sequence := 2048) gives one row per model and method: the verdict, P(fits), and the published plan that is fastest there; nulls where none fits. Models whose context is shorter than the sequences are left out. Unknown names, and sequences without published plans, raise an error.';
 
 CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
 WITH _parts_plans AS (

@@ -1,0 +1,13 @@
+-- Why does the cheapest answer for my job cost what it does? Every part of the sum.
+WITH my_jobs AS (
+    SELECT 'llama-3.1-8b' AS model, 'qlora' AS method, 1e8 AS tokens, 'spot' AS kind
+),
+
+my_answers AS (
+    SELECT * FROM cheapest_published('my_jobs')
+)
+
+SELECT part, usd, how
+FROM why_total('my_answers')
+WHERE rank = 1
+ORDER BY place
