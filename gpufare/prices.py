@@ -111,7 +111,7 @@ class Prices:
 
     def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int = 2048) -> Answer:
         """Which models can be trained on ``gpus`` GPUs of a kind, by method, with sequences of ``seq_len``
-        tokens. Raises JobError for a GPU or a length of which no plans are published."""
+        tokens. Raises JobError for a GPU that the catalogue lacks."""
         return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len))
 
     def explain(

@@ -42,7 +42,9 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     ]
     if job["kind"] == "reserved":
         lines.append(_unused_terms(session))
-    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, ways[0]), config), *more])}"])
+    # Rather one that keeps every constraint, with another value, than one that leaves a constraint open.
+    easiest = min(ways, key=lambda row: not job.settings.keys() <= changed(job, row).settings.keys())
+    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest), config), *more])}"])
 
 
 def _change(job: Job, row: Mapping[str, Any]) -> str:

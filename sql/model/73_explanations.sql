@@ -32,38 +32,60 @@ WITH _fits_on_methods (method, lora_rank) AS (
     VALUES ('qlora', 16), ('lora', 16), ('full', NULL)
 ),
 
-_fits_on_plans AS (
-    SELECT * FROM grid_plans() WHERE seq_len = tokens_per_sequence
+_fits_on_jobs AS (
+    SELECT
+        concat_ws(' ', m.model, t.method) AS job, m.model, m.params_total / 1e9 AS params_billion, t.method,
+        tokens_per_sequence AS seq_len, t.lora_rank, gpus AS max_gpus
+    FROM main.models AS m
+    CROSS JOIN _fits_on_methods AS t
+    WHERE m.max_context IS NULL OR m.max_context >= tokens_per_sequence
 ),
 
-_fits_on_asked AS (
+_fits_on_ready AS (
+    SELECT j.job, p.*
+    FROM grid_plans() AS p
+    JOIN _fits_on_jobs AS j
+        ON j.model = p.model AND j.method = p.method AND j.seq_len = p.seq_len
+        AND j.lora_rank IS NOT DISTINCT FROM p.lora_rank
+),
+
+-- What the file has no plans of is planned now.
+_fits_on_unplanned AS (
+    SELECT * EXCLUDE (params_billion)
+    FROM _fits_on_jobs
+    ANTI JOIN _fits_on_ready USING (job)
+),
+
+_fits_on_plans AS (
     SELECT
-        CASE
-            WHEN (SELECT count(*) FROM main.gpus WHERE gpu_id = wanted_gpu) = 0
-                THEN error('No GPU ' || wanted_gpu || '; main.gpus lists them.')
-            WHEN (SELECT count(*) FROM _fits_on_plans) = 0
-                THEN error(
-                    'No plans are published for sequences of ' || tokens_per_sequence
-                    || ' tokens; fits plans one model for any.'
-                )
-            ELSE TRUE
-        END AS is_known
+        job, gpu_id, gpu_count, verdict, fit_probability, memory_gib, usable_memory_gib, micro_batch,
+        checkpointing, sharding, tokens_per_second, evidence, assumptions
+    FROM _fits_on_ready
+    UNION ALL BY NAME
+    SELECT
+        job, gpu_id, gpu_count, verdict, fit_probability, memory_gib, usable_memory_gib, micro_batch,
+        checkpointing, sharding, tokens_per_second, evidence, assumptions
+    FROM plans_for('_fits_on_unplanned')
+),
+
+_fits_on_gpu AS (
+    SELECT CASE WHEN count(*) = 0 THEN error('No GPU ' || wanted_gpu || '; main.gpus lists them.') END
+        AS found
+    FROM main.gpus
+    WHERE gpu_id = wanted_gpu
 )
 
 SELECT
-    m.model, m.params_total / 1e9 AS params_billion, t.method,
-    coalesce(p.verdict, 'does_not_fit') AS verdict, p.fit_probability, p.memory_gib, p.usable_memory_gib,
-    p.micro_batch, p.checkpointing, p.sharding, p.tokens_per_second, p.evidence, p.assumptions
-FROM main.models AS m
-CROSS JOIN _fits_on_methods AS t
-CROSS JOIN _fits_on_asked AS a
-LEFT JOIN _fits_on_plans AS p
-    ON p.model = m.model AND p.method = t.method AND p.lora_rank IS NOT DISTINCT FROM t.lora_rank
-    AND p.gpu_id = wanted_gpu AND p.gpu_count = gpus
-WHERE a.is_known AND coalesce(m.max_context >= tokens_per_sequence, TRUE)
-ORDER BY params_billion, m.model, t.method;
+    j.model, j.params_billion, j.method, coalesce(p.verdict, 'does_not_fit') AS verdict,
+    p.fit_probability, p.memory_gib, p.usable_memory_gib, p.micro_batch, p.checkpointing, p.sharding,
+    p.tokens_per_second, p.evidence, p.assumptions
+FROM _fits_on_jobs AS j
+CROSS JOIN _fits_on_gpu AS g
+LEFT JOIN _fits_on_plans AS p ON p.job = j.job AND p.gpu_id = wanted_gpu AND p.gpu_count = gpus
+WHERE g.found IS NULL
+ORDER BY j.params_billion, j.model, j.method;
 COMMENT ON MACRO TABLE fits_on IS
-    'Which models can be trained on a GPU, by method (qlora and lora with rank 16, full)? fits_on(gpu_id, gpus := 1, tokens_per_sequence := 2048) gives one row per model and method: the verdict, P(fits), and the published plan that is fastest there; nulls where none fits. Models whose context is shorter than the sequences are left out. Unknown names, and sequences without published plans, raise an error.';
+    'Which models can be trained on a GPU, by method (qlora and lora with rank 16, full)? fits_on(gpu_id, gpus := 1, tokens_per_sequence := 2048) gives one row per model and method: the verdict, P(fits), and the plan that is fastest there. Models whose context is shorter than the sequences are left out. Unknown names raise an error. Fast where the plans are in the file already (grid_plans).';
 
 CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
 WITH _parts_plans AS (
