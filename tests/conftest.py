@@ -74,6 +74,7 @@ def gpufare(*arguments: str, home: Home | Path | None = None) -> subprocess.Comp
     """Run the command line as a person would, in a process of its own."""
     root = home.root if isinstance(home, Home) else home
     environment = os.environ | ({HOME_VARIABLE: str(root)} if root else {})
+    environment.pop("COLUMNS", None)  # a pipe, whatever the shell of these tests exports
     return subprocess.run(
         [sys.executable, "-m", "pipeline.cli", *arguments],
         env=environment,

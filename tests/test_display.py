@@ -13,19 +13,26 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
+from click.testing import Result as Answer
 from rich.cells import cell_len
 
 from pipeline.cli.layout import laid_out
+from pipeline.cli.main import main
 from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, FIRST_OF_CHEAPEST, ROWS_SHOWN, first_of_cheapest
 from pipeline.cli.terminal import progress_shown, wrapped
 from pipeline.contracts.paths import HOME_VARIABLE, SQL_DIR, Home
 from pipeline.contracts.progress import Step
 from pipeline.offers.printable import short_addresses
 from pipeline.warehouse.query import QueryError, Result, count_rows, readable, stream
-from tests.conftest import gpufare
 from tests.terminals import screen
 
 QLORA = ("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M")
+
+
+def piped(*arguments: str, home: Home) -> Answer:
+    """What a pipe gets, in this process."""
+    return CliRunner().invoke(main, list(arguments), env={HOME_VARIABLE: str(home.root)})
 
 
 # ------------------------------------------------------------------ the layout of a table
@@ -123,8 +130,8 @@ def fits(arguments: tuple[str, ...], home: Home, columns: int = 80) -> list[str]
     alone) and that no word is broken, but for text that is cut with an ellipsis."""
     shown = screen(*arguments, columns=columns, home=home.root)
     assert [line for line in shown if cell_len(line) > columns and not line.strip().startswith("http")] == []
-    piped = gpufare(*arguments, home=home)
-    known = words_of(piped.stdout + piped.stderr)
+    whole = piped(*arguments, home=home)
+    known = words_of(whole.stdout + whole.stderr)
     words = re.sub(NOTES, "", " ".join(" ".join(shown).split())).split()
     # Clocks and the space on a disk move on between the two.
     words = [word for word in words if not word.endswith("…") and not re.fullmatch(r"[\d.:]+", word)]
@@ -183,7 +190,7 @@ def test_a_long_result_is_capped_on_a_terminal_and_counted(sample_home: Home) ->
 
 
 def test_a_pipe_gets_every_column_and_row(sample_home: Home) -> None:
-    answer = gpufare("sql", "SELECT *, repeat('x', 500) AS long FROM range(3000)", home=sample_home)
+    answer = piped("sql", "SELECT *, repeat('x', 500) AS long FROM range(3000)", home=sample_home)
     lines = answer.stdout.splitlines()
     assert len(lines) == 3001
     assert all("x" * 500 in line for line in lines[1:])
@@ -212,21 +219,19 @@ def test_a_closed_pipe_ends_an_endless_answer_quietly(sample_home: Home) -> None
 def test_json_is_an_array_and_jsonl_is_lines(sample_home: Home) -> None:
     query = "SELECT range AS n, [1.5, 'nan'::DOUBLE] AS list FROM range(3)"
     rows = json.loads(
-        gpufare("sql", query, "--format", "json", home=sample_home).stdout, parse_constant=pytest.fail
+        piped("sql", query, "--format", "json", home=sample_home).stdout, parse_constant=pytest.fail
     )
-    lines = gpufare("sql", query, "--format", "jsonl", home=sample_home).stdout.splitlines()
+    lines = piped("sql", query, "--format", "jsonl", home=sample_home).stdout.splitlines()
     assert rows == [json.loads(line) for line in lines]
     assert rows[2] == {"n": 2, "list": [1.5, "nan"]}
-    assert (
-        json.loads(gpufare("sql", f"{query} WHERE n > 9", "--format", "json", home=sample_home).stdout) == []
-    )
+    assert json.loads(piped("sql", f"{query} WHERE n > 9", "--format", "json", home=sample_home).stdout) == []
 
 
 def test_an_empty_result_says_so(sample_home: Home) -> None:
     for form in ("table", "record"):
-        answer = gpufare("sql", "SELECT 1 AS one WHERE false", "--format", form, home=sample_home)
+        answer = piped("sql", "SELECT 1 AS one WHERE false", "--format", form, home=sample_home)
         assert "no rows" in answer.stderr.splitlines()
-    answer = gpufare("sql", "SELECT 1 AS one WHERE false", "--format", "csv", home=sample_home)
+    answer = piped("sql", "SELECT 1 AS one WHERE false", "--format", "csv", home=sample_home)
     assert list(csv.reader(io.StringIO(answer.stdout))) == [["one"]]
 
 
@@ -263,8 +268,8 @@ def test_a_query_comes_from_a_file_from_stdin_or_begins_with_a_comment(
 def test_a_query_that_cannot_run_is_one_line_or_two(
     arguments: tuple[str, ...], says: str, sample_home: Home
 ) -> None:
-    answer = gpufare("sql", *arguments, home=sample_home)
-    assert answer.returncode != 0
+    answer = piped("sql", *arguments, home=sample_home)
+    assert answer.exit_code != 0
     assert says in answer.stderr
     assert answer.stderr.startswith("Error: ")
     assert 1 <= len(answer.stderr.splitlines()) <= 2
@@ -303,13 +308,10 @@ def test_a_query_that_fails_on_its_way_says_so() -> None:
 # ------------------------------------------------------------------ long work
 
 
-def test_long_work_shows_progress_on_a_terminal_and_none_in_a_pipe(sample_home: Home, tmp_path: Path) -> None:
+def test_long_work_shows_progress_on_a_terminal_and_none_in_a_pipe(sample_home: Home) -> None:
     hides_cursor = "\x1b[?25l"
-    on_terminal = screen("export", str(tmp_path / "one"), columns=80, home=sample_home.root, raw=True)
-    assert hides_cursor in "".join(on_terminal)
-    piped = gpufare("export", str(tmp_path / "two"), home=sample_home)
-    assert hides_cursor not in piped.stderr
-    assert "writing" not in piped.stderr
+    assert hides_cursor in "".join(screen("doctor", columns=80, home=sample_home.root, raw=True))
+    assert piped("doctor", home=sample_home).stderr == ""
 
 
 def test_notes_are_kept_where_steps_are_not(capsys: pytest.CaptureFixture[str]) -> None:
