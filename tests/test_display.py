@@ -335,11 +335,12 @@ def test_files_of_runs_and_labels_are_tables_on_a_terminal(tmp_path: Path) -> No
         "run_id,model,gpu,method,micro_batch,seq_len\n"
         "mine,llama-3-8b,rtx-4090,qlora,1,2048\nother,llama-3-8b,no-such-card,qlora,1,2048\n"
     )
-    heading, mine, other, *_, error = screen("estimate", str(runs), columns=120, home=tmp_path)
+    heading, mine, other, error, *note = screen("estimate", str(runs), columns=120, home=tmp_path)
     assert heading.split()[:5] == ["run_id", "GiB/GPU", "low", "high", "fits"]
     assert re.match(r"mine +\d+\.\d +\d+\.\d +\d+\.\d +(true|false) +[\d,]+\.\d", mine)
     assert other == "other"
     assert error == "other: gpu 'no-such-card' is not one card of the catalogue"
+    assert " ".join(line.strip() for line in note).startswith("what a row leaves open")
     labels = tmp_path / "labels.csv"
     labels.write_text("raw_label;note\nL40S;mine\n")
     heading, row, *_ = screen("normalize", str(labels), columns=80, home=tmp_path)

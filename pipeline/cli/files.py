@@ -142,11 +142,9 @@ def normalize(file: Path, form: str, every: bool) -> None:
 @ALL
 def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
-    from pipeline.cli.printing import show
     from pipeline.model.estimate import OUTPUT_COLUMNS, estimate_file
     from pipeline.model.given_models import model_of_file
     from pipeline.model.measuring.corrections import OWN_COLUMNS, with_own_runs
-    from pipeline.warehouse.query import Result
 
     given, left_out = model_of_file(config, "config") if config else (None, [])
     problems = [f"{config}: {line}" for line in left_out]
@@ -159,13 +157,19 @@ def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool)
     rows = estimate_file(file, correct, given) if own else estimate_file(file, given=given)
     for problem in problems:
         say(problem)
+    _show_estimates(rows, OUTPUT_COLUMNS + (OWN_COLUMNS if own else ()), form, every)
     if any("stack: " in row["assumptions"] or "micro_batch: " in row["assumptions"] for row in rows):
         say(
             "what a row leaves open is taken as in a plain run (see assumptions); gpufare cheapest and "
             "gpufare fit plan the fastest settings that fit instead: their speeds differ where stack, "
             "optimizer, micro_batch or checkpointing are not given"
         )
-    columns = OUTPUT_COLUMNS + (OWN_COLUMNS if own else ())
+
+
+def _show_estimates(rows: "Answers", columns: tuple[str, ...], form: str, every: bool) -> None:
+    from pipeline.cli.printing import show
+    from pipeline.warehouse.query import Result
+
     if form != "table":
         kinds = ("VARCHAR",) * len(columns)
         show(
