@@ -27,6 +27,7 @@ from pipeline.warehouse.connection import connect, quoted
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill, is_timeless
+from pipeline.warehouse.scripts import BuildError
 
 PREFIX = "prepared"
 
@@ -51,10 +52,10 @@ def kept_file(home: Home) -> Path | None:
 
 
 def edit_kept(home: Home, edit: Callable[[Path], None]) -> list[Incident]:
-    """Put an edited copy in the place of the kept database, where there is one. Returns what was wrong with
-    the disk; raises what ``edit`` raises. The caller holds the lock of the home."""
+    """Put an edited copy in the place of the kept database. Returns what was wrong with the disk; raises
+    BuildError where there is none, and what ``edit`` raises. The caller holds the lock of the home."""
     if (kept := kept_file(home)) is None:
-        return []
+        raise BuildError(f"there is no prepared database in {home.cache}: publish first")
     copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")
     try:
         shutil.copyfile(kept, copy)

@@ -215,7 +215,8 @@ WITH _needs AS (
     FROM planned_workloads(jobs) AS w
     JOIN main.models AS m USING (model)
     CROSS JOIN main.gpus AS g
-    CROSS JOIN (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS gpu_count) AS n
+    JOIN (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS gpu_count) AS n
+        ON n.gpu_count <= w.max_gpus
     WHERE g.has_full_specs
 ),
 
@@ -248,23 +249,7 @@ JOIN _bands AS b
 COMMENT ON MACRO TABLE judged_candidates IS
     'candidates_for with the evidence near each, the band of its memory and P(fits).';
 
-CREATE OR REPLACE MACRO best_candidates(candidates) AS TABLE
-WITH _scored AS (
-    SELECT
-        *,
-        -- Candidates that fit with the probability wanted beat the rest, in speed; of the rest the one with
-        -- least memory is likeliest to fit.
-        (needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability)::BIGINT AS is_safe,
-        -- To 1/1024; then the lower variant and micro-batch.
-        (1024e0 * CASE
-            WHEN is_safe = 1 THEN tokens_per_second_per_gpu * gpu_count
-            ELSE greatest(0e0, 100000e0 - needed_gib)
-        END)::BIGINT AS merit,
-        -- One integer sorts faster than a struct. Merit is below 1e14, variant and micro-batch below 100.
-        (is_safe * 100000000000000 + merit) * 10000 - variant * 100 - micro_batch::BIGINT AS score
-    FROM query_table(candidates)
-)
-
+CREATE OR REPLACE MACRO best_candidates(jobs) AS TABLE
 SELECT
     job, gpu AS gpu_id, gpu_count::INTEGER AS gpu_count, node_count::INTEGER AS node_count,
     -- The same for all candidates of a job and GPU.
@@ -312,10 +297,24 @@ SELECT
         },
         score
     ) AS c
-FROM _scored
+FROM (
+    SELECT
+        *,
+        -- Candidates that fit with the probability wanted beat the rest, in speed; of the rest the one with
+        -- least memory is likeliest to fit.
+        (needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability)::BIGINT AS is_safe,
+        -- To 1/1024; then the lower variant and micro-batch.
+        (1024e0 * CASE
+            WHEN is_safe = 1 THEN tokens_per_second_per_gpu * gpu_count
+            ELSE greatest(0e0, 100000e0 - needed_gib)
+        END)::BIGINT AS merit,
+        -- One integer sorts faster than a struct. Merit is below 1e14, variant and micro-batch below 100.
+        (is_safe * 100000000000000 + merit) * 10000 - variant * 100 - micro_batch::BIGINT AS score
+    FROM judged_candidates(jobs)
+)
 GROUP BY job, gpu, gpu_count, node_count;
 COMMENT ON MACRO TABLE best_candidates IS
-    'The best candidate (c) of each job, GPU and count, with what is the same for all of them.';
+    'The best of judged_candidates (c) of each job, GPU and count, with what is the same for all of them.';
 
 CREATE OR REPLACE MACRO high_memory_gib(memory_gib, needed_gib, usable_gib, high_ratio) AS
     CASE
@@ -335,18 +334,6 @@ COMMENT ON FUNCTION plan_verdict IS
     'fits, tight (fits, but with less than the probability that plan_defaults asks for) or does_not_fit.';
 
 CREATE OR REPLACE MACRO plans_in_full(jobs) AS TABLE
-WITH _candidates AS (
-    SELECT * FROM judged_candidates(jobs)
-),
-
-_best AS (
-    SELECT * FROM best_candidates('_candidates')
-),
-
-_ignored AS (
-    SELECT * FROM ignored_columns(jobs, plan_columns())
-)
-
 SELECT
     p.job, p.model, p.method, p.seq_len, p.lora_rank, p.lora_targets, p.gpu_id, p.gpu_count, p.node_count,
     CASE WHEN p.node_count > 1 THEN p.node_network_gbps END AS node_network_gbps,
@@ -395,8 +382,8 @@ SELECT
     c.needed_gib AS needed_gib, c.memory_low_ratio AS memory_low_ratio,
     c.memory_high_ratio AS memory_high_ratio, bs.low_ratio AS speed_low_ratio,
     bs.high_ratio AS speed_high_ratio
-FROM _best AS p
-CROSS JOIN _ignored AS i
+FROM best_candidates(jobs) AS p
+CROSS JOIN ignored_columns(jobs, plan_columns()) AS i
 JOIN main.model_bands AS bs
     ON bs.calibration = p.calibration AND bs.quantity = 'speed' AND bs.method = p.method
     AND bs.gpu_class = p.class AND bs.evidence = p.evidence;
