@@ -1,7 +1,5 @@
 -- Which families of GPUs can a job name, and how many cards are in each?
-SELECT name, count(*) AS cards
+SELECT name, len(meanings) AS cards
 FROM job_names
-WHERE setting = 'gpu'
-GROUP BY name
-HAVING count(*) > 1
+WHERE setting = 'gpu' AND len(meanings) > 1
 ORDER BY cards DESC, name

@@ -1,4 +1,4 @@
-SELECT *
+SELECT setting, any_value(name ORDER BY name) AS name, key, list(DISTINCT value ORDER BY value) AS meanings
 FROM (
     SELECT 'gpu' AS setting, name, key, gpu_id AS value
     FROM gpu_names()
@@ -52,4 +52,5 @@ FROM (
         ) AS v (setting, names)
     )
 )
-ORDER BY setting, name, value
+GROUP BY setting, key
+ORDER BY setting, name

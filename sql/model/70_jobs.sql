@@ -47,22 +47,28 @@ GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
     'What a GPU may be called in a job: its gpu_id, which is that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). One row per name and card.';
 
-CREATE OR REPLACE MACRO quotes_in(text) AS list_transform(
+CREATE OR REPLACE MACRO machines_in(texts) AS list_transform(texts, lambda machines: list_transform(
     list_filter(
         list_transform(
-            string_split_regex(trim(text, '[] '), '[;,]'), lambda part: trim(part, ' "' || chr(39))
+            string_split_regex(trim(machines, '[] '), '[;,]'), lambda part: trim(part, ' "' || chr(39))
         ),
         lambda part: part <> ''
     ),
-    lambda part: {
-        'text': part,
-        'gpus': try_cast(regexp_extract(part, '^(\d+) *[xX] ', 1) AS INTEGER),
-        'gpu': regexp_extract(part, '^\d+ *[xX] +(.*?)( +at +\$?[0-9.]+)?$', 1),
-        'usd': try_cast(regexp_extract(part, ' at +\$?([0-9.]+)$', 1) AS DECIMAL(18, 8))
+    lambda part: regexp_extract(
+        part, '^((?:(\d+) *[xX] +(.*?)(?: +at +\$?([0-9.]+))?)|.*)$', ['text', 'gpus', 'gpu', 'usd']
+    )
+));
+COMMENT ON FUNCTION machines_in IS
+    'The machines in each of some texts such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU and hour), as text, empty where it has none.';
+
+CREATE OR REPLACE MACRO asked_machines(machines, gpu_ids) AS list_transform(
+    list_zip(machines, gpu_ids),
+    lambda q: {
+        'text': q[1].text, 'gpus': try_cast(q[1].gpus AS INTEGER), 'gpu_id': q[2],
+        'usd': coalesce(try_cast(q[1].usd AS DECIMAL(18, 8)), 0)
     }
 );
-COMMENT ON FUNCTION quotes_in IS
-    'The machines in a text such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU and hour), null or empty where the text has none.';
+COMMENT ON FUNCTION asked_machines IS 'machines_in with the gpu_id of each; without a price they cost nothing.';
 
 CREATE OR REPLACE MACRO evidences_from(least) AS
     list_slice(
@@ -115,29 +121,27 @@ _job_numbered AS (
         * REPLACE (coalesce(job::VARCHAR, 'job ' || row_number() OVER ()) AS job),
         row_number() OVER () AS _row,
         tokens IS NOT NULL AS _gives_tokens,
-        quotes_in(quote::VARCHAR) AS _quotes,
-        quotes_in(own::VARCHAR) AS _owned,
-        list_filter([
-            {'setting': 'tokens', 'value': tokens::DOUBLE, 'least': 1e-9, 'most': 1e300},
-            {'setting': 'examples', 'value': examples::DOUBLE, 'least': 1e-9, 'most': 1e300},
-            {'setting': 'tokens_per_example', 'value': tokens_per_example::DOUBLE, 'least': 1e-9,
-                'most': 1e300},
-            {'setting': 'epochs', 'value': epochs::DOUBLE, 'least': 1e-9, 'most': 1e300},
-            {'setting': 'max_hours', 'value': max_hours::DOUBLE, 'least': 1e-9, 'most': 'infinity'::DOUBLE},
-            {'setting': 'max_usd', 'value': max_usd::DOUBLE, 'least': 1e-9, 'most': 'infinity'::DOUBLE},
-            {'setting': 'seq_len', 'value': seq_len::DOUBLE, 'least': 1e0, 'most': 1e9},
-            {'setting': 'lora_rank', 'value': lora_rank::DOUBLE, 'least': 1e0, 'most': 1e6},
-            {'setting': 'micro_batch', 'value': micro_batch::DOUBLE, 'least': 1e0, 'most': 1e6},
-            {'setting': 'global_batch_tokens', 'value': global_batch_tokens::DOUBLE, 'least': 1e0,
-                'most': 1e12},
-            {'setting': 'gpus', 'value': coalesce(gpus, max_gpus)::DOUBLE, 'least': 1e0, 'most': 1e6},
-            {'setting': 'min_gpus', 'value': min_gpus::DOUBLE, 'least': 1e0, 'most': 1e6},
-            {'setting': 'max_nodes', 'value': max_nodes::DOUBLE, 'least': 1e0, 'most': 1e6},
-            {'setting': 'max_term_days', 'value': max_term_days::DOUBLE, 'least': 0e0, 'most': 1e6},
-            {'setting': 'max_age_days', 'value': max_age_days::DOUBLE, 'least': 0e0, 'most': 1e6},
-            {'setting': 'min_fit_probability, a share from 0 to 1,', 'value': min_fit_probability::DOUBLE,
-                'least': 0e0, 'most': 1e0}
-        ], lambda number: NOT number.value BETWEEN number.least AND number.most)[1] AS _wrong_number
+        machines_in([quote::VARCHAR, own::VARCHAR]) AS _machines,
+        -- Of each number its name, itself, and its bounds.
+        list_filter(list_zip(
+            [
+                'tokens', 'examples', 'tokens_per_example', 'epochs', 'max_hours', 'max_usd', 'seq_len',
+                'lora_rank', 'micro_batch', 'global_batch_tokens', 'gpus', 'min_gpus', 'max_nodes',
+                'max_term_days', 'max_age_days', 'min_fit_probability, a share from 0 to 1,'
+            ],
+            [
+                tokens::DOUBLE, examples::DOUBLE, tokens_per_example::DOUBLE,
+                epochs::DOUBLE, max_hours::DOUBLE, max_usd::DOUBLE, seq_len::DOUBLE,
+                lora_rank::DOUBLE, micro_batch::DOUBLE, global_batch_tokens::DOUBLE,
+                coalesce(gpus, max_gpus)::DOUBLE, min_gpus::DOUBLE, max_nodes::DOUBLE,
+                max_term_days::DOUBLE, max_age_days::DOUBLE, min_fit_probability::DOUBLE
+            ],
+            [1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]::DOUBLE[],
+            [
+                1e300, 1e300, 1e300, 1e300, 'infinity', 'infinity', 1e9, 1e6, 1e6, 1e12, 1e6, 1e6, 1e6, 1e6,
+                1e6, 1
+            ]::DOUBLE[]
+        ), lambda number: NOT number[2] BETWEEN number[3] AND number[4])[1] AS _wrong_number
     FROM (FROM _job_template UNION ALL BY NAME FROM _job_given)
 ),
 
@@ -159,9 +163,9 @@ _job_texts AS (
             {'setting': 'gpu', 'named': 'gpu', 'text': gpu::VARCHAR},
             {'setting': 'exclude_gpu', 'named': 'gpu', 'text': exclude_gpu::VARCHAR},
             {'setting': 'quote', 'named': 'gpu', 'text':
-                array_to_string(list_transform(_quotes, lambda q: q.gpu), ',')},
+                array_to_string(list_transform(_machines[1], lambda q: q.gpu), ',')},
             {'setting': 'own', 'named': 'gpu', 'text':
-                array_to_string(list_transform(_owned, lambda q: q.gpu), ',')},
+                array_to_string(list_transform(_machines[2], lambda q: q.gpu), ',')},
             {'setting': 'provider', 'named': 'provider', 'text': provider::VARCHAR},
             {'setting': 'exclude_provider', 'named': 'provider', 'text': exclude_provider::VARCHAR},
             {'setting': 'source', 'named': 'source', 'text': source::VARCHAR},
@@ -188,39 +192,33 @@ _job_asked AS (
 ),
 
 _job_known AS (
-    SELECT setting, name, key, value
+    SELECT setting, name, key, meanings
     FROM main.job_names
     UNION ALL
-    SELECT 'model', m.model, name_key(m.model), m.model AS value
+    SELECT 'model', m.model, name_key(m.model), [m.model] AS meanings
     FROM main.models AS m
 ),
 
 _job_resolved AS (
-    SELECT a._row, a.setting, a.named, a.name, a.key, a.position, list(k.value ORDER BY k.value) AS meant
-    FROM _job_asked AS a
-    LEFT JOIN _job_known AS k ON k.setting = a.named AND k.key = a.key
-    GROUP BY ALL
-),
-
-_job_unknown AS (
     SELECT
-        u._row,
+        a._row, a.setting, a.name, a.position,
+        any_value(k.meanings) FILTER (k.key = a.key) AS meant,
         CASE
-            WHEN u.setting = 'continent' AND u.key = 'eu'
+            WHEN bool_or(k.key = a.key) THEN NULL
+            WHEN a.setting = 'continent' AND a.key = 'eu'
                 THEN 'the European Union is no continent: give country eu'
-            WHEN count(DISTINCT k.key) <= 9
-                THEN u.setting || ' ' || u.name || ' is none of '
-                    || string_agg(DISTINCT k.name, ', ' ORDER BY k.name)
-            ELSE 'no ' || u.named || ' ' || u.name
-                || CASE WHEN u.named = u.setting THEN '' ELSE ' (in ' || u.setting || ')' END
-                || '; the nearest are ' || array_to_string(list_transform(list_sort(list(DISTINCT {
-                    'unlike': 1 - jaro_winkler_similarity(k.key, u.key), 'name': k.name
-                }))[:3], lambda nearest: nearest.name), ', ')
+            WHEN count(k.key) <= 9 THEN a.setting || ' ' || a.name || ' is none of ' || array_to_string(
+                list_sort(arg_max(k.name, jaro_winkler_similarity(k.key, a.key), 9)), ', '
+            )
+            ELSE 'no ' || a.named || ' ' || a.name
+                || CASE WHEN a.named = a.setting THEN '' ELSE ' (in ' || a.setting || ')' END
+                || '; the nearest are ' || array_to_string(
+                    arg_max(k.name, jaro_winkler_similarity(k.key, a.key), 9)[:3], ', '
+                )
         END AS refusal
-    FROM _job_resolved AS u
-    LEFT JOIN _job_known AS k ON k.setting = u.named
-    WHERE u.meant = [NULL]
-    GROUP BY u._row, u.setting, u.named, u.name, u.key
+    FROM _job_asked AS a
+    LEFT JOIN _job_known AS k ON k.setting = a.named
+    GROUP BY a._row, a.setting, a.named, a.name, a.key, a.position
 ),
 
 _job_named AS (
@@ -231,7 +229,7 @@ _job_named AS (
     FROM (
         SELECT
             _row, setting, flatten(list(meant ORDER BY position)) AS meant,
-            CASE
+            coalesce(min(refusal), CASE
                 WHEN setting IN ('quote', 'own') AND max(len(meant)) > 1 THEN
                     setting || ': ' || arg_max(name, len(meant)) || ' is several GPUs, name one of '
                     || array_to_string(arg_max(meant, len(meant)), ', ')
@@ -239,7 +237,7 @@ _job_named AS (
                     'model', 'method', 'checkpointing', 'offload', 'stack', 'optimizer',
                     'training_precision', 'quantization', 'evidence', 'objective'
                 ) THEN setting || ': name one, not ' || string_agg(name, ', ' ORDER BY position)
-            END AS refusal
+            END) AS refusal
         FROM _job_resolved
         GROUP BY _row, setting
     )
@@ -273,7 +271,7 @@ _job_filled AS (
         n.meant['method'] IS NULL AS _assumes_method,
         n.meant['method'] IS NULL OR n.meant['method'][1] IN ('lora', 'qlora') AS _has_adapters,
         list_filter([
-            u.refusal, n.refusal,
+            n.refusal,
             CASE WHEN n.meant['model'] IS NULL THEN 'name a model; main.models lists them' END,
             CASE
                 WHEN coalesce(j.tokens::DOUBLE, j.examples::DOUBLE * j.tokens_per_example::DOUBLE) IS NULL
@@ -296,20 +294,25 @@ _job_filled AS (
                 WHEN j.min_gpus::INTEGER > coalesce(j.gpus, j.max_gpus)::INTEGER
                     THEN 'min_gpus ' || j.min_gpus || ' is more than gpus ' || coalesce(j.gpus, j.max_gpus)
             END,
-            'quote ' || list_filter(_quotes, lambda q: q.gpus IS NULL OR q.gpus < 1 OR q.usd IS NULL)[1].text
-            || ' is not like 8 x h100-sxm-80gb at 1.50 (USD per GPU and hour)',
-            'own ' || list_filter(_owned, lambda q: q.gpus IS NULL OR q.gpus < 1 OR q.gpu = '')[1].text
+            'quote ' || list_filter(
+                j._machines[1],
+                lambda q: coalesce(try_cast(q.gpus AS INTEGER) < 1, TRUE) OR try_cast(q.usd AS DOUBLE) IS NULL
+            )[1].text || ' is not like 8 x h100-sxm-80gb at 1.50 (USD per GPU and hour)',
+            'own ' || list_filter(
+                j._machines[2],
+                lambda q: coalesce(try_cast(q.gpus AS INTEGER) < 1, TRUE)
+                    OR (q.usd <> '' AND try_cast(q.usd AS DOUBLE) IS NULL)
+            )[1].text
             || ' is not like 2 x rtx-4090 or 2 x rtx-4090 at 0.12 (USD of electricity per GPU and hour)',
-            j._wrong_number.setting || ' must be ' || CASE
-                WHEN j._wrong_number.value > j._wrong_number.most
-                    THEN 'at most ' || format('{:g}', j._wrong_number.most)
-                WHEN j._wrong_number.least BETWEEN 1e-9 AND 0.5 THEN 'above 0'
-                ELSE 'at least ' || format('{:g}', j._wrong_number.least)
-            END || ', not ' || format('{:g}', j._wrong_number.value)
+            j._wrong_number[1] || ' must be ' || CASE
+                WHEN j._wrong_number[2] > j._wrong_number[4]
+                    THEN 'at most ' || format('{:g}', j._wrong_number[4])
+                WHEN j._wrong_number[3] = 1e-9 THEN 'above 0'
+                ELSE 'at least ' || format('{:g}', j._wrong_number[3])
+            END || ', not ' || format('{:g}', j._wrong_number[2])
         ], lambda refusal: refusal IS NOT NULL)[1] AS refusal
     FROM _job_numbered AS j
     LEFT JOIN _job_named AS n USING (_row)
-    LEFT JOIN (SELECT _row, min(refusal) AS refusal FROM _job_unknown GROUP BY _row) AS u USING (_row)
 )
 
 SELECT
@@ -323,7 +326,8 @@ SELECT
     j.meant['stack'][1] AS stack, j.meant['optimizer'][1] AS optimizer,
     j.meant['training_precision'][1] AS training_precision, j.meant['quantization'][1] AS quantization,
     coalesce(j.gpus, greatest(
-        8, j.min_gpus::INTEGER, list_max(list_transform(list_concat(j._quotes, j._owned), lambda q: q.gpus))
+        8, j.min_gpus::INTEGER,
+        list_max(list_transform(flatten(j._machines), lambda q: try_cast(q.gpus AS INTEGER)))
     )) AS max_gpus,
     j.min_gpus::INTEGER AS min_gpus, j.max_nodes::INTEGER AS max_nodes,
     j.meant['gpu'] AS gpu_ids, j.meant['exclude_gpu'] AS excluded_gpu_ids,
@@ -332,12 +336,8 @@ SELECT
     j.meant['tier'] AS tier_classes, j.meant['country'] AS countries, j.meant['continent'] AS continents,
     j.price_kinds, j.max_term_days::INTEGER AS max_term_days, j.max_usd::DOUBLE AS max_usd,
     j.max_age_days::INTEGER AS max_age_days,
-    list_transform(list_zip(j._quotes, j.meant['quote']), lambda q: {
-        'text': q[1].text, 'gpus': q[1].gpus, 'gpu_id': q[2], 'usd': q[1].usd
-    }) AS quotes,
-    list_transform(list_zip(j._owned, j.meant['own']), lambda q: {
-        'text': q[1].text, 'gpus': q[1].gpus, 'gpu_id': q[2], 'usd': coalesce(q[1].usd, 0)
-    }) AS owned,
+    asked_machines(j._machines[1], j.meant['quote']) AS quotes,
+    asked_machines(j._machines[2], j.meant['own']) AS owned,
     coalesce(j.max_hours::DOUBLE, c.value) AS max_hours,
     j.max_hours IS NOT NULL AS deadline_is_strict,
     coalesce(j.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,
