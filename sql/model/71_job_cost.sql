@@ -23,12 +23,17 @@ CREATE OR REPLACE MACRO is_planned(
 COMMENT ON FUNCTION is_planned IS
     'Whether a plan is what a job asks for: likely enough to fit, on the GPUs and the numbers of them that it wants, with evidence enough.';
 
+CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
+    concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
+COMMENT ON FUNCTION gpu_name IS 'A GPU''s usual name, with its form factor and memory.';
+
 CREATE OR REPLACE MACRO market_candidates(jobs, plans) AS TABLE
 SELECT
     j.job, j.tokens, j.epochs,
     p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
-    r.rowid AS offer, r.source, r.tier, r.price_kind, r.term_days, r.gpus_billed,
+    gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
+    r.rowid AS offer, r.provider, r.source, r.tier, r.price_kind, r.term_days, r.gpus_billed,
     r.usd_per_hour, r.host_usd_per_hour, r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours,
     r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
     r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
@@ -43,6 +48,7 @@ JOIN main.rentals AS r
     -- A plan over several machines applies where their network is at least as fast as the planned one.
     AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
     AND (r.size_evidence <> 'assumed' OR j.assumed_sizes)
+JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 WHERE is_planned(
         p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
         j.min_fit_probability, j.evidences, j.gpu_ids, j.excluded_gpu_ids, j.min_gpus, j.max_gpus, j.max_nodes
@@ -80,7 +86,8 @@ SELECT
     j.job, j.tokens, j.epochs,
     p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
-    (-1)::BIGINT AS offer, m.source, m.source AS price_kind,
+    gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
+    (-1)::BIGINT AS offer, m.source AS provider, m.source, m.source AS price_kind,
     CASE m.source WHEN 'quote' THEN m.machine.gpus ELSE p.gpu_count END AS gpus_billed,
     (m.machine.usd * gpus_billed)::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
     CASE m.source WHEN 'quote' THEN d.p['billing_increment_seconds'] ELSE 1 END::INTEGER
@@ -111,6 +118,7 @@ JOIN query_table(plans) AS p
     ON p.job = j.job AND p.gpu_id = m.machine.gpu_id AND p.gpu_count <= m.machine.gpus
     -- A quote is for all its GPUs: as many as can be used are.
     AND (m.source = 'own' OR 2 * p.gpu_count > m.machine.gpus)
+JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 CROSS JOIN default_parameters() AS d
 WHERE is_planned(
     p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
@@ -148,7 +156,9 @@ COMMENT ON MACRO TABLE candidate_costs IS
     'What each candidate costs and takes at the middle, the low or the high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
 
 CREATE OR REPLACE MACRO eligible_costs(costs, jobs) AS TABLE
-SELECT c.*
+SELECT
+    c.*, j.max_hours, j.deadline_is_strict, j.objectives, j.most_rows, j.ranks_each_kind,
+    d.p['missed_deadline_factor'] AS missed_deadline_factor
 FROM query_table(costs) AS c
 JOIN query_table(jobs) AS j USING (job)
 CROSS JOIN default_parameters() AS d
@@ -158,7 +168,7 @@ WHERE c.speed = 'middle'
     AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
     AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
 COMMENT ON MACRO TABLE eligible_costs IS
-    'The candidates that are answers, at the middle of their speed: within the budget, done before the machine stops (max_run_hours), and using at least least_term_share of cost_parameters of the terms that they pay.';
+    'The candidates that are answers, at the middle of their speed: within the budget, done before the machine stops (max_run_hours), and using at least least_term_share of cost_parameters of the terms that they pay; with what of their jobs ranks them.';
 
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_candidates AS (
@@ -169,7 +179,7 @@ _priced_costs AS (
     FROM candidate_costs('_priced_candidates', ['middle'])
 )
 
-SELECT c.*, r.provider, r.region, r.country, r.continent
+SELECT c.*, r.region, r.country, r.continent
 FROM eligible_costs('_priced_costs', jobs) AS c
 JOIN main.rentals AS r ON r.rowid = c.offer
 QUALIFY row_number() OVER (
@@ -182,14 +192,10 @@ COMMENT ON MACRO TABLE priced_jobs IS
 CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
     SELECT
-        c.candidate, c.offer, c.job, c.gpu_id, c.gpu_count, c.node_count, c.source, c.tier, c.price_kind,
-        c.term_days, c.total_usd, c.hours,
-        j.max_hours, j.deadline_is_strict, j.objectives, j.most_rows,
-        d.p['missed_deadline_factor'] AS missed_deadline_factor,
-        CASE WHEN j.ranks_each_kind THEN c.price_kind END AS ranked_kind
-    FROM eligible_costs(costs, jobs) AS c
-    JOIN query_table(jobs) AS j USING (job)
-    CROSS JOIN default_parameters() AS d
+        candidate, offer, job, gpu_id, gpu, gpu_count, node_count, provider, source, tier, price_kind,
+        term_days, total_usd, hours, max_hours, deadline_is_strict, objectives, most_rows,
+        missed_deadline_factor, CASE WHEN ranks_each_kind THEN price_kind END AS ranked_kind
+    FROM eligible_costs(costs, jobs)
 ),
 
 _deadlines AS (
@@ -211,7 +217,7 @@ _waits AS (
         min(total_usd) FILTER (hours <= most_hours) OVER _ranking AS kept_usd,
         min({
             'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
-            'source': source, 'price_kind': price_kind
+            'gpu': gpu, 'provider': provider, 'price_kind': price_kind
         }) FILTER (hours > most_hours) OVER _ranking AS late
     FROM _deadlines
     WINDOW _ranking AS (PARTITION BY job, ranked_kind)
@@ -265,9 +271,7 @@ WITH _bands AS (
 SELECT
     k.job, k.rank, p.model, p.method, c.tokens, p.tokens_per_second, p.gpu_count, p.node_count,
     c.price_kind, c.term_days, c.usd_per_hour, c.host_usd_per_hour, p.gpu_id,
-    concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB') AS gpu,
-    c.gpus_billed, coalesce(r.size_evidence, 'offered') AS size_evidence,
-    coalesce(r.provider, c.source) AS provider, c.source, c.tier,
+    c.gpu, c.gpus_billed, coalesce(r.size_evidence, 'offered') AS size_evidence, c.provider, c.source, c.tier,
     coalesce(r.tier_class, 'dedicated') AS tier_class, r.region, r.country, r.continent, r.instance_type,
     coalesce(r.raw_label, c.asked) AS raw_label, r.available,
     p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
@@ -289,10 +293,8 @@ SELECT
     c.term_share_used, c.kept_volume_usd_per_month, c.total_usd,
     k.max_hours, k.meets_deadline,
     k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
-    k.longer_wait.gpu_count || ' x '
-    || concat_ws(' ', lg.model, lg.form_factor, (lg.memory_gb::INTEGER)::VARCHAR || ' GB') || ' at '
-    || coalesce(lr.provider, k.longer_wait.source) || ' (' || replace(k.longer_wait.price_kind, '_', '-')
-    || ')' AS longer_wait_way,
+    k.longer_wait.gpu_count || ' x ' || k.longer_wait.gpu || ' at ' || k.longer_wait.provider
+    || ' (' || replace(k.longer_wait.price_kind, '_', '-') || ')' AS longer_wait_way,
     k.objective,
     b.total_usd_low, b.total_usd_high, b.hours_low, b.hours_high,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,
@@ -315,10 +317,7 @@ JOIN _bands AS b ON b.candidate = k.candidate
 JOIN query_table(jobs) AS j ON j.job = k.job
 JOIN query_table(plans) AS p
     ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
-JOIN main.gpus AS g ON g.gpu_id = c.gpu_id
-LEFT JOIN main.rentals AS r ON r.rowid = k.offer
-LEFT JOIN main.gpus AS lg ON lg.gpu_id = k.longer_wait.gpu_id
-LEFT JOIN main.rentals AS lr ON lr.rowid = k.longer_wait.offer;
+LEFT JOIN main.rentals AS r ON r.rowid = k.offer;
 COMMENT ON MACRO TABLE answers_of IS
     'Ranked candidates in the columns of cheapest_for. costs: of all three speeds.';
 

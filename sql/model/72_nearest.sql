@@ -31,7 +31,7 @@ _open_costs AS MATERIALIZED (
 _open_answers AS (
     SELECT
         c.job, c.offer, c.gpu_id, c.gpu_count, c.node_count, c.price_kind, c.term_days, c.total_usd, c.hours,
-        c.source, coalesce(r.provider, c.source) AS provider, p.fit_probability, p.evidence,
+        c.gpu, c.provider, c.source, p.fit_probability, p.evidence,
         r.tier_class, r.country, r.continent, r.price_age_days,
         list_filter([
             CASE WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, NULL) THEN 'gpu' END,
@@ -135,10 +135,9 @@ SELECT
     array_to_string(list_transform(m.missed_values, lambda v: v.nearest), ' + ') AS nearest,
     m.total_usd, m.hours, m.fit_probability, m.gpu_id, m.gpu_count, m.node_count, m.provider, m.source,
     m.price_kind,
-    m.gpu_count || ' x ' || concat_ws(' ', g.model, g.form_factor, (g.memory_gb::INTEGER)::VARCHAR || ' GB')
-    || ' at ' || m.provider || ' (' || replace(m.price_kind, '_', '-') || ')' AS way
+    m.gpu_count || ' x ' || m.gpu || ' at ' || m.provider
+    || ' (' || replace(m.price_kind, '_', '-') || ')' AS way
 FROM _missed_values AS m
-JOIN main.gpus AS g ON g.gpu_id = m.gpu_id
 UNION ALL
 SELECT
     p.job, 'memory', any_value(p.model || ' ' || p.method), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
