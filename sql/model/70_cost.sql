@@ -73,19 +73,29 @@ CREATE OR REPLACE MACRO daly_expected_seconds(
 COMMENT ON FUNCTION daly_expected_seconds IS
     'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and interrupted at random every seconds_between_interruptions on average, checkpoints, lost work and restarts included. Daly (2006), eq. 20.';
 
-CREATE OR REPLACE MACRO expected_run_seconds(
-    work_seconds, checkpoint_seconds, restart_seconds, stops_per_second
+CREATE OR REPLACE MACRO best_interval(work_seconds, checkpoint_seconds, stops_per_second) AS
+    least(daly_interval(checkpoint_seconds, 1 / stops_per_second), work_seconds);
+COMMENT ON FUNCTION best_interval IS
+    'daly_interval of a job that is stopped so many times per second; all its work where that is less.';
+
+CREATE OR REPLACE MACRO run_seconds_at(
+    work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, stops_per_second
 ) AS
     CASE
         WHEN stops_per_second = 0 THEN work_seconds
         ELSE daly_expected_seconds(
-            work_seconds,
-            least(daly_interval(checkpoint_seconds, 1 / stops_per_second), work_seconds),
-            checkpoint_seconds,
-            restart_seconds,
-            1 / stops_per_second
+            work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, 1 / stops_per_second
         )
     END;
+COMMENT ON FUNCTION run_seconds_at IS
+    'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and stopped at random so many times per second. A job that nothing stops writes no checkpoint.';
+
+CREATE OR REPLACE MACRO expected_run_seconds(
+    work_seconds, checkpoint_seconds, restart_seconds, stops_per_second
+) AS run_seconds_at(
+    work_seconds, best_interval(work_seconds, checkpoint_seconds, stops_per_second),
+    checkpoint_seconds, restart_seconds, stops_per_second
+);
 COMMENT ON FUNCTION expected_run_seconds IS
     'Expected paid seconds of a job of work_seconds that is stopped at random so many times per second, at the best checkpoint interval (at least one checkpoint, at its end). A job that nothing stops writes none.';
 
@@ -163,13 +173,23 @@ _cost_stops AS (
     FROM _cost_disks
 ),
 
+-- Each interval is worked out once: it stands three times in what follows.
+_cost_intervals AS (
+    SELECT
+        *,
+        best_interval(_work_seconds, checkpoint_seconds, _failures_per_second) AS _failure_interval,
+        best_interval(_work_seconds, checkpoint_seconds, _sudden_per_second) AS _sudden_interval
+    FROM _cost_stops
+),
+
 _cost_failing AS (
     SELECT
         *,
-        expected_run_seconds(
-            _work_seconds, checkpoint_seconds, failure_restart_seconds, _failures_per_second
+        run_seconds_at(
+            _work_seconds, _failure_interval, checkpoint_seconds, failure_restart_seconds,
+            _failures_per_second
         ) AS _failing_seconds
-    FROM _cost_stops
+    FROM _cost_intervals
 ),
 
 _cost_runs AS (
@@ -178,8 +198,9 @@ _cost_runs AS (
         -- A noticed reclaim costs a checkpoint and a restart, which can be reclaimed in turn.
         CASE
             WHEN _noticed_per_second = _reclaims_per_second THEN _failing_seconds
-            ELSE expected_run_seconds(
+            ELSE run_seconds_at(
                 _work_seconds,
+                _sudden_interval,
                 checkpoint_seconds,
                 (
                     _failures_per_second * failure_restart_seconds
@@ -203,8 +224,7 @@ _cost_hours AS (
         _running_seconds * _failures_per_second AS failures,
         _running_seconds * _reclaims_per_second AS interruptions,
         CASE
-            WHEN _sudden_per_second > 0
-                THEN least(daly_interval(checkpoint_seconds, 1 / _sudden_per_second), _work_seconds) / 60
+            WHEN _sudden_per_second > 0 THEN _sudden_interval / 60
         END AS checkpoint_interval_minutes,
         -- A disk included in the price costs nothing, but its checkpoints are lost with the machine.
         CASE
@@ -273,7 +293,8 @@ SELECT
         _inbound_gb, _state_gb, _result_gb, _disk_gb, _train_seconds, _evaluation_seconds, _work_seconds,
         _download_seconds, _setup_seconds, _load_seconds, _failures_per_second, _reclaims_per_second,
         _noticed_per_second, _sudden_per_second, _is_local, _downloads_per_failure, _downloads_per_reclaim,
-        _failing_seconds, _running_seconds, _machine_hours, _usd_per_lost_hour
+        _failing_seconds, _running_seconds, _machine_hours, _usd_per_lost_hour, _failure_interval,
+        _sudden_interval
     ),
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
