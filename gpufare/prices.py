@@ -92,14 +92,14 @@ class Prices:
         ``notes`` say why. Raises JobError for a job that cannot be.
         """
         session, asked = self._asked(config, job)
-        result = session.cheapest(asked)
+        result = session.cheapest(asked, limit)
         notes = [*self._notes(session)]
         path = None if config is None else Path(config)
         if not result.rows:
             notes.insert(0, nothing_fits(asked, session, path))
         for row in result.first(1).dicts():
             notes = [*filter(None, [assumed(row["assumptions"], row["method"])]), *notes]
-        return Answer(result if limit is None else result.first(limit), notes)
+        return Answer(result, notes)
 
     def fit(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
         """Whether a job fits on exactly ``gpus`` (1) of the card ``gpu``: P(fits), memory in GiB part by

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 import gpufare
 from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.questions.session import Session
 
 ON_4090 = {"model": "llama-3.1-8b", "method": "qlora", "gpu": "rtx-4090"}
 
@@ -181,3 +182,29 @@ def test_estimate_says_that_it_takes_other_defaults(sample_home: Home, tmp_path:
     rows.write_text(f"model,gpu,method,{plan}\nllama-3.1-8b,rtx-4090,qlora,,,,,,,,\n")
     said = run(sample_home, "estimate", str(rows), "--format", "csv").stderr
     assert "gpufare cheapest and gpufare fit plan the fastest settings that fit instead" in said
+
+
+def test_other_tokens_deadlines_and_filters_ask_the_planner_no_second_time(
+    sample_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[int] = []
+    plan = Session._planned
+
+    def counted(session: Session, most_gpus: int) -> tuple[int, str]:
+        planned.append(most_gpus)
+        return plan(session, most_gpus)
+
+    monkeypatch.setattr(Session, "_planned", counted)
+    job = {"model": "llama-3.2-1b", "method": "lora", "tokens": 1e8, "seq_len": 640}
+    with gpufare.open(sample_home.root) as prices:
+        changes = ({}, {"tokens": 2e8}, {"max_hours": 9}, {"country": "eu"}, {"kind": "any"}, {"gpus": 4})
+        answers = [prices.cheapest(**job | change) for change in changes]
+        assert planned == [8]
+        assert len({len(answer) for answer in answers}) > 3
+        # What the planner reads is planned anew: other sequences, and more GPUs.
+        prices.cheapest(**job | {"seq_len": 641})
+        prices.cheapest(**job | {"gpus": 16})
+        assert planned == [8, 8, 16]
+        # Published plans need no planner.
+        prices.cheapest(model="llama-3.1-8b", method="qlora", tokens=1e8)
+        assert planned == [8, 8, 16]

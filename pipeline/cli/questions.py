@@ -53,14 +53,13 @@ def cheapest(
         prices_of(paths.home(), asked_day, today(), given, progress) as connection,
     ):
         session = Session(connection)
-        result = session.cheapest(job)
+        result = session.cheapest(job, limit)
         if not result.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException(nothing_fits(job, session, config, of_day))
         note = None if day else age_note(connection, today())
         replayed = replayed_sources(connection)
         not_asked = None if day else not_asked_note(connection, paths.home(), os.environ)
-    result = result.first(limit)
     if form == "table":
         show(ranking_for_people(result), form, first=first_of_cheapest(result))
         tell()

@@ -54,7 +54,7 @@ def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
     query = _WHY_NOT.format(jobs=JOBS, plans=session.plans(complete=True), ranked=RANKED)
     rows = list(session.ask(query, [gpu]).dicts())
     if rows and rows[0]["reason"] == "not_asked_for":
-        for each in session.cheapest(job.but(gpu=rows[0]["gpu_id"], exclude_gpu=None)).first(1).dicts():
+        for each in session.cheapest(job.but(gpu=rows[0]["gpu_id"], exclude_gpu=None), 1).dicts():
             rows[0]["detail"] += (
                 f"; otherwise {each['gpu_count']} of it at {each['provider']} would cost "
                 f"${each['total_usd']:,.2f} and take {each['hours']:,.1f} hours"
@@ -72,7 +72,7 @@ HISTORY_LEAVES_OUT = (
 
 def history(session: Session, job: Job) -> Result:
     """What the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
-    session.cheapest(job)
+    session.cheapest(job, 0)
     query = f"SELECT * EXCLUDE (job) FROM cost_history('{JOBS}', '{RANKED}') ORDER BY day"  # noqa: S608
     return session.ask(query)
 
@@ -107,6 +107,6 @@ WATCHED = (
 def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
     """Whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is. Raises
     JobError."""
-    rows = list(session.cheapest(job).first(1).dicts())
+    rows = list(session.cheapest(job, 1).dicts())
     best = {name: rows[0][name] if rows else None for name in WATCHED}
     return {"below": bool(rows) and rows[0]["total_usd"] < limit_usd, "limit_usd": limit_usd, **best}

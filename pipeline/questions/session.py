@@ -101,9 +101,11 @@ class Session:
         plans = self.plans(MOST_GPUS)
         return self.ask(f"FROM nearest_answers('{JOBS}', '{plans}')")
 
-    def cheapest(self, job: Job) -> Result:
-        """Every ranked way to run the job, all columns of ``cheapest_for``. Raises JobError."""
+    def cheapest(self, job: Job, limit: int | None = None) -> Result:
+        """The ranked ways to run the job, all columns of ``cheapest_for``: the first ``limit``, or all. Raises
+        JobError."""
         self.complete(job)
         plans = self.plans()
         self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {_RANKED.format(jobs=JOBS, plans=plans)}")
-        return self.ask(f"FROM {RANKED} ORDER BY rank")
+        most = "" if limit is None else f"LIMIT {limit:d}"
+        return self.ask(f"FROM {RANKED} ORDER BY rank {most}")
