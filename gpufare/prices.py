@@ -135,10 +135,15 @@ class Prices:
         ``cost_history``. Raises JobError for a job that cannot be."""
         return Answer(explaining.history(*self._asked(config, job)), [explaining.HISTORY_LEAVES_OUT])
 
-    def compare(self, one: str, other: str) -> Answer:
-        """Two GPUs side by side, one row per fact, in the units that ``meaning`` gives. Raises JobError for a
-        GPU that the catalogue lacks."""
-        return Answer(fitting.compare(self._session(), one, other))
+    def compare(
+        self, one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]
+    ) -> Answer:
+        """Two GPUs side by side, one row per fact, in the units that ``meaning`` gives; with a job, first what
+        it costs at its cheapest on each. Raises JobError for a GPU that the catalogue lacks."""
+        if config is None and not job:
+            return Answer(fitting.compare(self._session(), one, other))
+        session, asked = self._asked(config, job)
+        return Answer(fitting.compare(session, one, other, asked))
 
     def _asked(self, config: str | Path | None, job: JobSettings) -> tuple[Session, Job]:
         if (config is None) == (job.get("model") is None):
@@ -200,10 +205,10 @@ def fits_on(gpu: str, *, gpus: int = 1, seq_len: int = 2048) -> Answer:
         return prices.fits_on(gpu, gpus=gpus, seq_len=seq_len)
 
 
-def compare(one: str, other: str) -> Answer:
+def compare(one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
     """``Prices.compare`` of the newest published file."""
     with Prices() as prices:
-        return prices.compare(one, other)
+        return prices.compare(one, other, config=config, **job)
 
 
 def explain(

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 import gpufare
 from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.session import Session
 
 ON_4090 = {"model": "llama-3.1-8b", "method": "qlora", "gpu": "rtx-4090"}
@@ -121,6 +122,21 @@ def test_what_fits_on_a_card(sample_home: Home, prices: gpufare.Prices) -> None:
     assert "--stack needs --model or --config" in refused.output
 
 
+def test_two_cards_are_compared_for_a_job(sample_home: Home, prices: gpufare.Prices) -> None:
+    job = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6, "kind": "spot,on_demand"}
+    facts = {row["fact"]: row for row in prices.compare("l40s", "p40", **job)}
+    best = prices.cheapest(**job, gpu="l40s", limit=1)[0]
+    assert facts["job_total_usd"]["one_value"] == str(best["total_usd"])
+    assert facts["job_total_usd"]["other_value"] is None  # nothing runs it there
+    assert facts["memory_gb"]["one_value"] == "48.0"
+    assert "job_total_usd" not in {row["fact"] for row in prices.compare("l40s", "p40")}
+    options = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", "--kind", "spot,on_demand")
+    said = run(sample_home, "compare", "l40s", "p40", *options, "--format", "jsonl").stdout.splitlines()
+    assert json.loads(said[0])["one_value"] == str(best["total_usd"])
+    refused = run(sample_home, "compare", "l40s", "p40", "--kind", "spot")
+    assert "--kind needs --model or --config" in refused.output
+
+
 def test_a_model_of_a_config_fits_too(
     sample_home: Home, prices: gpufare.Prices, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -208,3 +224,17 @@ def test_other_tokens_deadlines_and_filters_ask_the_planner_no_second_time(
         # Published plans need no planner.
         prices.cheapest(model="llama-3.1-8b", method="qlora", tokens=1e8)
         assert planned == [8, 8, 16]
+
+
+def test_runs_that_the_user_measured_are_mentioned(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    rows = [{"gpu_id": "rtx-4090", "method": "qlora"}, {"gpu_id": "l40s", "method": "qlora"}]
+    assert own_runs_note(home, rows) is None
+    lines = ("r1,m,rtx-4090,qlora", "r2,m,rtx-4090,qlora", "r3,m,rtx-4090,full", "r4,m,a10,qlora")
+    home.own_runs.write_text("\n".join(("run_id,model,gpu,method", *lines)) + "\n")
+    said = own_runs_note(home, rows)
+    assert said is not None
+    assert "(2 of qlora on rtx-4090): rankings do not know of them" in said
+    assert own_runs_note(home, rows[1:]) is None
+    home.own_runs.write_bytes(b"\xff\xfe")
+    assert "cannot be read" in str(own_runs_note(home, rows))

@@ -28,7 +28,9 @@ def run(site: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[
     libraries = [path for path in sys.path if path.endswith("site-packages")]
     code = (
         f"import sys; sys.path[:0] = [{str(site)!r}]; sys.path += {libraries!r}\n"
-        "import pipeline; assert pipeline.__file__.startswith(sys.path[0]), pipeline.__file__\n"
+        "import gpufare, pipeline\n"
+        "for package in (gpufare, pipeline):\n"
+        "    assert package.__file__.startswith(sys.path[0]), package.__file__\n"
         "from pipeline.cli.main import main; main()"
     )
     return subprocess.run(

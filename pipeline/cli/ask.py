@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.job_options import MODEL, RECIPE, job_of, with_options
+from pipeline.cli.job_options import JOB, MODEL, RECIPE, job_of, whole_job_of, with_options
 from pipeline.cli.parameters import FORMATS, today
 from pipeline.cli.terminal import say, tell
 from pipeline.contracts import paths
@@ -108,18 +108,26 @@ def _show_fit(found: "Fit", form: Any) -> None:
 @click.command()
 @click.argument("one")
 @click.argument("other")
+@with_options(JOB)
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def compare(one: str, other: str, form: Any) -> None:
-    """Put two GPUs side by side: facts, prices, tokens per dollar."""
+def compare(one: str, other: str, form: Any, model: str | None, config: Path | None, **settings: Any) -> None:
+    """Put two GPUs side by side: facts, prices, tokens per dollar; with a job, first what it costs on each."""
     from pipeline.cli.printing import show
     from pipeline.questions.fit import compare as compared
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import age_note
 
-    with prices_of(paths.home(), None, today()) as connection:
-        found = compared(Session(connection), one, other)
+    given, job, left_out = None, None, []
+    if model is not None or config is not None:
+        job, given, left_out = whole_job_of(model, config, settings)
+    else:
+        _refuse_more_than(set(), settings)
+    with prices_of(paths.home(), None, today(), given) as connection:
+        found = compared(Session(connection), one, other, job)
         note = age_note(connection, today())
+    for line in left_out:
+        say(line)
     show(_compared_for_people(found, one, other) if form == "table" else found, form)
     say(note)
 

@@ -40,6 +40,7 @@ def cheapest(
     """
     from pipeline.cli.printing import first_of_cheapest, ranking_for_people, show
     from pipeline.questions.explanation import explained, nothing_fits
+    from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
@@ -66,6 +67,7 @@ def cheapest(
         for line in explained(next(result.dicts()), replayed):
             tell(line)
         say(not_asked)
+        say(own_runs_note(paths.home(), result.dicts()))
     else:
         show(result, form)
     for line in left_out:

@@ -82,10 +82,31 @@ def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int = 2048) -> R
     )
 
 
-def compare(session: Session, one: str, other: str) -> Result:
-    """The facts of two cards side by side: the rows of the macro ``compare_gpus``. Raises JobError."""
+COMPARED_OF_A_JOB = {
+    "total_usd": "What the job costs at its cheapest there in USD.",
+    "hours": "Hours from renting to the finished job.",
+    "gpu_count": "GPUs that it uses.",
+    "provider": "Where.",
+    "tokens_per_second": "Speed of all of these GPUs together.",
+    "fit_probability": "P(fits).",
+}
+"""The columns of ``cheapest_for`` that a comparison has, as facts that begin with job_."""
+
+
+def compare(session: Session, one: str, other: str, job: Job | None = None) -> Result:
+    """The facts of two cards side by side: the rows of the macro ``compare_gpus``, after those of the cheapest
+    way to run a ``job`` on each, empty where nothing runs it. Raises JobError."""
     cards = [one_gpu(session, one), one_gpu(session, other)]
-    return session.ask("FROM compare_gpus(?, ?)", cards)
+    facts = session.ask("FROM compare_gpus(?, ?)", cards)
+    if job is None:
+        return facts
+    ranked = list(session.cheapest(job.but(gpu=cards, exclude_gpu=None)).dicts())
+    best = [next((row for row in ranked if row["gpu_id"] == card), None) for card in cards]
+    rows = [
+        (f"job_{name}", *(None if row is None else str(row[name]) for row in best), meaning)
+        for name, meaning in COMPARED_OF_A_JOB.items()
+    ]
+    return Result(facts.columns, facts.types, [*rows, *facts.rows])
 
 
 def only_what_fits(found: Result) -> Result:

@@ -102,8 +102,8 @@ class Session:
         return self.ask(f"FROM nearest_answers('{JOBS}', '{plans}')")
 
     def cheapest(self, job: Job, limit: int | None = None) -> Result:
-        """The ranked ways to run the job, all columns of ``cheapest_for``: the first ``limit``, or all. Raises
-        JobError."""
+        """The ranked ways to run the job, all columns of ``cheapest_for``: the first ``limit``, or all.
+        Raises JobError."""
         self.complete(job)
         plans = self.plans()
         self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {_RANKED.format(jobs=JOBS, plans=plans)}")

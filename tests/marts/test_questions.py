@@ -353,3 +353,22 @@ def test_macros_need_no_extension(published: duckdb.DuckDBPyConnection) -> None:
             )"""
     ).fetchall()
     assert not extended
+
+
+def test_vram_requirements_say_their_settings_and_how_likely_the_smallest_card_is(
+    published: duckdb.DuckDBPyConnection,
+) -> None:
+    rows = rows_of(published, "FROM vram_requirements WHERE minimum_gpu_id IS NOT NULL")
+    assert len(rows) > 20
+    for row in rows:
+        assert row["settings"].startswith("micro-batch ")
+        assert " optimizer " in row["settings"]
+        assert 0.5 <= row["minimum_fit_probability"] <= 1
+    smaller = published.execute(
+        """SELECT v.model FROM vram_requirements AS v
+             JOIN plans AS p USING (model, method, seq_len) JOIN gpus AS g ON g.gpu_id = p.gpu_id
+            WHERE p.lora_rank IS NOT DISTINCT FROM v.lora_rank AND p.gpu_count = 1 AND p.offload = ''
+              AND p.verdict <> 'does_not_fit' AND g.memory_gb < v.minimum_memory_gb
+              AND g.derived_from IS NULL AND g.gpu_id IN (SELECT gpu_id FROM offers)"""
+    ).fetchall()
+    assert not smaller
