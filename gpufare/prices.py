@@ -138,8 +138,8 @@ class Prices:
     def compare(
         self, one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]
     ) -> Answer:
-        """Two GPUs side by side, one row per fact, in the units that ``meaning`` gives; with a job, first what
-        it costs at its cheapest on each. Raises JobError for a GPU that the catalogue lacks."""
+        """Two GPUs side by side, one row per fact, in the units that ``meaning`` gives; with a job, first
+        what it costs at its cheapest on each. Raises JobError for a GPU that the catalogue lacks."""
         if config is None and not job:
             return Answer(fitting.compare(self._session(), one, other))
         session, asked = self._asked(config, job)

@@ -111,18 +111,18 @@ def _show_fit(found: "Fit", form: Any) -> None:
 @with_options(JOB)
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 def compare(one: str, other: str, form: Any, model: str | None, config: Path | None, **settings: Any) -> None:
-    """Put two GPUs side by side: facts, prices, tokens per dollar; with a job, first what it costs on each."""
+    """Put two GPUs side by side: facts and prices; with a job, first what it costs on each."""
     from pipeline.cli.printing import show
     from pipeline.questions.fit import compare as compared
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import age_note
 
-    given, job, left_out = None, None, []
-    if model is not None or config is not None:
-        job, given, left_out = whole_job_of(model, config, settings)
-    else:
+    job, given, left_out = None, None, list[str]()
+    if model is None and config is None:
         _refuse_more_than(set(), settings)
+    else:
+        job, given, left_out = whole_job_of(model, config, settings)
     with prices_of(paths.home(), None, today(), given) as connection:
         found = compared(Session(connection), one, other, job)
         note = age_note(connection, today())

@@ -94,8 +94,8 @@ COMPARED_OF_A_JOB = {
 
 
 def compare(session: Session, one: str, other: str, job: Job | None = None) -> Result:
-    """The facts of two cards side by side: the rows of the macro ``compare_gpus``, after those of the cheapest
-    way to run a ``job`` on each, empty where nothing runs it. Raises JobError."""
+    """The facts of two cards side by side: the rows of the macro ``compare_gpus``, after those of the
+    cheapest way to run a ``job`` on each, empty where nothing runs it. Raises JobError."""
     cards = [one_gpu(session, one), one_gpu(session, other)]
     facts = session.ask("FROM compare_gpus(?, ?)", cards)
     if job is None:
