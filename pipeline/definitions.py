@@ -10,7 +10,12 @@ from pipeline.orchestration.partitions import daily_partitions
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.schedules import schedules
 from pipeline.orchestration.source_assets import source_assets
-from pipeline.orchestration.tables import calibration, model_does_not_get_worse, published_tables
+from pipeline.orchestration.tables import (
+    calibration,
+    model_does_not_get_worse,
+    plans_ahead,
+    published_tables,
+)
 
 days = daily_partitions(paths.home())
 
@@ -18,6 +23,7 @@ defs = dg.Definitions(
     assets=[
         *(asset for config in enabled_sources() for asset in source_assets(config, days)),
         published_tables,
+        plans_ahead,
         morning_digest,
         calibration,
     ],

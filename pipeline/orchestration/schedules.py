@@ -15,7 +15,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.morning import sources_are_healthy
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.orchestration.tables import published_tables
+from pipeline.orchestration.tables import plans_ahead, published_tables
 
 HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
 
@@ -28,8 +28,8 @@ MORNING_CRON = "15 7 * * *"
 
 publish_job = dg.define_asset_job(
     "publish_tables",
-    selection=dg.AssetSelection.assets(*published_tables.keys),
-    description="Build every table from what was accepted and swap the published file.",
+    selection=dg.AssetSelection.assets(*published_tables.keys, plans_ahead.key),
+    description="Build every table from what was accepted, swap the published file, and plan ahead.",
 )
 
 morning_job = dg.define_asset_job(

@@ -18,6 +18,7 @@ from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, chec
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
+from pipeline.warehouse.plan_grid import TABLE, complete
 from pipeline.warehouse.scripts import BuildError
 
 WRITER_POOL = "publish"
@@ -150,6 +151,22 @@ def published_tables(
         rows = {"dagster/row_count": report.rows[table.name]}
         yield dg.MaterializeResult(asset_key=table_key(table.name), metadata=rows)
     yield from map(_check_result, report.checks)
+
+
+@dg.asset(
+    key=dg.AssetKey(["model", "plans_ahead"]),
+    deps=[table_key(TABLE)],
+    group_name="model",
+    kinds={"duckdb"},
+    owners=[MODEL_TEAM],
+)
+def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
+    """Compute plans for jobs that people ask for most, which the next publication has in plan_grid.
+
+    It takes some minutes once for each state of the catalogue and the model; then there is nothing left.
+    """
+    left = complete(home.folders(), context.log.info)
+    return dg.MaterializeResult(metadata={"models left": left})
 
 
 @dg.asset(key=dg.AssetKey(["model", "calibration"]), group_name="model", kinds={"scipy"}, owners=[MODEL_TEAM])
