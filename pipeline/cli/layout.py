@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 GAP = "  "
 LEAST_TEXT = 18
 """A column of text gets room for its longest cell or so many letters before the next column gets any."""
-MUCH_TEXT = 32
+MUCH_TEXT = 36
 """The same for the most important column, which says what a row is about."""
 HEADING_LINES = 3
 SHORT_HEADING = 10
