@@ -61,14 +61,14 @@ CREATE OR REPLACE MACRO machines_in(texts) AS list_transform(texts, lambda machi
 COMMENT ON FUNCTION machines_in IS
     'The machines in each of some texts such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU and hour), as text, empty where it has none.';
 
-CREATE OR REPLACE MACRO asked_machines(machines, gpu_ids) AS list_transform(
+CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids) AS list_transform(
     list_zip(machines, gpu_ids),
     lambda q: {
-        'text': q[1].text, 'gpus': try_cast(q[1].gpus AS INTEGER), 'gpu_id': q[2],
+        'source': source, 'text': q[1].text, 'gpus': try_cast(q[1].gpus AS INTEGER), 'gpu_id': q[2],
         'usd': coalesce(try_cast(q[1].usd AS DECIMAL(18, 8)), 0)
     }
 );
-COMMENT ON FUNCTION asked_machines IS 'machines_in with the gpu_id of each; without a price they cost nothing.';
+COMMENT ON FUNCTION asked_machines IS 'machines_in with their source (quote or own) and the gpu_id of each; without a price they cost nothing.';
 
 CREATE OR REPLACE MACRO evidences_from(least) AS
     list_slice(
@@ -336,8 +336,10 @@ SELECT
     j.meant['tier'] AS tier_classes, j.meant['country'] AS countries, j.meant['continent'] AS continents,
     j.price_kinds, j.max_term_days::INTEGER AS max_term_days, j.max_usd::DOUBLE AS max_usd,
     j.max_age_days::INTEGER AS max_age_days,
-    asked_machines(j._machines[1], j.meant['quote']) AS quotes,
-    asked_machines(j._machines[2], j.meant['own']) AS owned,
+    list_concat(
+        asked_machines('quote', j._machines[1], j.meant['quote']),
+        asked_machines('own', j._machines[2], j.meant['own'])
+    ) AS machines,
     coalesce(j.max_hours::DOUBLE, c.value) AS max_hours,
     j.max_hours IS NOT NULL AS deadline_is_strict,
     coalesce(j.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,

@@ -74,11 +74,8 @@ COMMENT ON MACRO TABLE market_candidates IS
     'What is rented out and can run the jobs within their constraints: one row per job, plan and rental (offer, its row in rentals), with what its cost depends on. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Left out are machines whose stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest leaves out those with too little for any job, host_too_small).';
 
 CREATE OR REPLACE MACRO asked_candidates(jobs, plans) AS TABLE
-WITH _asked_machines AS (
-    SELECT job, 'quote' AS source, unnest(quotes) AS machine
-    FROM query_table(jobs)
-    UNION ALL
-    SELECT job, 'own', unnest(owned)
+WITH _asking_jobs AS (
+    SELECT *, unnest(machines) AS machine
     FROM query_table(jobs)
 )
 
@@ -87,21 +84,23 @@ SELECT
     p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
-    (-1)::BIGINT AS offer, m.source AS provider, m.source, m.source AS price_kind,
-    CASE m.source WHEN 'quote' THEN m.machine.gpus ELSE p.gpu_count END AS gpus_billed,
-    (m.machine.usd * gpus_billed)::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
-    CASE m.source WHEN 'quote' THEN d.p['billing_increment_seconds'] ELSE 1 END::INTEGER
+    (-1)::BIGINT AS offer, j.machine.source AS provider, j.machine.source AS source,
+    j.machine.source AS price_kind,
+    CASE j.machine.source WHEN 'quote' THEN j.machine.gpus ELSE p.gpu_count END AS gpus_billed,
+    (j.machine.usd * gpus_billed)::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
+    CASE j.machine.source WHEN 'quote' THEN d.p['billing_increment_seconds'] ELSE 1 END::INTEGER
         AS billing_increment_seconds,
-    CASE m.source WHEN 'quote' THEN d.p['minimum_seconds'] ELSE 0 END::INTEGER AS minimum_seconds,
+    CASE j.machine.source WHEN 'quote' THEN d.p['minimum_seconds'] ELSE 0 END::INTEGER AS minimum_seconds,
     -- One's own machine has a disk, its software and free traffic.
-    CASE m.source WHEN 'quote' THEN d.p['storage_usd_per_gb_month'] ELSE 0 END::DECIMAL(18, 8)
+    CASE j.machine.source WHEN 'quote' THEN d.p['storage_usd_per_gb_month'] ELSE 0 END::DECIMAL(18, 8)
         AS storage_usd_per_gb_month,
-    CASE m.source WHEN 'quote' THEN d.p['egress_usd_per_gb'] ELSE 0 END::DECIMAL(18, 8) AS egress_usd_per_gb,
-    CASE m.source WHEN 'quote' THEN d.p['download_usd_per_gb'] ELSE 0 END::DECIMAL(18, 8)
+    CASE j.machine.source WHEN 'quote' THEN d.p['egress_usd_per_gb'] ELSE 0 END::DECIMAL(18, 8)
+        AS egress_usd_per_gb,
+    CASE j.machine.source WHEN 'quote' THEN d.p['download_usd_per_gb'] ELSE 0 END::DECIMAL(18, 8)
         AS download_usd_per_gb,
     0e0 AS local_disk_gb,
-    CASE m.source WHEN 'quote' THEN d.p['setup_seconds'] ELSE 0 END AS setup_seconds,
-    CASE m.source WHEN 'quote' THEN d.p['image_gb'] ELSE 0 END AS image_gb,
+    CASE j.machine.source WHEN 'quote' THEN d.p['setup_seconds'] ELSE 0 END AS setup_seconds,
+    CASE j.machine.source WHEN 'quote' THEN d.p['image_gb'] ELSE 0 END AS image_gb,
     d.p['download_gbps'] / 8 AS download_gb_per_second, d.p['evaluation_share'] AS evaluation_share,
     d.p['dataset_bytes_per_token'] AS dataset_bytes_per_token, d.p['checkpoints_kept'] AS checkpoints_kept,
     d.p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
@@ -111,13 +110,12 @@ SELECT
     ) AS hours_between_failures,
     d.p['notice_seconds'] AS notice_seconds, d.p['interruption_wait_seconds'] AS interruption_wait_seconds,
     0e0 AS capacity_wait_hours, TRUE AS persistent_disk, TRUE AS disk_outlives_host,
-    d.p['hours_per_month'] AS hours_per_month, m.machine.text AS asked
-FROM query_table(jobs) AS j
-JOIN _asked_machines AS m USING (job)
+    d.p['hours_per_month'] AS hours_per_month, j.machine.text AS asked
+FROM _asking_jobs AS j
 JOIN query_table(plans) AS p
-    ON p.job = j.job AND p.gpu_id = m.machine.gpu_id AND p.gpu_count <= m.machine.gpus
+    ON p.job = j.job AND p.gpu_id = j.machine.gpu_id AND p.gpu_count <= j.machine.gpus
     -- A quote is for all its GPUs: as many as can be used are.
-    AND (m.source = 'own' OR 2 * p.gpu_count > m.machine.gpus)
+    AND (j.machine.source = 'own' OR 2 * p.gpu_count > j.machine.gpus)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 CROSS JOIN default_parameters() AS d
 WHERE is_planned(
@@ -396,7 +394,7 @@ FROM ranked_jobs('_cheapest_jobs', '_cheapest_plans') AS r
 CROSS JOIN main.publication AS p
 ORDER BY r.job, r.rank;
 COMMENT ON MACRO TABLE cheapest_for IS
-    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. A ranking keeps to max_hours, or to a week where any answer does (where none does, meets_deadline is false and it keeps to little more than the fastest takes), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
+    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. One row per price kind, GPU, number of GPUs, source, tier and term, the best offer there: what you want of GPUs, providers, places and so on belongs into the columns of jobs, since offers that a WHERE on the answer asks for may not be in it. A ranking keeps to max_hours, or to a week where any answer does (where none does, meets_deadline is false and it keeps to little more than the fastest takes), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
 CREATE OR REPLACE MACRO published_plans(jobs) AS TABLE
 SELECT
@@ -451,8 +449,8 @@ SELECT
     NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
     NULL::INTEGER AS max_term_days, NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days,
     NULL::VARCHAR[] AS evidences,
-    NULL::STRUCT("text" VARCHAR, gpus INTEGER, gpu_id VARCHAR, usd DECIMAL(18, 8))[] AS quotes,
-    NULL::STRUCT("text" VARCHAR, gpus INTEGER, gpu_id VARCHAR, usd DECIMAL(18, 8))[] AS owned,
+    NULL::STRUCT(source VARCHAR, "text" VARCHAR, gpus INTEGER, gpu_id VARCHAR, usd DECIMAL(18, 8))[]
+        AS machines,
     ['cost'] AS objectives, FALSE AS ranks_each_kind, NULL::INTEGER AS most_rows,
     NULL::VARCHAR AS job_assumptions;
 COMMENT ON MACRO TABLE unconstrained IS

@@ -94,7 +94,7 @@ CREATE TABLE main.cheapest_gpu_per_workload (
     assumptions VARCHAR NOT NULL
 );
 
-COMMENT ON TABLE main.cheapest_gpu_per_workload IS 'For each workload, price kind and objective the ranked ways to run it, in USD per finished job. One row per GPU, number of GPUs, source, tier and term: the best offer there. Ranked by total_usd (objective cost) or hours (objective time); ties by the other one, then fewer GPUs, then gpu_id, source, tier, region, instance_type and label in alphabetical order. Money is rounded half away from zero to a hundredth of a cent, term by term, and total_usd is the sum of the rounded terms.';
+COMMENT ON TABLE main.cheapest_gpu_per_workload IS 'For each workload, price kind and objective the ranked ways to run it, in USD per finished job. One row per GPU, number of GPUs, source, tier and term: the best offer there; to ask for some GPUs, providers or places, give them to cheapest_for, since a WHERE finds only what is here. Ranked by total_usd (objective cost) or hours (objective time); ties by the other one, then fewer GPUs, then gpu_id, source, tier, region, instance_type and label in alphabetical order. Money is rounded half away from zero to a hundredth of a cent, term by term, and total_usd is the sum of the rounded terms.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.day IS 'Day of the ranking.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.workload IS 'Key into workloads.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.price_kind IS 'Kind of price ranked: on_demand, flex_start, spot, reserved or serverless, never mixed.';

@@ -1,5 +1,7 @@
 """Questions at a SQL prompt: the examples, the macros, and names that must not clash."""
 
+import math
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,6 +87,47 @@ def test_cheapest_for_a_workload_is_the_published_ranking(published: duckdb.Duck
     ).fetchall()
     assert len(asked) > 30
     assert asked == ranked
+
+
+def test_published_plans_give_the_answers_of_the_planner(published: duckdb.DuckDBPyConnection) -> None:
+    """Random jobs of every kind, all in one relation."""
+    draw = random.Random(15)
+    workloads = rows_of(
+        published, "SELECT DISTINCT model, method, seq_len, lora_rank FROM plans ORDER BY ALL"
+    )
+    choices = {
+        "gpus": [1, 8, 64],
+        "kind": ["any", "spot", "reserved", "on_demand, serverless"],
+        "max_hours": [10, 100, math.inf],
+        "objective": ["cost", "time", "pareto"],
+        "country": ["eu", "us"],
+        "exclude_gpu": ["h100", "ada"],
+        "quote": ["8 x h100-sxm-80gb at 1.5"],
+        "own": ["2 x rtx-4090 at 0.1"],
+        "max_usd": [50, 5000],
+        "evidence": ["interpolated"],
+    }
+    jobs = []
+    for number in range(8):
+        asked = {
+            name: draw.choice(values) if draw.random() < 0.3 else None for name, values in choices.items()
+        }
+        jobs.append(
+            {"job": f"{number}", "tokens": 10 ** draw.uniform(6, 10)} | draw.choice(workloads) | asked
+        )
+    columns = ", ".join(jobs[0])
+    rows = ", ".join("(" + ", ".join("?" for _ in job) + ")" for job in jobs)
+    query = f"""WITH asked AS (FROM (VALUES {rows}) AS v ({columns}))
+                SELECT * EXCLUDE (observed_at) FROM {{}}('asked') ORDER BY job, rank"""
+    given = [value for job in jobs for value in job.values()]
+
+    def answers(macro: str) -> list[list[Any]]:
+        found = published.execute(query.format(macro), given).fetchall()
+        return [[f"{value:.9g}" if isinstance(value, float) else value for value in row] for row in found]
+
+    planned = answers("cheapest_for")
+    assert len(planned) > 500
+    assert answers("cheapest_published") == planned
 
 
 def test_defaults_and_ignored_columns_are_named(published: duckdb.DuckDBPyConnection) -> None:
