@@ -51,10 +51,15 @@ def _change(job: Job, row: Mapping[str, Any]) -> str:
     """The constraints that have to give, and to what."""
     parts = zip(*(str(row[name]).split(" + ") for name in ("constraint", "nearest", "asked")), strict=True)
     return " and ".join(
-        f"{name} {'without' if name.startswith('exclude_') else 'of'} {nearest} instead of "
-        f"{asked if job[name] is None else _word(job[name])}"
+        f"{_with(name, nearest)} instead of {asked if job[name] is None else _word(job[name])}"
         for name, nearest, asked in parts
     )
+
+
+def _with(name: str, nearest: str) -> str:
+    if nearest == "not known":
+        return f"{name} that is not known"
+    return f"{name} {'without' if name.startswith('exclude_') else 'of'} {nearest}"
 
 
 def changed(job: Job, row: Mapping[str, Any]) -> Job:

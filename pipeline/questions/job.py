@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from numbers import Number
 from typing import Any, Literal, TypedDict, Unpack, cast
 
 from pipeline.contracts.errors import GpufareError
@@ -105,7 +106,7 @@ class Job:
 
 def _joined(name: str, value: Any) -> Any:
     """Several names as one text."""
-    if isinstance(value, str | int | float):
+    if isinstance(value, str | Number):
         return value
     return ("; " if name in ("quote", "own") else ",").join(value)
 

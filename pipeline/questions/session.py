@@ -65,9 +65,12 @@ class Session:
 
         Published plans lack those that do not fit; with ``complete`` they are not used."""
         *settings, asked_gpus = self.ask(_PLANNER_READS.format(jobs=JOBS)).rows[0]
-        wanted, key = max(asked_gpus, most_gpus), (complete, *settings)
+        wanted, key = min(max(asked_gpus, most_gpus), MOST_GPUS), (complete, *settings)
         kept = self._plans.pop(key, None)
-        if kept is None or kept[0] < wanted:
+        if kept is not None and kept[0] < wanted:
+            self.ask(f"DROP TABLE {kept[1]}")
+            kept = None
+        if kept is None:
             kept = (not complete and self._published()) or self._planned(wanted)
         self._plans[key] = kept
         if len(self._plans) > KEPT_PLANS:
