@@ -9,7 +9,7 @@ from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd, how FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
 
-# A family's best card stands for it: the one ranked first, else the one that came furthest.
+# A family is judged by its best card: the one ranked first, else the one that came furthest.
 _WHY_NOT = """
 SELECT n.* EXCLUDE (job)
 FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
