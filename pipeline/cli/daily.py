@@ -16,6 +16,7 @@ from pipeline.cli.questions import cheapest
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.paths import Home
 from pipeline.offers.printable import printable, short_addresses
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
     those of before. Days after today (UTC) are refused; what a clock that was ahead left of them is ignored.
     """
     from pipeline.daily.refresh import refresh as run
-    from pipeline.warehouse.plan_grid import complete
 
     home = paths.home()
     published_before = home.published.exists()
@@ -63,8 +63,18 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
         raise click.ClickException(failure)
     # The first publication is there at once; later ones have time to compute ahead for the next.
     if pages is None and published_before:
+        plan_ahead(home)
+
+
+def plan_ahead(home: Home) -> None:
+    """Compute plans for the next publication; this one is out, whatever goes wrong here."""
+    from pipeline.warehouse.plan_grid import complete
+
+    try:
         with progress_shown("computing plans ahead") as progress:
             complete(home, progress, seconds=AHEAD_SECONDS)
+    except GpufareError as error:
+        tell(f"note: no plans were computed ahead: {error}")
 
 
 @click.command()

@@ -61,6 +61,8 @@ def edit_kept(home: Home, edit: Callable[[Path], None]) -> list[Incident]:
         shutil.copyfile(kept, copy)
         edit(copy)
         return keep(copy, home)
+    except OSError as error:
+        return [_incident(home, copy, IncidentKind.UNWRITABLE, str(error), "nothing was added to it")]
     finally:
         copy.unlink(missing_ok=True)
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from pipeline.cli.daily import plan_ahead
 from pipeline.contracts.paths import Home
 from pipeline.warehouse import plan_grid
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create, in_memory
-from pipeline.warehouse.prepared import keep, kept_file, start
+from pipeline.warehouse.prepared import edit_kept, keep, kept_file, start
 from pipeline.warehouse.scripts import BuildError
 
 MODELS = ("smollm2-135m", "mixtral-8x7b")
@@ -79,3 +80,21 @@ def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(tmp_path: Pat
 def test_without_a_publication_nothing_is_computed_ahead(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="publish first"):
         plan_grid.complete(Home(tmp_path))
+
+
+def test_a_refresh_that_cannot_plan_ahead_says_so_and_has_not_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan_ahead(Home(tmp_path))
+    assert "note: no plans were computed ahead: " in capsys.readouterr().out
+
+
+def test_a_disk_that_refuses_the_added_plans_is_an_incident(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    with connect(tmp_path / "first.duckdb") as connection:
+        create(connection, "plan_grid")
+    assert keep(tmp_path / "first.duckdb", home) == []
+    before = kept_file(home)
+    incidents = edit_kept(home, lambda _: None)  # there is no folder for what is published
+    assert [incident.remedy for incident in incidents] == ["nothing was added to it"]
+    assert kept_file(home) == before
