@@ -118,7 +118,10 @@ class RefreshReport:
     def _no_source(self) -> str:
         if not self.asked:
             return "no source was asked"
-        what = "no source answered" if self.nobody_answered else "no source was accepted"
+        if not any(each.requests for each in self.asked):
+            what = "no answer could be kept"
+        else:
+            what = "no source answered" if self.nobody_answered else "no source was accepted"
         return f"{what} ({len(self.asked)} asked)"
 
     def why_not_published(self) -> str:

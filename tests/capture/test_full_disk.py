@@ -127,7 +127,8 @@ def test_the_command_line_names_the_path_and_the_remedy(small_disk: Path, pages:
     home = small_disk / "home"
     run = gpufare("refresh", "--pages", str(pages), home=home)
     assert run.returncode == 1
-    (line,) = [line for line in run.stderr.splitlines() if "No space left" in line]
+    (line,) = [line for line in run.stdout.splitlines() if "No space left" in line]
+    assert run.stderr == "Error: nothing was published: no answer could be kept (1 asked)\n"
     assert f"{home}/archive/azure/" in line
     assert "are free on the disk of" in line
     assert "set GPUFARE_HOME to a folder on another disk" in line
@@ -151,5 +152,5 @@ def test_a_limit_on_the_size_of_files_is_named(tmp_path: Path, pages: Path) -> N
         check=False,
     )
     assert run.returncode == 1
-    assert "File too large; raise the limit on the size of files" in run.stderr
+    assert "File too large; raise the limit on the size of files" in run.stdout
     assert "Traceback" not in run.stderr

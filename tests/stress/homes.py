@@ -42,6 +42,15 @@ LIMITS = Limits(
     backoff_max_seconds=0.05,
 )
 KEPT_WORKLOADS = 3
+
+EXAMPLES_ASK_FOR = {
+    "models": ["llama-3.1-8b"],
+    "methods": ["lora", "qlora"],
+    "tokens": ["100M"],
+    "seq_len": 2048,
+    "lora_rank": 16,
+}
+"""Workloads whose plans some of sql/examples look up."""
 CHILD_SECONDS = 300
 
 
@@ -49,7 +58,7 @@ def small_catalogue(folder: Path) -> Path:
     """The catalogue with a few workloads and no claims, so that a day is published in a second or two."""
     shutil.copytree(Path(__file__).parents[2] / "catalog", folder)
     jobs = yaml.safe_load((folder / "workloads.yaml").read_text(encoding="utf-8"))
-    few = jobs | {"grid": [], "scenarios": jobs["scenarios"][:KEPT_WORKLOADS]}
+    few = jobs | {"grid": [EXAMPLES_ASK_FOR], "scenarios": jobs["scenarios"][:KEPT_WORKLOADS]}
     (folder / "workloads.yaml").write_text(yaml.safe_dump(few), encoding="utf-8")
     for name, lines in {"claims.csv": 1, "measured_runs.csv": 30}.items():
         kept = (folder / name).read_text(encoding="utf-8").splitlines()[:lines]
