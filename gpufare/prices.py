@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from pipeline.contracts import paths
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.questions import explain as explaining
 from pipeline.questions import fit as fitting
 from pipeline.questions.explain import Explanation
 from pipeline.questions.explanation import assumed, nothing_fits
 from pipeline.questions.fit import Fit
-from pipeline.questions.job import Job, JobError, JobSettings
+from pipeline.questions.job import Job, JobError, JobSettings, whole
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.warehouse.query import Result, age_note
@@ -65,11 +66,13 @@ class Prices:
         """
         self._home = Home(Path(home).expanduser().absolute()) if home is not None else paths.home()
         self._open = ExitStack()
+        self._is_closed = False
         self._sessions: dict[str | None, Session] = {}
         self._session()
 
     def __enter__(self) -> "Prices":
         """Itself: it is open already."""
+        self._refuse_where_closed()
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -77,7 +80,8 @@ class Prices:
         self.close()
 
     def close(self) -> None:
-        """Close the file; asking again is an error."""
+        """Close the file; asking again raises GpufareError."""
+        self._is_closed = True
         self._open.close()
         self._sessions.clear()
 
@@ -91,6 +95,8 @@ class Prices:
         Each row has the columns of ``cheapest_for``; the first ``limit`` rows, or all. Where there is none,
         ``notes`` say why. Raises JobError for a job that cannot be.
         """
+        if limit is not None:
+            limit = whole("limit", limit, least=1)
         session, asked = self._asked(config, job)
         result = session.cheapest(asked, limit)
         notes = [*self._notes(session)]
@@ -124,6 +130,7 @@ class Prices:
     ) -> Explanation:
         """Why the answer with this rank costs what it does, in US dollars part by part, and why the GPU, or
         the family of GPUs, ``not_gpu`` is not the answer. Raises JobError where there is none such."""
+        rank = whole("rank", rank, least=1)
         session, asked = self._asked(config, job)
         found = explaining.explain(session, asked, rank, not_gpu)
         if found is None:
@@ -159,12 +166,18 @@ class Prices:
 
         given, _ = model_of_file(Path(config))
         key = given.model_dump_json()
+        self._refuse_where_closed()
         if key not in self._sessions:
             opened = prices_of(self._home, None, _today(), given)
             self._sessions[key] = Session(self._open.enter_context(opened))
         return self._sessions[key], given.model
 
+    def _refuse_where_closed(self) -> None:
+        if self._is_closed:
+            raise GpufareError("these prices are closed: gpufare.open() opens the newest")
+
     def _session(self) -> Session:
+        self._refuse_where_closed()
         if None not in self._sessions:
             self._sessions[None] = Session(self._open.enter_context(prices_of(self._home, None, _today())))
         return self._sessions[None]

@@ -88,6 +88,8 @@ def test_each_reason_why_not(
 def test_a_rank_or_gpu_that_there_is_not_is_refused(prices: gpufare.Prices) -> None:
     with pytest.raises(gpufare.JobError, match="none with rank 100000"):
         prices.explain(**JOB, rank=100_000)
+    with pytest.raises(gpufare.JobError, match="rank must be at least 1, not 0"):
+        prices.explain(**JOB, rank=0)
     with pytest.raises(gpufare.JobError, match="no GPU 'h10'"):
         prices.explain(**JOB, not_gpu="h10")
 

@@ -5,7 +5,9 @@ import shlex
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -242,3 +244,69 @@ def test_runs_that_the_user_measured_are_mentioned(tmp_path: Path) -> None:
     assert own_runs_note(home, rows[1:]) is None
     home.own_runs.write_bytes(b"\xff\xfe")
     assert "cannot be read" in str(own_runs_note(home, rows))
+
+
+QLORA = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"country": ""}, "country names nothing"),
+        ({"country": []}, "country names nothing"),
+        ({"gpu": " , "}, "gpu names nothing"),
+        ({"country": ["de", None]}, "country must be text, not None"),
+        ({"gpus": 1.6}, "gpus must be a whole number, not 1.6"),
+        ({"max_usd": True}, "max_usd must be a number, not True"),
+        ({"assumed_sizes": "no"}, "assumed_sizes must be True or False"),
+        ({"method": ["lora", "qlora"]}, "method: name one, not lora, qlora"),
+        ({"max_gpus": 4}, "no setting 'max_gpus'; did you mean gpus"),
+        ({"limit": -1}, "limit must be at least 1"),
+    ],
+)
+def test_values_that_say_nothing_or_are_of_another_type_are_refused(
+    prices: gpufare.Prices, given: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(gpufare.JobError, match=says):
+        prices.cheapest(**QLORA | given)
+
+
+def test_an_empty_name_is_refused_by_the_command(sample_home: Home) -> None:
+    options = ("--model", "llama-3.1-8b", "--tokens", "100M")
+    for option in ("--country", "--gpu"):
+        refused = run(sample_home, "cheapest", *options, option, " , ")
+        assert f"{option[2:]} names nothing" in refused.output
+        assert refused.exit_code == 1
+
+
+def test_numbers_of_numpy_and_decimals_are_numbers(prices: gpufare.Prices) -> None:
+    same = prices.cheapest(**QLORA, gpus=np.int64(4), max_usd=Decimal(50), limit=1)
+    assert list(same) == list(prices.cheapest(**QLORA, gpus=4, max_usd=50, limit=1))
+
+
+@pytest.mark.parametrize("gpus", [0, 3, 128])
+def test_a_number_of_gpus_without_plans_is_refused(
+    sample_home: Home, prices: gpufare.Prices, gpus: int
+) -> None:
+    says = f"plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not for {gpus}"
+    with pytest.raises(gpufare.JobError, match=says):
+        prices.fit(**ON_4090, gpus=gpus)
+    with pytest.raises(gpufare.JobError, match=says):
+        prices.fits_on("rtx-4090", gpus=gpus)
+    if gpus:
+        assert says in run(sample_home, "fit", "--gpu", "rtx-4090", "--gpus", str(gpus)).output
+
+
+def test_closed_prices_say_so(sample_home: Home) -> None:
+    with gpufare.open(sample_home.root) as opened:
+        pass
+    with pytest.raises(gpufare.GpufareError, match="closed"):
+        opened.cheapest(**QLORA)
+    with pytest.raises(gpufare.GpufareError, match="closed"):
+        opened.fits_on("rtx-4090")
+
+
+def test_a_file_of_an_earlier_version_says_what_to_run(prices: gpufare.Prices) -> None:
+    for later in ("FROM a_later_macro('gpufare_jobs')", "SELECT a_later_column FROM main.gpus"):
+        with pytest.raises(gpufare.JobError, match="earlier version of gpufare: run `gpufare refresh`"):
+            prices._session().ask(later)

@@ -145,6 +145,7 @@ def job_of(
 
     if (model is None) == (config is None):
         raise click.UsageError("give either --model or --config")
+    settings = {name: value for name, value in settings.items() if value != ()}  # not given
     if config is None:
         return Job(model=model, **settings), None, []
     from pipeline.model.given_models import model_of_file

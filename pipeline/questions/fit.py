@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from pipeline.questions.explanation import assumed, percent_text
-from pipeline.questions.job import Job, JobError
+from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.session import Session
 from pipeline.warehouse.query import Result
 
@@ -62,14 +62,14 @@ def fit(session: Session, job: Job) -> Fit:
     """The fit of a job on ``gpus`` (1) of the card ``gpu``. Raises JobError where that cannot be planned."""
     if job["gpu"] is None:
         raise JobError("name the GPU on which it is to fit")
-    gpu_id, gpus = one_gpu(session, job["gpu"]), job["gpus"] or 1
+    gpu_id, gpus = one_gpu(session, job["gpu"]), _planned(1 if job["gpus"] is None else job["gpus"])
     completed = session.complete(job.but(tokens=1, gpu=None, gpus=gpus, min_gpus=None))
     session.ask(_PLAN, [gpu_id, gpus])
     plans = list(session.ask("FROM gpufare_fit").dicts())
     if not plans:
         raise JobError(
-            f"{gpus} x {gpu_id} is not planned: plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs of cards with "
-            "full specifications, several machines only of cards for servers"
+            f"{gpus} x {gpu_id} is not planned: plans are of cards with full specifications, and for several "
+            "machines only of cards for servers"
         )
     open_settings = "; ".join(filter(None, (completed["job_assumptions"], plans[0]["assumptions"])))
     return Fit(plans[0] | {"assumptions": open_settings}, session.ask(_PARTS), session.ask(_MICRO_BATCHES))
@@ -77,9 +77,19 @@ def fit(session: Session, job: Job) -> Fit:
 
 def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int = 2048) -> Result:
     """Which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
-    return session.ask(
-        "FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", [one_gpu(session, gpu), gpus, seq_len]
-    )
+    asked = [one_gpu(session, gpu), _planned(gpus), whole("seq_len", seq_len, least=1)]
+    return session.ask("FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", asked)
+
+
+PLANNED_GPUS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def _planned(gpus: int) -> int:
+    """A number of GPUs for which there are plans. Raises JobError for others."""
+    if whole("gpus", gpus) not in PLANNED_GPUS:
+        *most, last = map(str, PLANNED_GPUS)
+        raise JobError(f"plans are for {', '.join(most)} and {last} GPUs, not for {gpus}")
+    return int(gpus)
 
 
 COMPARED_OF_A_JOB = {

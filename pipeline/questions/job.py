@@ -1,10 +1,11 @@
 """A training job, and what its answers must meet."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
-from numbers import Number
-from typing import Any, Literal, TypedDict, Unpack, cast
+from numbers import Real
+from typing import Any, Literal, TypedDict, Unpack, cast, get_type_hints
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.query import QueryError
@@ -79,20 +80,26 @@ RECIPE_SETTINGS = (
 """Those that say how a model is trained, and not how much, where or for what."""
 
 
+_TYPES = get_type_hints(JobSettings)
+
+_OLDER_NAMES = {"max_gpus": "gpus", "price_kind": "kind"}
+"""Names that only SQL still takes."""
+
+
 class Job:
-    """A job as ``JobSettings`` describes it, checked for its names alone: the macros check the rest."""
+    """A job as ``JobSettings`` describes it. Its names and types are checked here, the rest by the macros."""
 
     def __init__(self, **settings: Unpack[JobSettings]) -> None:
-        """Raises JobError for a setting that there is not."""
+        """Raises JobError for a setting that there is not, for one that is given and names nothing, and for a
+        value that is of another type."""
         unknown = [name for name in settings if name not in JOB_SETTINGS]
         if unknown:
-            nearest = get_close_matches(unknown[0], JOB_SETTINGS, n=3)
+            older = _OLDER_NAMES.get(unknown[0])
+            nearest = [older] if older else get_close_matches(unknown[0], JOB_SETTINGS, n=3)
             hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
             raise JobError(f"a job has no setting {unknown[0]!r}{hint}")
         self.settings: dict[str, Any] = {
-            name: _joined(name, value)
-            for name, value in settings.items()
-            if value is not None and value != ()
+            name: _checked(name, value) for name, value in settings.items() if value is not None
         }
 
     def but(self, **changes: Unpack[JobSettings]) -> "Job":
@@ -104,15 +111,56 @@ class Job:
         return self.settings.get(name)
 
 
-def _joined(name: str, value: Any) -> Any:
-    """Several names as one text."""
-    if isinstance(value, str | Number):
+def _checked(name: str, value: Any) -> Any:
+    """A setting as DuckDB takes it: several names as one text, numbers as Python's. Raises JobError."""
+    if getattr(value, "ndim", None) == 0:  # a scalar of numpy
+        value = value.item()
+    asked = _TYPES[name]
+    if asked == bool | None:
+        if not isinstance(value, bool):
+            raise JobError(f"{name} must be True or False, not {value!r}")
         return value
-    return ("; " if name in ("quote", "own") else ",").join(value)
+    if asked in (int | None, float | None):
+        return whole(name, value) if asked == int | None else _number(name, value)
+    return _names(name, value, several=asked == Names | None)
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, bool) and isinstance(value, Real | Decimal | str):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            pass
+    raise JobError(f"{name} must be a number, not {value!r}")
+
+
+def whole(name: str, value: Any, least: int | None = None) -> int:
+    """A number without a fraction, of at least ``least``. Raises JobError."""
+    number = _number(name, value)
+    if not number.is_integer():
+        raise JobError(f"{name} must be a whole number, not {value}")
+    if least is not None and number < least:
+        raise JobError(f"{name} must be at least {least}, not {value}")
+    return int(number)
+
+
+def _names(name: str, value: Any, *, several: bool) -> str:
+    """One name, or several as one text."""
+    parts = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    wrong = [part for part in parts if not isinstance(part, str)]
+    if wrong:
+        raise JobError(f"{name} must be text, not {wrong[0]!r}")
+    if not any(part.strip(" ,;[]'\"") for part in parts):
+        raise JobError(f"{name} names nothing: give a name, or leave {name} out")
+    if len(parts) > 1 and not several:
+        raise JobError(f"{name}: name one, not {', '.join(parts)}")
+    return ("; " if name in ("quote", "own") else ",").join(parts)
 
 
 def job_error(error: QueryError) -> JobError:
     """What a macro says of a job that it refuses, in one line."""
+    if str(error).startswith(("Catalog Error", "Binder Error")):  # a macro, table or column is not there
+        return JobError("the published file is of an earlier version of gpufare: run `gpufare refresh`")
     said = re.sub(r"^(Invalid Input Error: )?(Job [^:]*: )?", "", str(error).splitlines()[0])
     if said.startswith("no model "):
         said += "; or give its config.json, or add it with gpufare model add and refresh"
