@@ -6,17 +6,26 @@ FROM (
     SELECT DISTINCT 'provider', lower(p.name), name_key(p.name), p.provider
     FROM (
         SELECT unnest([provider, source]) AS name, provider
-        FROM (SELECT provider, source FROM main.sources UNION SELECT provider, source FROM main.rentals)
+        FROM (
+            SELECT provider, source FROM main.sources WHERE kind = 'prices'
+            UNION
+            SELECT provider, source FROM main.rentals
+        )
     ) AS p
     UNION ALL
     SELECT 'source', s.source, name_key(s.source), s.source AS value
     FROM main.sources AS s
+    WHERE s.kind = 'prices'
     UNION ALL
     SELECT 'country', lower(country), name_key(country), country
     FROM main.countries
     UNION ALL
-    SELECT 'country', lower(name), name_key(name), country
-    FROM main.countries
+    SELECT 'country', lower(trim(name)), name_key(name), country
+    FROM (
+        SELECT country, unnest(list_append(string_split(coalesce(other_names, ''), ';'), name)) AS name
+        FROM main.countries
+    )
+    WHERE trim(name) <> ''
     UNION ALL
     SELECT 'country', 'eu', 'eu', country
     FROM main.countries

@@ -86,6 +86,38 @@ CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
 COMMENT ON FUNCTION unplaced_offers IS
     'How many offers of some price kinds are of a place that is not known, in words; null where none is.';
 
+CREATE OR REPLACE MACRO is_number_in(text, least, most, is_whole) AS
+    text IS NULL OR coalesce(
+        try_cast(text AS DOUBLE) BETWEEN least AND most
+        AND (NOT is_whole OR try_cast(text AS DOUBLE) = floor(try_cast(text AS DOUBLE))),
+        FALSE
+    );
+COMMENT ON FUNCTION is_number_in IS
+    'Whether a text is a number within bounds, a whole one where that is wanted; null is none and fine.';
+
+CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
+    CASE
+        WHEN try_cast(text AS DOUBLE) IS NULL OR isnan(try_cast(text AS DOUBLE)) THEN
+            name || ' must be a ' || CASE WHEN is_whole THEN 'whole ' ELSE '' END || 'number; '
+            || coalesce(nullif(trim(text), ''), 'an empty text') || ' is not a number'
+        WHEN isinf(try_cast(text AS DOUBLE)) AND isfinite(most) THEN name || ' must be finite, not ' || text
+        WHEN is_whole AND try_cast(text AS DOUBLE) <> floor(try_cast(text AS DOUBLE))
+            THEN name || ' must be a whole number, not ' || text
+        ELSE name || ' must be ' || CASE
+            WHEN try_cast(text AS DOUBLE) > most THEN 'at most ' || format('{:g}', most)
+            WHEN least = 1e-9 THEN 'above 0'
+            ELSE 'at least ' || format('{:g}', least)
+        END || ', not ' || format('{:g}', try_cast(text AS DOUBLE))
+    END;
+COMMENT ON FUNCTION number_refusal IS 'What is wrong with a text that is not is_number_in its bounds.';
+
+CREATE OR REPLACE MACRO base_model(name) AS array_to_string(list_filter(
+    string_split(lower(name), '-'),
+    lambda part: part NOT IN ('instruct', 'base', 'it', 'chat', 'hf', 'pt')
+), '-');
+COMMENT ON FUNCTION base_model IS
+    'The name of a model without the usual suffixes of its variants (-Instruct, -Base, -it, -chat, -hf, -pt), which train alike.';
+
 CREATE OR REPLACE MACRO completed_jobs(jobs) AS TABLE
 WITH _job_template AS (
     SELECT
@@ -116,32 +148,62 @@ _job_given AS (
     FROM query_table(jobs) AS g
 ),
 
+-- Values of wrong types are null from here on, and refused by _wrong_number.
 _job_numbered AS (
     SELECT
-        * REPLACE (coalesce(job::VARCHAR, 'job ' || row_number() OVER ()) AS job),
+        * REPLACE (
+            coalesce(job::VARCHAR, 'job ' || row_number() OVER ()) AS job,
+            try_cast(tokens::VARCHAR AS DOUBLE) AS tokens,
+            try_cast(examples::VARCHAR AS DOUBLE) AS examples,
+            try_cast(tokens_per_example::VARCHAR AS DOUBLE) AS tokens_per_example,
+            try_cast(epochs::VARCHAR AS DOUBLE) AS epochs,
+            try_cast(max_hours::VARCHAR AS DOUBLE) AS max_hours,
+            try_cast(max_usd::VARCHAR AS DOUBLE) AS max_usd,
+            try_cast(seq_len::VARCHAR AS INTEGER) AS seq_len,
+            try_cast(lora_rank::VARCHAR AS INTEGER) AS lora_rank,
+            try_cast(micro_batch::VARCHAR AS INTEGER) AS micro_batch,
+            try_cast(global_batch_tokens::VARCHAR AS DOUBLE) AS global_batch_tokens,
+            try_cast(gpus::VARCHAR AS INTEGER) AS gpus,
+            try_cast(max_gpus::VARCHAR AS INTEGER) AS max_gpus,
+            try_cast(min_gpus::VARCHAR AS INTEGER) AS min_gpus,
+            try_cast(max_nodes::VARCHAR AS INTEGER) AS max_nodes,
+            try_cast(max_term_days::VARCHAR AS INTEGER) AS max_term_days,
+            try_cast(max_age_days::VARCHAR AS INTEGER) AS max_age_days,
+            try_cast(min_fit_probability::VARCHAR AS DOUBLE) AS min_fit_probability,
+            try_cast(assumed_sizes::VARCHAR AS BOOLEAN) AS assumed_sizes
+        ),
         row_number() OVER () AS _row,
         tokens IS NOT NULL AS _gives_tokens,
         machines_in([quote::VARCHAR, own::VARCHAR]) AS _machines,
-        -- Of each number its name, itself, and its bounds.
+        -- Of each number its name, its text, its bounds, and whether it is a whole one.
         list_filter(list_zip(
             [
                 'tokens', 'examples', 'tokens_per_example', 'epochs', 'max_hours', 'max_usd', 'seq_len',
-                'lora_rank', 'micro_batch', 'global_batch_tokens', 'gpus', 'min_gpus', 'max_nodes',
-                'max_term_days', 'max_age_days', 'min_fit_probability, a share from 0 to 1,'
+                'lora_rank', 'micro_batch', 'global_batch_tokens', 'gpus', 'max_gpus', 'min_gpus',
+                'max_nodes', 'max_term_days', 'max_age_days',
+                'min_fit_probability, a share from 0 to 1,'
             ],
             [
-                tokens::DOUBLE, examples::DOUBLE, tokens_per_example::DOUBLE,
-                epochs::DOUBLE, max_hours::DOUBLE, max_usd::DOUBLE, seq_len::DOUBLE,
-                lora_rank::DOUBLE, micro_batch::DOUBLE, global_batch_tokens::DOUBLE,
-                coalesce(gpus, max_gpus)::DOUBLE, min_gpus::DOUBLE, max_nodes::DOUBLE,
-                max_term_days::DOUBLE, max_age_days::DOUBLE, min_fit_probability::DOUBLE
+                tokens::VARCHAR, examples::VARCHAR, tokens_per_example::VARCHAR, epochs::VARCHAR,
+                max_hours::VARCHAR, max_usd::VARCHAR, seq_len::VARCHAR, lora_rank::VARCHAR,
+                micro_batch::VARCHAR, global_batch_tokens::VARCHAR, gpus::VARCHAR, max_gpus::VARCHAR,
+                min_gpus::VARCHAR, max_nodes::VARCHAR, max_term_days::VARCHAR, max_age_days::VARCHAR,
+                min_fit_probability::VARCHAR
             ],
-            [1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]::DOUBLE[],
+            [1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]::DOUBLE[],
             [
-                1e300, 1e300, 1e300, 1e300, 'infinity', 'infinity', 1e9, 1e6, 1e6, 1e12, 1e6, 1e6, 1e6, 1e6,
-                1e6, 1
-            ]::DOUBLE[]
-        ), lambda number: NOT number[2] BETWEEN number[3] AND number[4])[1] AS _wrong_number
+                1e17, 1e17, 1e17, 1e17, 'infinity', 'infinity', 1e9, 1e6, 1e6, 1e12, 1e6, 1e6, 1e6, 1e6,
+                1e6, 1e6, 1
+            ]::DOUBLE[],
+            [
+                FALSE, FALSE, FALSE, FALSE, FALSE, FALSE, TRUE, TRUE, TRUE, FALSE, TRUE, TRUE, TRUE, TRUE,
+                TRUE, TRUE, FALSE
+            ]
+        ), lambda number: NOT is_number_in(number[2], number[3], number[4], number[5]))[1] AS _wrong_number,
+        CASE
+            WHEN try_cast(assumed_sizes::VARCHAR AS BOOLEAN) IS NULL AND assumed_sizes IS NOT NULL
+                THEN 'assumed_sizes must be true or false, not ' || assumed_sizes
+        END AS _wrong_truth
     FROM (FROM _job_template UNION ALL BY NAME FROM _job_given)
 ),
 
@@ -163,9 +225,15 @@ _job_texts AS (
             {'setting': 'gpu', 'named': 'gpu', 'text': gpu::VARCHAR},
             {'setting': 'exclude_gpu', 'named': 'gpu', 'text': exclude_gpu::VARCHAR},
             {'setting': 'quote', 'named': 'gpu', 'text':
-                array_to_string(list_transform(_machines[1], lambda q: q.gpu), ',')},
+                CASE
+                    WHEN len(_machines[1]) = 0 THEN ''
+                    ELSE nullif(array_to_string(list_transform(_machines[1], lambda q: q.gpu), ','), '')
+                END},
             {'setting': 'own', 'named': 'gpu', 'text':
-                array_to_string(list_transform(_machines[2], lambda q: q.gpu), ',')},
+                CASE
+                    WHEN len(_machines[2]) = 0 THEN ''
+                    ELSE nullif(array_to_string(list_transform(_machines[2], lambda q: q.gpu), ','), '')
+                END},
             {'setting': 'provider', 'named': 'provider', 'text': provider::VARCHAR},
             {'setting': 'exclude_provider', 'named': 'provider', 'text': exclude_provider::VARCHAR},
             {'setting': 'source', 'named': 'source', 'text': source::VARCHAR},
@@ -182,7 +250,11 @@ _job_texts AS (
 
 -- Of an id of the hub, the name after its owner counts.
 _job_asked AS (
-    SELECT _row, setting, named, name, position, name_key(regexp_extract(name, '[^/]*$')) AS key
+    SELECT
+        _row, setting, named, name, position, name_key(regexp_extract(name, '[^/]*$')) AS key,
+        CASE
+            WHEN setting = 'model' THEN name_key(base_model(regexp_extract(name, '[^/]*$'))) ELSE key
+        END AS base_key
     FROM (
         SELECT
             _row, setting, named, unnest(names_in(text)) AS name,
@@ -202,9 +274,16 @@ _job_known AS (
 _job_resolved AS (
     SELECT
         a._row, a.setting, a.name, a.position,
-        any_value(k.meanings) FILTER (k.key = a.key) AS meant,
+        coalesce(
+            any_value(k.meanings) FILTER (k.key = a.key), any_value(k.meanings) FILTER (k.key = a.base_key)
+        ) AS meant,
         CASE
-            WHEN bool_or(k.key = a.key) THEN NULL
+            WHEN bool_or(k.key = a.key) IS NOT TRUE AND meant IS NOT NULL
+                THEN 'model ' || a.name || ' planned as ' || meant[1]
+        END AS assumption,
+        CASE
+            WHEN meant IS NOT NULL THEN NULL
+            WHEN a.name = 'NULL' THEN a.setting || ': one of its names is null; leave it out'
             WHEN a.setting = 'continent' AND a.key = 'eu'
                 THEN 'the European Union is no continent: give country eu'
             WHEN count(k.key) <= 9 THEN a.setting || ' ' || a.name || ' is none of ' || array_to_string(
@@ -218,17 +297,18 @@ _job_resolved AS (
         END AS refusal
     FROM _job_asked AS a
     LEFT JOIN _job_known AS k ON k.setting = a.named
-    GROUP BY a._row, a.setting, a.named, a.name, a.key, a.position
+    GROUP BY a._row, a.setting, a.named, a.name, a.key, a.base_key, a.position
 ),
 
 _job_named AS (
     SELECT
         _row,
         map_from_entries(list((setting, meant))) AS meant,
+        min(assumption) AS assumption,
         min(refusal) AS refusal
     FROM (
         SELECT
-            _row, setting, flatten(list(meant ORDER BY position)) AS meant,
+            _row, setting, flatten(list(meant ORDER BY position)) AS meant, min(assumption) AS assumption,
             coalesce(min(refusal), CASE
                 WHEN setting IN ('quote', 'own') AND max(len(meant)) > 1 THEN
                     setting || ': ' || arg_max(name, len(meant)) || ' is several GPUs, name one of '
@@ -240,6 +320,12 @@ _job_named AS (
             END) AS refusal
         FROM _job_resolved
         GROUP BY _row, setting
+        UNION ALL
+        SELECT
+            _row, setting, NULL, NULL,
+            setting || ': names nothing; leave the column out (null) for any'
+        FROM _job_texts
+        WHERE len(names_in(text)) = 0
     )
     GROUP BY _row
 ),
@@ -262,20 +348,31 @@ _job_filled AS (
         j.* REPLACE (
             n.meant['model'][1] AS model,
             coalesce(n.meant['method'][1], 'lora') AS method,
-            coalesce(j.tokens::DOUBLE, j.examples::DOUBLE * j.tokens_per_example::DOUBLE) AS tokens,
-            coalesce(j.epochs::DOUBLE, 1) AS epochs,
-            coalesce(j.gpus, j.max_gpus)::INTEGER AS gpus
+            coalesce(j.tokens, j.examples * j.tokens_per_example) AS tokens,
+            coalesce(j.epochs, 1) AS epochs,
+            coalesce(j.gpus, j.max_gpus) AS gpus
         ),
-        n.meant,
+        n.meant, n.assumption,
         coalesce(n.meant['kind'], ['on_demand']) AS price_kinds,
         n.meant['method'] IS NULL AS _assumes_method,
         n.meant['method'] IS NULL OR n.meant['method'][1] IN ('lora', 'qlora') AS _has_adapters,
         list_filter([
             n.refusal,
+            number_refusal(
+                j._wrong_number[1], j._wrong_number[2], j._wrong_number[3], j._wrong_number[4],
+                j._wrong_number[5]
+            ),
+            j._wrong_truth,
             CASE WHEN n.meant['model'] IS NULL THEN 'name a model; main.models lists them' END,
             CASE
-                WHEN coalesce(j.tokens::DOUBLE, j.examples::DOUBLE * j.tokens_per_example::DOUBLE) IS NULL
+                WHEN coalesce(j.tokens, j.examples * j.tokens_per_example) IS NULL
                     THEN 'give tokens, or examples and tokens_per_example, above 0'
+            END,
+            CASE
+                WHEN coalesce(j.tokens, j.examples * j.tokens_per_example) * coalesce(j.epochs, 1) > 1e17
+                    THEN 'tokens of all epochs must be at most 1e+17, not ' || format(
+                        '{:g}', coalesce(j.tokens, j.examples * j.tokens_per_example) * coalesce(j.epochs, 1)
+                    )
             END,
             CASE WHEN count(*) OVER (PARTITION BY j.job) > 1 THEN 'there are two jobs of this name' END,
             CASE
@@ -291,7 +388,7 @@ _job_filled AS (
                     THEN 'quantization is for method qlora'
             END,
             CASE
-                WHEN j.min_gpus::INTEGER > coalesce(j.gpus, j.max_gpus)::INTEGER
+                WHEN j.min_gpus > coalesce(j.gpus, j.max_gpus)::INTEGER
                     THEN 'min_gpus ' || j.min_gpus || ' is more than gpus ' || coalesce(j.gpus, j.max_gpus)
             END,
             'quote ' || list_filter(
@@ -303,13 +400,7 @@ _job_filled AS (
                 lambda q: coalesce(try_cast(q.gpus AS INTEGER) < 1, TRUE)
                     OR (q.usd <> '' AND try_cast(q.usd AS DOUBLE) IS NULL)
             )[1].text
-            || ' is not like 2 x rtx-4090 or 2 x rtx-4090 at 0.12 (USD of electricity per GPU and hour)',
-            j._wrong_number[1] || ' must be ' || CASE
-                WHEN j._wrong_number[2] > j._wrong_number[4]
-                    THEN 'at most ' || format('{:g}', j._wrong_number[4])
-                WHEN j._wrong_number[3] = 1e-9 THEN 'above 0'
-                ELSE 'at least ' || format('{:g}', j._wrong_number[3])
-            END || ', not ' || format('{:g}', j._wrong_number[2])
+            || ' is not like 2 x rtx-4090 or 2 x rtx-4090 at 0.12 (USD of electricity per GPU and hour)'
         ], lambda refusal: refusal IS NOT NULL)[1] AS refusal
     FROM _job_numbered AS j
     LEFT JOIN _job_named AS n USING (_row)
@@ -318,36 +409,37 @@ _job_filled AS (
 SELECT
     CASE WHEN j.refusal IS NULL THEN j.job ELSE error('Job ' || j.job || ': ' || j.refusal) END AS job,
     j.model, j.method, j.tokens * j.epochs AS tokens, j.epochs,
-    coalesce(j.seq_len::INTEGER, 2048) AS seq_len,
-    CASE WHEN j._has_adapters THEN coalesce(j.lora_rank::INTEGER, 16) END AS lora_rank,
+    coalesce(j.seq_len, 2048) AS seq_len,
+    CASE WHEN j._has_adapters THEN coalesce(j.lora_rank, 16) END AS lora_rank,
     CASE WHEN j._has_adapters THEN array_to_string(j.meant['lora_targets'], '+') END AS lora_targets,
-    j.micro_batch::INTEGER AS micro_batch, j.global_batch_tokens::DOUBLE AS global_batch_tokens,
+    j.micro_batch, j.global_batch_tokens,
     j.meant['checkpointing'][1] AS checkpointing, j.meant['offload'][1] AS offload,
     j.meant['stack'][1] AS stack, j.meant['optimizer'][1] AS optimizer,
     j.meant['training_precision'][1] AS training_precision, j.meant['quantization'][1] AS quantization,
     coalesce(j.gpus, greatest(
-        8, j.min_gpus::INTEGER,
+        8, j.min_gpus,
         list_max(list_transform(flatten(j._machines), lambda q: try_cast(q.gpus AS INTEGER)))
     )) AS max_gpus,
-    j.min_gpus::INTEGER AS min_gpus, j.max_nodes::INTEGER AS max_nodes,
+    j.min_gpus, j.max_nodes,
     j.meant['gpu'] AS gpu_ids, j.meant['exclude_gpu'] AS excluded_gpu_ids,
     j.meant['provider'] AS providers, j.meant['exclude_provider'] AS excluded_providers,
     j.meant['source'] AS sources, j.meant['exclude_source'] AS excluded_sources,
     j.meant['tier'] AS tier_classes, j.meant['country'] AS countries, j.meant['continent'] AS continents,
-    j.price_kinds, j.max_term_days::INTEGER AS max_term_days, j.max_usd::DOUBLE AS max_usd,
-    j.max_age_days::INTEGER AS max_age_days,
+    j.price_kinds, j.max_term_days, j.max_usd,
+    j.max_age_days,
     list_concat(
         asked_machines('quote', j._machines[1], j.meant['quote']),
         asked_machines('own', j._machines[2], j.meant['own'])
     ) AS machines,
-    coalesce(j.max_hours::DOUBLE, c.value) AS max_hours,
+    coalesce(j.max_hours, c.value) AS max_hours,
     j.max_hours IS NOT NULL AS deadline_is_strict,
-    coalesce(j.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,
+    coalesce(j.min_fit_probability, d.min_fit_probability) AS min_fit_probability,
     evidences_from(j.meant['evidence'][1]) AS evidences,
-    coalesce(j.assumed_sizes::BOOLEAN, FALSE) AS assumed_sizes,
+    coalesce(j.assumed_sizes, FALSE) AS assumed_sizes,
     coalesce(j.meant['objective'], ['cost']) AS objectives, FALSE AS ranks_each_kind,
     NULL::INTEGER AS most_rows,
     concat_ws('; ',
+        j.assumption,
         CASE WHEN j._assumes_method THEN 'method lora' END,
         CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
         CASE WHEN j.lora_rank IS NULL AND j._has_adapters THEN 'lora_rank 16' END,
@@ -361,13 +453,13 @@ SELECT
         END,
         CASE
             WHEN j.epochs <> 1 THEN
-                format('{:,.0f}', j.tokens * j.epochs) || ' tokens are ' || j.epochs::DECIMAL(18, 3)::DOUBLE
+                format('{:,.0f}', j.tokens * j.epochs) || ' tokens are ' || round(j.epochs, 3)
                 || ' epochs of ' || format('{:,.0f}', j.tokens)
         END,
         CASE
             WHEN j._gives_tokens AND j.examples IS NOT NULL THEN 'examples not used, tokens is given'
         END,
-        CASE WHEN coalesce(j.seq_len::INTEGER, 2048) > m.max_context THEN
+        CASE WHEN coalesce(j.seq_len, 2048) > m.max_context THEN
             'sequences longer than the ' || m.max_context || ' tokens that the model supports' END,
         CASE
             WHEN j.meant['country'] IS NOT NULL OR j.meant['continent'] IS NOT NULL THEN

@@ -35,7 +35,7 @@ CREATE TABLE main.plan_grid (
 
 COMMENT ON TABLE main.plan_grid IS 'Plans computed ahead for jobs that are no workloads: every model of the catalogue, full, LoRA and QLoRA (rank 16), sequences of 2048 and 4096 tokens, all other settings left open. Computed model by model after a publication and published by the next, so a new file may have few of them or none; those that do not fit are left out. Rows are narrow: bands, verdict and P(fits) follow from them by the macro grid_plans, which gives them beside plans.';
 COMMENT ON COLUMN main.plan_grid.model IS 'Key into models.';
-COMMENT ON COLUMN main.plan_grid.method IS 'full, lora or qlora.';
+COMMENT ON COLUMN main.plan_grid.method IS 'full, lora or qlora; pretrain is never planned ahead.';
 COMMENT ON COLUMN main.plan_grid.seq_len IS 'Tokens of one packed sequence.';
 COMMENT ON COLUMN main.plan_grid.lora_rank IS 'Rank of the adapters; null where there are none.';
 COMMENT ON COLUMN main.plan_grid.lora_targets IS 'Layers with adapters, joined by +.';

@@ -212,3 +212,45 @@ def test_whatever_can_be_asked_is_the_same_in_a_group_of_rentals(market: duckdb.
         "SELECT raw_label FROM rentals WHERE gpu_count = 1 AND price_kind = 'on_demand' AND gpu_id = 'card'"
     ).fetchall()
     assert {"gamma", "alpha", "beta", "beta-north", "delta"} <= {label for (label,) in rows}
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ({"country": ""}, "Job job 1: country: names nothing; leave the column out"),
+        ({"gpu": []}, "gpu: names nothing"),
+        ({"kind": " , "}, "kind: names nothing"),
+        ({"quote": ""}, "quote: names nothing"),
+        ({"country": ["eu", None]}, "country: one of its names is null"),
+        ({"gpus": "eight"}, "gpus must be a whole number; eight is not a number"),
+        ({"gpus": 10**12}, r"gpus must be at most 1e\+06, not 1e\+12"),
+        ({"gpus": 2.7}, "gpus must be a whole number, not 2.7"),
+        ({"seq_len": 1.5}, "seq_len must be a whole number, not 1.5"),
+        ({"tokens": "100M"}, "tokens must be a number; 100M is not a number"),
+        ({"epochs": 1e12}, r"tokens of all epochs must be at most 1e\+17"),
+        ({"epochs": float("inf")}, "epochs must be finite"),
+        ({"max_usd": float("nan")}, "max_usd must be a number; nan is not"),
+        ({"assumed_sizes": "maybe"}, "assumed_sizes must be true or false, not maybe"),
+        (
+            {"provider": "central bank"},
+            "provider central bank is none of alpha, beta, delta, fast, gamma, mall",
+        ),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_understood_is_refused_by_job_and_column(
+    market: duckdb.DuckDBPyConnection, job: Row, message: str
+) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        cheapest(market, **({"tokens": SHORT} | job))
+
+
+def test_usual_names_of_countries_and_variants_of_models_are_understood(
+    market: duckdb.DuckDBPyConnection,
+) -> None:
+    (row,) = market.execute(
+        """WITH asked AS (SELECT 'acme/M-Instruct' AS model, 1e6 AS tokens, 'USA, suomi' AS country)
+           SELECT model, countries, job_assumptions FROM completed_jobs('asked')"""
+    ).fetchall()
+    assert row[:2] == ("m", ["US", "FI"])
+    assert "model acme/M-Instruct planned as m" in row[2]
