@@ -163,13 +163,13 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.billed_hours IS 'Set-up, traini
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_hour IS 'USD per hour of everything rented.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.host_usd_per_hour IS 'USD per hour for CPU and memory that the price does not include.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_gpu_hour IS 'usd_per_hour over gpus_billed.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.compute_usd IS 'billed_hours x (usd_per_hour + host_usd_per_hour).';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.compute_usd IS 'billed_hours x (usd_per_hour + host_usd_per_hour); for reserved prices this is all terms of the commitment, do not add commitment_usd.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_usd IS 'interruption_hours x (usd_per_hour + host_usd_per_hour).';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.failure_usd IS 'failure_hours x (usd_per_hour + host_usd_per_hour); 0 for a reservation, whose term is paid anyway.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.storage_gb IS 'Disk that is charged, in GB: where the local disk in the price is large enough, checkpoints and result, which must outlive the machine.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.storage_usd IS 'Storage cost over hours.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.egress_usd IS 'Uploading the result, and downloading image, data set and model, where traffic is charged.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.commitment_usd IS 'What one reserved term costs, without host charges; total_usd has as many as the job takes. Null unless reserved.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.commitment_usd IS 'What one reserved term costs, without host charges; compute_usd and total_usd include as many as the job takes, do not add it. Null unless reserved.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.term_share_used IS 'Share of the paid terms that the job uses. Null unless reserved.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.kept_volume_usd_per_month IS 'What keeping the job''s disk costs per month after the job; not in total_usd.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.charged_while_stopped IS 'What a stopped machine still costs at this source, in words; null where it is not stated. Keeping the volume costs kept_volume_usd_per_month.';
