@@ -65,7 +65,13 @@ _open_answers AS (
 
 _fewest_missed AS (
     SELECT *
-    FROM (SELECT *, min(len(missed)) OVER (PARTITION BY job) AS fewest FROM _open_answers)
+    FROM (
+        SELECT *, min(len(missed)) OVER (PARTITION BY job) AS fewest
+        FROM _open_answers
+        -- A place that is not known cannot be asked for.
+        WHERE NOT (country IS NULL AND list_contains(missed, 'country'))
+            AND NOT (continent IS NULL AND list_contains(missed, 'continent'))
+    )
     WHERE fewest > 0 AND len(missed) = fewest
     QUALIFY row_number() OVER (
         PARTITION BY job, missed
@@ -75,9 +81,10 @@ _fewest_missed AS (
                 WHEN 'gpus' THEN gpu_count
                 WHEN 'min_gpus' THEN -gpu_count
                 WHEN 'max_nodes' THEN node_count
-                WHEN 'min_fit_probability' THEN -fit_probability
+                -- As it is shown, so that the cheapest answer to that is taken.
+                WHEN 'min_fit_probability' THEN -floor(1000 * fit_probability)
                 WHEN 'evidence' THEN -len(evidences_from(evidence))
-                WHEN 'max_hours' THEN hours
+                WHEN 'max_hours' THEN ceil(100 * hours)
                 WHEN 'max_usd' THEN total_usd
                 WHEN 'max_term_days' THEN term_days
                 WHEN 'max_age_days' THEN price_age_days
@@ -115,10 +122,10 @@ _missed_values AS (
             WHEN 'exclude_source' THEN {'asked': few_names(j.excluded_sources), 'nearest': n.source}
             WHEN 'tier' THEN {'asked': few_names(j.tier_classes), 'nearest': n.tier_class}
             WHEN 'country' THEN {
-                'asked': few_names(j.countries), 'nearest': coalesce(n.country, 'not known')
+                'asked': few_names(j.countries), 'nearest': n.country
             }
             WHEN 'continent' THEN {
-                'asked': few_names(j.continents), 'nearest': coalesce(n.continent, 'not known')
+                'asked': few_names(j.continents), 'nearest': n.continent
             }
             WHEN 'kind' THEN {'asked': few_names(j.price_kinds), 'nearest': n.price_kind}
             WHEN 'max_term_days' THEN {'asked': j.max_term_days::VARCHAR, 'nearest': n.term_days::VARCHAR}
@@ -151,7 +158,7 @@ GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, "constraint";
 COMMENT ON MACRO TABLE nearest_answers IS
-    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together, with " + " between them. One row per job and constraint: job, "constraint" (a column of jobs; memory where the model fits no GPU), asked, nearest, and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu_count, node_count, provider, source, price_kind and way. Numbers are the nearest, names those of the cheapest answer. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans with their job, up to as many GPUs as are to be considered.';
+    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together, with " + " between them. One row per job and constraint: job, "constraint" (a column of jobs; memory where the model fits no GPU), asked, nearest, and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu_count, node_count, provider, source, price_kind and way. Numbers are the nearest; for constraints that name something, nearest is what the cheapest answer has, and asked what the names mean (eu: its members). The answers are those of the plans given, which were made for the min_fit_probability and the recipe settings of the job: asking for a lower probability plans anew and may cost less. Recipe settings (micro_batch, seq_len) are kept as they are. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans with their job, up to as many GPUs as are to be considered.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (

@@ -254,3 +254,9 @@ def test_usual_names_of_countries_and_variants_of_models_are_understood(
     ).fetchall()
     assert row[:2] == ("m", ["US", "FI"])
     assert "model acme/M-Instruct planned as m" in row[2]
+
+
+def test_the_nearest_place_is_one_that_can_be_asked_for(market: duckdb.DuckDBPyConnection) -> None:
+    """The cheapest card is at a place that is not known."""
+    row = nearest(market, tokens=SHORT, gpu="card", gpus=1, provider="gamma, beta", country="us")["country"]
+    assert row["nearest"] == "FI"
