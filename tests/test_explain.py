@@ -131,4 +131,7 @@ def test_a_watch_says_in_its_exit_code_whether_the_job_is_below(sample_home: Hom
     said = [json.loads(answer.stdout) for answer in (below, above, nothing)]
     assert [each["below"] for each in said] == [True, False, False]
     assert [each["total_usd"] for each in said] == [cost, cost, None]
+    assert [each["stale"] for each in said] == [said[0]["price_age_days"] > 2] * 2 + [None]
     assert run(sample_home, "watch", *OPTIONS).exit_code == 2
+    for limit in ("nan", "inf"):
+        assert run(sample_home, "watch", *OPTIONS, "--below", limit).exit_code == 2

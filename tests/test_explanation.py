@@ -129,13 +129,14 @@ _ADAPTERS = "lora_rank 16; finished within 168.0 hours where any answer is; lora
             "lora",
             f"sequences of 2048 tokens; {_ADAPTERS}; {_PLANNED}",
             "Assumed: LoRA rank 16 on all linear layers, Liger kernels, bf16 weights (fp16 where the GPU has "
-            "no bf16), fused AdamW, packed sequences of 2,048 tokens.",
+            "no bf16), fused AdamW, packed sequences of 2,048 tokens, 131,072 tokens per optimizer step.",
         ),
         (
             "qlora",
             f"{_ADAPTERS}; quantization: nf4dq; {_PLANNED}",
             "Assumed: LoRA rank 16 on all linear layers, base weights in NF4 with double quantization, Liger "
-            "kernels, bf16 compute (fp16 where the GPU has no bf16), fused AdamW, packed sequences.",
+            "kernels, bf16 compute (fp16 where the GPU has no bf16), fused AdamW, packed sequences, "
+            "131,072 tokens per optimizer step.",
         ),
         (
             "full",
@@ -149,6 +150,7 @@ _ADAPTERS = "lora_rank 16; finished within 168.0 hours where any answer is; lora
             "Assumed: fp32 weights under bf16 autocast (fp16 where the GPU has no bf16).",
         ),
         ("lora", "lora_targets: all linear layers", "Assumed: LoRA on all linear layers."),
+        ("lora", "examples not used, tokens is given", "Assumed: examples not used, tokens is given."),
         (
             "lora",
             "method lora; 300 tokens are 3.0 epochs of 100; packed sequences",

@@ -60,8 +60,8 @@ FIRST_OF_CHEAPEST = (
 
 
 def first_of_cheapest(ranking: Result) -> tuple[str, ...]:
-    """The headings by importance for these answers: where price kinds are compared, the kind decides, too."""
-    if len({row["price_kind"] for row in ranking.dicts()}) < 2:
+    """The headings by importance for these answers: where not all are on demand, the kind decides, too."""
+    if {row["price_kind"] for row in ranking.dicts()} <= {"on_demand"}:
         return FIRST_OF_CHEAPEST
     place = FIRST_OF_CHEAPEST.index("P(fits)")
     return (*FIRST_OF_CHEAPEST[:place], "kind", *FIRST_OF_CHEAPEST[place:])

@@ -1,5 +1,6 @@
 """Questions about a job, to the published file: the cheapest way to run it, why, and what it was before."""
 
+import math
 import os
 from contextlib import nullcontext
 from datetime import datetime
@@ -174,7 +175,8 @@ def history(form: Any, model: str | None, config: Path | None, **settings: Any) 
 def watch(limit_usd: float, model: str | None, config: Path | None, **settings: Any) -> None:
     """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
 
-    Prints one JSON object. The exit code is 0 when it does, 3 when it does not or nothing can run the job.
+    Prints one JSON object; "stale" says that the price is older than two days, and --max-age-days refuses
+    such prices. The exit code is 0 when it does, 3 when it does not or nothing can run the job.
     """
     from pipeline.cli.printing import show_object
     from pipeline.questions.explain import watched
@@ -182,6 +184,8 @@ def watch(limit_usd: float, model: str | None, config: Path | None, **settings: 
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import age_note
 
+    if not math.isfinite(limit_usd):
+        raise click.UsageError("--below must be a number of US dollars")
     job, given, left_out = whole_job_of(model, config, settings)
     with prices_of(paths.home(), None, today(), given) as connection:
         found = watched(Session(connection), job, limit_usd)

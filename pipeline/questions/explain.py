@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.questions.explanation import OLD_PRICE_DAYS
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.session import JOBS, RANKED, Session
 from pipeline.warehouse.query import Result
@@ -109,4 +110,6 @@ def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
     JobError."""
     rows = list(session.cheapest(job, 1).dicts())
     best = {name: rows[0][name] if rows else None for name in WATCHED}
+    age_days = best["price_age_days"]
+    best["stale"] = None if age_days is None else age_days > OLD_PRICE_DAYS
     return {"below": bool(rows) and rows[0]["total_usd"] < limit_usd, "limit_usd": limit_usd, **best}

@@ -219,6 +219,10 @@ def assumed(text: str, method: str) -> str | None:
     rank = re.search(r"\blora_rank:? (\d+)", text)
     tokens = re.search(r"\bsequences of (\d+) tokens", text)
     epochs = re.search(r"([\d,]+) tokens are [\d.]+ epochs of [\d,]+", text)
+    unused = [
+        part for part in text.split("; ") if part.startswith("examples not used") or " not used by " in part
+    ]
+    batch = open_settings.get("global_batch_tokens")
     packed = "packed sequences" in text.split("; ")
     precision = open_settings.get("training_precision")
     targets = open_settings.get("lora_targets")
@@ -233,7 +237,9 @@ def assumed(text: str, method: str) -> str | None:
         f"{'packed ' * packed}sequences of {int(tokens[1]):,} tokens"
         if tokens
         else "packed sequences" * packed,
+        f"{int(batch):,} tokens per optimizer step" if batch and batch.isdigit() else None,
         epochs[0] if epochs else None,
+        *unused,
     )
     line = ", ".join(filter(None, parts))
     return f"Assumed: {line}." if line else None
