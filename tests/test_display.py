@@ -360,4 +360,5 @@ def test_the_kind_of_price_decides_where_kinds_are_compared() -> None:
         return first_of_cheapest(Result(("price_kind",), ("VARCHAR",), [(kind,) for kind in kinds]))
 
     assert first("spot", "on_demand").index("kind") < first("spot", "on_demand").index("P(fits)")
-    assert first("spot", "spot") == FIRST_OF_CHEAPEST
+    assert first("spot", "spot") == first("spot", "on_demand")
+    assert first("on_demand", "on_demand") == FIRST_OF_CHEAPEST
