@@ -23,6 +23,23 @@ CREATE OR REPLACE MACRO is_planned(
 COMMENT ON FUNCTION is_planned IS
     'Whether a plan is what a job asks for: likely enough to fit, on the GPUs and the numbers of them that it wants, with evidence enough.';
 
+CREATE OR REPLACE MACRO is_rental_wanted(
+    price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
+    price_kinds, providers, excluded_providers, sources, excluded_sources, tier_classes, countries,
+    continents, max_term_days, max_age_days, assumed_sizes
+) AS
+    list_contains(price_kinds, price_kind)
+    AND is_wanted(provider, providers, excluded_providers)
+    AND is_wanted(source, sources, excluded_sources)
+    AND is_wanted(tier_class, tier_classes, NULL)
+    AND is_wanted(country, countries, NULL)
+    AND is_wanted(continent, continents, NULL)
+    AND coalesce(term_days <= max_term_days, TRUE)
+    AND coalesce(price_age_days <= max_age_days, TRUE)
+    AND (size_evidence <> 'assumed' OR assumed_sizes);
+COMMENT ON FUNCTION is_rental_wanted IS
+    'Whether a rental is what a job asks for, whatever GPU it is.';
+
 CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
 COMMENT ON FUNCTION gpu_name IS 'A GPU''s usual name, with its form factor and memory.';
@@ -47,21 +64,18 @@ JOIN main.rentals AS r
     ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
     -- A plan over several machines applies where their network is at least as fast as the planned one.
     AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
-    AND (r.size_evidence <> 'assumed' OR j.assumed_sizes)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 WHERE is_planned(
         p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
         j.min_fit_probability, j.evidences, j.gpu_ids, j.excluded_gpu_ids, j.min_gpus, j.max_gpus, j.max_nodes
     )
     AND p.tokens_per_second > 0
-    AND list_contains(j.price_kinds, r.price_kind)
-    AND is_wanted(r.provider, j.providers, j.excluded_providers)
-    AND is_wanted(r.source, j.sources, j.excluded_sources)
-    AND is_wanted(r.tier_class, j.tier_classes, NULL)
-    AND is_wanted(r.country, j.countries, NULL)
-    AND is_wanted(r.continent, j.continents, NULL)
-    AND coalesce(r.term_days <= j.max_term_days, TRUE)
-    AND coalesce(r.price_age_days <= j.max_age_days, TRUE)
+    AND is_rental_wanted(
+        r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
+        r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers, j.sources,
+        j.excluded_sources, j.tier_classes, j.countries, j.continents, j.max_term_days, j.max_age_days,
+        j.assumed_sizes
+    )
     -- Every machine loads the weights through its host memory; one that does not state it is not judged.
     AND coalesce(r.ram_gib / p.node_count >= host_weights_gib(p.model_download_gib, p.quantization), TRUE)
     -- It must also have room for what is offloaded: the training state and gradients as large as 16-bit

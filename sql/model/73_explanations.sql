@@ -296,15 +296,12 @@ WITH _not_plans AS (
 _not_offers AS (
     SELECT
         j.job, r.gpu_id, r.gpu_count,
-        list_contains(j.price_kinds, r.price_kind)
-        AND is_wanted(r.provider, j.providers, j.excluded_providers)
-        AND is_wanted(r.source, j.sources, j.excluded_sources)
-        AND is_wanted(r.tier_class, j.tier_classes, NULL)
-        AND is_wanted(r.country, j.countries, NULL)
-        AND is_wanted(r.continent, j.continents, NULL)
-        AND coalesce(r.term_days <= j.max_term_days, TRUE)
-        AND r.node_count <= coalesce(j.max_nodes, r.node_count)
-        AND (r.size_evidence <> 'assumed' OR j.assumed_sizes) AS is_asked_for,
+        is_rental_wanted(
+            r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days, r.price_age_days,
+            r.size_evidence, j.price_kinds, j.providers, j.excluded_providers, j.sources, j.excluded_sources,
+            j.tier_classes, j.countries, j.continents, j.max_term_days, j.max_age_days, j.assumed_sizes
+        )
+        AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
         {
             'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,
             'way': r.provider || ' (' || replace(r.price_kind, '_', '-')
@@ -375,14 +372,14 @@ SELECT
         WHEN 'no_price' THEN 'no source has a ranked price for it'
         WHEN 'not_asked_for' THEN 'the job leaves it out'
         WHEN 'not_offered_so' THEN format(
-            'no offer of it meets what is asked of price kind, place, provider and tier; the cheapest of any '
-            || 'is {:.2f} USD per GPU and hour at {}', cheapest.usd, cheapest.way
+            'no offer of it meets what is asked of price kind, place, provider, tier and age; the cheapest of '
+            || 'any is {:.2f} USD per GPU and hour at {}', cheapest.usd, cheapest.way
         )
         WHEN 'not_rented_in_that_number' THEN
             'fits on ' || array_to_string(counts, ', ') || ', and is rented in '
             || array_to_string(sold_counts, ', ')
         ELSE 'what can be rented ends after the deadline, costs more than the budget, stops before the job '
-            || 'is done, has too little host memory, a network that is too slow or a price that is too old'
+            || 'is done, has too little host memory or a network that is too slow'
     END AS detail
 FROM _not_reasons
 ORDER BY job, rank NULLS LAST, gpu_id;

@@ -260,3 +260,13 @@ def test_the_nearest_place_is_one_that_can_be_asked_for(market: duckdb.DuckDBPyC
     """The cheapest card is at a place that is not known."""
     row = nearest(market, tokens=SHORT, gpu="card", gpus=1, provider="gamma, beta", country="us")["country"]
     assert row["nearest"] == "FI"
+
+
+def test_why_not_names_a_price_that_is_too_old(market: duckdb.DuckDBPyConnection) -> None:
+    query = """, done AS (FROM completed_jobs('asked')),
+        planned AS (SELECT *, NULL::VARCHAR AS infeasible_reason FROM published_plans('done')),
+        ranked AS (FROM cheapest_published('asked'))
+        SELECT reason, detail FROM why_not_for('done', 'planned', 'ranked') WHERE gpu_id = 'quick'"""
+    (row,) = asked(market, query, tokens=LONG, max_age_days=1)
+    assert row["reason"] == "not_offered_so"
+    assert "age" in row["detail"]
