@@ -20,6 +20,9 @@ from pipeline.warehouse.query import ask, reader
 
 PAGES = Path(__file__).parent / "pages"
 
+# Parallel workers inherit the width of the terminal that started them, and some output depends on it.
+os.environ.pop("COLUMNS", None)
+
 
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

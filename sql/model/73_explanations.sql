@@ -297,8 +297,9 @@ _not_offers AS (
     SELECT
         j.job, r.gpu_id, r.gpu_count,
         is_rental_wanted(
-            r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days, r.price_age_days,
-            r.size_evidence, j.price_kinds, j.providers, j.excluded_providers, j.sources, j.excluded_sources,
+            r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
+            r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers,
+            j.sources, j.excluded_sources,
             j.tier_classes, j.countries, j.continents, j.max_term_days, j.max_age_days, j.assumed_sizes
         )
         AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
@@ -372,8 +373,8 @@ SELECT
         WHEN 'no_price' THEN 'no source has a ranked price for it'
         WHEN 'not_asked_for' THEN 'the job leaves it out'
         WHEN 'not_offered_so' THEN format(
-            'no offer of it meets what is asked of price kind, place, provider, tier and age; the cheapest of '
-            || 'any is {:.2f} USD per GPU and hour at {}', cheapest.usd, cheapest.way
+            'no offer of it meets what is asked of price kind, place, provider, tier and age; the cheapest '
+            || 'of any is {:.2f} USD per GPU and hour at {}', cheapest.usd, cheapest.way
         )
         WHEN 'not_rented_in_that_number' THEN
             'fits on ' || array_to_string(counts, ', ') || ', and is rented in '
