@@ -16,7 +16,7 @@ from tests.fuzz.oracle import findings
 from tests.fuzz.run import RATES, SOURCES, fuzz, page_of, sample_answers, sample_currencies
 from tests.sources.helpers import answer
 
-PAGES_PER_SOURCE = 60
+PAGES_PER_SOURCE = 30
 SLOWEST_SECONDS = 10
 """Far above what a reader needs (0.03 s), so that a busy machine is not taken for a hang."""
 MEMORY_MIB = 400
