@@ -57,22 +57,19 @@ def _change(job: Job, row: Mapping[str, Any]) -> str:
 
 
 def _with(name: str, nearest: str) -> str:
-    if nearest == "not known":
-        return f"{name} that is not known"
     return f"{name} {'without' if name.startswith('exclude_') else 'of'} {nearest}"
 
 
 def changed(job: Job, row: Mapping[str, Any]) -> Job:
     """The job with the constraints of a row of ``nearest_answers`` as that says; what is to be excluded no
-    longer, or would have to be a place that is not known, is left open."""
+    longer is left open."""
     values = zip(*(str(row[name]).split(" + ") for name in ("constraint", "nearest")), strict=True)
     changes: dict[str, Any] = {}
     for name, nearest in values:
         if name == "assumed_sizes":
             changes[name] = True
         else:
-            is_open = name.startswith("exclude_") or nearest == "not known"
-            changes[name] = None if is_open else nearest
+            changes[name] = None if name.startswith("exclude_") else nearest
     if "min_gpus" in changes and "gpus" not in changes and job["gpus"] is not None:
         # Exactly so many were asked for.
         changes["gpus"] = changes["min_gpus"] if job["gpus"] == job["min_gpus"] else job["gpus"]

@@ -7,7 +7,7 @@ the file carries the hash of its bytes, so that a damaged one is never built on.
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -36,7 +36,7 @@ def start(file: Path, home: Home, progress: Progress = no_progress) -> list[Inci
     """Make ``file``, which must not exist, the prepared database: a copy of the kept one, which is made where
     there is none. Returns what was wrong with the cache. Raises BuildError."""
     incidents: list[Incident] = []
-    for kept in home.cache.glob(f"{PREFIX}-{state_of_model()}-*.duckdb"):
+    for kept in _kept_files(home):
         if (problem := damage_of(kept)) is None:
             shutil.copyfile(kept, file)
             return incidents
@@ -47,8 +47,11 @@ def start(file: Path, home: Home, progress: Progress = no_progress) -> list[Inci
 
 def kept_file(home: Home) -> Path | None:
     """The kept database of this state of catalogue, model and code; None where none is whole."""
-    files = home.cache.glob(f"{PREFIX}-{state_of_model()}-*.duckdb")
-    return next((kept for kept in files if damage_of(kept) is None), None)
+    return next((kept for kept in _kept_files(home) if damage_of(kept) is None), None)
+
+
+def _kept_files(home: Home) -> Iterator[Path]:
+    return home.cache.glob(f"{PREFIX}-{state_of_model()}-*.duckdb")
 
 
 def edit_kept(home: Home, edit: Callable[[Path], None]) -> list[Incident]:
