@@ -13,7 +13,7 @@ from pipeline.contracts.paths import Home
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import age_note, ask, reader
-from tests.conftest import PAGES, gpufare
+from tests.conftest import PAGES, gpufare, with_plans
 
 DAY = date(2026, 8, 22)
 AHEAD = DAY + timedelta(days=400)
@@ -22,9 +22,7 @@ SOURCE = "crusoe"
 
 @pytest.fixture
 def home(tmp_path: Path, sample_home: Home) -> Home:
-    """An empty home that need not compute the plans again."""
-    shutil.copytree(sample_home.cache, tmp_path / "home" / "cache")
-    return Home(tmp_path / "home")
+    return with_plans(tmp_path / "home", sample_home)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from pipeline.capture.http.client import Limits
 from pipeline.contracts.paths import Home
 from pipeline.daily.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare, reader_on
+from tests.conftest import PAGES, gpufare, reader_on, with_plans
 from tests.faulty_server import (
     Fault,
     FaultyServer,
@@ -98,12 +98,6 @@ def published(
         report = refresh(home, day=day, pages=server.base_url, sources=sources, environment={}, limits=LIMITS)
     assert report.published, report.why_not_published()
     return Published(home, report)
-
-
-def home_with_plans(folder: Path, sample_home: Home) -> Home:
-    """An empty home that need not compute the plans again."""
-    shutil.copytree(sample_home.cache, folder / "cache")
-    return Home(folder)
 
 
 # ------------------------------------------------------------------ faults of the network and of the answer
@@ -183,9 +177,7 @@ def bad_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Publ
     taken, url = listening()
     faults["hyperstack"] = redirects_to(f"{url}/latest")
     with taken:
-        result = published(
-            home_with_plans(folder / "home", sample_home), edited(folder / "pages", edits), faults
-        )
+        result = published(with_plans(folder / "home", sample_home), edited(folder / "pages", edits), faults)
         taken.setblocking(False)
         with suppress(BlockingIOError):
             taken.accept()
@@ -348,7 +340,7 @@ def dear_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pub
     """A first day on which many pages say wrong prices."""
     folder = tmp_path_factory.mktemp("dear-day")
     pages = edited(folder / "pages", WRONG_PRICES)
-    return published(home_with_plans(folder / "home", sample_home), pages, {})
+    return published(with_plans(folder / "home", sample_home), pages, {})
 
 
 @pytest.mark.parametrize(

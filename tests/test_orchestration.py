@@ -30,7 +30,7 @@ from pipeline.orchestration.source_assets import EXPECTATIONS, source_assets
 from pipeline.orchestration.tables import model_does_not_get_worse, published_tables
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare
+from tests.conftest import PAGES, gpufare, with_plans
 
 TODAY = datetime.now(UTC).date()
 PAST = date(2026, 8, 22)
@@ -50,9 +50,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def home(tmp_path: Path, sample_home: Home) -> Home:
-    """An empty home that need not compute the plans again."""
-    shutil.copytree(sample_home.cache, tmp_path / "home" / "cache")
-    return Home(tmp_path / "home")
+    return with_plans(tmp_path / "home", sample_home)
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ from pipeline.warehouse.query import ask
 from tests.capture.conftest import capture_one, module, source
 from tests.capture.connect_proxy import ConnectProxy
 from tests.capture.site import Reply, Site
+from tests.conftest import with_plans
 
 PAGES = Path(__file__).parent / "pages"
 CERTIFICATE = Path(__file__).parent / "capture" / "acme.pem"
@@ -148,7 +149,8 @@ def test_without_its_key_a_source_that_cannot_be_asked_needs_one(home: Home, hos
     assert host.asked == []
 
 
-def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy) -> None:
+def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy, sample_home: Home) -> None:
+    with_plans(home.root, sample_home)
     said: list[str] = []
     asked = {"sources": ["crusoe"], "environment": {"GPUFARE_PROXY": proxy.url}}
     report = refresh(home, **asked, progress=said.append)  # type: ignore[arg-type]

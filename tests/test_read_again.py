@@ -24,7 +24,7 @@ from pipeline.offers.records import Records
 from pipeline.orchestration.keys import offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.source_assets import source_assets
-from tests.conftest import PAGES
+from tests.conftest import PAGES, with_plans
 from tests.faulty_server import Fault, FaultyServer, Host, first, says
 
 DAY = datetime.now(UTC).date()
@@ -122,8 +122,7 @@ def materialize(home: Home, *keys: Callable[[str], dg.AssetKey], url: str = "") 
 def archive_of(home: Home, folder: Path, sample_home: Home) -> Home:
     """A home with nothing but the archive of another (and the plans, which need not be computed again)."""
     shutil.copytree(home.archive, folder / "archive")
-    shutil.copytree(sample_home.cache, folder / "cache")
-    return Home(folder)
+    return with_plans(folder, sample_home)
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +133,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def by_command(folder: Path, sample_home: Home) -> Home:
     """The day as the command captured it."""
-    home = Home(folder / "command")
-    shutil.copytree(sample_home.cache, home.cache)
+    home = with_plans(folder / "command", sample_home)
     with FaultyServer(PAGES, FAULTS) as server:
         captured_before(home, server.base_url)
         refresh(home, day=DAY, pages=server.base_url, sources=SOURCES, environment={}, limits=LIMITS)

@@ -18,7 +18,7 @@ from pipeline.catalog.source_config import configs
 from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES
+from tests.conftest import PAGES, with_plans
 
 PROJECT = Path(__file__).parent.parent
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -105,8 +105,9 @@ def test_refresh_runs_as_written_against_a_replay_server(place: Path) -> None:
     assert re.search(r"^runpod +accepted", answer.stdout, re.MULTILINE)
 
 
-def test_make_demo_prints_the_cheapest_table(place: Path) -> None:
+def test_make_demo_prints_the_cheapest_table(place: Path, sample_home: Home) -> None:
     (command,) = commands("make demo")
+    with_plans(place / "demo", sample_home)
     answer = run_in_a_new_shell(f"{command} DEMO_HOME={place}/demo", PROJECT)
     assert answer.returncode == 0, answer.stderr
     assert "Sample prices of 2026-08-22, not today's" in answer.stdout

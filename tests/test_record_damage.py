@@ -40,6 +40,7 @@ from pipeline.warehouse.query import ask, reader
 from pipeline.warehouse.scripts import BuildError
 from tests.conftest import PAGES
 from tests.offers.builders import offer
+from tests.stress.homes import small_catalogue
 
 FIRST, SECOND = date(2026, 8, 21), date(2026, 8, 22)
 NOW = datetime(2026, 8, 22, 7, tzinfo=UTC)
@@ -55,11 +56,18 @@ def read_day(home: Home, source: str, day: date, pages: Path = PAGES) -> Any:
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_workloads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The plans are computed again wherever the cache is damaged, so that there must be few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "CATALOG_DIR", small_catalogue(tmp_path_factory.mktemp("few") / "catalog"))
+        yield
+
+
 @pytest.fixture(scope="module")
-def two_days(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Home:
+def two_days(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Two days of three sources, the first one published."""
     home = Home(tmp_path_factory.mktemp("two-days") / "home")
-    shutil.copytree(sample_home.cache, home.cache)
     for source in SOURCES:
         assert read_day(home, source, FIRST).accepted
     publish_day(home, FIRST, NOW)

@@ -21,7 +21,7 @@ from pipeline.contracts.paths import SQL_DIR, Home
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare, reader_on
+from tests.conftest import PAGES, gpufare, reader_on, with_plans
 from tests.faulty_server import refusing
 
 DAY = date(2026, 8, 22)
@@ -31,9 +31,7 @@ TWO = ("lambda", "crusoe")
 
 @pytest.fixture
 def home(tmp_path: Path, sample_home: Home) -> Home:
-    """An empty home that need not compute the plans again."""
-    shutil.copytree(sample_home.cache, tmp_path / "home" / "cache")
-    return Home(tmp_path / "home")
+    return with_plans(tmp_path / "home", sample_home)
 
 
 @contextmanager

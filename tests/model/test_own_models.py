@@ -17,7 +17,7 @@ from pipeline.contracts.paths import Home
 from pipeline.model.architectures import shape_of
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_own_models
-from tests.conftest import gpufare
+from tests.conftest import gpufare, with_plans
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "vocab_size": 32000,
@@ -317,7 +317,7 @@ def test_a_damaged_file_never_stops_publishing(tmp_path: Path, sample_home: Home
     from pipeline.warehouse.build import build
 
     day, now = _published(sample_home)
-    home = Home(tmp_path / "home")
+    home = with_plans(tmp_path / "home", sample_home)
     for folder in ("offers", "outcomes", "exchange_rates"):
         shutil.copytree(sample_home.root / folder, home.root / folder)
     home.models.write_text(f"{HEADER}\n{row('mine')}\n{row('bad', layers=0)}\n")
