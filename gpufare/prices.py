@@ -12,7 +12,7 @@ from pipeline.contracts.paths import Home
 from pipeline.questions import explain as explaining
 from pipeline.questions import fit as fitting
 from pipeline.questions.explain import Explanation
-from pipeline.questions.explanation import assumed, nothing_fits
+from pipeline.questions.explanation import assumptions, nothing_fits
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, JobSettings, whole
 from pipeline.questions.prices import prices_of
@@ -25,8 +25,9 @@ Row = dict[str, Any]
 class Answer(Sequence[Row]):
     """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also where there is no
     row; ``assumptions`` say what was assumed where the question left something open; ``notes`` are
-    for people: the assumptions that decide the answer in a line, why an empty answer is empty and what would
-    have to change, the age of the prices."""
+    for people: the assumptions that decide the answer in a line, what a place that was asked for leaves out,
+    sequences that are too long for the model, where quotes and machines of your own rank, why an empty answer
+    is empty and what would have to change, the age of the prices."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -104,7 +105,7 @@ class Prices:
         if not result.rows:
             notes.insert(0, nothing_fits(asked, session, path))
         for row in result.first(1).dicts():
-            notes = [*filter(None, [assumed(row["assumptions"], row["method"])]), *notes]
+            notes = [*assumptions(row), *notes]
         return Answer(result, notes)
 
     def fit(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
@@ -140,7 +141,12 @@ class Prices:
     def history(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
         """What a job cost at its cheapest, in US dollars, on each day on record: the rows of the macro
         ``cost_history``. Raises JobError for a job that cannot be."""
-        return Answer(explaining.history(*self._asked(config, job)), [explaining.HISTORY_LEAVES_OUT])
+        session, asked = self._asked(config, job)
+        found = explaining.history(session, asked)
+        if not found.rows:
+            return Answer(found, [nothing_fits(asked, session, None if config is None else Path(config))])
+        notes = (explaining.HISTORY_LEAVES_OUT, explaining.age_of_newest(found, _today()))
+        return Answer(found, [*notes, *self._notes(session)])
 
     def compare(
         self, one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]

@@ -362,3 +362,16 @@ def test_the_kind_of_price_decides_where_kinds_are_compared() -> None:
     assert first("spot", "on_demand").index("kind") < first("spot", "on_demand").index("P(fits)")
     assert first("spot", "spot") == first("spot", "on_demand")
     assert first("on_demand", "on_demand") == FIRST_OF_CHEAPEST
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80])
+def test_columns_that_must_be_shown_are_narrowed_and_not_left_out(columns: int) -> None:
+    headings, kinds = ("fact", "rtx-pro-6000-workstation", "l40s", "meaning"), ("VARCHAR",) * 4
+    row = ["on_demand_usd_per_gpu_hour", "RTX PRO 6000 Workstation Edition", "0.38", "US dollars " * 9]
+    layout = laid_out(headings, kinds, [row], columns, in_lines=headings[:3], always=3)
+    lines = [*layout.heading(), *layout.line(row).split("\n")]
+    assert [column.heading for column in layout.columns[:3]] == [*headings[:3]]
+    assert max(map(len, lines)) <= columns
+    assert any("0.38" in line for line in lines)
+    if columns >= 40:  # names break after their underscores
+        assert any(line.startswith("on_demand_") for line in lines)

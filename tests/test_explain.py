@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 import gpufare
 from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.offers.money import price_text
 
 JOB: dict[str, Any] = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}
 OPTIONS = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M")
@@ -120,6 +122,13 @@ def test_history_is_todays_model_at_each_days_prices(sample_home: Home, tmp_path
     said = run(both, "history", *OPTIONS)
     assert [line.split()[0] for line in said.stdout.splitlines()[1:]] == [str(row["day"]) for row in found]
     assert "left out" in said.stderr
+    ago = (datetime.now(UTC).date() - newest["price_day"]).days
+    assert f"the newest price here is of {newest['price_day']}, {ago} days ago" in said.stderr
+    assert f"published as of {newest['day']}" in said.stderr
+    assert "newest price here" in found.notes[1]
+    # No digit of a price is cut.
+    assert f" {price_text(Decimal(str(newest['usd_per_gpu_hour'])))} " in said.stdout
+    assert "0.1326" in said.stdout
 
 
 def test_a_watch_says_in_its_exit_code_whether_the_job_is_below(sample_home: Home) -> None:
@@ -127,11 +136,15 @@ def test_a_watch_says_in_its_exit_code_whether_the_job_is_below(sample_home: Hom
     below = run(sample_home, "watch", *OPTIONS, "--below", str(cost + 0.01))
     above = run(sample_home, "watch", *OPTIONS, "--below", str(cost))
     nothing = run(sample_home, "watch", *OPTIONS, "--max-usd", "0.01", "--below", "5")
-    assert [answer.exit_code for answer in (below, above, nothing)] == [0, 3, 3]
+    assert [answer.exit_code for answer in (below, above, nothing)] == [0, 3, 4]
     said = [json.loads(answer.stdout) for answer in (below, above, nothing)]
     assert [each["below"] for each in said] == [True, False, False]
     assert [each["total_usd"] for each in said] == [cost, cost, None]
     assert [each["stale"] for each in said] == [said[0]["price_age_days"] > 2] * 2 + [None]
+    assert [each["reason"] for each in said[:2]] == [None, None]
+    assert f"max_usd of {cost + 0.005:.2f} instead of 0.01" in said[2]["reason"]
+    assert said[2]["reason"] in nothing.stderr
+    assert "reason" not in above.stderr
     assert run(sample_home, "watch", *OPTIONS).exit_code == 2
     for limit in ("nan", "inf"):
         assert run(sample_home, "watch", *OPTIONS, "--below", limit).exit_code == 2

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 import gpufare
 from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.questions.explanation import percent_text
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.session import Session
 
@@ -45,16 +46,27 @@ def run(home: Home, *arguments: str) -> Result:
 def test_memory_is_shown_in_parts_that_add_up(sample_home: Home, prices: gpufare.Prices) -> None:
     found = prices.fit(**ON_4090)
     parts = {row["part"]: row["gib"] for row in found.memory.dicts()}
-    peak = parts.pop("peak memory")
+    needed, margin, peak = parts.pop("needed at least"), parts.pop("margin"), parts.pop("peak memory")
     assert sum(parts.values()) == peak
+    assert needed == peak + margin - parts["kept by the allocator"]
+    plan = found.plan
+    assert round(Decimal(plan["usable_memory_gib"] - plan["memory_margin_gib"]), 2) == needed
     assert round(Decimal(found.plan["memory_gib"]), 2) == peak
     shown = run(
         sample_home, "fit", "--model", "llama-3.1-8b", "--method", "qlora", "--gpu", "RTX 4090"
     ).output
     table = shown.split("\n\n")[1].splitlines()[1:]
     numbers = [Decimal(next(word for word in line.split() if word[0].isdigit())) for line in table]
-    assert sum(numbers[:-1]) == numbers[-1] == peak
-    assert f"memory peaks at {peak}" in shown
+    *in_parts, shown_peak, shown_margin, shown_needed = numbers
+    assert sum(in_parts) == shown_peak == peak
+    assert (shown_margin, shown_needed) == (margin, needed)
+    one_line = " ".join(shown.split())
+    assert f"at least {needed} of " in one_line
+    assert f"memory peaks at {peak}" in one_line
+    # P(fits) of the micro-batches is worded as in every other table.
+    micro_batches = shown.split("\n\n")[2]
+    for row in found.micro_batches.dicts():
+        assert f"  {percent_text(row['fit_probability'])}  " in micro_batches
 
 
 def test_no_part_of_any_published_plan_is_below_zero(prices: gpufare.Prices) -> None:
@@ -64,7 +76,7 @@ def test_no_part_of_any_published_plan_is_below_zero(prices: gpufare.Prices) -> 
         " WHERE gpu_count IN (1, 8)"
     )
     least = session.ask("SELECT part, min(gib), count(*) FROM memory_parts('every') GROUP BY part").rows
-    assert len(least) == 8
+    assert len(least) == 10
     assert min(gib for _, gib, _ in least) == 0
     assert min(count for *_, count in least) > 1000
 
@@ -123,6 +135,8 @@ def test_what_fits_on_a_card(sample_home: Home, prices: gpufare.Prices) -> None:
     assert rows[model, method]["memory_gib"] == pytest.approx(plan["memory_gib"])
     shown = run(sample_home, "fit", "--gpu", "b200-sxm-180gb", "--seq-len", str(seq_len)).output
     assert f"{len(fitting)} of {len(rows)} models and methods fit on 1 x b200-sxm-180gb" in shown
+    assert percent_text(rows[model, method]["fit_probability"]) in shown
+    assert "  0.9" not in shown
     refused = run(sample_home, "fit", "--gpu", "rtx-4090", "--stack", "hf")
     assert refused.exit_code == 2
     assert "--stack needs --model or --config" in refused.output
@@ -139,6 +153,9 @@ def test_two_cards_are_compared_for_a_job(sample_home: Home, prices: gpufare.Pri
     options = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", "--kind", "spot,on_demand")
     said = run(sample_home, "compare", "l40s", "p40", *options, "--format", "jsonl").stdout.splitlines()
     assert json.loads(said[0])["one_value"] == str(best["total_usd"])
+    table = run(sample_home, "compare", "l40s", "p40", *options).stdout
+    (chance,) = (line.split() for line in table.splitlines() if line.startswith("job_fit_probability"))
+    assert chance[1] == percent_text(best["fit_probability"]).split()[0]
     refused = run(sample_home, "compare", "l40s", "p40", "--kind", "spot")
     assert "--kind needs --model or --config" in refused.output
 
@@ -310,3 +327,14 @@ def test_a_file_of_an_earlier_version_says_what_to_run(prices: gpufare.Prices) -
     for later in ("FROM a_later_macro('gpufare_jobs')", "SELECT a_later_column FROM main.gpus"):
         with pytest.raises(gpufare.JobError, match="earlier version of gpufare: run `gpufare refresh`"):
             prices._session().ask(later)
+
+
+def test_the_notes_of_an_answer_say_what_the_command_says(sample_home: Home, prices: gpufare.Prices) -> None:
+    found = prices.cheapest(**QLORA, country="eu", seq_len=200_000, gpus=8, limit=1)
+    notes = "\n".join(found.notes)
+    assert "sequences longer than the 131072 tokens that the model supports" in notes
+    assert "offers whose place is not known" in notes
+    options = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", "--limit", "1")
+    said = run(sample_home, "cheapest", *options, "--country", "eu", "--seq-len", "200000").stdout
+    for note in found.notes[:3]:
+        assert note in said

@@ -69,7 +69,7 @@ def _refuse_more_than(allowed: set[str], recipe: dict[str, Any]) -> None:
 
 
 def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
-    from pipeline.cli.printing import show
+    from pipeline.cli.printing import show, with_percent
     from pipeline.questions.fit import only_what_fits
 
     if form != "table":
@@ -77,7 +77,7 @@ def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
         return
     some = only_what_fits(found)
     if some.rows:
-        show(some.only(COLUMNS_OF_FITS_ON), form)
+        show(with_percent(some.only(COLUMNS_OF_FITS_ON)), form)
     tell()
     tell(
         f"{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
@@ -86,7 +86,7 @@ def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
 
 
 def _show_fit(found: "Fit", form: Any) -> None:
-    from pipeline.cli.printing import show, show_object
+    from pipeline.cli.printing import show, show_object, with_percent
 
     if form == "json":
         lists = {"memory": found.memory, "micro_batches": found.micro_batches}
@@ -102,7 +102,7 @@ def _show_fit(found: "Fit", form: Any) -> None:
     show(found.memory.only(COLUMNS_OF_MEMORY), form, in_lines=("meaning",))
     tell()
     if found.micro_batches.rows:
-        show(found.micro_batches.only(COLUMNS_OF_MICRO_BATCHES), form)
+        show(with_percent(found.micro_batches.only(COLUMNS_OF_MICRO_BATCHES)), form)
 
 
 @click.command()
@@ -128,14 +128,23 @@ def compare(one: str, other: str, form: Any, model: str | None, config: Path | N
         note = age_note(connection, today())
     for line in left_out:
         say(line)
-    show(_compared_for_people(found, one, other) if form == "table" else found, form)
+    if form == "table":
+        found = _compared_for_people(found, one, other)
+    show(found, form, in_lines=found.columns[:3], always=3)
     say(note)
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
-    """The facts under the names of the cards, numbers in four digits."""
+    """The facts under the names of the cards, numbers in four digits, P(fits) in words."""
+    from pipeline.questions.explanation import percent_text
+
+    def shown(fact: str, value: str | None) -> str | None:
+        if fact == "job_fit_probability" and value is not None:
+            return percent_text(float(value))
+        return _four_digits(value)
+
     rows = [
-        (fact, _four_digits(left), _four_digits(right), meaning) for fact, left, right, meaning in found.rows
+        (fact, shown(fact, left), shown(fact, right), meaning) for fact, left, right, meaning in found.rows
     ]
     return type(found)(("fact", one, other, "meaning"), found.types, rows)
 

@@ -1,6 +1,7 @@
 """The layout of a table: which columns fit a terminal, how wide each is, and its lines."""
 
 import re
+import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,8 @@ LEAST_TEXT = 18
 """A column of text gets room for its longest cell or so many letters before the next column gets any."""
 MUCH_TEXT = 36
 """The same for the most important column, which says what a row is about."""
+LEAST_CUT_TEXT = 5
+"""Where columns must be shown, their text is cut to no less."""
 HEADING_LINES = 3
 SHORT_HEADING = 10
 
@@ -33,12 +36,13 @@ class _Column:
     is_text: bool
     least_text: int = LEAST_TEXT
     wraps: bool = False
+    most: int = sys.maxsize
 
     @property
     def least(self) -> int:
         """With its heading in several lines, and its text cut."""
         cells = min(self.cells, self.least_text) if self.is_text else self.cells
-        return max(cells, _least_heading(self.heading))
+        return min(max(cells, _least_heading(self.heading)), self.most)
 
     @property
     def whole(self) -> int:
@@ -70,9 +74,7 @@ class Layout:
     def line(self, cells: Sequence[str]) -> str:
         """One row; of several lines where text that wraps needs them."""
         blocks = [
-            textwrap.wrap(cells[column.place], size, break_on_hyphens=False) or [""]
-            if column.wraps and self.may_cut
-            else [cells[column.place]]
+            _in_lines(cells[column.place], size) if column.wraps and self.may_cut else [cells[column.place]]
             for column, size in zip(self.columns, self.widths, strict=True)
         ]
         height = max(map(len, blocks), default=1)
@@ -97,12 +99,13 @@ def laid_out(
     columns: int | None,
     first: Sequence[str] = (),
     in_lines: Collection[str] = (),
+    always: int = 1,
 ) -> Layout:
     """The layout of these rows in so many columns of a terminal; None is as wide as it needs to be.
 
     ``kinds`` are DuckDB's types; the columns ``in_lines`` are text that is broken into lines and not cut.
     ``first`` are the headings by importance, else their own order counts: columns are shown up to the one
-    that has no room.
+    that has no room; the first ``always`` have some, whatever that cuts.
     """
     found = [
         _Column(
@@ -121,6 +124,7 @@ def laid_out(
     by_importance = sorted(found, key=lambda each: _importance(each, first))
     if by_importance:
         by_importance[0] = replace(by_importance[0], least_text=MUCH_TEXT)
+    by_importance[:always] = _narrowed(by_importance[:always], columns)
     chosen = _that_fit(by_importance, columns)
     widths_of = _widths(chosen, columns)
     shown = tuple(sorted(chosen, key=lambda each: each.place))
@@ -130,6 +134,21 @@ def laid_out(
 
 def _importance(column: _Column, first: Sequence[str]) -> tuple[int, int]:
     return (first.index(column.heading) if column.heading in first else len(first), column.place)
+
+
+def _narrowed(wanted: Sequence[_Column], columns: int) -> list[_Column]:
+    """These columns, the widest text narrowed until all of them fit."""
+    narrowed = list(wanted)
+    while sum(each.least + len(GAP) for each in narrowed) > columns + len(GAP):
+        widest = max(
+            (each for each in narrowed if each.is_text and each.least > LEAST_CUT_TEXT),
+            key=lambda each: each.least,
+            default=None,
+        )
+        if len(narrowed) == 1 or widest is None:
+            break
+        narrowed[narrowed.index(widest)] = replace(widest, most=widest.least - 1)
+    return narrowed
 
 
 def _that_fit(by_importance: Sequence[_Column], columns: int) -> list[_Column]:
@@ -162,6 +181,13 @@ def _widths(chosen: Sequence[_Column], columns: int) -> dict[int, int]:
                 widths[place] += 1
             room -= len(growing[:room])
     return widths
+
+
+def _in_lines(text: str, size: int) -> list[str]:
+    """Text broken between words; a name in one word after its underscores."""
+    if " " not in text:
+        return _heading_lines(text, size)
+    return textwrap.wrap(text, size, break_on_hyphens=False) or [""]
 
 
 def _heading_lines(heading: str, size: int) -> list[str]:

@@ -88,6 +88,7 @@ def show(
     *,
     first: Sequence[str] = (),
     in_lines: Collection[str] = (),
+    always: int = 1,
     every: bool = True,
     count: Callable[[], int | None] = lambda: None,
 ) -> None:
@@ -95,8 +96,8 @@ def show(
     "record" (a line per value).
 
     ``first``: the columns of a table by importance, by default their own order; the columns ``in_lines`` are
-    text that is broken into lines and not cut. Unless ``every``, a terminal
-    gets the first ROWS_SHOWN rows; ``count`` then says how many there are, after they are shown.
+    text that is broken into lines and not cut; the first ``always`` are never left out. Unless ``every``, a
+    terminal gets the first ROWS_SHOWN rows; ``count`` then says how many there are, after they are shown.
     """
     if form == "json":
         _show_json(answer)
@@ -114,7 +115,7 @@ def show(
         any_row = (
             _show_records(answer.columns, shown)
             if form == "record"
-            else _show_table(answer, shown, first, in_lines)
+            else _show_table(answer, shown, first, in_lines, always)
         )
         sys.stdout.flush()
         if not any_row and answer.columns:
@@ -141,6 +142,16 @@ def ranking_for_people(ranking: Result) -> Result:
     types = ranking.only(COLUMNS_OF_CHEAPEST).types
     rows = [tuple(row[name] for name, _ in COLUMNS_OF_CHEAPEST) for row in shown]
     return Result(tuple(heading for _, heading in COLUMNS_OF_CHEAPEST), types, rows)
+
+
+def with_percent(answer: Result, heading: str = "P(fits)") -> Result:
+    """The same with a column of probabilities in words, as ``cheapest`` shows them."""
+    from pipeline.questions.explanation import percent_text
+
+    place = answer.columns.index(heading)
+    rows = [(*row[:place], percent_text(row[place]), *row[place + 1 :]) for row in answer.rows]
+    # Right-aligned, as the numbers that they are.
+    return Result(answer.columns, answer.types, rows)
 
 
 def _gpus(used: int, paid: int) -> str:
@@ -213,12 +224,16 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
 
 
 def _show_table(
-    answer: Result | Stream, shown: Iterable[tuple[Any, ...]], first: Sequence[str], in_lines: Collection[str]
+    answer: Result | Stream,
+    shown: Iterable[tuple[Any, ...]],
+    first: Sequence[str],
+    in_lines: Collection[str],
+    always: int,
 ) -> bool:
     """Lay the first rows out, and print every row as it comes. Returns whether there was one."""
     rows = iter(shown)
     begin = [[_cell(value) for value in row] for row in islice(rows, ROWS_LAID_OUT)]
-    layout = laid_out(answer.columns, answer.types, begin, width(), first, in_lines)
+    layout = laid_out(answer.columns, answer.types, begin, width(), first, in_lines, always)
     for line in layout.heading():
         print(bold(line))
     for cells in chain(begin, ([_cell(value) for value in row] for row in rows)):

@@ -4,6 +4,7 @@ import math
 import os
 from contextlib import nullcontext
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,9 @@ from pipeline.contracts.progress import no_progress
 if TYPE_CHECKING:
     from pipeline.warehouse.query import Result
 
-NOT_BELOW = 3
-"""Exit code of `gpufare watch` where the job costs as much as the limit, or more; 1 and 2 are errors."""
+NOT_BELOW, NO_ANSWER = 3, 4
+"""Exit codes of `gpufare watch` where the job costs as much as the limit, or more, and where nothing runs it;
+1 and 2 are errors."""
 
 
 @click.command()
@@ -146,11 +148,12 @@ COLUMNS_OF_HISTORY = (
 def history(form: Any, model: str | None, config: Path | None, **settings: Any) -> None:
     """Show what a job cost at its cheapest on each day that is on record."""
     from pipeline.cli.printing import show
-    from pipeline.questions.explain import HISTORY_LEAVES_OUT
+    from pipeline.questions.explain import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.explain import history as history_of
     from pipeline.questions.explanation import nothing_fits
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
+    from pipeline.warehouse.query import age_note
 
     job, given, left_out = whole_job_of(model, config, settings)
     with prices_of(paths.home(), None, today(), given) as connection:
@@ -158,9 +161,21 @@ def history(form: Any, model: str | None, config: Path | None, **settings: Any) 
         found = history_of(session, job)
         if not found.rows:
             raise click.ClickException(nothing_fits(job, session, config))
-    show(found.only(COLUMNS_OF_HISTORY) if form == "table" else found, form)
-    for line in (*left_out, HISTORY_LEAVES_OUT):
+        note = age_note(connection, today())
+    show(_with_all_digits(found.only(COLUMNS_OF_HISTORY)) if form == "table" else found, form)
+    for line in (*left_out, HISTORY_LEAVES_OUT, age_of_newest(found, today())):
         say(line)
+    say(note)
+
+
+def _with_all_digits(days: "Result") -> "Result":
+    """Money as decimals, of which no digit is cut."""
+    money = [place for place, heading in enumerate(days.columns) if "USD" in heading]
+    rows = [
+        tuple(Decimal(f"{value:.6f}") if place in money else value for place, value in enumerate(row))
+        for row in days.rows
+    ]
+    return type(days)(days.columns, days.types, rows)
 
 
 @click.command()
@@ -176,7 +191,8 @@ def watch(limit_usd: float, model: str | None, config: Path | None, **settings: 
     """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
 
     Prints one JSON object; "stale" says that the price is older than two days, and --max-age-days refuses
-    such prices. The exit code is 0 when it does, 3 when it does not or nothing can run the job.
+    such prices. The exit code is 0 when it does, 3 when it does not, and 4 when nothing runs the job as it is
+    asked for: "reason" then says why. 1 and 2 are errors.
     """
     from pipeline.cli.printing import show_object
     from pipeline.questions.explain import watched
@@ -188,11 +204,13 @@ def watch(limit_usd: float, model: str | None, config: Path | None, **settings: 
         raise click.UsageError("--below must be a number of US dollars")
     job, given, left_out = whole_job_of(model, config, settings)
     with prices_of(paths.home(), None, today(), given) as connection:
-        found = watched(Session(connection), job, limit_usd)
+        found = watched(Session(connection), job, limit_usd, config)
         note = age_note(connection, today())
     show_object(found)
-    for line in left_out:
+    for line in (*left_out, found["reason"]):
         say(line)
     say(note)
+    if found["reason"]:
+        raise click.exceptions.Exit(NO_ANSWER)
     if not found["below"]:
         raise click.exceptions.Exit(NOT_BELOW)

@@ -1,9 +1,11 @@
 """Why an answer is what it is, why a GPU is not the answer, and what a job cost on earlier days."""
 
 from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
 from typing import Any
 
-from pipeline.questions.explanation import OLD_PRICE_DAYS
+from pipeline.questions.explanation import OLD_PRICE_DAYS, nothing_fits
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.session import JOBS, RANKED, Session
 from pipeline.warehouse.query import Result
@@ -78,6 +80,14 @@ def history(session: Session, job: Job) -> Result:
     return session.ask(query)
 
 
+def age_of_newest(days: Result, today: date) -> str:
+    """How old the newest price is that a history uses, in words."""
+    newest = max(row["price_day"] for row in days.dicts())
+    age_days = (today - newest).days
+    ago = "today" if age_days == 0 else f"{age_days} day{'' if age_days == 1 else 's'} ago"
+    return f"the newest price here is of {newest}, {ago}"
+
+
 def why_not_sentences(explanation: Explanation) -> list[str]:
     """Why the GPU that was asked about is not the answer, in words: what it costs, or what rules it out."""
     lines = []
@@ -105,11 +115,13 @@ WATCHED = (
 """What a watch says of the cheapest answer."""
 
 
-def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
-    """Whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is. Raises
-    JobError."""
+def watched(session: Session, job: Job, limit_usd: float, config: Path | None = None) -> dict[str, Any]:
+    """Whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is; where there is
+    none, ``reason`` says why. ``config`` is the file that gave the model. Raises JobError."""
     rows = list(session.cheapest(job, 1).dicts())
     best = {name: rows[0][name] if rows else None for name in WATCHED}
     age_days = best["price_age_days"]
     best["stale"] = None if age_days is None else age_days > OLD_PRICE_DAYS
-    return {"below": bool(rows) and rows[0]["total_usd"] < limit_usd, "limit_usd": limit_usd, **best}
+    below = bool(rows) and rows[0]["total_usd"] < limit_usd
+    reason = None if rows else nothing_fits(job, session, config)
+    return {"below": below, "limit_usd": limit_usd, **best, "reason": reason}

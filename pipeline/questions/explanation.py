@@ -113,7 +113,7 @@ def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[st
     far to trust it.
 
     ``replayed``: sources whose prices are of saved pages, and could pass for live ones."""
-    return [_what(row), *_wait(row), _why(row), *_assumed(row), _trust(row, row["source"] in replayed)]
+    return [_what(row), *_wait(row), _why(row), *assumptions(row), _trust(row, row["source"] in replayed)]
 
 
 def _what(row: Mapping[str, Any]) -> str:
@@ -197,12 +197,15 @@ _IN_WORDS = {
 """Assumed values as people write them; others are shown as the assumptions have them."""
 
 
-def _assumed(row: Mapping[str, Any]) -> list[str]:
+def assumptions(row: Mapping[str, Any]) -> list[str]:
+    """What was assumed in a row of ``cheapest_for``, in lines: how the job is trained, what a place that was
+    asked for leaves out, and sequences that the model does not support."""
     text = row["assumptions"] or ""
     line = assumed(text, row["method"])
     unplaced = re.search(r"([\d,]+) offers of unknown place left out", text)
     left_out = f"Left out: {unplaced[1]} offers whose place is not known." if unplaced else None
-    return [each for each in (line, left_out) if each]
+    too_long = re.search(r"sequences longer than the \d+ tokens that the model supports", text)
+    return [each for each in (line, left_out, f"CAREFUL: {too_long[0]}." if too_long else None) if each]
 
 
 def assumed(text: str, method: str) -> str | None:
@@ -277,11 +280,6 @@ def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
     if row["meets_deadline"] and row["hours_high"] > row["max_hours"]:
         slow = f"at the slow end of its band it takes {row['hours_high']:,.1f} hours"
         cautions.append(f"{slow}, more than the {row['max_hours']:,.1f} of the deadline")
-    too_long = re.search(
-        r"sequences longer than the \d+ tokens that the model supports", row["assumptions"] or ""
-    )
-    if too_long:
-        cautions.append(too_long[0])
     if row["evidence"] == "extrapolated":
         cautions.append("the evidence is thin: no published run is close")
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""

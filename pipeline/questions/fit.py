@@ -39,9 +39,9 @@ class Fit:
             needed = plan["usable_memory_gib"] - plan["memory_margin_gib"]
             lines = [
                 f"{job} {'fits' if self.fits else 'may fit'} on {where} with a probability of "
-                f"{percent_text(plan['fit_probability'])}: at least {needed:.1f} of "
-                f"{plan['usable_memory_gib']:.1f} GiB per GPU, memory peaks at {plan['memory_gib']:.2f} "
-                f"({plan['memory_gib_low']:.1f} to {plan['memory_gib_high']:.1f}).",
+                f"{percent_text(plan['fit_probability'])}: at least {needed:.2f} of "
+                f"{plan['usable_memory_gib']:.2f} GiB per GPU are needed, memory peaks at "
+                f"{plan['memory_gib']:.2f} ({plan['memory_gib_low']:.1f} to {plan['memory_gib_high']:.1f}).",
                 f"The fastest that does: micro-batch {plan['micro_batch']}, checkpointing "
                 f"{plan['checkpointing']}, sharding {plan['sharding']}; {plan['tokens_per_second']:,.0f} "
                 f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "

@@ -28,13 +28,11 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
     What is computed when it is interrupted is kept. What the disk does not allow is an incident. Raises
     BuildError.
     """
-    kept = kept_file(home)
-    if kept is None:
-        raise BuildError(f"there is no prepared database in {home.cache}: publish first")
     try:
         with in_memory(TABLE, "plans_in_full", "grid_jobs") as connection:
             models = [model for (model,) in connection.execute(_MODELS).fetchall()]
-            missing = [model for model in models if model not in _models_in(connection, kept)]
+            planned = _models_kept(home, connection)
+            missing = [model for model in models if model not in planned]
             end = time.monotonic() + seconds
             try:
                 while missing:
@@ -69,12 +67,18 @@ ORDER BY any_value(params_total), model
 """
 
 
-def _models_in(connection: duckdb.DuckDBPyConnection, kept: Path) -> set[str]:
-    connection.execute(f"ATTACH '{quoted(kept)}' AS kept (READ_ONLY)")
-    try:
-        rows = connection.execute("SELECT DISTINCT model FROM kept.main.plan_grid").fetchall()
-    finally:
-        connection.execute("DETACH kept")
+def _models_kept(home: Home, connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """The models whose plans the prepared database has. Raises BuildError where there is none."""
+    # Whoever publishes meanwhile replaces the file.
+    with FileLock(home.lock):
+        kept = kept_file(home)
+        if kept is None:
+            raise BuildError(f"there is no prepared database in {home.cache}: publish first")
+        connection.execute(f"ATTACH '{quoted(kept)}' AS kept (READ_ONLY)")
+        try:
+            rows = connection.execute("SELECT DISTINCT model FROM kept.main.plan_grid").fetchall()
+        finally:
+            connection.execute("DETACH kept")
     return {model for (model,) in rows}
 
 

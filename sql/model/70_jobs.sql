@@ -407,8 +407,7 @@ _job_filled AS (
 )
 
 SELECT
-    CASE WHEN j.refusal IS NULL THEN j.job ELSE error('Job ' || j.job || ': ' || j.refusal) END AS job,
-    j.model, j.method, j.tokens * j.epochs AS tokens, j.epochs,
+    j.job, j.model, j.method, j.tokens * j.epochs AS tokens, j.epochs,
     coalesce(j.seq_len, 2048) AS seq_len,
     CASE WHEN j._has_adapters THEN coalesce(j.lora_rank, 16) END AS lora_rank,
     CASE WHEN j._has_adapters THEN array_to_string(j.meant['lora_targets'], '+') END AS lora_targets,
@@ -474,6 +473,8 @@ FROM _job_filled AS j
 CROSS JOIN plan_defaults() AS d
 CROSS JOIN _job_places AS p
 JOIN main.cost_parameters AS c ON c.name = 'deadline_hours' AND c.applies_to = 'default'
-LEFT JOIN main.models AS m USING (model);
+LEFT JOIN main.models AS m USING (model)
+-- A filter is never left out, whatever columns are read.
+WHERE CASE WHEN j.refusal IS NULL THEN TRUE ELSE error('Job ' || j.job || ': ' || j.refusal) END;
 COMMENT ON MACRO TABLE completed_jobs IS
     'The jobs of a relation, checked, with their defaults; all that constrains an answer is applied before answers are ranked. Columns, all but model and tokens optional. The job: job (its name), model, method (lora), tokens of one epoch or examples x tokens_per_example, epochs (1; tokens are multiplied by them), seq_len (2048), lora_rank (16), lora_targets (all linear layers), micro_batch, global_batch_tokens, checkpointing, offload (cpu plans with weights and optimizer in host memory, on two GPUs or more; not planned otherwise), stack, optimizer, training_precision, quantization. GPUs: gpu, exclude_gpu (gpu_ids or families, see gpu_names), gpus (the most, 8; max_gpus is its older name), min_gpus, max_nodes. Where: provider, exclude_provider, source, exclude_source, tier (tier classes), country (two letters, or eu for the members of the European Union), continent; offers whose place is unknown are left out where a place is asked for, and counted in job_assumptions. Price: kind (on_demand; any = every kind but reserved, which has to be named; price_kind is its older name), max_term_days, max_usd, max_age_days, quote (8 x h100-sxm-80gb at 1.50, in USD per GPU and hour; several with semicolons), own (2 x rtx-4090 at 0.12, electricity in USD per GPU and hour, 0 where it is left out). The answer: max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), evidence (the least: measured, traced, interpolated, extrapolated), assumed_sizes (false; true also ranks machines of which nothing says that they are sold), objective (cost, time, or pareto: only answers that no other beats in both). Columns that name something take several with commas, or a list; the table job_names has what each may contain. Raises an error that names the job, and the nearest known names, when a value is wrong; other columns are ignored and listed in job_assumptions.';

@@ -102,7 +102,8 @@ WITH _parts_plans AS (
             ELSE 0
         END::DECIMAL(12, 2) AS gradients,
         round(fragmentation_gib, 2)::DECIMAL(12, 2) AS kept,
-        round(overhead_gib, 2)::DECIMAL(12, 2) AS process
+        round(overhead_gib, 2)::DECIMAL(12, 2) AS process,
+        round(usable_memory_gib - memory_margin_gib, 2)::DECIMAL(12, 2) AS needed
     FROM query_table(plans)
     WHERE memory_gib IS NOT NULL
 ),
@@ -125,7 +126,15 @@ _parts_listed AS (
                 'meaning': 'not in use; given back at need'
             },
             {'place': 7, 'part': 'driver and libraries', 'gib': process, 'meaning': 'the process itself'},
-            {'place': 8, 'part': 'peak memory', 'gib': peak, 'meaning': 'the sum of the above'}
+            {'place': 8, 'part': 'peak memory', 'gib': peak, 'meaning': 'the sum of the above'},
+            {
+                'place': 9, 'part': 'margin', 'gib': needed - (peak - kept),
+                'meaning': 'needed beyond what is in use: lost between tensors'
+            },
+            {
+                'place': 10, 'part': 'needed at least', 'gib': needed,
+                'meaning': 'the peak and the margin, less what the allocator keeps'
+            }
         ], recursive := TRUE)
     FROM _parts_plans
 )
@@ -133,7 +142,7 @@ _parts_listed AS (
 FROM _parts_listed
 ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
-    'Where the memory goes, in GiB per GPU to the hundredth, in parts that add up to the peak: job, gpu_id, gpu_count, place, part, gib, meaning. plans: rows of job_plans, or of plans with a column job.';
+    'Where the memory goes, in GiB per GPU to the hundredth, in parts that add up to the peak, and what is needed at least: the peak without what the allocator keeps, and a margin. Columns: job, gpu_id, gpu_count, place, part, gib, meaning. plans: rows of job_plans, or of plans with a column job.';
 
 CREATE OR REPLACE MACRO largest_micro_batches(plans) AS TABLE
 WITH _micro_tried AS (

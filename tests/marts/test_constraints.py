@@ -245,6 +245,12 @@ def test_what_cannot_be_understood_is_refused_by_job_and_column(
         cheapest(market, **({"tokens": SHORT} | job))
 
 
+def test_a_refusal_does_not_depend_on_the_columns_that_are_read(market: duckdb.DuckDBPyConnection) -> None:
+    for columns in ("model", "count(*)", "max_gpus, countries"):
+        with pytest.raises(duckdb.Error, match="Job job 1: tokens must be above 0, not -1"):
+            asked(market, f"SELECT {columns} FROM completed_jobs('asked')", tokens=-1)
+
+
 def test_usual_names_of_countries_and_variants_of_models_are_understood(
     market: duckdb.DuckDBPyConnection,
 ) -> None:

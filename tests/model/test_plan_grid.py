@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from filelock import FileLock, Timeout
 
 from pipeline.cli.daily import plan_ahead
 from pipeline.contracts.paths import Home
@@ -75,6 +76,28 @@ def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(tmp_path: Pat
     assert start(tmp_path / "next.duckdb", home) == []
     with connect(tmp_path / "next.duckdb") as connection:
         assert connection.execute("SELECT count(DISTINCT model) FROM main.plan_grid").fetchall() == [(2,)]
+
+
+def test_the_kept_database_is_only_read_under_the_lock_of_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever publishes replaces it: between finding and opening it, it could be gone."""
+    home = Home(tmp_path / "home")
+    home.published.parent.mkdir(parents=True)
+    with connect(tmp_path / "first.duckdb") as connection:
+        create(connection, "plan_grid")
+    assert keep(tmp_path / "first.duckdb", home) == []
+    found = []
+
+    def under_lock(home: Home) -> Path | None:
+        with pytest.raises(Timeout):
+            FileLock(home.lock).acquire(timeout=0)
+        found.append(kept_file(home))
+        return found[-1]
+
+    monkeypatch.setattr(plan_grid, "kept_file", under_lock)
+    plan_grid.complete(home, seconds=0)
+    assert found
 
 
 def test_without_a_publication_nothing_is_computed_ahead(tmp_path: Path) -> None:
