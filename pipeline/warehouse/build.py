@@ -17,7 +17,7 @@ from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.offers.incidents import report_incident
 from pipeline.offers.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
-from pipeline.warehouse.connection import connect, quoted
+from pipeline.warehouse.connection import connect
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_own_models, load_record, missing_files
 from pipeline.warehouse.marts import fill, is_timeless
@@ -61,7 +61,6 @@ def build(
     try:
         report.incidents += _reported(home, start(file, home, progress))
         with connect(file) as connection:
-            connection.execute(f"SET temp_directory = '{quoted(file.with_suffix('.tmp'))}'")
             report.incidents += _reported(home, _own_models(connection, home))
             report.incidents += _load(connection, home, day, mend)
             report.incidents += _reported(home, _load_incidents(connection, home))

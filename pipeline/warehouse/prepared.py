@@ -23,7 +23,7 @@ from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.offers.record_files import set_aside
 from pipeline.offers.records import replacing
-from pipeline.warehouse.connection import connect, quoted
+from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill, is_timeless
@@ -72,7 +72,6 @@ def edit_kept(home: Home, edit: Callable[[Path], None]) -> list[Incident]:
 
 def _make(file: Path, progress: Progress) -> None:
     with connect(file) as connection:
-        connection.execute(f"SET temp_directory = '{quoted(file.with_suffix('.tmp'))}'")
         prepare(connection)
         for table in filter(is_timeless, Lineage(connection).marts()):
             progress(Step(f"building {table}, which is kept until the catalogue or the model changes"))

@@ -1,3 +1,4 @@
+-- in parts by workload
 WITH _workload_jobs AS (
     SELECT
         * REPLACE (
@@ -6,6 +7,7 @@ WITH _workload_jobs AS (
         ),
         price_kinds() AS price_kinds
     FROM workload_jobs()
+    WHERE coalesce(list_contains(getvariable('part'), job), TRUE)
 ),
 
 _workload_plans AS (

@@ -1,3 +1,4 @@
+-- in parts by workload
 WITH _workload_jobs AS (
     SELECT
         * REPLACE (
@@ -6,10 +7,12 @@ WITH _workload_jobs AS (
         ),
         price_kinds() AS price_kinds
     FROM workload_jobs()
+    WHERE coalesce(list_contains(getvariable('part'), job), TRUE)
 ),
 
 _workload_plans AS (
     FROM workload_plans()
+    SEMI JOIN _workload_jobs USING (job)
 ),
 
 _front AS (

@@ -1,7 +1,8 @@
+-- in parts by workload
 WITH _workload_jobs AS (
     SELECT *, ['on_demand', 'spot'] AS price_kinds
     FROM workload_jobs()
-    WHERE scenario
+    WHERE scenario AND coalesce(list_contains(getvariable('part'), job), TRUE)
 ),
 
 _workload_plans AS (

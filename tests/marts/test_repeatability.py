@@ -1,12 +1,18 @@
 """The same offers, plans and parameters give the same tables to the last digit, however the work is split."""
 
+import pytest
+
 from pipeline.contracts.paths import Home
+from pipeline.warehouse import marts
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill, is_timeless
 
 
-def test_a_second_run_on_one_thread_gives_the_same_tables(sample_home: Home) -> None:
+def test_a_second_run_on_one_thread_and_in_more_parts_gives_the_same_tables(
+    sample_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marts, "ROWS_IN_A_PART", 60_000)
     connection = connect()
     connection.execute("SET threads = 1")
     connection.execute(f"ATTACH '{sample_home.published}' AS published (READ_ONLY)")
