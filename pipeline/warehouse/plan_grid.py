@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import duckdb
-from filelock import FileLock
 
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.contracts.publishing_lock import LockError, publishing_lock
 from pipeline.offers.incidents import report_incident
 from pipeline.warehouse.connection import quoted
 from pipeline.warehouse.database import in_memory
@@ -44,9 +44,11 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
                     if time.monotonic() > end:
                         break
             finally:
-                with FileLock(home.lock):
+                with publishing_lock(home):
                     for incident in edit_kept(home, lambda file: _add(connection, file)):
                         report_incident(home, incident)
+    except LockError as error:
+        raise BuildError(str(error)) from error
     except duckdb.Error as error:
         raise BuildError(f"sql/marts/{TABLE}.sql: {error}") from error
     return len(missing)
@@ -70,7 +72,7 @@ ORDER BY any_value(params_total), model
 def _models_kept(home: Home, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """The models whose plans the prepared database has. Raises BuildError where there is none."""
     # Whoever publishes meanwhile replaces the file.
-    with FileLock(home.lock):
+    with publishing_lock(home):
         kept = kept_file(home)
         if kept is None:
             raise BuildError(f"there is no prepared database in {home.cache}: publish first")

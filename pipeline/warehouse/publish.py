@@ -5,17 +5,17 @@ next publication deletes.
 """
 
 import os
+import secrets
 import shutil
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from filelock import FileLock
-
 from pipeline.contracts.disk import UnwritableError, disk_error, flush
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.publishing_lock import LockError, publishing_lock
 from pipeline.offers.incidents import report_incident
 from pipeline.offers.record_files import set_aside
 from pipeline.warehouse.build import Mend, Report, build
@@ -26,9 +26,11 @@ def publish(
     home: Home, day: date, now: datetime, progress: Progress = no_progress, mend: Mend | None = None
 ) -> Report:
     """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file, and
-    BuildError when the disk does not allow it."""
+    BuildError when the disk does not allow it or the lock is lost."""
     try:
         return _publish(home, day, now, progress, mend)
+    except LockError as error:
+        raise BuildError(str(error)) from error
     except Exception as error:
         if (cause := disk_error(error)) is None:
             raise
@@ -37,18 +39,21 @@ def publish(
 
 def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Mend | None) -> Report:
     home.published.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(home.lock):
-        _sweep(home.published.parent)
+    with publishing_lock(home) as lock:
+        _sweep(home.published.parent, ".building-*")
         if home.published.is_dir():  # no file can take its place
             _move_folder_aside(home, now)
-        file = home.published.parent / f".building-{os.getpid()}.duckdb"
+        file = home.published.parent / f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb"
         try:
             report = build(file, home, day, now, progress, mend)
+            lock.confirm()  # or another machine's build has swept the file
             flush(file)
+            lock.confirm()
             file.replace(home.published)
             flush(home.published.parent)
         finally:
-            _sweep(home.published.parent)
+            # Only its own: where the lock was lost, another machine builds beside it.
+            _sweep(home.published.parent, f"{file.stem}.*")
     return report
 
 
@@ -67,10 +72,10 @@ def _move_folder_aside(home: Home, now: datetime) -> None:
     )
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what a build wrote besides the published file: the database, its log, and what did not fit into
-    memory. Only one process builds at a time."""
-    for leftover in folder.glob(".building-*"):
+def _sweep(folder: Path, names: str) -> None:
+    """Remove what builds wrote besides the published file: the database, its log, and what did not fit into
+    memory."""
+    for leftover in folder.glob(names):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
         else:

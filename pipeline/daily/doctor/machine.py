@@ -12,6 +12,7 @@ from filelock import FileLock, Timeout
 from pipeline.capture.archive import Archive
 from pipeline.contracts.disk import disk_error_text, existing, size_text
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.contracts.publishing_lock import LOCK_VARIABLE, LockError, lock_holder, several_machines
 from pipeline.daily.doctor.finding import Examination, Row, began_at, captures_of, places
 from pipeline.offers.record_files import DAY_FOLDERS, SOURCE_FOLDERS, record_files
 
@@ -137,6 +138,9 @@ def _places_of(x: Examination, day: date) -> Iterator[Path]:
 
 def lock(x: Examination) -> Iterator[Row]:
     """Who is publishing, and for how long already."""
+    if several_machines(x.environment):
+        yield _lock_in_database(x)
+        return
     path = x.home.lock
     if not path.exists():
         yield "ok", "nobody has published here yet", "", ""
@@ -155,6 +159,21 @@ def lock(x: Examination) -> Iterator[Row]:
         return
     held.release()
     yield "ok", "nobody is publishing", "", ""
+
+
+def _lock_in_database(x: Examination) -> Row:
+    try:
+        holder = lock_holder(x.environment)
+    except LockError as error:
+        return (
+            "fail",
+            str(error),
+            "",
+            f"nothing can be published until then; {LOCK_VARIABLE} names the database",
+        )
+    if holder is None:
+        return "ok", "nobody is publishing; the lock is in PostgreSQL", "", ""
+    return "ok", f"held in PostgreSQL by {holder}: somebody is publishing", "", ""
 
 
 def _holder(path: Path) -> tuple[str, datetime | None]:
