@@ -39,7 +39,7 @@ class Explanation:
 def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation | None:
     """Explain the answer with this rank; None where nothing runs the job. Raises JobError for a rank or a GPU
     that there is not."""
-    ranked = session.cheapest(job)
+    ranked = session.rank(job)
     if not ranked.rows:
         return None
     if len(ranked.rows) < rank:
@@ -75,7 +75,7 @@ HISTORY_LEAVES_OUT = (
 
 def history(session: Session, job: Job) -> Result:
     """What the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
-    session.cheapest(job, 0)
+    session.rank(job)
     query = f"SELECT * EXCLUDE (job) FROM cost_history('{JOBS}', '{RANKED}') ORDER BY day"  # noqa: S608
     return session.ask(query)
 

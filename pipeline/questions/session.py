@@ -1,6 +1,7 @@
 """Questions to one open database: a job is checked, planned once, and ranked as often as it is asked."""
 
 from collections import OrderedDict
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -14,20 +15,23 @@ KEPT_PLANS = 32
 MOST_GPUS = 64
 """Plans are for up to so many GPUs."""
 
-ASKED, JOBS, RANKED = "gpufare_asked", "gpufare_jobs", "gpufare_ranked"
-"""Temporary tables of the question that is being answered: what was given, with its defaults, and ranked."""
+JOBS, RANKED = "gpufare_jobs", "gpufare_ranked"
+"""Temporary tables of the question that is being answered: the job with its defaults, and all its answers."""
 
-_PLANNER_READS = """
-SELECT COLUMNS(lambda name: list_contains(plan_columns(), name) AND name <> 'max_gpus')::VARCHAR, max_gpus
-FROM {jobs}
+_COMPLETED = """
+CREATE OR REPLACE TEMP TABLE {jobs} AS
+WITH gpufare_asked AS (SELECT {columns})
+SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM completed_jobs('gpufare_asked')
 """
 
 # All of them fit.
 _PUBLISHED = """
 CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM published_plans('{jobs}')
 """
-_TO_PLAN = """
-CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {jobs}
+_PLANNED = """
+CREATE TEMP TABLE {table} AS
+WITH gpufare_to_plan AS (SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {to_plan})
+FROM job_plans('gpufare_to_plan')
 """
 _RANKED = """
 SELECT r.*, p.as_of_day AS day
@@ -44,6 +48,7 @@ class Session:
         self.connection = connection
         self._plans: OrderedDict[tuple[Any, ...], tuple[int, str]] = OrderedDict()
         self._made = 0
+        self._job: dict[str, Any] = {}
 
     def ask(self, query: str, parameters: list[Any] | None = None) -> Result:
         """The answer of a query on the database; JobError where a macro refuses the job."""
@@ -52,31 +57,53 @@ class Session:
         except QueryError as error:
             raise job_error(error) from error
 
-    def complete(self, job: Job) -> dict[str, Any]:
-        """Check a job and fill in its defaults, as the one row of ``JOBS``. Raises JobError."""
-        columns = ", ".join(f"? AS {name}" for name in job.settings)
-        self.ask(f"CREATE OR REPLACE TEMP TABLE {ASKED} AS SELECT {columns}", [*job.settings.values()])
-        self.ask(f"CREATE OR REPLACE TEMP TABLE {JOBS} AS FROM completed_jobs('{ASKED}')")
-        return next(self.ask(f"FROM {JOBS}").dicts())
+    def complete(self, job: Job, most_rows: int | None = None) -> dict[str, Any]:
+        """Check a job and fill in its defaults, as the one row of ``JOBS``, of whose answers the first
+        ``most_rows`` are wanted, or all. Raises JobError."""
+        completed = _COMPLETED.format(
+            jobs=JOBS,
+            columns=", ".join(f"? AS {name}" for name in job.settings),
+            most_rows="NULL" if most_rows is None else most_rows,
+        )
+        self.ask(completed, [*job.settings.values()])
+        self._job = next(self.ask(f"FROM {JOBS}").dicts())
+        return self._job
 
-    def plans(self, most_gpus: int = 0, *, complete: bool = False) -> str:
+    def plans(self, most_gpus: int = 0, *, every_gpu: bool = False, complete: bool = False) -> str:
         """The temporary table with the plans of the job that was completed last, for as many GPUs as it asks
         for, and for ``most_gpus`` at least: kept from before, published, or planned now.
 
-        Published plans lack those that do not fit; with ``complete`` they are not used."""
-        *settings, asked_gpus = self.ask(_PLANNER_READS.format(jobs=JOBS)).rows[0]
-        wanted, key = min(max(asked_gpus, most_gpus), MOST_GPUS), (complete, *settings)
+        Where they are planned, it is for the kinds of GPU that an answer can have, or with ``every_gpu`` for
+        all. Published plans lack those that do not fit; with ``complete`` they are not used."""
+        wanted = min(max(self._job["max_gpus"], most_gpus), MOST_GPUS)
+        key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)
         if kept is not None and kept[0] < wanted:
             self.ask(f"DROP TABLE {kept[1]}")
             kept = None
         if kept is None:
-            kept = (not complete and self._published()) or self._planned(wanted)
+            kept = (not complete and self._published()) or self._planned(wanted, every_gpu or complete)
         self._plans[key] = kept
         if len(self._plans) > KEPT_PLANS:
             _, (_, oldest) = self._plans.popitem(last=False)
             self.ask(f"DROP TABLE {oldest}")
         return kept[1]
+
+    @cached_property
+    def _settings(self) -> list[str]:
+        """What the planner reads of a job besides the number of GPUs."""
+        ((names,),) = self.ask("SELECT plan_columns()").rows
+        return [name for name in names if name != "max_gpus"]
+
+    @cached_property
+    def _rented(self) -> set[str]:
+        """The GPUs that are rented out."""
+        return {gpu for (gpu,) in self.ask("SELECT DISTINCT gpu_id FROM main.rentals").rows}
+
+    def _planner_reads(self) -> tuple[Any, ...]:
+        """What the plans of the job depend on besides the number of GPUs."""
+        named = {machine["gpu_id"] for machine in self._job["machines"]} - self._rented
+        return (*(self._job.get(name) for name in self._settings), *sorted(named))
 
     def _published(self) -> tuple[int, str] | None:
         """The plans that the file has ready; None where it has none for such a job."""
@@ -89,10 +116,10 @@ class Session:
             raise job_error(error) from error
         return MOST_GPUS, table
 
-    def _planned(self, most_gpus: int) -> tuple[int, str]:
+    def _planned(self, most_gpus: int, every_gpu: bool) -> tuple[int, str]:
         table = self._new_table()
-        self.ask(_TO_PLAN.format(jobs=JOBS, most_gpus=most_gpus))
-        self.ask(f"CREATE TEMP TABLE {table} AS FROM job_plans('gpufare_to_plan')")
+        to_plan = JOBS if every_gpu else f"with_rented_gpus('{JOBS}')"
+        self.ask(_PLANNED.format(table=table, to_plan=to_plan, most_gpus=most_gpus))
         return most_gpus, table
 
     def _new_table(self) -> str:
@@ -101,14 +128,18 @@ class Session:
 
     def nearest(self) -> Result:
         """Why the job that was completed last has no answer: the rows of ``nearest_answers``."""
-        plans = self.plans(MOST_GPUS)
+        plans = self.plans(MOST_GPUS, every_gpu=True)
         return self.ask(f"FROM nearest_answers('{JOBS}', '{plans}')")
 
     def cheapest(self, job: Job, limit: int | None = None) -> Result:
         """The ranked ways to run the job, all columns of ``cheapest_for``: the first ``limit``, or all.
         Raises JobError."""
+        self.complete(job, limit)
+        return self.ask(f"{_RANKED.format(jobs=JOBS, plans=self.plans())} ORDER BY rank")
+
+    def rank(self, job: Job) -> Result:
+        """All of ``cheapest``, kept in ``RANKED``. Raises JobError."""
         self.complete(job)
-        plans = self.plans()
-        self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {_RANKED.format(jobs=JOBS, plans=plans)}")
-        most = "" if limit is None else f"LIMIT {limit:d}"
-        return self.ask(f"FROM {RANKED} ORDER BY rank {most}")
+        ranked = _RANKED.format(jobs=JOBS, plans=self.plans())
+        self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {ranked}")
+        return self.ask(f"FROM {RANKED} ORDER BY rank")

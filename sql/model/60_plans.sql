@@ -3,9 +3,11 @@
 CREATE OR REPLACE MACRO plan_columns() AS [
     'job', 'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'quantization',
     'micro_batch', 'checkpointing', 'stack', 'optimizer', 'training_precision', 'max_gpus',
-    'global_batch_tokens', 'fp8', 'flash_attention', 'sharding', 'offload', 'min_fit_probability'
+    'global_batch_tokens', 'fp8', 'flash_attention', 'sharding', 'offload', 'min_fit_probability',
+    'planned_gpus'
 ];
-COMMENT ON FUNCTION plan_columns IS 'The columns of a relation of workloads that the planner reads.';
+COMMENT ON FUNCTION plan_columns IS
+    'The columns of a relation of workloads that the planner reads; planned_gpus: a list of the gpu_ids to plan, null for all.';
 
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
@@ -27,7 +29,8 @@ CREATE OR REPLACE MACRO planned_workloads(jobs) AS TABLE
 WITH _plan_template AS (
     SELECT
         *, NULL::VARCHAR AS job, NULL::VARCHAR AS calibration, NULL::DOUBLE AS max_gpus,
-        NULL::DOUBLE AS global_batch_tokens, NULL::DOUBLE AS min_fit_probability
+        NULL::DOUBLE AS global_batch_tokens, NULL::DOUBLE AS min_fit_probability,
+        NULL::VARCHAR[] AS planned_gpus
     FROM main.measured_runs
     LIMIT 0
 ),
@@ -53,6 +56,7 @@ SELECT
     CASE WHEN g.method = 'pretrain' THEN d.pretrain_batch_tokens ELSE d.batch_tokens END AS _batch_tokens,
     coalesce(g.global_batch_tokens::DOUBLE, _batch_tokens) AS global_batch_tokens,
     coalesce(g.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,
+    g.planned_gpus,
     coalesce(g.fp8::DOUBLE, 0e0) AS fp8, coalesce(g.flash_attention::DOUBLE, 1e0) AS flash_attention,
     concat_ws('; ',
         assumed(TRUE, 'seq_len', g.seq_len, d.seq_len),
@@ -148,6 +152,7 @@ CROSS JOIN main.gpus AS g
 CROSS JOIN _variants AS v
 CROSS JOIN _sizes AS z
 WHERE g.has_full_specs
+    AND coalesce(list_contains(w.planned_gpus, g.gpu_id), TRUE)
     AND (w.checkpointing_wanted IS NULL OR w.checkpointing_wanted = v.checkpointing)
     AND (w.sharding_wanted IS NULL OR w.sharding_wanted = v.sharding OR v.sharding = 'none')
     -- One lab measured offloading, and it is as fast as a host that most sources do not describe: it is
@@ -217,7 +222,7 @@ WITH _needs AS (
     CROSS JOIN main.gpus AS g
     JOIN (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS gpu_count) AS n
         ON n.gpu_count <= w.max_gpus
-    WHERE g.has_full_specs
+    WHERE g.has_full_specs AND coalesce(list_contains(w.planned_gpus, g.gpu_id), TRUE)
 ),
 
 _bands AS (

@@ -394,13 +394,28 @@ JOIN _job_settings AS j USING (job);
 COMMENT ON MACRO TABLE job_plans IS
     'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank; columns that the planner does not read are left alone.';
 
+CREATE OR REPLACE MACRO with_rented_gpus(jobs) AS TABLE
+SELECT
+    *,
+    list_concat(
+        (SELECT list(DISTINCT r.gpu_id) FROM main.rentals AS r),
+        list_transform(machines, lambda machine: machine.gpu_id)
+    ) AS planned_gpus
+FROM query_table(jobs);
+COMMENT ON MACRO TABLE with_rented_gpus IS
+    'Jobs with planned_gpus for job_plans: the GPUs that an answer can have, since they are rented out or the job names machines with them. jobs: as completed_jobs gives them.';
+
 CREATE OR REPLACE MACRO cheapest_for(jobs) AS TABLE
 WITH _cheapest_jobs AS (
     SELECT * FROM completed_jobs(jobs)
 ),
 
+_cheapest_rented AS (
+    SELECT * FROM with_rented_gpus('_cheapest_jobs')
+),
+
 _cheapest_plans AS (
-    SELECT * FROM job_plans('_cheapest_jobs')
+    SELECT * FROM job_plans('_cheapest_rented')
 )
 
 SELECT r.*, p.as_of_day AS day
