@@ -12,7 +12,7 @@ from pipeline.contracts.paths import Home
 from pipeline.questions import explain as explaining
 from pipeline.questions import fit as fitting
 from pipeline.questions.explain import Explanation
-from pipeline.questions.explanation import assumptions, nothing_fits
+from pipeline.questions.explanation import assumptions, machine_lines, nothing_fits
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, JobSettings, whole
 from pipeline.questions.prices import prices_of
@@ -100,7 +100,7 @@ class Prices:
             limit = whole("limit", limit, least=1)
         session, asked = self._asked(config, job)
         result = session.cheapest(asked, limit)
-        notes = [*self._notes(session)]
+        notes = [*machine_lines(asked, session, limit), *self._notes(session)]
         path = None if config is None else Path(config)
         if not result.rows:
             notes.insert(0, nothing_fits(asked, session, path))

@@ -21,6 +21,7 @@ ROW: dict[str, Any] = {
     "provider": "Example",
     "country": "DE",
     "price_kind": "on_demand",
+    "raw_label": "H100",
     "tier": None,
     "term_days": None,
     "commitment_usd": None,
@@ -67,6 +68,16 @@ def said(**changes: Any) -> str:
 def test_hours_have_their_band_and_days() -> None:
     assert "100.0 hours (4 days; 80.0 to 130.0) at $2.00 per hour." in said()
     assert ", 25.2 hours (25.1 to 25.5) at " in said(hours=25.2, hours_low=25.1, hours_high=25.5)
+
+
+def test_own_machines_and_quotes_are_said_in_words() -> None:
+    own = said(price_kind="own", source="own", provider="own", raw_label="8 x h100 at 2")
+    assert own.startswith("8 x H100 SXM 80 GB of your own: $200.50 ")
+    assert "at $2.00 of electricity per hour." in own
+    assert "\nElectricity as you gave it, 8 x h100 at 2, and nothing else is paid; speed measured." in own
+    quote = said(price_kind="quote", source="quote", provider="quote", raw_label="8 x h100 at 0.25")
+    assert quote.startswith("8 x H100 SXM 80 GB as quoted: $200.50 ")
+    assert "\nPrice as you gave it, 8 x h100 at 0.25; other charges at their defaults; speed" in quote
 
 
 @pytest.mark.parametrize(

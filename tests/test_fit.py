@@ -111,8 +111,8 @@ def test_what_does_not_fit_says_why(sample_home: Home) -> None:
 @pytest.mark.parametrize(
     ("gpu", "says"),
     [
-        ("h100", "is several cards: name one of h100-"),
-        ("rtx-4091", "is no card of the catalogue: name one of rtx-4090"),
+        ("h100", "h100 is several GPUs: name one of h100-"),
+        ("rtx-4091", "no gpu rtx-4091; the nearest are rtx-4090"),
     ],
 )
 def test_a_card_that_is_none_or_several_is_refused(sample_home: Home, gpu: str, says: str) -> None:
@@ -338,3 +338,37 @@ def test_the_notes_of_an_answer_say_what_the_command_says(sample_home: Home, pri
     said = run(sample_home, "cheapest", *options, "--country", "eu", "--seq-len", "200000").stdout
     for note in found.notes[:3]:
         assert note in said
+
+
+def test_a_machine_that_is_asked_for_is_never_lost(sample_home: Home, prices: gpufare.Prices) -> None:
+    machines = ("8 x h100-sxm-80gb at 1.50", "3 x p40 at 0.1", "16 x l40s at 1")
+    asked = QLORA | {"quote": list(machines), "gpus": 8, "limit": 2}
+    notes = prices.cheapest(**asked).notes
+    every = prices.cheapest(**asked | {"limit": None})
+    (h100,) = (row for row in every if row["source"] == "quote")
+    rank = f"Your quote {machines[0]} has rank {h100['rank']} of {len(every)}: ${h100['total_usd']:,.2f} in "
+    expected = (
+        rank,
+        f"Your quote {machines[1]} is not ranked: the job does not fit: current frameworks no longer",
+        f"Your quote {machines[2]} is not ranked: it has 16 GPUs, at most 8 are asked for.",
+    )
+    said = [line for line in notes if line.startswith("Your quote")]
+    assert sorted(map(str, said)) == sorted(
+        next(line for line in notes if line.startswith(each)) for each in expected
+    )
+    options = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", "--gpus", "8")
+    quotes = [word for machine in machines for word in ("--quote", machine)]
+    shown = run(sample_home, "cheapest", *options, *quotes, "--limit", "2")
+    as_csv = run(sample_home, "cheapest", *options, *quotes, "--limit", "2", "--format", "csv")
+    for line in said:
+        assert line in shown.stdout
+        assert line in as_csv.stderr
+    # In the macro, the same.
+    query = """WITH asked AS (SELECT 'llama-3.1-8b' AS model, 'qlora' AS method, 1e8 AS tokens, 8 AS gpus,
+        '{}' AS quote) FROM machine_ranks_for('asked')"""
+    rows = list(prices._session().ask(query.format("; ".join(machines))).dicts())
+    assert {row["machine"]: row["rank"] for row in rows} == dict.fromkeys(machines) | {
+        machines[0]: h100["rank"]
+    }
+    # Whatever is in the list is not repeated below it.
+    assert not [line for line in prices.cheapest(**asked | {"limit": None}).notes if rank in line]

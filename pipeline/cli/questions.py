@@ -42,7 +42,7 @@ def cheapest(
     All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import first_of_cheapest, ranking_for_people, show
-    from pipeline.questions.explanation import explained, nothing_fits
+    from pipeline.questions.explanation import explained, machine_lines, nothing_fits
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
@@ -58,21 +58,24 @@ def cheapest(
     ):
         session = Session(connection)
         result = session.cheapest(job, limit)
+        machines = machine_lines(job, session, limit)
         if not result.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
-            raise click.ClickException(nothing_fits(job, session, config, of_day))
+            raise click.ClickException("\n".join([nothing_fits(job, session, config, of_day), *machines]))
         note = None if day else age_note(connection, today())
         replayed = replayed_sources(connection)
         not_asked = None if day else not_asked_note(connection, paths.home(), os.environ)
     if form == "table":
         show(ranking_for_people(result), form, first=first_of_cheapest(result))
         tell()
-        for line in explained(next(result.dicts()), replayed):
+        for line in (*explained(next(result.dicts()), replayed), *machines):
             tell(line)
         say(not_asked)
         say(own_runs_note(paths.home(), result.dicts()))
     else:
         show(result, form)
+        for line in machines:
+            say(line)
     for line in left_out:
         say(line)
     say(note)

@@ -19,8 +19,9 @@ FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
 JOIN gpu_names() AS g USING (gpu_id)
 WHERE g.key = name_key(?)
 ORDER BY n.rank NULLS LAST, list_position([
-    'too_late_or_too_expensive', 'not_rented_in_that_number', 'not_offered_so', 'not_asked_for', 'no_price',
-    'fits_in_another_number', 'might_not_fit', 'does_not_fit', 'not_planned'
+    'too_late_or_too_expensive', 'host_memory_too_small', 'network_too_slow', 'not_rented_in_that_number',
+    'not_offered_so', 'not_asked_for', 'no_price', 'fits_in_another_number', 'might_not_fit', 'does_not_fit',
+    'not_planned'
 ], n.reason), n.gpu_id
 """
 
@@ -93,7 +94,9 @@ def why_not_sentences(explanation: Explanation) -> list[str]:
     lines = []
     for other in explanation.why_not[:1]:
         best = explanation.row
-        if other["reason"] == "ranked":
+        if other["rank"] == best["rank"]:
+            lines.append(f"{other['gpu_id']} is this answer, rank {best['rank']} of {explanation.of}.")
+        elif other["reason"] == "ranked":
             more = other["total_usd"] - best["total_usd"]
             lines.append(
                 f"{other['gpu_id']} has rank {other['rank']} of {explanation.of}: {other['detail']} costs "

@@ -47,6 +47,27 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest), config), *more])}"])
 
 
+def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[str]:
+    """Where the quotes and own machines of the job that was ranked last are, but for those among the first
+    ``shown`` answers: their rank, or why they have none. Raises JobError."""
+    if job["quote"] is None and job["own"] is None:
+        return []
+    rows = session.machine_ranks()
+    return [
+        _machine(row) for row in rows if row["rank"] is None or (shown is not None and row["rank"] > shown)
+    ]
+
+
+def _machine(row: Mapping[str, Any]) -> str:
+    what = f"Your {'quote' if row['source'] == 'quote' else 'own'} {row['machine']}"
+    if row["rank"] is None:
+        return f"{what} is not ranked: {row['detail']}."
+    return (
+        f"{what} has rank {row['rank']} of {row['ranks']}: ${row['total_usd']:,.2f} in "
+        f"{_duration(row['hours'])} on {row['gpu_count']} GPU{'' if row['gpu_count'] == 1 else 's'}."
+    )
+
+
 def _change(job: Job, row: Mapping[str, Any]) -> str:
     """The constraints that have to give, and to what."""
     parts = zip(*(str(row[name]).split(" + ") for name in ("constraint", "nearest", "asked")), strict=True)
@@ -128,15 +149,13 @@ def _what(row: Mapping[str, Any]) -> str:
         if row["term_days"] and row["commitment_usd"]
         else ""
     )
+    where = {"own": " of your own", "quote": " as quoted"}.get(kind, f" at {row['provider']} ({kind}{tier})")
+    electricity = " of electricity" if kind == "own" else ""
     return (
-        f"{row['gpu_count']} x {row['gpu']}{idle} at {row['provider']} ({kind}{tier}): {money} for the "
-        f"finished job, {_hours(row)} at ${price_text(row['usd_per_hour'])} per hour."
+        f"{row['gpu_count']} x {row['gpu']}{idle}{where}: {money} for the "
+        f"finished job, {_hours(row)} at ${price_text(row['usd_per_hour'])}{electricity} per hour."
         f"{spot}{reserved}"
     )
-
-
-def _way(row: Mapping[str, Any]) -> str:
-    return f"{row['gpu_count']} x {row['gpu']} at {row['provider']} ({_words(row['price_kind'])})"
 
 
 def _words(name: str) -> str:
@@ -290,5 +309,9 @@ def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
         if row["fx_rate"]
         else ""
     )
-    seen = f"Price seen {seen_on} at {address}{converted}; speed {row['evidence']}{nearest}."
+    seen = {
+        "own": f"Electricity as you gave it, {row['raw_label']}, and nothing else is paid",
+        "quote": f"Price as you gave it, {row['raw_label']}; other charges at their defaults",
+    }.get(row["price_kind"], f"Price seen {seen_on} at {address}{converted}")
+    seen += f"; speed {row['evidence']}{nearest}."
     return seen + (f" CAREFUL: {'; '.join(cautions)}." if cautions else "")

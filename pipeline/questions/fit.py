@@ -1,7 +1,6 @@
 """Does a job fit on a card, how far does its micro-batch go, what else fits, and how do cards compare."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from pipeline.questions.explanation import assumed, percent_text
@@ -62,7 +61,7 @@ def fit(session: Session, job: Job) -> Fit:
     """The fit of a job on ``gpus`` (1) of the card ``gpu``. Raises JobError where that cannot be planned."""
     if job["gpu"] is None:
         raise JobError("name the GPU on which it is to fit")
-    gpu_id, gpus = one_gpu(session, job["gpu"]), _planned(1 if job["gpus"] is None else job["gpus"])
+    gpu_id, gpus = one_gpu(session, job["gpu"]), _planned(session, 1 if job["gpus"] is None else job["gpus"])
     completed = session.complete(job.but(tokens=1, gpu=None, gpus=gpus, min_gpus=None))
     session.ask(_PLAN, [gpu_id, gpus])
     plans = list(session.ask("FROM gpufare_fit").dicts())
@@ -77,19 +76,13 @@ def fit(session: Session, job: Job) -> Fit:
 
 def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int = 2048) -> Result:
     """Which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
-    asked = [one_gpu(session, gpu), _planned(gpus), whole("seq_len", seq_len, least=1)]
+    asked = [one_gpu(session, gpu), _planned(session, gpus), whole("seq_len", seq_len, least=1)]
     return session.ask("FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", asked)
 
 
-PLANNED_GPUS = (1, 2, 4, 8, 16, 32, 64)
-
-
-def _planned(gpus: int) -> int:
+def _planned(session: Session, gpus: int) -> int:
     """A number of GPUs for which there are plans. Raises JobError for others."""
-    if whole("gpus", gpus) not in PLANNED_GPUS:
-        *most, last = map(str, PLANNED_GPUS)
-        raise JobError(f"plans are for {', '.join(most)} and {last} GPUs, not for {gpus}")
-    return int(gpus)
+    return int(session.ask("SELECT planned_gpus(?)", [whole("gpus", gpus)]).rows[0][0])
 
 
 COMPARED_OF_A_JOB = {
@@ -126,16 +119,6 @@ def only_what_fits(found: Result) -> Result:
 
 
 def one_gpu(session: Session, name: str) -> str:
-    """The gpu_id of a card, case and blanks aside. Raises JobError, which names the nearest, where there is
-    none, or several are called so."""
-    known: list[str] = [gpu for (gpu,) in session.ask("SELECT gpu_id FROM main.gpus ORDER BY gpu_id").rows]
-    wanted = "-".join(name.lower().replace("_", " ").split())
-    if wanted in known:
-        return wanted
-    family = [gpu for gpu in known if gpu.startswith(f"{wanted}-")]
-    if len(family) == 1:
-        return family[0]
-    nearest = family or get_close_matches(wanted, known, n=4)
-    hint = f": name one of {', '.join(nearest)}" if nearest else '; gpufare sql "FROM gpus" lists them'
-    said = "is several cards" if family else "is no card of the catalogue"
-    raise JobError(f"{name!r} {said}{hint}")
+    """The gpu_id of a card by any name that a job may give it. Raises JobError, which names the nearest where
+    there is none, or the cards where several are called so."""
+    return str(session.ask("SELECT one_gpu(?)", [name]).rows[0][0])

@@ -131,6 +131,15 @@ class Session:
         plans = self.plans(MOST_GPUS, every_gpu=True)
         return self.ask(f"FROM nearest_answers('{JOBS}', '{plans}')")
 
+    def machine_ranks(self) -> list[dict[str, Any]]:
+        """Where the machines that the job names are in the ranking that was made last: the rows of
+        ``machine_ranks``."""
+        query = f"FROM machine_ranks('{JOBS}', '{{}}', '{RANKED}')"
+        rows = list(self.ask(query.format(self.plans())).dicts())
+        if any(row["reason"] == "not_planned" for row in rows):  # published plans lack what does not fit
+            rows = list(self.ask(query.format(self.plans(complete=True))).dicts())
+        return rows
+
     def cheapest(self, job: Job, limit: int | None = None) -> Result:
         """The ranked ways to run the job, all columns of ``cheapest_for``: the first ``limit``, or all.
         Raises JobError."""

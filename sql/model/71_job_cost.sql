@@ -5,6 +5,20 @@ CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
 COMMENT ON FUNCTION host_weights_gib IS
     'Host memory in GiB that the weights of a model take while they are loaded or offloaded: a quarter of the 16-bit download where they are quantized on the way.';
 
+CREATE OR REPLACE MACRO has_host_memory(
+    ram_gib, host_ram_gib, node_count, offload, training_state_gib, model_download_gib, quantization
+) AS
+    -- Every machine loads the weights through its host memory; one that does not state it is not judged.
+    coalesce(ram_gib / node_count >= host_weights_gib(model_download_gib, quantization), TRUE)
+    -- It must also have room for what is offloaded: the training state and gradients as large as 16-bit
+    -- weights, or adapters and the frozen weights.
+    AND (
+        coalesce(offload, '') = ''
+        OR host_ram_gib >= training_state_gib + host_weights_gib(model_download_gib, quantization)
+    );
+COMMENT ON FUNCTION has_host_memory IS
+    'Whether the machines of a rental have enough host memory for a plan; ram_gib: stated, of all of them; host_ram_gib: stated or assumed.';
+
 CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
     (wanted IS NULL OR coalesce(list_contains(wanted, value), FALSE))
     AND NOT coalesce(list_contains(unwanted, value), FALSE);
@@ -44,6 +58,14 @@ CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
 COMMENT ON FUNCTION gpu_name IS 'A GPU''s usual name, with its form factor and memory.';
 
+CREATE OR REPLACE MACRO way_text(gpu_count, gpu, provider, price_kind) AS
+    gpu_count || ' x ' || gpu || CASE price_kind
+        WHEN 'own' THEN ' of your own'
+        WHEN 'quote' THEN ' as quoted'
+        ELSE ' at ' || provider || ' (' || replace(price_kind, '_', '-') || ')'
+    END;
+COMMENT ON FUNCTION way_text IS 'A way to rent in words, such as 8 x H100 SXM 80 GB at Lambda (on-demand).';
+
 CREATE OR REPLACE MACRO market_candidates(jobs, plans) AS TABLE
 SELECT
     j.job, j.tokens, j.epochs,
@@ -76,13 +98,9 @@ WHERE is_planned(
         j.excluded_sources, j.tier_classes, j.countries, j.continents, j.max_term_days, j.max_age_days,
         j.assumed_sizes
     )
-    -- Every machine loads the weights through its host memory; one that does not state it is not judged.
-    AND coalesce(r.ram_gib / p.node_count >= host_weights_gib(p.model_download_gib, p.quantization), TRUE)
-    -- It must also have room for what is offloaded: the training state and gradients as large as 16-bit
-    -- weights, or adapters and the frozen weights.
-    AND (
-        coalesce(p.offload, '') = ''
-        OR r.host_ram_gib >= p.training_state_gib + host_weights_gib(p.model_download_gib, p.quantization)
+    AND has_host_memory(
+        r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib, p.model_download_gib,
+        p.quantization
     );
 COMMENT ON MACRO TABLE market_candidates IS
     'What is rented out and can run the jobs within their constraints: one row per job, plan and rental (offer, its row in rentals), with what its cost depends on. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Left out are machines whose stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest leaves out those with too little for any job, host_too_small).';
@@ -305,8 +323,9 @@ SELECT
     c.term_share_used, c.kept_volume_usd_per_month, c.total_usd,
     k.max_hours, k.meets_deadline,
     k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
-    k.longer_wait.gpu_count || ' x ' || k.longer_wait.gpu || ' at ' || k.longer_wait.provider
-    || ' (' || replace(k.longer_wait.price_kind, '_', '-') || ')' AS longer_wait_way,
+    way_text(
+        k.longer_wait.gpu_count, k.longer_wait.gpu, k.longer_wait.provider, k.longer_wait.price_kind
+    ) AS longer_wait_way,
     k.objective,
     b.total_usd_low, b.total_usd_high, b.hours_low, b.hours_high,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,

@@ -4,20 +4,25 @@ CREATE OR REPLACE MACRO few_names(names) AS
     array_to_string(names[:4], ', ') || CASE WHEN len(names) > 4 THEN ', ...' ELSE '' END;
 COMMENT ON FUNCTION few_names IS 'The first names of a list, as text.';
 
+CREATE OR REPLACE MACRO open_jobs(jobs) AS TABLE
+SELECT
+    * REPLACE (
+        1000000 AS max_gpus, NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
+        NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
+        NULL::VARCHAR[] AS providers, NULL::VARCHAR[] AS excluded_providers,
+        NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
+        NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
+        NULL::VARCHAR[] AS evidences, price_kinds() AS price_kinds, NULL::INTEGER AS max_term_days,
+        NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days, 0e0 AS min_fit_probability,
+        TRUE AS assumed_sizes
+    )
+FROM query_table(jobs);
+COMMENT ON MACRO TABLE open_jobs IS
+    'Jobs as completed_jobs gives them without what constrains their answers, but for the deadline.';
+
 CREATE OR REPLACE MACRO nearest_answers(jobs, plans) AS TABLE
 WITH _open_jobs AS (
-    SELECT
-        * REPLACE (
-            1000000 AS max_gpus, NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
-            NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
-            NULL::VARCHAR[] AS providers, NULL::VARCHAR[] AS excluded_providers,
-            NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
-            NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
-            NULL::VARCHAR[] AS evidences, price_kinds() AS price_kinds, NULL::INTEGER AS max_term_days,
-            NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days, 0e0 AS min_fit_probability,
-            TRUE AS assumed_sizes
-        )
-    FROM query_table(jobs)
+    FROM open_jobs(jobs)
 ),
 
 _open_candidates AS MATERIALIZED (
@@ -142,8 +147,7 @@ SELECT
     array_to_string(list_transform(m.missed_values, lambda v: v.nearest), ' + ') AS nearest,
     m.total_usd, m.hours, m.fit_probability, m.gpu_id, m.gpu_count, m.node_count, m.provider, m.source,
     m.price_kind,
-    m.gpu_count || ' x ' || m.gpu || ' at ' || m.provider
-    || ' (' || replace(m.price_kind, '_', '-') || ')' AS way
+    way_text(m.gpu_count, m.gpu, m.provider, m.price_kind) AS way
 FROM _missed_values AS m
 UNION ALL
 SELECT

@@ -1,31 +1,66 @@
 -- Short questions at a SQL prompt, and why an answer is what it is: by the same macros as the tables.
 
+CREATE OR REPLACE MACRO one_gpu(wanted) AS (
+    SELECT
+        CASE
+            WHEN len(_meant) = 1 THEN _meant[1]
+            WHEN len(_meant) > 1
+                THEN error(wanted || ' is several GPUs: name one of ' || array_to_string(_meant[:12], ', ')
+                    || CASE WHEN len(_meant) > 12 THEN ', ...' ELSE '' END)
+            WHEN name_key(wanted) <> '' THEN error(
+                'no gpu ' || wanted || '; the nearest are ' || array_to_string(_nearest, ', ')
+            )
+            ELSE error('name a GPU; main.gpus lists them')
+        END
+    FROM (
+        SELECT
+            any_value(meanings) FILTER (key = name_key(wanted)) AS _meant,
+            arg_max(name, jaro_winkler_similarity(key, name_key(wanted)), 3) AS _nearest
+        FROM main.job_names
+        WHERE setting = 'gpu'
+    )
+);
+COMMENT ON FUNCTION one_gpu IS
+    'The gpu_id of a card by any name that a job may give it (job_names): a gpu_id is that card alone, and a family of one card is that card. Raises an error that lists the cards of a larger family, or the nearest names.';
+
+CREATE OR REPLACE MACRO planned_gpus(gpus) AS
+    CASE
+        WHEN coalesce(list_contains([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0], try_cast(gpus AS DOUBLE)), FALSE)
+            THEN try_cast(gpus AS INTEGER)
+        ELSE error(
+            'plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not for ' || coalesce(gpus::VARCHAR, 'null')
+        )
+    END;
+COMMENT ON FUNCTION planned_gpus IS 'A number of GPUs for which there are plans; raises an error for others.';
+
+CREATE OR REPLACE MACRO sequence_tokens(tokens) AS
+    CASE
+        WHEN coalesce(is_number_in(nullif(tokens::VARCHAR, ''), 1, 1e9, TRUE) AND tokens IS NOT NULL, FALSE)
+            THEN try_cast(tokens AS INTEGER)
+        ELSE error(number_refusal('tokens_per_sequence', coalesce(tokens::VARCHAR, ''), 1e0, 1e9, TRUE))
+    END;
+COMMENT ON FUNCTION sequence_tokens IS
+    'The tokens of a sequence; raises an error for what is no whole number, below 1 or above 1e9.';
+
 CREATE OR REPLACE MACRO fits(
     wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16
 ) AS TABLE
 WITH _fits_asked AS (
     SELECT
         'fits' AS job, wanted_model AS model, wanted_method AS method, 1e0 AS tokens,
-        tokens_per_sequence AS seq_len, rank_of_adapters AS lora_rank, gpus AS max_gpus
+        sequence_tokens(tokens_per_sequence) AS seq_len, rank_of_adapters AS lora_rank,
+        planned_gpus(gpus) AS max_gpus
 ),
 
 _fits_jobs AS (
     SELECT * FROM completed_jobs('_fits_asked')
-),
-
-_fits_gpu AS (
-    SELECT CASE WHEN count(*) = 0 THEN error('No GPU ' || wanted_gpu || '; main.gpus lists them.') END
-        AS found
-    FROM main.gpus
-    WHERE gpu_id = wanted_gpu
 )
 
 SELECT p.* EXCLUDE (job)
 FROM job_plans('_fits_jobs') AS p
-CROSS JOIN _fits_gpu AS g
-WHERE p.gpu_id = wanted_gpu AND p.gpu_count = gpus AND g.found IS NULL;
+WHERE p.gpu_id = one_gpu(wanted_gpu) AND p.gpu_count = planned_gpus(gpus);
 COMMENT ON MACRO TABLE fits IS
-    'Does a training job fit on a GPU? fits(model, method, gpu_id, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds its terms up, largest_micro_batches says how far the micro-batch goes. Unknown names raise an error. No row: the GPU''s specifications are incomplete, or that number of it is not planned.';
+    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds its terms up, largest_micro_batches says how far the micro-batch goes. Names are those that jobs take (job_names; one_gpu for the GPU); unknown ones, a family of several GPUs and numbers out of bounds raise an error. No row: the GPU''s specifications are incomplete, or several machines of it are not planned.';
 
 CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := 2048) AS TABLE
 WITH _fits_on_methods (method, lora_rank) AS (
@@ -35,10 +70,10 @@ WITH _fits_on_methods (method, lora_rank) AS (
 _fits_on_jobs AS (
     SELECT
         concat_ws(' ', m.model, t.method) AS job, m.model, m.params_total / 1e9 AS params_billion, t.method,
-        tokens_per_sequence AS seq_len, t.lora_rank, gpus AS max_gpus
+        sequence_tokens(tokens_per_sequence) AS seq_len, t.lora_rank, planned_gpus(gpus) AS max_gpus
     FROM main.models AS m
     CROSS JOIN _fits_on_methods AS t
-    WHERE m.max_context IS NULL OR m.max_context >= tokens_per_sequence
+    WHERE m.max_context IS NULL OR m.max_context >= sequence_tokens(tokens_per_sequence)
 ),
 
 _fits_on_ready AS (
@@ -69,10 +104,7 @@ _fits_on_plans AS (
 ),
 
 _fits_on_gpu AS (
-    SELECT CASE WHEN count(*) = 0 THEN error('No GPU ' || wanted_gpu || '; main.gpus lists them.') END
-        AS found
-    FROM main.gpus
-    WHERE gpu_id = wanted_gpu
+    SELECT one_gpu(wanted_gpu) AS gpu_id, planned_gpus(gpus) AS gpu_count
 )
 
 SELECT
@@ -81,11 +113,10 @@ SELECT
     p.tokens_per_second, p.evidence, p.assumptions
 FROM _fits_on_jobs AS j
 CROSS JOIN _fits_on_gpu AS g
-LEFT JOIN _fits_on_plans AS p ON p.job = j.job AND p.gpu_id = wanted_gpu AND p.gpu_count = gpus
-WHERE g.found IS NULL
+LEFT JOIN _fits_on_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id AND p.gpu_count = g.gpu_count
 ORDER BY j.params_billion, j.model, j.method;
 COMMENT ON MACRO TABLE fits_on IS
-    'Which models can be trained on a GPU, by method (qlora and lora with rank 16, full)? fits_on(gpu_id, gpus := 1, tokens_per_sequence := 2048) gives one row per model and method: the verdict, P(fits), and the plan that is fastest there. Models whose context is shorter than the sequences are left out. Unknown names raise an error. Fast where the plans are in the file already (grid_plans).';
+    'Which models can be trained on a GPU, by method (qlora and lora with rank 16, full)? fits_on(gpu, gpus := 1, tokens_per_sequence := 2048) gives one row per model and method: the verdict, P(fits), and the plan that is fastest there. Models whose context is shorter than the sequences are left out. The GPU may have any name that a job may give it (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. Fast where the plans are in the file already (grid_plans).';
 
 CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
 WITH _parts_plans AS (
@@ -200,41 +231,32 @@ COMMENT ON MACRO TABLE largest_micro_batches IS
 
 CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (
-    SELECT
-        CASE
-            WHEN bool_or(gpu_id = one) IS NOT TRUE
-                THEN error('No GPU ' || one || '; main.gpus lists them.')
-            WHEN bool_or(gpu_id = other) IS NOT TRUE
-                THEN error('No GPU ' || other || '; main.gpus lists them.')
-            ELSE TRUE
-        END AS known
-    FROM main.gpu_compare
+    SELECT one_gpu(one) AS one_id, one_gpu(other) AS other_id
 ),
 
 _facts AS (
     UNPIVOT (
         SELECT gpu_id AS _gpu, COLUMNS(* EXCLUDE (gpu_id))::VARCHAR
         FROM main.gpu_compare
-        WHERE gpu_id IN (one, other)
+        SEMI JOIN _asked_gpus ON gpu_id IN (one_id, other_id)
     )
     ON COLUMNS(* EXCLUDE (_gpu)) INTO NAME fact VALUE value
 )
 
 SELECT
     c.column_name AS fact,
-    max(f.value) FILTER (f._gpu = one) AS one_value,
-    max(f.value) FILTER (f._gpu = other) AS other_value,
+    max(f.value) FILTER (f._gpu = k.one_id) AS one_value,
+    max(f.value) FILTER (f._gpu = k.other_id) AS other_value,
     c.comment AS meaning
 FROM _facts AS f
 CROSS JOIN _asked_gpus AS k
 JOIN duckdb_columns() AS c
     ON c.table_name = 'gpu_compare' AND c.schema_name = 'main' AND c.database_name = current_database()
     AND c.column_name = f.fact
-WHERE k.known
 GROUP BY c.comment, c.column_name, c.column_index
 ORDER BY c.column_index;
 COMMENT ON MACRO TABLE compare_gpus IS
-    'Two GPUs side by side: compare_gpus(one gpu_id, other gpu_id) gives one row per fact of gpu_compare that at least one of them has, with both values as text.';
+    'Two GPUs side by side: compare_gpus(one, other) gives one row per fact of gpu_compare that at least one of them has, with both values as text. A GPU may have any name that a job may give it (one_gpu); unknown names and a family of several GPUs raise an error.';
 
 CREATE OR REPLACE MACRO why_total(ranked) AS TABLE
 WITH _total_parts AS (
@@ -243,17 +265,33 @@ WITH _total_parts AS (
         unnest([
             {
                 'place': 1, 'part': 'machine', 'usd': compute_usd,
-                'how': CASE
-                    WHEN price_kind = 'reserved'
-                        THEN format('{:,.1f} hours of whole terms of {} days', billed_hours, term_days)
-                    ELSE format(
-                        '{:,.2f} billed hours: set-up {:,.2f}, training {:,.2f}, evaluation {:,.2f}',
-                        billed_hours, setup_hours, train_hours, evaluation_hours
-                    )
-                END || format(' x {:,.4f} USD', usd_per_hour::DOUBLE)
+                'how': format(
+                    '{:,.2f} {} x {:,.4f} USD', billed_hours,
+                    CASE price_kind
+                        WHEN 'reserved' THEN format('hours of whole terms of {} days', term_days)
+                        WHEN 'own' THEN 'hours of electricity'
+                        ELSE 'billed hours'
+                    END,
+                    usd_per_hour::DOUBLE
+                )
                 || CASE
                     WHEN host_usd_per_hour > 0
                         THEN format(' and {:,.4f} for its host', host_usd_per_hour::DOUBLE)
+                    ELSE ''
+                END
+                || CASE
+                    WHEN price_kind <> 'reserved' THEN format(
+                        ': set-up {:,.2f}, training {:,.2f}, evaluation {:,.2f}',
+                        setup_hours, train_hours, evaluation_hours
+                    )
+                    ELSE ''
+                END
+                || CASE
+                    WHEN price_kind <> 'reserved'
+                        AND billed_hours - setup_hours - train_hours - evaluation_hours >= 0.005 THEN format(
+                            ', and {:,.2f} unused: the minimum, or a started billing step',
+                            billed_hours - setup_hours - train_hours - evaluation_hours
+                        )
                     ELSE ''
                 END
             },
@@ -267,11 +305,19 @@ WITH _total_parts AS (
             },
             {
                 'place': 4, 'part': 'disk', 'usd': storage_usd,
-                'how': format('{:,.0f} GB that is charged, while the machine runs', storage_gb)
+                'how': CASE
+                    WHEN price_kind = 'own' THEN 'your own'
+                    WHEN storage_usd = 0 THEN 'not charged'
+                    ELSE format('{:,.0f} GB for as long as the machine runs', storage_gb)
+                END
             },
             {
                 'place': 5, 'part': 'data', 'usd': egress_usd,
-                'how': 'the result out, and image, data set and model in, where that is charged'
+                'how': CASE
+                    WHEN price_kind = 'own' THEN 'your own connection'
+                    WHEN egress_usd = 0 THEN 'downloads and uploads, not charged'
+                    ELSE 'the result out, and image, data set and model in, where that is charged'
+                END
             },
             {'place': 6, 'part': 'total', 'usd': total_usd, 'how': 'the sum of the above'}
         ], recursive := TRUE)
@@ -304,7 +350,7 @@ WITH _not_plans AS (
 
 _not_offers AS (
     SELECT
-        j.job, r.gpu_id, r.gpu_count,
+        j.job, r.gpu_id, r.gpu_count, r.node_count, r.node_network_gbps, r.ram_gib, r.host_ram_gib,
         is_rental_wanted(
             r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
             r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers,
@@ -319,6 +365,36 @@ _not_offers AS (
         } AS offer
     FROM query_table(jobs) AS j
     CROSS JOIN main.rentals AS r
+),
+
+-- The offers that are asked for in a number in which the job fits, with what the plan needs of them.
+_not_usable AS (
+    SELECT
+        o.job, o.gpu_id,
+        coalesce(o.node_network_gbps, 0) AS network_gbps, coalesce(p.node_network_gbps, 0) AS planned_gbps,
+        coalesce(o.ram_gib, o.host_ram_gib) / o.node_count AS host_gib,
+        host_weights_gib(p.model_download_gib, p.quantization)
+        + CASE WHEN coalesce(p.offload, '') = '' THEN 0 ELSE p.training_state_gib END AS planned_host_gib,
+        has_host_memory(
+            o.ram_gib, o.host_ram_gib, p.node_count, p.offload, p.training_state_gib, p.model_download_gib,
+            p.quantization
+        ) AS has_host_memory
+    FROM _not_offers AS o
+    JOIN _not_plans AS n ON n.job = o.job AND n.gpu_id = o.gpu_id AND list_contains(n.counts, o.gpu_count)
+    JOIN query_table(plans) AS p
+        ON p.job = o.job AND p.gpu_id = o.gpu_id AND p.gpu_count = o.gpu_count AND p.node_count = o.node_count
+    WHERE o.is_asked_for
+),
+
+_not_hosts AS (
+    SELECT
+        job, gpu_id,
+        bool_or(network_gbps >= planned_gbps) AS has_network,
+        bool_or(network_gbps >= planned_gbps AND has_host_memory) AS has_host_memory,
+        max(network_gbps) AS network_gbps, min(planned_gbps) AS planned_gbps,
+        max(host_gib) AS host_gib, min(planned_host_gib) AS planned_host_gib
+    FROM _not_usable
+    GROUP BY job, gpu_id
 ),
 
 _not_sold AS (
@@ -346,7 +422,7 @@ _not_reasons AS (
     SELECT
         j.job, g.gpu_id, r.rank, r.gpu_count, r.provider, r.total_usd, r.hours,
         j.max_gpus, j.min_fit_probability, p.fits_from_gpus, p.fit_probability, p.infeasible_reason,
-        s.cheapest, s.sold_counts, p.counts,
+        s.cheapest, s.sold_counts, p.counts, h.network_gbps, h.planned_gbps, h.host_gib, h.planned_host_gib,
         CASE
             WHEN r.rank IS NOT NULL THEN 'ranked'
             WHEN p.job IS NULL THEN 'not_planned'
@@ -357,12 +433,15 @@ _not_reasons AS (
             WHEN NOT is_wanted(g.gpu_id, j.gpu_ids, j.excluded_gpu_ids) THEN 'not_asked_for'
             WHEN NOT s.is_asked_for THEN 'not_offered_so'
             WHEN NOT coalesce(s.is_sold_so, FALSE) THEN 'not_rented_in_that_number'
+            WHEN NOT coalesce(h.has_network, TRUE) THEN 'network_too_slow'
+            WHEN NOT coalesce(h.has_host_memory, TRUE) THEN 'host_memory_too_small'
             ELSE 'too_late_or_too_expensive'
         END AS reason
     FROM query_table(jobs) AS j
     CROSS JOIN main.gpus AS g
     LEFT JOIN _not_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id
     LEFT JOIN _not_sold AS s ON s.job = j.job AND s.gpu_id = g.gpu_id
+    LEFT JOIN _not_hosts AS h ON h.job = j.job AND h.gpu_id = g.gpu_id
     LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
 )
 
@@ -388,13 +467,21 @@ SELECT
         WHEN 'not_rented_in_that_number' THEN
             'fits on ' || array_to_string(counts, ', ') || ', and is rented in '
             || array_to_string(sold_counts, ', ')
+        WHEN 'network_too_slow' THEN format(
+            'several machines of it are planned with {:,.0f} Gbit/s between them, the fastest that can be '
+            || 'rented have {:,.0f}', planned_gbps::DOUBLE, network_gbps::DOUBLE
+        )
+        WHEN 'host_memory_too_small' THEN format(
+            'each machine needs {:,.0f} GiB of host memory to load the model, the largest that can be '
+            || 'rented has {:,.0f}', ceil(planned_host_gib), floor(host_gib)
+        )
         ELSE 'what can be rented ends after the deadline, costs more than the budget, stops before the job '
-            || 'is done, has too little host memory or a network that is too slow'
+            || 'is done, or is a reservation of which too little would be used'
     END AS detail
 FROM _not_reasons
 ORDER BY job, rank NULLS LAST, gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'Where each GPU is in the ranking of a job, and why some are not in it: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, too_late_or_too_expensive) and detail. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+    'Where each GPU is in the ranking of a job, and why some are not in it: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late_or_too_expensive) and detail. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
 
 CREATE OR REPLACE MACRO cost_history(jobs, ranked) AS TABLE
 WITH _history_prices AS (
@@ -468,3 +555,154 @@ QUALIFY row_number() OVER (
 ORDER BY job, day;
 COMMENT ON MACRO TABLE cost_history IS
     'What a job cost at its cheapest on each day that is on record, in USD: today''s plans and terms at each day''s prices, each source at its newest capture until that is stale. Only ways that can be rented today count: sources, cards and tiers that are gone since are left out (sources says how many had a price that day). jobs: rows of completed_jobs; ranked: of cheapest_for.';
+
+CREATE OR REPLACE MACRO machine_ranks(jobs, plans, ranked) AS TABLE
+WITH _rank_machines AS (
+    SELECT job, machine.source, machine.text AS asked, machine.gpus, machine.gpu_id
+    FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
+),
+
+-- With this source nothing of the market is a candidate; what is asked for is one whatever its source.
+_rank_jobs AS (
+    SELECT * REPLACE (['quote'] AS sources)
+    FROM open_jobs(jobs)
+),
+
+_rank_candidates AS MATERIALIZED (
+    FROM job_candidates('_rank_jobs', plans)
+),
+
+_rank_costs AS MATERIALIZED (
+    FROM candidate_costs('_rank_candidates', ['middle'])
+),
+
+_rank_missed AS (
+    SELECT
+        c.job, c.source, c.asked, c.gpu_count, c.total_usd, c.hours,
+        list_filter([
+            CASE
+                WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
+                    THEN {'name': 'gpu', 'why': 'the job leaves this GPU out'}
+            END,
+            CASE WHEN c.gpu_count > j.max_gpus THEN {
+                'name': 'gpus',
+                'why': format('it uses {} GPUs, at most {} are asked for', c.gpu_count, j.max_gpus)
+            } END,
+            CASE WHEN c.gpu_count < j.min_gpus THEN {
+                'name': 'min_gpus',
+                'why': format('it uses {} GPUs, at least {} are asked for', c.gpu_count, j.min_gpus)
+            } END,
+            CASE WHEN c.node_count > j.max_nodes THEN {
+                'name': 'max_nodes',
+                'why': format('it is {} machines, at most {} are asked for', c.node_count, j.max_nodes)
+            } END,
+            CASE WHEN p.fit_probability < j.min_fit_probability THEN {
+                'name': 'min_fit_probability',
+                'why': format(
+                    'it fits with a probability of {}%, {:g}% is asked for',
+                    floor(100 * p.fit_probability)::INTEGER, 100 * j.min_fit_probability
+                )
+            } END,
+            CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL) THEN {
+                'name': 'evidence',
+                'why': format('its speed is {}, at least {} is asked for', p.evidence, j.evidences[-1])
+            } END,
+            CASE WHEN c.hours > j.max_hours THEN {
+                'name': 'max_hours',
+                'why': format('it takes {:,.1f} hours, the deadline is {:,g}', c.hours, j.max_hours)
+            } END,
+            CASE WHEN c.total_usd > j.max_usd THEN {
+                'name': 'max_usd',
+                'why': format('it costs {:,.2f} USD, the budget is {:,.2f}', c.total_usd::DOUBLE, j.max_usd)
+            } END
+        ], lambda missed: missed IS NOT NULL) AS missed,
+        list_contains(j.objectives, 'pareto') AS is_pareto
+    FROM _rank_costs AS c
+    JOIN query_table(jobs) AS j ON j.job = c.job
+    JOIN query_table(plans) AS p
+        ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
+    WHERE c.asked IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY c.job, c.source, c.asked ORDER BY len(missed), c.total_usd, c.hours, c.gpu_count
+    ) = 1
+),
+
+_rank_ranked AS (
+    SELECT
+        job, source, raw_label AS asked, min(rank) AS rank, arg_min(gpu_count, rank) AS gpu_count,
+        arg_min(total_usd, rank) AS total_usd, arg_min(hours, rank) AS hours
+    FROM query_table(ranked)
+    WHERE source IN ('quote', 'own')
+    GROUP BY job, source, raw_label
+),
+
+_rank_lengths AS (
+    SELECT job, max(rank) AS ranks
+    FROM query_table(ranked)
+    GROUP BY job
+),
+
+-- What the plans say of the most GPUs of a machine that a job can use.
+_rank_plans AS (
+    SELECT
+        m.job, m.source, m.asked, any_value(m.gpus) AS gpus, any_value(m.gpu_id) AS gpu_id,
+        bool_or(p.job IS NOT NULL) AS is_planned,
+        arg_max(p.infeasible_reason, p.gpu_count) FILTER (
+            p.verdict = 'does_not_fit' AND p.gpu_count <= m.gpus
+        ) AS infeasible_reason,
+        any_value(j.max_gpus) AS max_gpus
+    FROM _rank_machines AS m
+    JOIN query_table(jobs) AS j ON j.job = m.job
+    LEFT JOIN query_table(plans) AS p ON p.job = m.job AND p.gpu_id = m.gpu_id
+    GROUP BY m.job, m.source, m.asked
+)
+
+SELECT
+    m.job, m.source, m.asked AS machine, r.rank, coalesce(l.ranks, 0) AS ranks,
+    coalesce(r.gpu_count, c.gpu_count) AS gpu_count, coalesce(r.total_usd, c.total_usd) AS total_usd,
+    coalesce(r.hours, c.hours) AS hours,
+    CASE
+        WHEN r.rank IS NOT NULL THEN 'ranked'
+        WHEN len(c.missed) > 0 THEN array_to_string(list_transform(c.missed, lambda each: each.name), ' + ')
+        WHEN c.is_pareto THEN 'objective'
+        WHEN c.job IS NOT NULL THEN 'another_costs_less'
+        WHEN m.infeasible_reason IS NOT NULL THEN 'does_not_fit'
+        WHEN m.is_planned AND m.gpus > m.max_gpus THEN 'gpus'
+        ELSE 'not_planned'
+    END AS reason,
+    CASE reason
+        WHEN 'ranked' THEN 'uses ' || r.gpu_count || ' of its GPUs'
+        WHEN 'objective' THEN 'another answer beats it in cost and hours'
+        WHEN 'another_costs_less' THEN 'another such machine costs less in as many GPUs'
+        WHEN 'does_not_fit' THEN 'the job does not fit: ' || m.infeasible_reason
+        WHEN 'not_planned' THEN
+            'there is no plan for so many of these GPUs, or their specifications are not complete'
+        ELSE coalesce(
+            array_to_string(list_transform(c.missed, lambda each: each.why), ' and '),
+            format('it has {} GPUs, at most {} are asked for', m.gpus, m.max_gpus)
+        )
+    END AS detail
+FROM _rank_plans AS m
+LEFT JOIN _rank_ranked AS r ON r.job = m.job AND r.source = m.source AND r.asked = m.asked
+LEFT JOIN _rank_missed AS c ON c.job = m.job AND c.source = m.source AND c.asked = m.asked
+LEFT JOIN _rank_lengths AS l ON l.job = m.job
+ORDER BY m.job, r.rank NULLS LAST, m.source, m.asked;
+COMMENT ON MACRO TABLE machine_ranks IS
+    'Where the machines that jobs name themselves (quote, own) are in the ranking, and why some are not in it: job, source (quote or own), machine (as it was given), rank (its best), ranks (how many there are), gpu_count, total_usd, hours (of the way nearest to being ranked), reason (ranked, the columns of jobs that it does not meet with " + " between them, does_not_fit, objective, another_costs_less, not_planned) and detail. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+
+CREATE OR REPLACE MACRO machine_ranks_for(jobs) AS TABLE
+WITH _machine_jobs AS (
+    SELECT * FROM completed_jobs(jobs)
+),
+
+_machine_plans AS MATERIALIZED (
+    SELECT * FROM job_plans('_machine_jobs')
+),
+
+_machine_ranked AS MATERIALIZED (
+    SELECT * FROM ranked_jobs('_machine_jobs', '_machine_plans')
+)
+
+FROM machine_ranks('_machine_jobs', '_machine_plans', '_machine_ranked');
+COMMENT ON MACRO TABLE machine_ranks_for IS
+    'machine_ranks for your own jobs: where quotes and own machines rank in cheapest_for, and why some have no row there. jobs: the name of a table or CTE; see completed_jobs for its columns.';

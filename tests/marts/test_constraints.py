@@ -18,7 +18,11 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    queries = ["FROM cheapest_published('asked')", "FROM nearest_answers('asked', 'plans')"]
+    queries = [
+        "FROM cheapest_published('asked')",
+        "FROM nearest_answers('asked', 'plans')",
+        "FROM machine_ranks('asked', 'plans', 'ranked')",
+    ]
     with from_folder(MARKET, tmp_path_factory.mktemp("market"), queries) as connection:
         yield connection
 
@@ -122,6 +126,55 @@ def test_a_quote_and_an_own_machine_are_ranked_with_the_market(market: duckdb.Du
         "fast",
     }
     assert not cheapest(market, tokens=SHORT, own="2 x card", gpu="card", provider="fast", min_gpus=4)
+
+
+@pytest.mark.parametrize(
+    ("machine", "job", "reason", "detail"),
+    [
+        ({"quote": "2 x card at 9"}, {}, "ranked", "uses 2 of its GPUs"),
+        ({"own": "2 x card at 9"}, {"gpu": "quick"}, "gpu", "the job leaves this GPU out"),
+        ({"quote": "4 x card at 1"}, {"gpus": 2}, "gpus", "it has 4 GPUs, at most 2 are asked for"),
+        ({"own": "2 x card"}, {"gpus": 1, "min_gpus": 1}, "ranked", "uses 1 of its GPUs"),
+        ({"quote": "2 x card at 1"}, {"min_gpus": 4}, "min_gpus", "it uses 2 GPUs, at least 4 are asked for"),
+        ({"own": "16 x card"}, {"max_nodes": 1, "min_gpus": 16}, "max_nodes", "it is 2 machines, at most 1"),
+        (
+            {"own": "1 x card"},
+            {"evidence": "measured"},
+            "evidence",
+            "its speed is interpolated, at least meas",
+        ),
+        ({"own": "1 x card"}, {"max_hours": 0.5}, "max_hours", "it takes 1.0 hours, the deadline is 0.5"),
+        ({"quote": "1 x card at 9"}, {"max_usd": 2}, "max_usd", "it costs 18.00 USD, the budget is 2.00"),
+        ({"quote": "1 x card at 9"}, {"objective": "pareto"}, "objective", "another answer beats it"),
+        ({"quote": "1 x card at 9; 1 x card at 1"}, {}, "another_costs_less", "another such machine costs"),
+        ({"own": "3 x huge"}, {}, "not_planned", "no plan for so many"),
+        (
+            {"quote": "1 x card at 9"},
+            {"max_usd": 2, "max_hours": 0.5},
+            "max_hours + max_usd",
+            "it takes 1.2 hours, the deadline is 0.5 and it costs 18.00 USD, the budget is 2.00",
+        ),
+    ],
+    ids=str,
+)
+def test_a_machine_that_is_asked_for_has_its_rank_or_the_reason_why_not(
+    market: duckdb.DuckDBPyConnection, machine: Row, job: Row, reason: str, detail: str
+) -> None:
+    query = """, done AS (FROM completed_jobs('asked')),
+        planned AS (SELECT *, NULL::VARCHAR AS infeasible_reason FROM published_plans('done')),
+        ranked AS (FROM cheapest_published('asked'))
+        FROM machine_ranks('done', 'planned', 'ranked')"""
+    rows = asked(market, query, **({"tokens": SHORT} | machine | job))
+    (source, text), *_ = machine.items()
+    assert {row["source"] for row in rows} == {source}
+    assert [row["machine"] for row in rows][-1] == text.split(";")[0]
+    row = rows[-1]
+    assert (row["reason"], row["rank"] is not None) == (reason, reason == "ranked")
+    assert detail in row["detail"]
+    ranked = cheapest(market, **({"tokens": SHORT} | machine | job))
+    assert row["ranks"] == len(ranked)
+    if row["rank"] is not None:
+        assert ranked[row["rank"] - 1]["raw_label"] == text
 
 
 def test_pareto_keeps_what_nothing_beats_in_both(market: duckdb.DuckDBPyConnection) -> None:
@@ -276,3 +329,52 @@ def test_why_not_names_a_price_that_is_too_old(market: duckdb.DuckDBPyConnection
     (row,) = asked(market, query, tokens=LONG, max_age_days=1)
     assert row["reason"] == "not_offered_so"
     assert "age" in row["detail"]
+
+
+@pytest.mark.parametrize(
+    ("needs", "job", "reason", "says"),
+    [
+        (
+            "'cpu' AS offload, 5e3 AS training_state_gib",
+            {"gpus": 1},
+            "host_memory_too_small",
+            "each machine needs 5,000 GiB of host memory to load the model, the largest that can be rented",
+        ),
+        (
+            "800 AS node_network_gbps",
+            {"gpus": 16, "min_gpus": 16},
+            "network_too_slow",
+            "with 800 Gbit/s between them, the fastest that can be rented have 400",
+        ),
+        ("400 AS node_network_gbps", {"gpus": 16, "min_gpus": 16}, "ranked", "16 of it at Alpha"),
+    ],
+)
+def test_why_not_names_host_memory_and_network(
+    market: duckdb.DuckDBPyConnection, needs: str, job: Row, reason: str, says: str
+) -> None:
+    query = f""", done AS (FROM completed_jobs('asked')),
+        planned AS (
+            SELECT * REPLACE ({needs}), NULL::VARCHAR AS infeasible_reason FROM published_plans('done')
+        ),
+        ranked AS (FROM ranked_jobs('done', 'planned'))
+        SELECT reason, detail FROM why_not_for('done', 'planned', 'ranked') WHERE gpu_id = 'card'"""
+    (row,) = asked(market, query, tokens=SHORT, **job)
+    assert row["reason"] == reason
+    assert says in row["detail"]
+
+
+def test_the_parts_of_a_total_name_what_is_paid_and_not_used(market: duckdb.DuckDBPyConnection) -> None:
+    query = """, ranked AS (FROM cheapest_published('asked'))
+        SELECT part, how FROM why_total('ranked')
+        WHERE rank = (SELECT r.rank FROM ranked AS r WHERE r.source = '{}')"""
+    job: Row = {"tokens": SHORT, "gpu": "card", "gpus": 1}
+    quoted = asked(market, query.format("quote"), quote="1 x card at 0.5", **job)
+    own = asked(market, query.format("own"), own="1 x card at 0.5", **job)
+    # An hour of training and ten minutes of set-up are two started hours.
+    (how,) = (row["how"] for row in quoted if row["part"] == "machine")
+    assert how.startswith("2.00 billed hours x 0.5000 USD: set-up 0.17, training 1.00, evaluation 0.00")
+    assert how.endswith(", and 0.83 unused: the minimum, or a started billing step")
+    said = {row["part"]: row["how"] for row in own}
+    assert said["machine"].startswith("1.00 hours of electricity x 0.5000 USD: set-up 0.00")
+    assert "unused" not in said["machine"]
+    assert (said["disk"], said["data"]) == ("your own", "your own connection")

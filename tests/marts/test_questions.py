@@ -347,8 +347,40 @@ def test_fits_says_yes_and_no(published: duckdb.DuckDBPyConnection) -> None:
     assert "GiB" in large["infeasible_reason"]
     (small,) = rows_of(published, "FROM fits('llama-3.2-1b', 'qlora', 'h100-sxm-80gb')")
     assert small["verdict"] == "fits"
-    with pytest.raises(duckdb.Error, match="No GPU rtx-9999"):
-        published.execute("FROM fits('llama-2-70b', 'lora', 'rtx-9999')").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("fits('llama-2-70b', 'lora', 'rtx-9999')", "no gpu rtx-9999; the nearest are "),
+        ("fits('llama-2-70b', 'lora', 'H100')", "H100 is several GPUs: name one of h100-"),
+        (
+            "fits('llama-2-70b', 'lora', 'l40s', gpus := 3)",
+            "plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not",
+        ),
+        (
+            "fits('llama-2-70b', 'lora', 'l40s', tokens_per_sequence := 1.5)",
+            "must be a whole number, not 1.5",
+        ),
+        ("fits('llama-2-70b', 'lora', 'l40s', rank_of_adapters := 0)", "lora_rank must be at least 1, not 0"),
+        ("fits('llama-2-70b', 'lora', NULL)", "name a GPU"),
+        ("fits_on('hopper')", "hopper is several GPUs: name one of "),
+        ("fits_on('l40s', gpus := 0)", "plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not for 0"),
+        ("fits_on('l40s', tokens_per_sequence := 0)", "tokens_per_sequence must be at least 1, not 0"),
+        ("compare_gpus('l40x', 'rtx-4090')", "no gpu l40x; the nearest are "),
+        ("compare_gpus('rtx-4090', 'nvidia')", "nvidia is several GPUs: name one of .*, ..."),
+    ],
+)
+def test_what_short_questions_refuse(published: duckdb.DuckDBPyConnection, question: str, says: str) -> None:
+    with pytest.raises(duckdb.Error, match=says):
+        published.execute(f"FROM {question}").fetchall()
+
+
+def test_short_questions_take_the_names_that_jobs_take(published: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT model, method, gpu_id FROM fits('meta/Llama-3.1-8B-Instruct', 'QLoRA', 'RTX 4090')"
+    assert published.execute(query).fetchall() == [("llama-3.1-8b", "qlora", "rtx-4090")]
+    usual = published.execute("FROM compare_gpus('l40s', 'rtx-4090')").fetchall()
+    assert published.execute("FROM compare_gpus('L40S', 'RTX_4090')").fetchall() == usual
 
 
 def test_compare_gpus_shows_both(published: duckdb.DuckDBPyConnection) -> None:
@@ -356,8 +388,6 @@ def test_compare_gpus_shows_both(published: duckdb.DuckDBPyConnection) -> None:
     assert float(rows["memory_gb"]["one_value"]) == 48
     assert float(rows["memory_gb"]["other_value"]) == 24
     assert all(row["meaning"] for row in rows.values())
-    with pytest.raises(duckdb.Error, match="No GPU l40x"):
-        published.execute("FROM compare_gpus('l40x', 'rtx-4090')").fetchall()
 
 
 def test_every_table_column_and_macro_is_described(published: duckdb.DuckDBPyConnection) -> None:
