@@ -20,7 +20,8 @@ LOCK_VARIABLE = "GPUFARE_LOCK"
 _KEY = int.from_bytes(b"gpufare")
 """The advisory lock's number, of at most 63 bits."""
 
-_SCHEMES = ("postgresql", "postgres")
+_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg2")
+"""The last is Dagster's way to write it."""
 
 _CONNECTION: Mapping[str, Any] = {
     "connect_timeout": 10,
@@ -100,9 +101,7 @@ def _connected(address: str) -> Any:
     """A session that no timeout of the server ends while it waits or builds."""
     parts = urlsplit(address)
     if parts.scheme not in _SCHEMES:
-        raise LockError(
-            f"{LOCK_VARIABLE} must be postgresql://user@host/database; it begins with {parts.scheme!r}"
-        )
+        raise LockError(f"{LOCK_VARIABLE} must be postgresql://USER@HOST/DATABASE, not {parts.scheme}:")
     try:
         import psycopg2
     except ImportError as error:
@@ -111,7 +110,7 @@ def _connected(address: str) -> Any:
             "pip install 'gpufare[machines]'"
         ) from error
     try:
-        connection = psycopg2.connect(address, **_CONNECTION)
+        connection = psycopg2.connect(address.replace("+psycopg2", "", 1), **_CONNECTION)
     except psycopg2.Error as error:
         # The message of a refused connection names host and user, never the password; one of a malformed
         # address quotes it.

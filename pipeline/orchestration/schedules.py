@@ -12,7 +12,15 @@ import dagster as dg
 from pipeline.capture.permissions import read_choices, why_off
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
-from pipeline.orchestration.keys import MORNING, SOURCE_TAG, enabled_sources, offers_key, raw_key
+from pipeline.orchestration.keys import (
+    MORNING,
+    SOURCE_TAG,
+    enabled_sources,
+    is_first,
+    offers_key,
+    raw_key,
+    sources_here,
+)
 from pipeline.orchestration.morning import sources_are_healthy
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import plans_ahead, published_tables
@@ -97,9 +105,14 @@ def _capture_schedule(config: SourceConfig, cron: str) -> dg.ScheduleDefinition:
 
 
 def schedules() -> list[dg.ScheduleDefinition]:
-    """Every schedule, running by default. Raises GpufareError."""
-    running = dg.DefaultScheduleStatus.RUNNING
+    """Every schedule of this code server, running by default. Raises GpufareError."""
     times = crons()
+    captures = [_capture_schedule(config, times[config.name]) for config in sources_here()]
+    return [*captures, *_schedules_of_no_source()] if is_first() else captures
+
+
+def _schedules_of_no_source() -> list[dg.ScheduleDefinition]:
+    running = dg.DefaultScheduleStatus.RUNNING
     publish = dg.ScheduleDefinition(
         name="publish_tables",
         job=publish_job,
@@ -109,5 +122,4 @@ def schedules() -> list[dg.ScheduleDefinition]:
     morning = dg.ScheduleDefinition(
         name="morning_digest", job=morning_job, cron_schedule=MORNING_CRON, default_status=running
     )
-    captures = [_capture_schedule(config, times[config.name]) for config in enabled_sources()]
-    return [*captures, publish, morning]
+    return [publish, morning]

@@ -39,6 +39,12 @@ def source_assets(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> l
     return [_raw_asset(config, days), _offers_asset(config, days)]
 
 
+def pool_of(config: SourceConfig) -> str:
+    """No two runs ask the hosts of a source, or write its record, at a time, on whichever machine. No two
+    sources have a host in common."""
+    return f"host_{config.name}"
+
+
 def _raw_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         key=raw_key(config.name),
@@ -48,7 +54,7 @@ def _raw_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.A
         owners=[PRICES_TEAM],
         tags={SOURCE_TAG: config.name},
         code_version=source_version(config.name),
-        pool=f"host_{config.name}",
+        pool=pool_of(config),
         output_required=False,
         description=f"{config.title}: the raw answers, archived. Evidence: {config.evidence.note}",
         metadata={"homepage": dg.MetadataValue.url(config.homepage)},
@@ -133,6 +139,7 @@ def _offers_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> d
         specs=[spec],
         check_specs=[check],
         partitions_def=days,
+        pool=pool_of(config),
         can_subset=True,
     )
     def offers(
