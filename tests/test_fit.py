@@ -229,9 +229,9 @@ def test_other_tokens_deadlines_and_filters_ask_the_planner_no_second_time(
     planned: list[int] = []
     plan = Session._planned
 
-    def counted(session: Session, most_gpus: int) -> tuple[int, str]:
+    def counted(session: Session, most_gpus: int, every_gpu: bool) -> tuple[int, str]:
         planned.append(most_gpus)
-        return plan(session, most_gpus)
+        return plan(session, most_gpus, every_gpu)
 
     monkeypatch.setattr(Session, "_planned", counted)
     job = {"model": "llama-3.2-1b", "method": "lora", "tokens": 1e8, "seq_len": 640}

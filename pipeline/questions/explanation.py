@@ -48,11 +48,11 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
 
 
 def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[str]:
-    """Where the quotes and own machines of the job that was ranked last are, but for those among the first
-    ``shown`` answers: their rank, or why they have none. Raises JobError."""
+    """Where the quotes and own machines of a job rank, or why they do not, but for those among the first
+    ``shown`` answers. Raises JobError."""
     if job["quote"] is None and job["own"] is None:
         return []
-    rows = session.machine_ranks()
+    rows = session.machine_ranks(job)
     return [
         _machine(row) for row in rows if row["rank"] is None or (shown is not None and row["rank"] > shown)
     ]

@@ -131,9 +131,10 @@ class Session:
         plans = self.plans(MOST_GPUS, every_gpu=True)
         return self.ask(f"FROM nearest_answers('{JOBS}', '{plans}')")
 
-    def machine_ranks(self) -> list[dict[str, Any]]:
-        """Where the machines that the job names are in the ranking that was made last: the rows of
-        ``machine_ranks``."""
+    def machine_ranks(self, job: Job) -> list[dict[str, Any]]:
+        """Where the machines that a job names are in its ranking: the rows of ``machine_ranks``. Raises
+        JobError."""
+        self.rank(job)
         query = f"FROM machine_ranks('{JOBS}', '{{}}', '{RANKED}')"
         rows = list(self.ask(query.format(self.plans())).dicts())
         if any(row["reason"] == "not_planned" for row in rows):  # published plans lack what does not fit
