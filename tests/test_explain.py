@@ -16,6 +16,7 @@ import gpufare
 from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.offers.money import price_text
+from pipeline.questions.job import Job
 
 JOB: dict[str, Any] = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}
 OPTIONS = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M")
@@ -148,3 +149,37 @@ def test_a_watch_says_in_its_exit_code_whether_the_job_is_below(sample_home: Hom
     assert run(sample_home, "watch", *OPTIONS).exit_code == 2
     for limit in ("nan", "inf"):
         assert run(sample_home, "watch", *OPTIONS, "--below", limit).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "constraint", "instead_of"),
+    [
+        ({"method": "qlora", "seq_len": 131_072, "gpu": "rtx-4090", "gpus": 1}, "seq_len", "131072"),
+        ({"method": "qlora", "micro_batch": 64, "gpu": "rtx-4090", "gpus": 1}, "micro_batch", "64"),
+        (
+            {"method": "full", "min_fit_probability": 0.99, "max_usd": 5, "gpus": 1},
+            "min_fit_probability",
+            "0.99",
+        ),
+    ],
+)
+def test_the_recipe_and_plans_that_are_less_sure_can_give_too(
+    prices: gpufare.Prices, asked: dict[str, Any], constraint: str, instead_of: str
+) -> None:
+    session, job = prices._session(), JOB | asked
+    assert not session.cheapest(Job(**job), 1).rows
+    (row,) = (row for row in session.nearest().dicts() if row["constraint"] == constraint)
+    assert row["asked"] == instead_of
+    nearest = float(row["nearest"])
+    answers = prices.cheapest(**job | {constraint: nearest})
+    # What is promised is among the answers; a lower probability plans anew, for no more.
+    assert row["total_usd"] in [each["total_usd"] for each in answers] or constraint == "min_fit_probability"
+    assert 0 < answers[0]["total_usd"] <= row["total_usd"]
+    # The plans as asked have none that is sure enough: it is one that is faster and less sure.
+    assert 0.5 <= row["fit_probability"] < 1
+
+
+def test_sequences_are_not_shortened_where_memory_is_not_short(prices: gpufare.Prices) -> None:
+    session = prices._session()
+    assert not session.cheapest(Job(**JOB, gpu="h100", max_usd=1), 1).rows
+    assert "seq_len" not in {row["constraint"] for row in session.nearest().dicts()}

@@ -42,8 +42,9 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     ]
     if job["kind"] == "reserved":
         lines.append(_unused_terms(session))
-    # Rather one that keeps every constraint, with another value, than one that leaves a constraint open.
-    easiest = min(ways, key=lambda row: not job.settings.keys() <= changed(job, row).settings.keys())
+    # Rather one that keeps every constraint, with another value, than one that leaves a constraint open, and
+    # rather another constraint than another recipe.
+    easiest = min(ways, key=lambda row: (_drops_a_setting(job, row), _changes_the_recipe(row)))
     return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest), config), *more])}"])
 
 
@@ -66,6 +67,14 @@ def _machine(row: Mapping[str, Any]) -> str:
         f"{what} has rank {row['rank']} of {row['ranks']}: ${row['total_usd']:,.2f} in "
         f"{_duration(row['hours'])} on {row['gpu_count']} GPU{'' if row['gpu_count'] == 1 else 's'}."
     )
+
+
+def _drops_a_setting(job: Job, row: Mapping[str, Any]) -> bool:
+    return not job.settings.keys() <= changed(job, row).settings.keys()
+
+
+def _changes_the_recipe(row: Mapping[str, Any]) -> bool:
+    return not {*row["constraint"].split(" + ")}.isdisjoint(RECIPE_SETTINGS)
 
 
 def _change(job: Job, row: Mapping[str, Any]) -> str:

@@ -33,6 +33,16 @@ CREATE TEMP TABLE {table} AS
 WITH gpufare_to_plan AS (SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {to_plan})
 FROM job_plans('gpufare_to_plan')
 """
+_RELAXED = """
+CREATE OR REPLACE TEMP TABLE gpufare_relaxed AS
+WITH gpufare_rented AS (FROM with_rented_gpus('{jobs}')),
+gpufare_to_plan AS (
+    SELECT * REPLACE ({most_gpus} AS max_gpus) FROM relaxed_jobs('gpufare_rented') WHERE relaxed IS NOT NULL
+)
+FROM {plans}
+UNION ALL BY NAME
+FROM job_plans('gpufare_to_plan')
+"""
 _RANKED = """
 SELECT r.*, p.as_of_day AS day
 FROM ranked_jobs('{jobs}', '{plans}') AS r
@@ -129,7 +139,8 @@ class Session:
     def nearest(self) -> Result:
         """Why the job that was completed last has no answer: the rows of ``nearest_answers``."""
         plans = self.plans(MOST_GPUS, every_gpu=True)
-        return self.ask(f"FROM nearest_answers('{JOBS}', '{plans}')")
+        self.ask(_RELAXED.format(jobs=JOBS, plans=plans, most_gpus=MOST_GPUS))
+        return self.ask(f"FROM nearest_answers('{JOBS}', 'gpufare_relaxed')")
 
     def machine_ranks(self, job: Job) -> list[dict[str, Any]]:
         """Where the machines that a job names are in its ranking: the rows of ``machine_ranks``. Raises

@@ -304,11 +304,13 @@ _job_named AS (
     SELECT
         _row,
         map_from_entries(list((setting, meant))) AS meant,
+        map_from_entries(list((setting, asked))) AS asked_names,
         min(assumption) AS assumption,
         min(refusal) AS refusal
     FROM (
         SELECT
             _row, setting, flatten(list(meant ORDER BY position)) AS meant, min(assumption) AS assumption,
+            string_agg(name, ', ' ORDER BY position) AS asked,
             coalesce(min(refusal), CASE
                 WHEN setting IN ('quote', 'own') AND max(len(meant)) > 1 THEN
                     setting || ': ' || arg_max(name, len(meant)) || ' is several GPUs, name one of '
@@ -322,7 +324,7 @@ _job_named AS (
         GROUP BY _row, setting
         UNION ALL
         SELECT
-            _row, setting, NULL, NULL,
+            _row, setting, NULL, NULL, NULL,
             setting || ': names nothing; leave the column out (null) for any'
         FROM _job_texts
         WHERE len(names_in(text)) = 0
@@ -352,7 +354,7 @@ _job_filled AS (
             coalesce(j.epochs, 1) AS epochs,
             coalesce(j.gpus, j.max_gpus) AS gpus
         ),
-        n.meant, n.assumption,
+        n.meant, n.asked_names, n.assumption,
         coalesce(n.meant['kind'], ['on_demand']) AS price_kinds,
         n.meant['method'] IS NULL AS _assumes_method,
         n.meant['method'] IS NULL OR n.meant['method'][1] IN ('lora', 'qlora') AS _has_adapters,
@@ -424,7 +426,7 @@ SELECT
     j.meant['provider'] AS providers, j.meant['exclude_provider'] AS excluded_providers,
     j.meant['source'] AS sources, j.meant['exclude_source'] AS excluded_sources,
     j.meant['tier'] AS tier_classes, j.meant['country'] AS countries, j.meant['continent'] AS continents,
-    j.price_kinds, j.max_term_days, j.max_usd,
+    j.asked_names, j.price_kinds, j.max_term_days, j.max_usd,
     j.max_age_days,
     list_concat(
         asked_machines('quote', j._machines[1], j.meant['quote']),

@@ -1,9 +1,5 @@
 -- What would have to give where nothing is left of a job's constraints.
 
-CREATE OR REPLACE MACRO few_names(names) AS
-    array_to_string(names[:4], ', ') || CASE WHEN len(names) > 4 THEN ', ...' ELSE '' END;
-COMMENT ON FUNCTION few_names IS 'The first names of a list, as text.';
-
 CREATE OR REPLACE MACRO open_jobs(jobs) AS TABLE
 SELECT
     * REPLACE (
@@ -20,9 +16,55 @@ FROM query_table(jobs);
 COMMENT ON MACRO TABLE open_jobs IS
     'Jobs as completed_jobs gives them without what constrains their answers, but for the deadline.';
 
+CREATE OR REPLACE MACRO relaxed_jobs(jobs) AS TABLE
+WITH _relaxing AS (
+    SELECT *, job AS of_job
+    FROM query_table(jobs)
+)
+
+SELECT *, NULL::VARCHAR AS relaxed
+FROM _relaxing
+UNION ALL
+SELECT
+    * EXCLUDE (lower_share) REPLACE (
+        concat_ws(chr(31), job, 'min_fit_probability', lower_share) AS job,
+        lower_share AS min_fit_probability
+    ),
+    'min_fit_probability' AS relaxed
+FROM (SELECT *, unnest([0.7e0, 0.5e0]) AS lower_share FROM _relaxing)
+WHERE lower_share < min_fit_probability
+UNION ALL
+SELECT
+    * REPLACE (concat_ws(chr(31), job, 'micro_batch') AS job, NULL::INTEGER AS micro_batch),
+    'micro_batch' AS relaxed
+FROM _relaxing
+WHERE micro_batch IS NOT NULL
+UNION ALL
+SELECT
+    * EXCLUDE (shorter) REPLACE (concat_ws(chr(31), job, 'seq_len', shorter) AS job, shorter AS seq_len),
+    'seq_len' AS relaxed
+FROM (SELECT *, unnest([seq_len // 2, seq_len // 4, seq_len // 8, seq_len // 16]) AS shorter FROM _relaxing)
+WHERE shorter >= 512;
+COMMENT ON MACRO TABLE relaxed_jobs IS
+    'Jobs, and each with one of what the planner reads relaxed: a lower min_fit_probability, any micro_batch, shorter sequences (halved down to 512). of_job: the job; job: a name for each; relaxed: what is, null for the job itself. jobs: as completed_jobs gives them.';
+
 CREATE OR REPLACE MACRO nearest_answers(jobs, plans) AS TABLE
-WITH _open_jobs AS (
-    FROM open_jobs(jobs)
+WITH _relaxed AS (
+    FROM relaxed_jobs(jobs)
+),
+
+_open_jobs AS (
+    FROM open_jobs('_relaxed')
+),
+
+-- Sequences are shortened only where it is memory that nothing has enough of.
+_fitting AS (
+    SELECT DISTINCT j.job AS of_job
+    FROM query_table(jobs) AS j
+    JOIN query_table(plans) AS p ON p.job = j.job
+    WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
+        AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
+        AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
 ),
 
 _open_candidates AS MATERIALIZED (
@@ -35,8 +77,9 @@ _open_costs AS MATERIALIZED (
 
 _open_answers AS (
     SELECT
-        c.job, c.offer, c.gpu_id, c.gpu_count, c.node_count, c.price_kind, c.term_days, c.total_usd, c.hours,
-        c.gpu, c.provider, c.source, p.fit_probability, p.evidence,
+        j.of_job AS job, c.offer, c.gpu_id, c.gpu_count, c.node_count, c.price_kind, c.term_days,
+        c.total_usd, c.hours,
+        c.gpu, c.provider, c.source, p.fit_probability, p.evidence, p.micro_batch, p.seq_len,
         r.tier_class, r.country, r.continent, r.price_age_days,
         list_filter([
             CASE WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, NULL) THEN 'gpu' END,
@@ -44,7 +87,7 @@ _open_answers AS (
             CASE WHEN c.gpu_count > j.max_gpus THEN 'gpus' END,
             CASE WHEN c.gpu_count < j.min_gpus THEN 'min_gpus' END,
             CASE WHEN c.node_count > j.max_nodes THEN 'max_nodes' END,
-            CASE WHEN p.fit_probability < j.min_fit_probability THEN 'min_fit_probability' END,
+            CASE WHEN p.fit_probability < o.min_fit_probability THEN 'min_fit_probability' END,
             CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL) THEN 'evidence' END,
             CASE WHEN j.deadline_is_strict AND c.hours > j.max_hours THEN 'max_hours' END,
             CASE WHEN c.total_usd > j.max_usd THEN 'max_usd' END,
@@ -59,13 +102,19 @@ _open_answers AS (
             CASE WHEN NOT list_contains(j.price_kinds, c.price_kind) AND c.asked IS NULL THEN 'kind' END,
             CASE WHEN r.term_days > j.max_term_days THEN 'max_term_days' END,
             CASE WHEN r.price_age_days > j.max_age_days THEN 'max_age_days' END,
-            CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes THEN 'assumed_sizes' END
+            CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes THEN 'assumed_sizes' END,
+            CASE WHEN j.relaxed IN ('micro_batch', 'seq_len') THEN j.relaxed END
         ], lambda missed: missed IS NOT NULL) AS missed
     FROM eligible_costs('_open_costs', '_open_jobs') AS c
-    JOIN query_table(jobs) AS j ON j.job = c.job
+    JOIN _relaxed AS j ON j.job = c.job
+    JOIN query_table(jobs) AS o ON o.job = j.of_job
     JOIN query_table(plans) AS p
         ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
     LEFT JOIN main.rentals AS r ON r.rowid = c.offer
+    LEFT JOIN _fitting AS f ON f.of_job = j.of_job
+    WHERE (j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL)
+        -- What is sure enough is among the plans as asked.
+        AND (j.relaxed IS DISTINCT FROM 'min_fit_probability' OR p.fit_probability < o.min_fit_probability)
 ),
 
 _fewest_missed AS (
@@ -93,6 +142,7 @@ _fewest_missed AS (
                 WHEN 'max_usd' THEN total_usd
                 WHEN 'max_term_days' THEN term_days
                 WHEN 'max_age_days' THEN price_age_days
+                WHEN 'seq_len' THEN -seq_len
                 ELSE 0
             END,
             total_usd, hours, gpu_count, offer
@@ -103,8 +153,8 @@ _missed_values AS (
     SELECT
         n.*,
         list_transform(missed, lambda name: CASE name
-            WHEN 'gpu' THEN {'asked': few_names(j.gpu_ids), 'nearest': n.gpu_id}
-            WHEN 'exclude_gpu' THEN {'asked': few_names(j.excluded_gpu_ids), 'nearest': n.gpu_id}
+            WHEN 'gpu' THEN {'asked': j.asked_names['gpu'], 'nearest': n.gpu_id}
+            WHEN 'exclude_gpu' THEN {'asked': j.asked_names['exclude_gpu'], 'nearest': n.gpu_id}
             WHEN 'gpus' THEN {'asked': j.max_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
             WHEN 'min_gpus' THEN {'asked': j.min_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
             WHEN 'max_nodes' THEN {'asked': j.max_nodes::VARCHAR, 'nearest': n.node_count::VARCHAR}
@@ -121,20 +171,22 @@ _missed_values AS (
                 'asked': format('{:g}', j.max_usd),
                 'nearest': format('{:.2f}', ceil(100 * n.total_usd::DOUBLE) / 100)
             }
-            WHEN 'provider' THEN {'asked': few_names(j.providers), 'nearest': n.provider}
-            WHEN 'exclude_provider' THEN {'asked': few_names(j.excluded_providers), 'nearest': n.provider}
-            WHEN 'source' THEN {'asked': few_names(j.sources), 'nearest': n.source}
-            WHEN 'exclude_source' THEN {'asked': few_names(j.excluded_sources), 'nearest': n.source}
-            WHEN 'tier' THEN {'asked': few_names(j.tier_classes), 'nearest': n.tier_class}
+            WHEN 'provider' THEN {'asked': j.asked_names['provider'], 'nearest': n.provider}
+            WHEN 'exclude_provider' THEN {'asked': j.asked_names['exclude_provider'], 'nearest': n.provider}
+            WHEN 'source' THEN {'asked': j.asked_names['source'], 'nearest': n.source}
+            WHEN 'exclude_source' THEN {'asked': j.asked_names['exclude_source'], 'nearest': n.source}
+            WHEN 'tier' THEN {'asked': j.asked_names['tier'], 'nearest': n.tier_class}
             WHEN 'country' THEN {
-                'asked': few_names(j.countries), 'nearest': n.country
+                'asked': j.asked_names['country'], 'nearest': n.country
             }
             WHEN 'continent' THEN {
-                'asked': few_names(j.continents), 'nearest': n.continent
+                'asked': j.asked_names['continent'], 'nearest': n.continent
             }
-            WHEN 'kind' THEN {'asked': few_names(j.price_kinds), 'nearest': n.price_kind}
+            WHEN 'kind' THEN {'asked': coalesce(j.asked_names['kind'], 'on_demand'), 'nearest': n.price_kind}
             WHEN 'max_term_days' THEN {'asked': j.max_term_days::VARCHAR, 'nearest': n.term_days::VARCHAR}
             WHEN 'max_age_days' THEN {'asked': j.max_age_days::VARCHAR, 'nearest': n.price_age_days::VARCHAR}
+            WHEN 'micro_batch' THEN {'asked': j.micro_batch::VARCHAR, 'nearest': n.micro_batch::VARCHAR}
+            WHEN 'seq_len' THEN {'asked': j.seq_len::VARCHAR, 'nearest': n.seq_len::VARCHAR}
             ELSE {'asked': 'false', 'nearest': 'true'}
         END) AS missed_values
     FROM _fewest_missed AS n
@@ -158,11 +210,12 @@ SELECT
         p.memory_margin_gib
     ) FILTER (p.memory_margin_gib < 0)
 FROM query_table(plans) AS p
+SEMI JOIN query_table(jobs) USING (job)
 GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, "constraint";
 COMMENT ON MACRO TABLE nearest_answers IS
-    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together, with " + " between them. One row per job and constraint: job, "constraint" (a column of jobs; memory where the model fits no GPU), asked, nearest, and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu_count, node_count, provider, source, price_kind and way. Numbers are the nearest; for constraints that name something, nearest is what the cheapest answer has, and asked what the names mean (eu: its members). The answers are those of the plans given, which were made for the min_fit_probability and the recipe settings of the job: asking for a lower probability plans anew and may cost less. Recipe settings (micro_batch, seq_len) are kept as they are. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans with their job, up to as many GPUs as are to be considered.';
+    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together, with " + " between them. One row per job and constraint: job, "constraint" (a column of jobs; memory where the model fits no GPU), asked, nearest, and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu_count, node_count, provider, source, price_kind and way. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (
@@ -171,7 +224,7 @@ WITH _nearest_jobs AS (
 
 _nearest_settings AS (
     SELECT * REPLACE (64 AS max_gpus)
-    FROM _nearest_jobs
+    FROM relaxed_jobs('_nearest_jobs')
 ),
 
 _nearest_plans AS (

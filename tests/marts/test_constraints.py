@@ -321,6 +321,14 @@ def test_the_nearest_place_is_one_that_can_be_asked_for(market: duckdb.DuckDBPyC
     assert row["nearest"] == "FI"
 
 
+def test_what_was_asked_is_named_as_it_was(market: duckdb.DuckDBPyConnection) -> None:
+    row = nearest(market, tokens=SHORT, gpu="quick", country="eu")["country"]
+    assert row["asked"] == "eu"
+    row = nearest(market, tokens=SHORT, gpu=["Two", "huge"], provider="mall, alpha")["gpu"]
+    assert row["asked"] == "Two, huge"
+    assert nearest(market, tokens=SHORT, gpu="quick", max_age_days=0)["max_age_days"]["asked"] == "0"
+
+
 def test_why_not_names_a_price_that_is_too_old(market: duckdb.DuckDBPyConnection) -> None:
     query = """, done AS (FROM completed_jobs('asked')),
         planned AS (SELECT *, NULL::VARCHAR AS infeasible_reason FROM published_plans('done')),
