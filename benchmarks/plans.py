@@ -11,7 +11,7 @@ import time
 
 import duckdb
 
-from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.database import planner
 
 JOBS = """
 CREATE TABLE jobs AS
@@ -50,7 +50,7 @@ def main() -> None:
     arguments.add_argument("--models", type=int, default=40)
     arguments.add_argument("--threads", type=int, default=2)
     options = arguments.parse_args()
-    connection = in_memory("plans_for")
+    connection = planner("plans_for")
     connection.execute(f"SET threads = {options.threads}")
     connection.execute(JOBS, [options.models])
     gpus = connection.execute("SELECT count(*) FROM main.gpus WHERE has_full_specs").fetchall()[0][0]

@@ -27,7 +27,7 @@ import gpufare
 from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.database import in_memory, prepare
+from pipeline.warehouse.database import planner, prepare
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import ask, reader
@@ -137,7 +137,7 @@ def _against(question: str, taken: Taken, goal: float) -> Line:
 
 def candidates(repeats: int) -> Line:
     """How many candidates the planner evaluates per second, on two threads."""
-    with in_memory("plans_for") as connection:
+    with planner("plans_for") as connection:
         connection.execute("SET threads = 2")
         connection.execute(JOBS, [8])
         count = connection.execute(CANDIDATES).fetchall()[0][0]

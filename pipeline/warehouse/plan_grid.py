@@ -13,7 +13,7 @@ from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.publishing_lock import LockError, publishing_lock
 from pipeline.offers.incidents import report_incident
 from pipeline.warehouse.connection import quoted
-from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.database import planner
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.prepared import edit_kept, kept_file
 from pipeline.warehouse.scripts import BuildError
@@ -29,7 +29,7 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
     BuildError.
     """
     try:
-        with in_memory(TABLE, "plans_in_full", "grid_jobs") as connection:
+        with planner(TABLE, "plans_in_full", "grid_jobs") as connection:
             models = [model for (model,) in connection.execute(_MODELS).fetchall()]
             planned = _models_kept(home, connection)
             missing = [model for model in models if model not in planned]

@@ -12,7 +12,7 @@ from pipeline.cli.daily import plan_ahead
 from pipeline.contracts.paths import Home
 from pipeline.warehouse import plan_grid
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.database import create, in_memory
+from pipeline.warehouse.database import create, in_memory, planner
 from pipeline.warehouse.prepared import edit_kept, keep, kept_file, start
 from pipeline.warehouse.scripts import BuildError
 
@@ -49,6 +49,14 @@ def test_plans_computed_ahead_are_those_of_the_planner(database: duckdb.DuckDBPy
     counted = database.execute("SELECT count(*), count(DISTINCT verdict) FROM ahead").fetchall()[0]
     assert counted[0] > 500
     assert counted[1] == 2
+
+
+def test_the_planner_of_many_jobs_has_the_same_plans(database: duckdb.DuckDBPyConnection) -> None:
+    computed = f"FROM main.plan_grid WHERE model = '{MODELS[0]}' ORDER BY ALL"
+    with planner("grid_plans", "grid_jobs", "plans_in_full") as connection:
+        assert connection.execute("SELECT current_setting('disabled_optimizers')").fetchall() != [("",)]
+        plan_grid.compute(connection, MODELS[0])
+        assert connection.execute(computed).fetchall() == database.execute(computed).fetchall()
 
 
 def test_no_job_of_the_grid_is_a_workload(database: duckdb.DuckDBPyConnection) -> None:
