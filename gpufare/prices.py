@@ -15,6 +15,7 @@ from pipeline.questions.explain import Explanation
 from pipeline.questions.explanation import assumptions, machine_lines, nothing_fits
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, JobSettings, whole
+from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.warehouse.query import Result, age_note
@@ -106,6 +107,7 @@ class Prices:
             notes.insert(0, nothing_fits(asked, session, path))
         for row in result.first(1).dicts():
             notes = [*assumptions(row), *notes]
+        notes += filter(None, [own_runs_note(self._home, result.dicts())])
         return Answer(result, notes)
 
     def fit(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:

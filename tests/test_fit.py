@@ -14,6 +14,9 @@ from click.testing import CliRunner, Result
 import gpufare
 from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.model.estimate import Estimator
+from pipeline.model.measuring.corrections import Kind, learn
+from pipeline.model.measuring.own_runs import read_own_runs
 from pipeline.questions.explanation import percent_text
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.session import Session
@@ -249,18 +252,33 @@ def test_other_tokens_deadlines_and_filters_ask_the_planner_no_second_time(
         assert planned == [8, 8, 16]
 
 
-def test_runs_that_the_user_measured_are_mentioned(tmp_path: Path) -> None:
+def test_runs_that_the_user_measured_say_the_speed_on_their_machine(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    rows = [{"gpu_id": "rtx-4090", "method": "qlora"}, {"gpu_id": "l40s", "method": "qlora"}]
-    assert own_runs_note(home, rows) is None
-    lines = ("r1,m,rtx-4090,qlora", "r2,m,rtx-4090,qlora", "r3,m,rtx-4090,full", "r4,m,a10,qlora")
-    home.own_runs.write_text("\n".join(("run_id,model,gpu,method", *lines)) + "\n")
-    said = own_runs_note(home, rows)
-    assert said is not None
-    assert "(2 of qlora on rtx-4090): rankings do not know of them" in said
-    assert own_runs_note(home, rows[1:]) is None
+    row = {"rank": 1, "gpu_id": "rtx-4090", "method": "qlora", "stack": "hf", "tokens_per_second": 2000.0}
+    other = {**row, "rank": 2, "gpu_id": "l40s"}
+    assert own_runs_note(home, [row, other]) is None
+    columns = (
+        "run_id,model,gpu,method,stack,quantization,micro_batch,seq_len,measured_tokens_per_second_per_gpu"
+    )
+    run_of = "llama-3.1-8b,{},hf,nf4,1,2048,900"
+    lines = (
+        f"r{number}," + run_of.format(kind) for number, kind in enumerate(("rtx-4090,qlora", "a10,qlora"))
+    )
+    home.own_runs.write_text("\n".join((columns, *lines)) + "\n")
+    estimator = Estimator()
+    kinds = learn(estimator, read_own_runs(home)).of_kind
+    estimator.close()
+    factor = kinds[Kind("speed", "rtx-4090", "qlora", "hf")].factor
+    said = str(own_runs_note(home, [row, other, {**row, "rank": 3}]))
+    assert f"by 1 run of qlora on rtx-4090, rank 1 trains {2000 * factor:,.0f} tokens/s, not 2,000. " in said
+    assert "Rankings keep to the model's own estimates" in said
+    assert "l40s" not in said
+    assert "not with liger, so they correct nothing here" in str(
+        own_runs_note(home, [{**row, "stack": "liger"}])
+    )
+    assert own_runs_note(home, [other]) is None
     home.own_runs.write_bytes(b"\xff\xfe")
-    assert "cannot be read" in str(own_runs_note(home, rows))
+    assert "cannot be read" in str(own_runs_note(home, [row]))
 
 
 QLORA = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}
@@ -372,3 +390,12 @@ def test_a_machine_that_is_asked_for_is_never_lost(sample_home: Home, prices: gp
     }
     # Whatever is in the list is not repeated below it.
     assert not [line for line in prices.cheapest(**asked | {"limit": None}).notes if rank in line]
+
+
+def test_an_id_is_that_card_alone_and_the_help_says_so(sample_home: Home, prices: gpufare.Prices) -> None:
+    query = "SELECT key, meanings FROM job_names WHERE setting = 'gpu' AND key IN ('rtx', 'rtx4090')"
+    cards = dict(prices._session().ask(query).rows)
+    assert cards["rtx4090"] == ["rtx-4090"]
+    assert {"rtx-4090", "rtx-4090-48gb", "rtx-4090-laptop"} <= set(cards["rtx"])
+    said = " ".join(run(sample_home, "cheapest", "--help").output.split())
+    assert "that card alone (rtx-4090: not its 48 GB or laptop variants)" in said

@@ -9,7 +9,7 @@ import click
 from pipeline.cli.parameters import EXISTING_FILE, Tokens
 from pipeline.contracts.listing import PRICE_KINDS
 from pipeline.contracts.tiers import TIER_CLASSES
-from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, METHODS, STACKS
+from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, EVIDENCES, METHODS, STACKS
 
 if TYPE_CHECKING:
     from pipeline.catalog.own_models import OwnModel
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
 OBJECTIVES = ("cost", "time", "pareto")
 _COUNT = click.IntRange(min=1)
 _ABOVE_0 = click.FloatRange(min=0, min_open=True)
@@ -57,8 +56,12 @@ AMOUNT = (
     click.option("--epochs", type=_ABOVE_0, help="Times that all of them are seen; by default 1."),
 )
 GPUS = (
-    _names("--gpu", "Only these GPUs: a card (rtx-4090), or a family (h100, hopper, nvidia)."),
-    _names("--exclude-gpu", "None of these GPUs."),
+    _names(
+        "--gpu",
+        "Only these GPUs: an id, which is that card alone (rtx-4090: not its 48 GB or laptop variants), or a "
+        "family: an id up to a dash (h100), a model, an architecture (hopper) or a vendor (nvidia).",
+    ),
+    _names("--exclude-gpu", "None of these GPUs, named as for --gpu."),
     click.option("--gpus", type=_COUNT, help="At most this many GPUs; by default 8."),
     click.option("--min-gpus", type=_COUNT, help="At least this many GPUs; exactly so many with --gpus."),
     click.option("--max-nodes", type=_COUNT, help="At most this many machines."),

@@ -11,3 +11,6 @@ CHECKPOINTINGS = ("none", "sac", "full")
 
 STACKS = ("hf", "liger", "foak", "torchtune", "litgpt", "compile", "te", "mosaic")
 """Training software."""
+
+EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
+"""How near an estimate is to measured runs, best first; ``evidences_from`` in SQL."""

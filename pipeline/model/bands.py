@@ -14,14 +14,13 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.contracts.training import METHODS
+from pipeline.contracts.training import EVIDENCES, METHODS
 from pipeline.model.fitting import Array, Calibrations, Mask, group_weights
 
 GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
 COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
 """Of model_bands.csv."""
 
-EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
 _EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)

@@ -1,31 +1,68 @@
-"""Whether the user measured runs like those of an answer: they say how far off it is on their machine."""
+"""What runs that the user measured say of answers: the speed on their machine, beside the model's own.
 
-from collections import Counter
+Rankings keep to the model, in all faces: a published file knows nothing of a user's runs.
+"""
+
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from pipeline.contracts.paths import Home
 
+if TYPE_CHECKING:
+    from pipeline.model.measuring.corrections import Corrections
+
 
 def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """A line where the user measured runs on GPUs of ``rows`` of ``cheapest_for`` by their method, else None.
-
-    Rankings know nothing of them: ``gpufare estimate --own`` corrects estimates by such runs."""
+    """A line where the user measured runs on GPUs of ``rows`` of ``cheapest_for`` by their method, else None:
+    the speed that these runs say, for the first row of each kind."""
     try:
-        home.own_runs.stat()
+        changed_ns = home.own_runs.stat().st_mtime_ns
     except FileNotFoundError:
         return None
     except OSError:
-        pass  # reading them says why they cannot be read
+        changed_ns = 0  # reading them says why they cannot be read
     from pipeline.model.measuring.own_runs import read_own_runs
 
     own = read_own_runs(home)
-    listed = {(row["gpu_id"], row["method"]) for row in rows}
-    kinds = Counter((run.row["gpu"], run.row["method"]) for run in own.runs if not run.row.get("not_ready"))
-    found = [f"{count} of {kind[1]} on {kind[0]}" for kind, count in kinds.items() if kind in listed]
-    if found:
-        return (
-            f"you measured runs on GPUs of this list ({', '.join(found)}): rankings do not know of them, "
-            "gpufare estimate --own says how far they are from the estimates"
-        )
-    return own.problems[0] if own.problems else None
+    measured = {(run.row["gpu"], run.row["method"]) for run in own.runs if not run.row.get("not_ready")}
+    first: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for row in rows:
+        if (row["gpu_id"], row["method"]) in measured:
+            first.setdefault((row["gpu_id"], row["method"], row["stack"]), row)
+    if not first:
+        return own.problems[0] if own.problems else None
+    found = _learned(home, changed_ns)
+    said = [_said(found, kind, row) for kind, row in first.items()]
+    return (
+        f"you measured runs on GPUs of this list: {'; '.join(said)}. Rankings keep to the model's own "
+        "estimates; gpufare estimate --own corrects them."
+    )
+
+
+def _said(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str, Any]) -> str:
+    from pipeline.model.measuring.corrections import Kind
+
+    gpu, method, stack = kind
+    correction = found.of_kind.get(Kind("speed", *kind))
+    if correction is None:
+        return f"{method} on {gpu}, but not with {stack}, so they correct nothing here"
+    runs = "1 run" if correction.runs == 1 else f"{correction.runs} runs"
+    return (
+        f"by {runs} of {method} on {gpu}, rank {row['rank']} trains "
+        f"{row['tokens_per_second'] * correction.factor:,.0f} tokens/s, not {row['tokens_per_second']:,.0f}"
+    )
+
+
+@lru_cache(maxsize=4)
+def _learned(home: Home, changed_ns: int) -> "Corrections":
+    """What the runs in a file of that age say: estimating them takes a second."""
+    from pipeline.model.estimate import Estimator
+    from pipeline.model.measuring.corrections import learn
+    from pipeline.model.measuring.own_runs import read_own_runs
+
+    estimator = Estimator()
+    try:
+        return learn(estimator, read_own_runs(home))
+    finally:
+        estimator.close()

@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from pipeline.contracts.training import EVIDENCES
 from tests.marts.database import CASES, from_folder
 
 MARKET = CASES.parent / "market"
@@ -302,6 +303,11 @@ def test_a_refusal_does_not_depend_on_the_columns_that_are_read(market: duckdb.D
     for columns in ("model", "count(*)", "max_gpus, countries"):
         with pytest.raises(duckdb.Error, match="Job job 1: tokens must be above 0, not -1"):
             asked(market, f"SELECT {columns} FROM completed_jobs('asked')", tokens=-1)
+
+
+def test_evidence_has_one_order_in_sql_and_in_options(market: duckdb.DuckDBPyConnection) -> None:
+    (kinds,) = market.execute("SELECT evidences_from('extrapolated')").fetchall()[0]
+    assert tuple(kinds) == EVIDENCES
 
 
 def test_usual_names_of_countries_and_variants_of_models_are_understood(

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from pipeline.contracts import paths
-from pipeline.contracts.training import METHODS
+from pipeline.contracts.training import EVIDENCES, METHODS
 from pipeline.model import accuracy, bands
 from pipeline.model.calibrate import data_hash, in_words
 from pipeline.model.fitting import QUANTITIES, Fitter, gemm_ratio, in_first_half, read_parameters
@@ -107,7 +107,7 @@ def test_weighted_quantile_of_equal_weights() -> None:
 
 
 def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
-    groups = 2 * len(METHODS) * len(bands.GPU_CLASSES) * len(bands.EVIDENCES)
+    groups = 2 * len(METHODS) * len(bands.GPU_CLASSES) * len(EVIDENCES)
     calibrations = model.execute(
         "SELECT calibration, count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1 "
         "GROUP BY calibration"
