@@ -28,6 +28,7 @@ LEFT JOIN main.plans AS p
 LEFT JOIN (
     SELECT gpu_id, gpu_count, node_count, count(*) AS ways
     FROM main.rentals
+    WHERE NOT is_undercut
     GROUP BY ALL
 ) AS r USING (gpu_id, gpu_count, node_count)
 GROUP BY w.workload

@@ -204,22 +204,40 @@ _terms AS (
         day AS price_day,
         native_price, native_currency, native_unit, fx_rate, fx_date, observed_at, source_url, capture_sha256
     FROM _charged
-)
+),
 
 -- Whatever a job can ask for is the same in a group, so that no answer is lost with the offers left out.
-SELECT *
-FROM _terms
-QUALIFY row_number() OVER (
-    PARTITION BY
-        gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days,
-        source, provider, tier, tier_class, country, continent, price_day,
-        billing_increment_seconds, minimum_seconds, max_run_hours,
-        storage_usd_per_gb_month, egress_usd_per_gb, download_usd_per_gb, local_disk_gb,
-        node_network_gbps, ram_gib IS NULL, host_ram_gib, hours_between_failures
-    ORDER BY
-        usd_per_hour + host_usd_per_hour, gpus_billed, region NULLS LAST, instance_type NULLS LAST, raw_label,
-        observed_at DESC, source_url, capture_sha256, native_price, native_unit
-) = 1
+_cheapest AS (
+    SELECT *
+    FROM _terms
+    QUALIFY row_number() OVER (
+        PARTITION BY
+            gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days,
+            source, provider, tier, tier_class, country, continent, price_day,
+            billing_increment_seconds, minimum_seconds, max_run_hours,
+            storage_usd_per_gb_month, egress_usd_per_gb, download_usd_per_gb, local_disk_gb,
+            node_network_gbps, ram_gib IS NULL, host_ram_gib, hours_between_failures
+        ORDER BY
+            usd_per_hour + host_usd_per_hour, gpus_billed, region NULLS LAST, instance_type NULLS LAST,
+            raw_label, observed_at DESC, source_url, capture_sha256, native_price, native_unit
+    ) = 1
+)
+
+SELECT
+    *,
+    -- The same terms but for provider and place. Of equal prices the one that comes first below counts.
+    row_number() OVER (
+        PARTITION BY
+            gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days,
+            source, tier, tier_class, price_day,
+            billing_increment_seconds, minimum_seconds, max_run_hours,
+            storage_usd_per_gb_month, egress_usd_per_gb, download_usd_per_gb, local_disk_gb,
+            node_network_gbps, ram_gib IS NULL, host_ram_gib, hours_between_failures
+        ORDER BY
+            usd_per_hour + host_usd_per_hour, region, instance_type, raw_label, provider, source_url,
+            capture_sha256, observed_at, usd_per_hour, gpus_billed
+    ) > 1 AS is_undercut
+FROM _cheapest
 -- Ties of a ranking go to the earlier row.
 ORDER BY
     gpu_id, gpu_count, source, tier, region, instance_type, raw_label, price_kind, term_days, node_count,

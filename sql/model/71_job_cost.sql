@@ -98,6 +98,10 @@ WHERE is_planned(
         j.excluded_sources, j.tier_classes, j.countries, j.continents, j.max_term_days, j.max_age_days,
         j.assumed_sizes
     )
+    AND (
+        NOT r.is_undercut
+        OR coalesce(j.providers, j.excluded_providers, j.countries, j.continents) IS NOT NULL
+    )
     AND has_host_memory(
         r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib, p.model_download_gib,
         p.quantization

@@ -58,7 +58,8 @@ CREATE TABLE main.rentals (
     fx_date DATE,
     observed_at TIMESTAMPTZ NOT NULL,
     source_url VARCHAR NOT NULL,
-    capture_sha256 VARCHAR NOT NULL
+    capture_sha256 VARCHAR NOT NULL,
+    is_undercut BOOLEAN NOT NULL
 );
 
 COMMENT ON TABLE main.rentals IS 'What can be rented for a number of GPUs: every ranked offer x every number of GPUs that it can serve, as one machine or one cluster, with the charges that apply. Of offers with the same charges only the cheapest is listed, so that jobs are priced against few rows without losing an answer.';
@@ -120,3 +121,4 @@ COMMENT ON COLUMN main.rentals.fx_date IS 'Day of that rate.';
 COMMENT ON COLUMN main.rentals.observed_at IS 'When the response was captured (UTC).';
 COMMENT ON COLUMN main.rentals.source_url IS 'Address it was read from.';
 COMMENT ON COLUMN main.rentals.capture_sha256 IS 'SHA-256 of the archived response.';
+COMMENT ON COLUMN main.rentals.is_undercut IS 'Whether the source rents out the same on the same terms for less elsewhere or from another provider: only jobs that ask for a place or a provider are priced on it.';
