@@ -232,48 +232,76 @@ WITH _eligible AS (
     FROM eligible_costs(costs, jobs)
 ),
 
-_deadlines AS (
+_rankings AS (
     SELECT
-        *,
-        bool_or(hours <= max_hours) OVER _ranking AS meets_deadline,
+        job, ranked_kind,
+        bool_or(hours <= max_hours) AS meets_deadline,
         -- What is kept where nothing is in time: the fastest, and what takes little longer.
         CASE
-            WHEN meets_deadline OR deadline_is_strict THEN max_hours
-            ELSE missed_deadline_factor * min(hours) OVER _ranking
+            WHEN meets_deadline OR any_value(deadline_is_strict) THEN any_value(max_hours)
+            ELSE any_value(missed_deadline_factor) * min(hours)
         END AS most_hours
     FROM _eligible
-    WINDOW _ranking AS (PARTITION BY job, ranked_kind)
+    GROUP BY ALL
+),
+
+_deadlines AS (
+    SELECT e.*, k.meets_deadline, k.most_hours
+    FROM _eligible AS e
+    JOIN _rankings AS k ON k.job = e.job AND k.ranked_kind IS NOT DISTINCT FROM e.ranked_kind
 ),
 
 _waits AS (
     SELECT
-        *,
-        min(total_usd) FILTER (hours <= most_hours) OVER _ranking AS kept_usd,
-        min({
-            'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
-            'gpu': gpu, 'provider': provider, 'price_kind': price_kind
-        }) FILTER (hours > most_hours) OVER _ranking AS late
+        job, ranked_kind,
+        min(total_usd) FILTER (hours <= most_hours) AS kept_usd,
+        min(total_usd) FILTER (hours > most_hours) AS late_usd
     FROM _deadlines
-    WINDOW _ranking AS (PARTITION BY job, ranked_kind)
+    GROUP BY ALL
+    HAVING late_usd < kept_usd
 ),
 
+_late AS (
+    SELECT
+        d.job, d.ranked_kind,
+        min({
+            'usd': d.total_usd, 'hours': d.hours, 'gpu_count': d.gpu_count, 'gpu_id': d.gpu_id,
+            'offer': d.offer, 'gpu': d.gpu, 'provider': d.provider, 'price_kind': d.price_kind
+        }) AS longer_wait
+    FROM _deadlines AS d
+    JOIN _waits AS w
+        ON w.job = d.job AND w.ranked_kind IS NOT DISTINCT FROM d.ranked_kind
+        AND w.late_usd = d.total_usd
+    WHERE d.hours > d.most_hours
+    GROUP BY ALL
+),
+
+-- One offer, the cheapest, for each way to rent, and those that take less time: all others are beaten.
+_ways AS (
+    SELECT
+        *,
+        row_number() OVER _way = 1 AS is_cheapest
+    FROM _deadlines
+    WHERE hours <= most_hours
+    WINDOW _way AS (
+        PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
+        ORDER BY total_usd, hours, offer
+    )
+    QUALIFY is_cheapest OR hours < first_value(hours) OVER _way
+),
+
+-- Of answers that none beats in cost and hours, all.
 _best AS (
     SELECT
-        candidate, offer, job, ranked_kind, gpu_count, total_usd, hours, max_hours, meets_deadline,
-        objectives, most_rows,
-        CASE WHEN late.usd < kept_usd THEN late END AS longer_wait,
-        -- One offer, the cheapest, for each way to rent; of answers that none beats in cost and hours, all.
-        row_number() OVER (
-            PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
-            ORDER BY total_usd, hours, offer
-        ) = 1 AS is_cheapest,
-        coalesce(hours < min(hours) OVER (
-            PARTITION BY job, ranked_kind
-            ORDER BY total_usd, hours, gpu_count, offer
+        w.candidate, w.offer, w.job, w.ranked_kind, w.gpu_count, w.total_usd, w.hours, w.max_hours,
+        w.meets_deadline, w.objectives, w.most_rows, w.is_cheapest, l.longer_wait,
+        coalesce(w.hours < min(w.hours) OVER (
+            PARTITION BY w.job, w.ranked_kind
+            ORDER BY w.total_usd, w.hours, w.gpu_count, w.offer
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), TRUE) AS is_unbeaten
-    FROM _waits
-    WHERE hours <= most_hours
+    FROM _ways AS w
+    LEFT JOIN _late AS l ON l.job = w.job AND l.ranked_kind IS NOT DISTINCT FROM w.ranked_kind
 )
 
 SELECT

@@ -5,7 +5,8 @@ SELECT
     * REPLACE (
         1000000 AS max_gpus, NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
         NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
-        NULL::VARCHAR[] AS providers, NULL::VARCHAR[] AS excluded_providers,
+        -- None is excluded; without a word of providers, what is undercut would be left out.
+        NULL::VARCHAR[] AS providers, []::VARCHAR[] AS excluded_providers,
         NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
         NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
         NULL::VARCHAR[] AS evidences, price_kinds() AS price_kinds, NULL::INTEGER AS max_term_days,
