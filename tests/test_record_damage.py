@@ -4,6 +4,7 @@ Two days of three small sources are recorded and published; each test damages fi
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from pipeline.contracts import paths
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.paths import Home
+from pipeline.daily.housekeeping import merge_months
 from pipeline.daily.ingest import read_again, record_day
 from pipeline.daily.publishing import publish_day
 from pipeline.daily.refresh import refresh
@@ -428,3 +430,75 @@ def test_the_cache_is_of_its_schema_and_of_its_duckdb(
     (sql / "examples" / "plans.sql").write_text("-- what does not matter\n")
     assert len(set(states)) == 3
     assert state_of_model() == states[-1]
+
+
+# ------------------------------------------------------------------ files of whole months
+
+
+AFTER_THE_MONTH = datetime(2026, 9, 20, 7, tzinfo=UTC)
+
+
+@pytest.fixture
+def merged_home(home: Home) -> Home:
+    """Both days of each source in the file of their month."""
+    done = merge_months(home, AFTER_THE_MONTH)
+    assert done.left == []
+    assert {path.name for path in home.offers.glob("*/*")} == {"2026-08.parquet"}
+    return home
+
+
+def test_a_damaged_month_is_moved_aside_and_its_days_are_read_again(home: Home) -> None:
+    before = loaded(home)
+    merge_months(home, AFTER_THE_MONTH)
+    assert loaded(home) == before
+    spoilt = [home.root / folder / "scaleway" / "2026-08.parquet" for folder in ("offers", "rejects")]
+    for path in spoilt:
+        cut_in_half(path)
+    report = publish_day(home, SECOND, NOW)
+    assert loaded(home) == before
+    told = {incident.path: incident.remedy for incident in report.incidents}
+    assert told == {
+        f"{folder}/scaleway/2026-08.parquet": f"moved to damaged/{folder}/scaleway/2026-08.parquet;"
+        " 2 days made again from the archive"
+        for folder in ("offers", "rejects")
+    }
+
+
+def test_what_is_lost_of_a_damaged_month_is_named(merged_home: Home) -> None:
+    shutil.rmtree(merged_home.archive / "scaleway" / f"{FIRST}")
+    cut_in_half(merged_home.offers / "scaleway" / "2026-08.parquet")
+    (incident,) = publish_day(merged_home, SECOND, NOW).incidents
+    assert incident.day is None
+    assert incident.remedy.endswith(
+        f"1 days made again from the archive; lost, as the archive gives nothing of them: {FIRST}"
+    )
+
+
+def test_a_day_of_a_damaged_month_can_be_read_again_before_it_is_mended(merged_home: Home) -> None:
+    month = merged_home.offers / "crusoe" / "2026-08.parquet"
+    cut_in_half(month)
+    outcome = read_again("crusoe", FIRST, merged_home)
+    assert outcome is not None
+    assert outcome.accepted
+    assert [file.day for file in record_files(merged_home, "offers", "crusoe")] == [FIRST, SECOND]
+    assert Records(merged_home).damages("offers") == []
+
+
+def test_a_refresh_merges_what_is_over_and_says_so(home: Home) -> None:
+    before = loaded(home)
+    report = refresh(
+        home, day=SECOND, sources=["crusoe"], pages="archive", environment={}, now=AFTER_THE_MONTH
+    )
+    assert report.published
+    (line,) = (line for line in report.lines() if line.startswith("merged"))
+    assert line.startswith("merged 8 files of single days into 4 of months: ")
+    assert loaded(home) == before
+
+
+def test_a_refresh_that_cannot_merge_says_so_and_is_published(home: Home) -> None:
+    in_the_way = home.offers / "crusoe" / f".2026-08.parquet.{os.getpid()}.tmp"
+    in_the_way.mkdir()
+    assert merge_months(home, AFTER_THE_MONTH).bytes_after == 0
+    (incident,) = incidents(home)
+    assert (incident.kind, incident.path) == ("unwritable", "offers/crusoe/2026-08.parquet")
+    assert incident.remedy == "the files of single days stay; the next refresh merges them"

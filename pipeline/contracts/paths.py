@@ -39,12 +39,12 @@ class Home:
 
     @property
     def offers(self) -> Path:
-        """Accepted offers, one Parquet file per source and day."""
+        """Accepted offers, one Parquet file per source and day, or month (see offers/compaction.py)."""
         return self.root / "offers"
 
     @property
     def rejects(self) -> Path:
-        """Rejected rows with their reason, one Parquet file per source and day."""
+        """Rejected rows with their reason, one Parquet file per source and day, or month."""
         return self.root / "rejects"
 
     @property

@@ -119,12 +119,14 @@ class _Reading:
 
 
 def _move_damaged_aside(config: SourceConfig, day: date, home: Home) -> list[tuple[Damage, str]]:
-    """Move the day's own damaged files aside; the captures that they are of are then read again."""
+    """Move the day's own damaged files aside; the captures that they are of are then read again. A damaged
+    file of a whole month stays until all of its days are read again (see repair): a day's own file wins."""
     records = Records(home)
     folders = ["exchange_rates"] if config.kind == "exchange_rates" else ["offers", "rejects"]
     damages = [each for folder in folders for each in records.damages(folder, config.name, day)]
     damages += records.damages("outcomes", config.name, day)
-    return [(damage, place) for damage in damages if (place := move_aside(home, damage)) is not None]
+    own = [damage for damage in damages if not damage.file.month]
+    return [(damage, place) for damage in own if (place := move_aside(home, damage)) is not None]
 
 
 def _attempts_kept(

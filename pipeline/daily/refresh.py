@@ -19,6 +19,7 @@ from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.daily.announcement import announcement
 from pipeline.daily.future_days import report_future_days
+from pipeline.daily.housekeeping import merge_months
 from pipeline.daily.ingest import record_day
 from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, day_to_read, is_url
 from pipeline.daily.permissions import off_lines
@@ -82,6 +83,7 @@ def refresh(
             progress(Step(f"reading {config.name}"))
             _record(config, captures[config.name], home, report)
     _publish(home, now, report, progress)
+    report.merged = merge_months(home, now).line()
     report.incidents = kept_incidents(kept_files(home) - known)
     return report
 

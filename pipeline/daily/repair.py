@@ -8,7 +8,8 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.offers.incidents import report_incident
-from pipeline.offers.record_files import EVERYTHING, Damage, set_aside, stray_files
+from pipeline.offers.record_files import EVERYTHING, Damage, record_files, set_aside, stray_files
+from pipeline.offers.records import RecordError, Records
 
 ReadAgain = Callable[[str, date], Outcome | None]
 """Reads a source's day again from the archive; None when there is nothing to read."""
@@ -19,12 +20,19 @@ def mend(home: Home, damages: Sequence[Damage], read_again: ReadAgain) -> list[I
 
     A file that cannot be moved stays where it is, and is not in the answer.
     """
+    to_read = {damage.file.path: _days_to_read(home, damage) for damage in damages}
     moved = [(damage, place) for damage in damages if (place := move_aside(home, damage)) is not None]
     # All are moved before the first is read again: a reading compares with the days before it.
-    days = sorted({each for damage, _ in moved for each in _days_to_read(damage)})
+    days = sorted({each for damage, _ in moved for each in to_read[damage.file.path]})
     outcomes = {(source, day): read_again(source, day) for _, day, source in days}
     reported = [
-        report(home, damage, place, [outcomes[source, day] for _, day, source in _days_to_read(damage)])
+        report(
+            home,
+            damage,
+            place,
+            [outcomes[source, day] for _, day, source in to_read[damage.file.path]],
+            [day for _, day, _ in to_read[damage.file.path]],
+        )
         for damage, place in moved
     ]
     return [incident for incident in reported if incident is not None]
@@ -40,17 +48,24 @@ def move_aside(home: Home, damage: Damage) -> str | None:
         return None
 
 
-def report(home: Home, damage: Damage, place: str, outcomes: Sequence[Outcome | None]) -> Incident | None:
-    """Keep the incident of a damaged file that was moved aside, and whose days were then read again. None for
-    a missing file that was reported before."""
+def report(
+    home: Home,
+    damage: Damage,
+    place: str,
+    outcomes: Sequence[Outcome | None],
+    days: Sequence[date] = (),
+) -> Incident | None:
+    """Keep the incident of a damaged file that was moved aside, and whose ``days`` were then read again. None
+    for a missing file that was reported before."""
+    result = _result_of_month(home, damage, days) if damage.file.month else _result(damage, outcomes)
     incident = Incident(
         at=datetime.now(UTC),
         kind=IncidentKind.MISSING_FILE if damage.missing else IncidentKind.DAMAGED_FILE,
-        day=damage.file.day,
+        day=None if damage.file.month else damage.file.day,
         source=damage.file.source,
         path=str(damage.file.path.relative_to(home.root)),
         reason=damage.reason,
-        remedy=f"{place}; {_result(damage, outcomes)}",
+        remedy=f"{place}; {result}",
     )
     return incident if report_incident(home, incident) else None
 
@@ -72,9 +87,13 @@ def report_strays(home: Home) -> list[Incident]:
     return [incident for incident in found if report_incident(home, incident)]
 
 
-def _days_to_read(damage: Damage) -> list[tuple[bool, date, str]]:
-    """Exchange rates come before the prices that are converted with them."""
+def _days_to_read(home: Home, damage: Damage) -> list[tuple[bool, date, str]]:
+    """Exchange rates come before the prices that are converted with them. Of a month's file, all days that it
+    has."""
     file = damage.file
+    if file.month:
+        days = [each.day for each in record_files(home, file.folder, file.source) if each.path == file.path]
+        return [(True, day, file.source or "") for day in days]
     if file.folder == "exchange_rates":
         return [(False, file.day, name) for name in _rate_sources()]
     if file.source is None:
@@ -97,3 +116,25 @@ def _result(damage: Damage, outcomes: Sequence[Outcome | None]) -> str:
     if file.folder in ("offers", "exchange_rates") and read and not read[-1].accepted:
         return f"lost: read again from the archive, it is not accepted ({read[-1].reason})"
     return "lost: the archive has no complete capture for it"
+
+
+def _result_of_month(home: Home, damage: Damage, days: Sequence[date]) -> str:
+    """Names the days that are lost: those that the month's file had, or where nobody can tell which it had,
+    those with an accepted outcome."""
+    folder, source = damage.file.folder, damage.file.source or ""
+    made = {file.day for file in record_files(home, folder, source)}
+    missing = [day for day in days if day not in made]
+    if damage.file.merged is None:
+        missing = [day for day in missing if _was_accepted(home, source, day)]
+    remade = sum(day in made for day in days)
+    parts = [f"{remade} days made again from the archive"] if remade else []
+    if missing:
+        parts.append(f"lost, as the archive gives nothing of them: {', '.join(map(str, missing))}")
+    return "; ".join(parts) or "it had no days"
+
+
+def _was_accepted(home: Home, source: str, day: date) -> bool:
+    try:
+        return any(row["accepted"] for row in Records(home).outcomes(source, day))
+    except RecordError:
+        return False

@@ -42,6 +42,7 @@ class RefreshReport:
     off: list[str] = field(default_factory=list)
     announced: list[str] = field(default_factory=list)
     replayed: str = ""
+    merged: str = ""
     replay_url: str | None = None
 
     @property
@@ -65,6 +66,7 @@ class RefreshReport:
         lines = [*self._of_sources(), *(line for line in self.off if line not in self.announced)]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
+        lines += filter(None, [self.merged])
         for source, changed in self.changes.items():
             lines += _shown(
                 f"{source}: {len(changed)} changes against what was published of {self.day}", changed

@@ -1,4 +1,8 @@
-"""Which files make up the record, by folder, source and day; what does not belong there; what is damaged."""
+"""Which files make up the record, by folder, source and day; what does not belong there; what is damaged.
+
+Day files of months that are over are merged into one file a month (see compaction). A day's own file wins
+over its month's.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from pipeline.contracts.paths import Home
+from pipeline.offers.months import Stamp, days_of_month, is_month, merged_days, stamp_of
 
 SOURCE_FOLDERS = {"offers": ".parquet", "rejects": ".parquet", "outcomes": ".json"}
 """Folders with a folder per source, and the ending of their files."""
@@ -22,13 +27,28 @@ _ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A file of the record, by its place. ``attempt`` is '' but for outcomes of one attempt of several."""
+    """A day of the record, and the file that has it. ``attempt`` is '' but for outcomes of one attempt of
+    several.
+
+    A month's file has many days: ``month`` is then its name (YYYY-MM), and ``merged`` the stamp of the day's
+    own file when it was merged, None when the month's file is damaged so that its days are not known: then it
+    is listed for every day of the month.
+    """
 
     path: Path
     folder: str
     day: date
     source: str | None = None
     attempt: str = ""
+    month: str = ""
+    merged: Stamp | None = None
+
+    def stamp(self) -> Stamp:
+        """Changes when what is recorded of the day may have changed, not when it is merged into its month.
+
+        Raises FileNotFoundError.
+        """
+        return self.merged or stamp_of(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +70,19 @@ def record_files(
         (file for file in found if day in (None, file.day)),
         key=lambda file: (file.source or "", file.day, file.attempt),
     )
+
+
+def record_file(home: Home, folder: str, source: str, day: date) -> RecordFile:
+    """The file with a source's offers or rejects of a day. Raises FileNotFoundError."""
+    parent = home.root / folder / source
+    path = parent / f"{day}{SOURCE_FOLDERS[folder]}"
+    if path.exists():
+        return RecordFile(path, folder, day, source)
+    month = path.with_stem(f"{day:%Y-%m}")
+    for file in _days_in(month, folder, source) if month.exists() else ():
+        if file.day == day:
+            return file
+    raise FileNotFoundError(str(path))
 
 
 def stray_files(home: Home) -> list[Path]:
@@ -96,9 +129,27 @@ def _listed(
 
 
 def _days(parent: Path, folder: str, ending: str, source: str | None) -> Iterator[RecordFile | Path]:
+    own, months = set(), []
     for path in _entries(parent):
-        day = _day(path.name.removesuffix(ending)) if path.name.endswith(ending) else None
-        yield path if day is None else RecordFile(path, folder, day, source)
+        name = path.name.removesuffix(ending) if path.name.endswith(ending) else ""
+        if source is not None and is_month(name):
+            months.append(path)
+        elif (day := _day(name)) is not None:
+            own.add(day)
+            yield RecordFile(path, folder, day, source)
+        else:
+            yield path
+    for path in months:
+        yield from (file for file in _days_in(path, folder, source) if file.day not in own)
+
+
+def _days_in(path: Path, folder: str, source: str | None) -> Iterator[RecordFile]:
+    """The days that a month's file has; all of the month when nobody can tell."""
+    month = path.stem
+    merged = merged_days(path)
+    for day in days_of_month(month) if merged is None else merged:
+        stamp = merged[day].stamp if merged else None
+        yield RecordFile(path, folder, day, source, month=month, merged=stamp)
 
 
 def _outcomes(parent: Path, only: date | None) -> Iterator[RecordFile | Path]:

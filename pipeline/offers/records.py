@@ -25,12 +25,20 @@ from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
 from pipeline.contracts.tiers import tier_class
-from pipeline.offers.record_files import Damage, RecordFile, record_files
+from pipeline.offers.months import Stamp, read_month, stamp_of
+from pipeline.offers.record_files import Damage, RecordFile, record_file, record_files
 
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
 
 _OUTCOME = TypeAdapter(Outcome)
+
+_DEFAULTS = {
+    name: field.default
+    for name, field in Offer.model_fields.items()
+    if not field.is_required() and field.default is not None
+}
+"""Columns that earlier versions did not keep, where null is no value."""
 
 _PARQUET_TYPES: dict[type, Any] = {
     str: pl.String,
@@ -55,7 +63,9 @@ class RecordError(GpufareError):
     def __init__(self, file: RecordFile, error: Exception) -> None:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         again = "remove it"
-        if file.source is not None:
+        if file.month:
+            again = "`gpufare refresh` moves it aside and reads its days again from the archive"
+        elif file.source is not None:
             again += f" and read that day again: gpufare refresh --day {file.day} --pages archive"
             again += f" --source {file.source}"
         super().__init__(f"{file.path} is damaged or of an older version; {again} ({reason})")
@@ -70,6 +80,8 @@ class Records:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        # The last month that was read: days are asked for one after the other.
+        self._month: tuple[Path, Stamp, dict[date, pl.DataFrame]] | None = None
 
     def write_accepted(self, day: date, source: str, offers: Sequence[Offer]) -> None:
         """Keep a day's accepted offers of one source, replacing an earlier reading of that day."""
@@ -133,48 +145,67 @@ class Records:
 
     def offers(self, source: str, day: date) -> list[Offer]:
         """The accepted offers of one source and day. Raises FileNotFoundError."""
-        return self._offers(RecordFile(self._home.offers / source / f"{day}.parquet", "offers", day, source))
+        return self._offers(record_file(self._home, "offers", source, day))
 
     def rejects(self, source: str, day: date) -> list[dict[str, Any]]:
         """The rejects of one source and day, none when nothing was kept; ``raw`` is decoded."""
-        path = self._home.rejects / source / f"{day}.parquet"
-        file = RecordFile(path, "rejects", day, source)
-        return self._rejects(file) if path.exists() else []
+        try:
+            return self._rejects(record_file(self._home, "rejects", source, day))
+        except FileNotFoundError:
+            return []
 
     def damages(self, folder: str, source: str | None = None, day: date | None = None) -> list[Damage]:
-        """The damaged files of a folder (of one source and day), which are all read for it, oldest first."""
+        """The damaged files of a folder (of one source and day), which are all read for it, oldest first; a
+        month's file once."""
         read = {
             "offers": self._offers,
             "rejects": self._rejects,
             "outcomes": self._outcome,
             "exchange_rates": self._rates,
         }[folder]
-        found = []
+        found: dict[Path, Damage] = {}
         for file in record_files(self._home, folder, source, day):
+            if file.path in found:
+                continue
             try:
                 read(file)
             except FileNotFoundError:
                 continue
             except RecordError as error:
-                found.append(error.damage)
-        return found
+                found[file.path] = error.damage
+        return list(found.values())
 
     def _files(self, folder: str, source: str | None = None) -> list[RecordFile]:
         return record_files(self._home, folder, source)
 
-    @staticmethod
-    def _offers(file: RecordFile) -> list[Offer]:
+    def frame(self, file: RecordFile) -> pl.DataFrame:
+        """The rows of a day's offers or rejects as they were written; columns that only other days of its
+        month have are null. Raises FileNotFoundError and RecordError."""
         with _readable(file):
-            frame = pl.read_parquet(file.path, glob=False)
-            offers = [Offer.model_validate(_completed(row)) for row in frame.iter_rows(named=True)]
+            try:
+                return self._frame(file)
+            except FileNotFoundError:
+                # Merged into its month meanwhile, or it is gone.
+                return self._frame(record_file(self._home, file.folder, file.source or "", file.day))
+
+    def _frame(self, file: RecordFile) -> pl.DataFrame:
+        if not file.month:
+            return pl.read_parquet(file.path, glob=False)
+        stamp = stamp_of(file.path)
+        if self._month is None or self._month[:2] != (file.path, stamp):
+            self._month = (file.path, stamp, read_month(file.path, file.month))
+        return self._month[2][file.day]
+
+    def _offers(self, file: RecordFile) -> list[Offer]:
+        with _readable(file):
+            rows = self.frame(file).iter_rows(named=True)
+            offers = [Offer.model_validate(_completed(row)) for row in rows]
             _check_place(file, {offer.source for offer in offers} - {file.source})
             return offers
 
-    @staticmethod
-    def _rejects(file: RecordFile) -> list[dict[str, Any]]:
+    def _rejects(self, file: RecordFile) -> list[dict[str, Any]]:
         with _readable(file):
-            frame = pl.read_parquet(file.path, glob=False)
-            rows = frame.select(list(RejectedRow.model_fields)).iter_rows(named=True)
+            rows = self.frame(file).select(list(RejectedRow.model_fields)).iter_rows(named=True)
             found = [row | {"raw": json.loads(row["raw"])} for row in rows]
             _check_place(file, {row["source"] for row in found} - {file.source})
             return found
@@ -223,7 +254,7 @@ def _readable(file: RecordFile) -> Iterator[None]:
     """Whatever a damaged file makes its reader raise is a RecordError; FileNotFoundError stays."""
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, RecordError):
         raise
     except Exception as error:
         if is_exhaustion(error):
@@ -234,12 +265,15 @@ def _readable(file: RecordFile) -> Iterator[None]:
 def _completed(row: dict[str, Any]) -> dict[str, Any]:
     """A row with the columns that records of earlier versions lack and that no offer is without, and with the
     kind and tier that serverless spot has now. The loader has the same rules in SQL."""
+    for name, default in _DEFAULTS.items():
+        if row.get(name, default) is None:  # in a month of which other days have the column
+            row |= {name: default}
     if (row["price_kind"], row["tier"]) == ("serverless", "spot"):
         row |= {"price_kind": "spot", "tier": "serverless"}
     if row.get("tier_class") is None:
         source = configs().get(row["source"])
         of_source = source.attributes.tier_class if source else "dedicated"
-        return row | {"tier_class": tier_class(row["tier"], row["price_kind"], of_source)}
+        row |= {"tier_class": tier_class(row["tier"], row["price_kind"], of_source)}
     return row
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from pipeline.capture.litter import sweep
+from pipeline.daily.housekeeping import merge_months
 from pipeline.daily.publishing import publish_day
 from pipeline.model.accuracy import worsened
 from pipeline.model.calibrate import calibrate
@@ -145,6 +146,8 @@ def published_tables(
         raise dg.Failure(str(error), allow_retries=False) from error
     except BuildError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
+    if merged := merge_months(home.folders(), now).line():
+        context.log.info(merged)
     for incident in report.incidents:
         context.log.warning(incident.line())
     for table in lineage:

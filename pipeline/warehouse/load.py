@@ -1,7 +1,7 @@
 """Loads the catalogue and the record into their tables."""
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from pipeline.contracts.disk import is_exhaustion
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.contracts.tiers import NAMED_BY_TIER
+from pipeline.offers.months import merged_days
 from pipeline.offers.record_files import Damage, RecordFile, record_files
 from pipeline.warehouse.connection import transaction
 
@@ -147,7 +148,7 @@ def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
 
     def newest(folder: str, source: str | None) -> date:
         for file in reversed(record_files(home, folder, source)):
-            if file.day <= day:
+            if file.day <= day and all(file.path != damage.file.path for damage in damages):
                 if not (damage := load_files(connection, [file], _RECORD[folder][1])):
                     return file.day
                 damages.extend(damage)
@@ -172,7 +173,7 @@ def load_files(
 ) -> list[Damage]:
     """Insert all files at once, which is fast, or halve them until what cannot be loaded is alone.
 
-    Returns what was left out. Raises duckdb.Error when memory or disk space ran out.
+    Returns what was left out, a month's file once. Raises duckdb.Error when memory or disk space ran out.
     """
     if not files:
         return []
@@ -182,12 +183,13 @@ def load_files(
     except (duckdb.Error, ValueError) as error:
         if is_exhaustion(error):
             raise
-        if len(files) == 1:
+        paths = sorted({file.path for file in files})
+        if len(paths) == 1:
             return [Damage(files[0], str(error).splitlines()[0])]
-        middle = len(files) // 2
+        first = set(paths[: len(paths) // 2])
         return [
-            *load_files(connection, files[:middle], insert),
-            *load_files(connection, files[middle:], insert),
+            *load_files(connection, [file for file in files if file.path in first], insert),
+            *load_files(connection, [file for file in files if file.path not in first], insert),
         ]
     return []
 
@@ -218,11 +220,58 @@ coalesce(
 ) AS tier_class"""
 
 
-_OF_ITS_SOURCE = """
-* EXCLUDE (filename) REPLACE (
-    if(source = parse_path(filename)[-2], source, error('it is of ' || source || ', which is not its place'))
-        AS source{more}
-), parse_filename(filename, true)::DATE AS day"""
+def insert_days(
+    connection: duckdb.DuckDBPyConnection, table: str, files: Sequence[RecordFile], replaced: str = ""
+) -> None:
+    """Insert the days of some files, of their own and of whole months, with columns ``replaced``. Columns
+    that files of earlier versions do not have are null."""
+    paths = {file.path for file in files if file.month}
+    _check_rows(connection, paths)
+    wanted = {(file.path, file.day) for file in files}
+    unwanted = [
+        (str(path), day) for path in paths for day in merged_days(path) or () if (path, day) not in wanted
+    ]
+    connection.execute(
+        f"INSERT INTO main.{table} BY NAME"  # noqa: S608 - our own table
+        f" SELECT * EXCLUDE (filename, position) REPLACE ({_OF_ITS_PLACE}{replaced})"
+        f" FROM ((SELECT *, NULL::INTEGER AS position FROM main.{table} LIMIT 0) UNION ALL BY NAME"
+        " FROM read_parquet($files, filename = true, union_by_name = true))"
+        + (_UNWANTED if unwanted else "")
+        + " ORDER BY day, source, position",
+        {"files": [str(path) for path in {file.path: None for file in files}]}
+        | (
+            {"paths": [path for path, _ in unwanted], "days": [day for _, day in unwanted]}
+            if unwanted
+            else {}
+        ),
+    )
+
+
+def _check_rows(connection: duckdb.DuckDBPyConnection, months: Set[Path]) -> None:
+    """Raises ValueError when the file of a month has not the rows that its metadata says."""
+    if not months:
+        return
+    names = [str(path) for path in months]
+    found = connection.execute("SELECT file_name, num_rows FROM parquet_file_metadata(?)", [names]).fetchall()
+    for name, rows in found:
+        days = merged_days(Path(name))
+        if days is None or rows != sum(day.rows for day in days.values()):
+            raise ValueError("it has not the rows that its metadata says")
+
+
+_UNWANTED = """
+ANTI JOIN (SELECT unnest($paths::VARCHAR []) AS filename, unnest($days::DATE []) AS day)
+    USING (filename, day)"""
+"""Days of months that have a file of their own, or are not asked for."""
+
+_OF_ITS_PLACE = """
+if(source = parse_path(filename)[-2], source, error('it is of ' || source || ', which is not its place'))
+    AS source,
+CASE
+    WHEN length(parse_filename(filename, true)) > 7 THEN parse_filename(filename, true)::DATE
+    WHEN strftime(day, '%Y-%m') = parse_filename(filename, true) THEN day
+    ELSE error('it has rows of ' || coalesce(day::VARCHAR, 'no day') || ', which is not its place')
+END AS day"""
 
 _SIZE_EVIDENCE = """
 coalesce(size_evidence, CASE
@@ -239,16 +288,12 @@ if(price_kind = 'serverless' AND tier = 'spot', 'serverless', tier) AS tier"""
 """In earlier versions serverless spot was serverless. The same rule as in pipeline/offers/records.py."""
 
 
-def _whole_offers() -> str:
-    return _OF_ITS_SOURCE.format(more=f",{_SIZE_EVIDENCE},{_SERVERLESS_SPOT},{tier_class_column()}")
-
-
 def _insert_offers(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
-    insert_parquet(connection, "offers", files, _whole_offers())
+    insert_days(connection, "offers", files, f",{_SIZE_EVIDENCE},{_SERVERLESS_SPOT},{tier_class_column()}")
 
 
 def _insert_rejects(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
-    insert_parquet(connection, "rejects", files, _OF_ITS_SOURCE.format(more=""))
+    insert_days(connection, "rejects", files)
 
 
 def _insert_outcomes(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
@@ -318,8 +363,13 @@ def missing_files(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Dam
         else RecordFile(home.offers / source / f"{day}.parquet", "offers", day, source)
         for kind, source, day in rows
     ]
+    in_months = {(file.source, file.day) for file in record_files(home, "offers") if file.month}
     reason = "it is missing, though its outcome was accepted"
-    return [Damage(file, reason, missing=True) for file in files if not file.path.exists()]
+    return [
+        Damage(file, reason, missing=True)
+        for file in files
+        if not file.path.exists() and (file.source, file.day) not in in_months
+    ]
 
 
 _MISSING = """

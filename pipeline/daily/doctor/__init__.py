@@ -1,7 +1,7 @@
 """Looks over a home: the disk, locks, the clock, the archive, the record, litter, keys, what is published.
 
 Nothing is changed unless ``fix`` says so, and then only what is safe: half-written files, outdated and
-damaged caches, and archived bodies of which an intact copy exists.
+damaged caches, archived bodies of which an intact copy exists, and files of past months, which are merged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,6 +23,7 @@ CHECKS: Mapping[str, Check] = {
     "clock": machine.clock,
     "archive": archive.bodies,
     "record": record.files,
+    "months": record.months,
     "cache": record.cache,
     "published": record.published,
     "litter": oddments.litter,

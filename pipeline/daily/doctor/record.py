@@ -11,6 +11,8 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.progress import Step
 from pipeline.daily.doctor.finding import Examination, Row
 from pipeline.daily.doctor.oddments import incident_files
+from pipeline.daily.housekeeping import merge_months
+from pipeline.offers.compaction import mergeable
 from pipeline.offers.record_files import SOURCE_FOLDERS, record_files
 from pipeline.offers.records import Records
 from pipeline.warehouse.prepared import PREFIX, damage_of
@@ -26,7 +28,7 @@ def files(x: Examination) -> Iterator[Row]:
     problems = False
     for folder in (*SOURCE_FOLDERS, "exchange_rates"):
         x.progress(Step(f"reading {folder}"))
-        count += len(record_files(x.home, folder))
+        count += len({file.path for file in record_files(x.home, folder)})
         for damage in records.damages(folder):
             problems = True
             remedy = "the next `gpufare refresh` moves it aside and reads that day again from the archive"
@@ -40,6 +42,23 @@ def files(x: Examination) -> Iterator[Row]:
             yield "fail", problem, x.short(path), "the next `gpufare refresh` moves it aside"
     if not problems:
         yield "ok", f"{count} files can be read", "", ""
+
+
+def months(x: Examination) -> Iterator[Row]:
+    """Files of single days in months that are over: merged by every refresh, and here."""
+    waiting = mergeable(x.home, x.today)
+    if not waiting:
+        yield "ok", "the months that are over are one file each", "", ""
+    elif x.fix:
+        yield (
+            "fixed",
+            merge_months(x.home, x.now).line() or "nothing could be merged: see the incidents",
+            "",
+            "",
+        )
+    else:
+        what = f"{sum(map(len, waiting.values()))} files of single days are of months that are over"
+        yield "ok", f"{what}: the next `gpufare refresh` or `gpufare doctor --fix` merges them", "", ""
 
 
 def cache(x: Examination) -> Iterator[Row]:

@@ -1,0 +1,187 @@
+"""Merges the day files of months that are over into one file a month: the same rows in less space.
+
+A month's file is written whole and read back before any day file is deleted. As a day's own file wins over
+its month's rows, nothing is counted twice after a crash in between, and a day that is read again later is
+right at once; the next compaction merges it.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+
+import polars as pl
+from pydantic import BaseModel
+
+from pipeline.contracts.disk import UnwritableError, disk_error, flush, is_exhaustion, size_text
+from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.paths import Home
+from pipeline.contracts.publishing_lock import Held, publishing_lock
+from pipeline.offers.months import Stamp, days_of_month, merged_days, month_bytes, read_month, stamp_of
+from pipeline.offers.record_files import Damage, RecordFile, record_files
+from pipeline.offers.records import RecordError, Records, parquet_schema, replacing
+
+SETTLED_DAYS = 10
+"""So long after its end a month is merged: by then hardly any of its days is read again."""
+
+FEWEST_FILES = 2
+"""One file of a month is left as it is: merging it saves nothing."""
+
+MERGED_FOLDERS: dict[str, type[BaseModel]] = {"offers": Offer, "rejects": RejectedRow}
+
+
+@dataclass(slots=True)
+class Compaction:
+    """What was merged: months of a source, day files and their size before and after. ``left`` are files that
+    could not be read and stay as they are."""
+
+    months: int = 0
+    files: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    left: list[Damage] = field(default_factory=list)
+
+    def line(self) -> str:
+        """In one line for people; '' when there was nothing to do."""
+        parts = []
+        if self.files:
+            sizes = f"{size_text(self.bytes_before)} are now {size_text(self.bytes_after)}"
+            parts.append(f"merged {self.files} files of single days into {self.months} of months: {sizes}")
+        if self.left:
+            first = self.left[0]
+            such = f"such as {first.file.path.name} of {first.file.source}: {first.reason}"
+            parts.append(f"{len(self.left)} files of past months stay as they are, {such}")
+        return "; ".join(parts)
+
+
+def mergeable(home: Home, today: date) -> dict[tuple[str, str, str], list[RecordFile]]:
+    """The day files to merge, by folder, source and month (YYYY-MM)."""
+    found = defaultdict(list)
+    with_month = set()
+    for folder in MERGED_FOLDERS:
+        for file in record_files(home, folder):
+            month = f"{file.day:%Y-%m}"
+            key = (folder, file.source or "", month)
+            if file.month:
+                with_month.add(key)
+            elif days_of_month(month)[-1] + timedelta(days=SETTLED_DAYS) < today:
+                found[key].append(file)
+    return {key: files for key, files in found.items() if len(files) >= FEWEST_FILES or key in with_month}
+
+
+def compact(home: Home, today: date, done: Compaction) -> None:
+    """Merge what can be merged as of ``today`` (UTC), and say in ``done`` what was. Waits while somebody else
+    publishes, and only then looks what there is to do.
+
+    Raises UnwritableError and LockError; what was merged until then stays, and a later call goes on.
+    """
+    if not mergeable(home, today):
+        return
+    with publishing_lock(home) as lock:
+        for (folder, source, month), files in mergeable(home, today).items():
+            try:
+                _merge(home, folder, source, month, files, done, lock)
+            except OSError as error:
+                raise UnwritableError(Path(error.filename or home.root / folder / source), error) from error
+
+
+def _merge(
+    home: Home, folder: str, source: str, month: str, files: list[RecordFile], done: Compaction, lock: Held
+) -> None:
+    path = home.root / folder / source / f"{month}.parquet"
+    try:
+        frames, stamps = _kept_days(path, month)
+    except Exception as error:
+        _raise_exhaustion(error)
+        done.left.append(Damage(files[0], f"the file of its month cannot be read ({_reason(error)})"))
+        return
+    before = stamp_of(path).bytes if frames else 0
+    merged = []
+    for file in files:
+        try:
+            stamp, rows = stamp_of(file.path), _day_rows(Records(home), file)
+        except FileNotFoundError:
+            continue
+        except Exception as error:
+            _raise_exhaustion(error)
+            done.left.append(Damage(file, _reason(error)))
+        else:
+            stamps[file.day], frames[file.day] = stamp, rows
+            merged.append(file)
+    if not merged:
+        return
+    try:
+        _write(path, month, frames, stamps, lock)
+    except ValueError as error:
+        done.left.append(Damage(files[0], str(error)))
+        return
+    for file in merged:
+        _remove(file, stamps[file.day])
+    done.months += 1
+    done.files += len(merged)
+    done.bytes_before += before + sum(stamps[file.day].bytes for file in merged)
+    done.bytes_after += stamp_of(path).bytes
+
+
+def _kept_days(path: Path, month: str) -> tuple[dict[date, pl.DataFrame], dict[date, Stamp]]:
+    """The rows and stamps of a month's file, none when there is none."""
+    if not path.exists():
+        return {}, {}
+    frames, merged = read_month(path, month), merged_days(path)
+    if merged is None:
+        raise ValueError("its days are not known")
+    return frames, {day: each.stamp for day, each in merged.items()}
+
+
+def _day_rows(records: Records, file: RecordFile) -> pl.DataFrame:
+    """A day file's rows, in the types of today. Raises RecordError or ValueError for a file that not every
+    reader can read: it stays alone, so that it spoils no month."""
+    if file.folder == "offers":
+        records.offers(file.source or "", file.day)
+    else:
+        records.rejects(file.source or "", file.day)
+    written = records.frame(file)
+    types = parquet_schema(MERGED_FOLDERS[file.folder])
+    rows = written.cast({name: types[name] for name in written.columns})
+    if not rows.cast(written.schema).equals(written):
+        raise ValueError("its columns have not the types of the record")
+    return rows
+
+
+def _write(
+    path: Path, month: str, frames: Mapping[date, pl.DataFrame], stamps: Mapping[date, Stamp], lock: Held
+) -> None:
+    """Write a month's file and read it back. Raises UnwritableError, and ValueError when it differs."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(month_bytes(frames, stamps))
+        flush(temporary)
+        kept = read_month(temporary, month)
+        for day, rows in frames.items():
+            if not pl.concat([kept[day].clear(), rows], how="diagonal").equals(kept[day]):
+                raise ValueError(f"{day} is not the same when it is read back")
+        lock.confirm()  # or another machine may have merged other days meanwhile
+    flush(path.parent)
+
+
+def _remove(file: RecordFile, stamp: Stamp) -> None:
+    """Delete a merged day file, unless the day was read again meanwhile: then it stays and wins."""
+    try:
+        if stamp_of(file.path) == stamp:
+            file.path.unlink()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UnwritableError(file.path, error) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecordError):
+        return error.damage.reason
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _raise_exhaustion(error: Exception) -> None:
+    """Go on for what is wrong with a file, and for nothing else."""
+    if is_exhaustion(error) or (isinstance(error, OSError) and disk_error(error) is not None):
+        raise error
