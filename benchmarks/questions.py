@@ -175,7 +175,7 @@ def market() -> duckdb.DuckDBPyConnection:
         },
     )
     lineage = Lineage(connection)
-    for mart in lineage.marts({"rentals", "publication", "cheapest_for"}):
+    for mart in lineage.marts({"rentals", "publication", "cheapest_for", "price_list"}):
         if not mart.startswith("plan"):
             fill(connection, mart)
     return connection
@@ -226,7 +226,7 @@ FROM _made
 
 _CHEAPEST_OFFER = f"""
 SELECT source, region, usd_per_hour
-FROM main.offers_latest
+FROM main.price_list
 WHERE gpu_id = '{WANTED_GPU}' AND gpu_count >= 1 AND price_kind = 'spot'
 ORDER BY usd_per_hour
 LIMIT 1

@@ -130,6 +130,17 @@ def test_published_plans_give_the_answers_of_the_planner(published: duckdb.DuckD
     assert answers("cheapest_published") == planned
 
 
+def test_the_price_list_has_every_ranked_offer_by_price(published: duckdb.DuckDBPyConnection) -> None:
+    columns = [name for (name, *_) in published.execute("DESCRIBE price_list").fetchall()]
+    query = f"SELECT {', '.join(columns)} FROM {{}} ORDER BY ALL"
+    listed = published.execute(query.format("price_list")).fetchall()
+    assert len(listed) > 500
+    assert listed == published.execute(query.format("offers_latest WHERE ranked")).fetchall()
+    first = "SELECT gpu_id, price_kind, usd_per_gpu_hour FROM price_list"
+    in_order = published.execute(first).fetchall()
+    assert in_order == sorted(in_order)
+
+
 def test_defaults_and_ignored_columns_are_named(published: duckdb.DuckDBPyConnection) -> None:
     row = rows_of(
         published,
