@@ -337,7 +337,7 @@ def test_files_of_runs_and_labels_are_tables_on_a_terminal(tmp_path: Path) -> No
     )
     heading, mine, other, error, *note = screen("estimate", str(runs), columns=120, home=tmp_path)
     assert heading.split()[:5] == ["run_id", "GiB/GPU", "low", "high", "fits"]
-    assert re.match(r"mine +\d+\.\d +\d+\.\d +\d+\.\d +(true|false) +[\d,]+\.\d", mine)
+    assert re.match(r"mine +\d+\.\d +\d+\.\d +\d+\.\d +(true|false) +\d,\d{3} ", mine)
     assert other == "other"
     assert error == "other: gpu 'no-such-card' is not one card of the catalogue"
     assert " ".join(line.strip() for line in note).startswith("what a row leaves open")

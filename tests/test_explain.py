@@ -183,3 +183,27 @@ def test_sequences_are_not_shortened_where_memory_is_not_short(prices: gpufare.P
     session = prices._session()
     assert not session.cheapest(Job(**JOB, gpu="h100", max_usd=1), 1).rows
     assert "seq_len" not in {row["constraint"] for row in session.nearest().dicts()}
+
+
+def test_an_explanation_says_where_the_asked_machines_are(sample_home: Home, prices: gpufare.Prices) -> None:
+    found = prices.explain(**JOB, own="1x rtx-3090 at 0.12", quote="3xP40 at 1")
+    quote, own = sorted(found.machines, reverse=True)
+    assert quote.startswith("Your quote 3xP40 at 1 is not ranked: the job does not fit: ")
+    assert own.startswith("Your own 1x rtx-3090 at 0.12 has rank ")
+    said = run(
+        sample_home, "explain", *OPTIONS, "--own", "1x rtx-3090 at 0.12", "--quote", "3xP40 at 1"
+    ).stdout
+    assert own in said
+    assert quote in said
+
+
+def test_the_proposed_command_is_no_run_that_may_die(prices: gpufare.Prices) -> None:
+    """With a longer run there is one that fits with 55%, and another card is surer."""
+    asked = {"model": "qwen2.5-7b", "method": "qlora", "seq_len": 32768, "gpu": "rtx-4090", "gpus": 1}
+    (said, *_) = prices.cheapest(**asked, tokens=100e6).notes
+    *changes, proposal = said.splitlines()
+    assert any(line.startswith("  min_fit_probability of ") for line in changes)
+    assert any(line.startswith("  seq_len of 16384 instead of 32768: ") for line in changes)
+    assert "--seq-len 32768" in proposal
+    assert "--min-fit-probability" not in proposal
+    assert "--gpu rtx-4090" not in proposal

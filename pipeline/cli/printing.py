@@ -255,7 +255,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, Decimal):
         return price_text(value)
     if isinstance(value, float):
-        return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
+        size = abs(value)
+        return f"{value:,.0f}" if size >= 1000 else f"{value:,.1f}" if size >= 10 else f"{value:.3g}"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     return _printable(str(value))

@@ -117,7 +117,7 @@ def explain(
         tell()
         show(_to_the_hundredth_of_a_cent(found.parts), form, in_lines=("how",))
         tell()
-        for line in why_not_sentences(found):
+        for line in (*why_not_sentences(found), *found.machines):
             tell(line)
     else:
         show(found.parts, form)

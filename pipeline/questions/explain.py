@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pipeline.questions.explanation import OLD_PRICE_DAYS, nothing_fits
+from pipeline.questions.explanation import OLD_PRICE_DAYS, machine_lines, nothing_fits
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.session import JOBS, RANKED, Session
 from pipeline.warehouse.query import Result
@@ -29,12 +29,14 @@ ORDER BY n.rank NULLS LAST, list_position([
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why one answer of a job costs what it does: its ``row`` of ``cheapest_for``, the ``parts`` of its total
-    (part, usd, how), and ``why_not``, the rows of ``why_not_for`` for the GPU that was asked about."""
+    (part, usd, how), ``why_not``, the rows of ``why_not_for`` for the GPU that was asked about, how many
+    answers there are, and where other quotes and own machines of the job rank, in words."""
 
     row: dict[str, Any]
     parts: Result
     why_not: list[dict[str, Any]]
     of: int
+    machines: tuple[str, ...] = ()
 
 
 def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation | None:
@@ -51,6 +53,7 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
         session.ask(_PARTS, [rank]),
         [] if not_gpu is None else _why_not(session, job, not_gpu),
         len(ranked.rows),
+        tuple(machine_lines(job, session, 0)),
     )
 
 

@@ -43,8 +43,8 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     if job["kind"] == "reserved":
         lines.append(_unused_terms(session))
     # Rather one that keeps every constraint, with another value, than one that leaves a constraint open, and
-    # rather another constraint than another recipe.
-    easiest = min(ways, key=lambda row: (_drops_a_setting(job, row), _changes_the_recipe(row)))
+    # rather another constraint than another recipe, or a run that may die.
+    easiest = min(ways, key=lambda row: (_drops_a_setting(job, row), _changes_the_run(row)))
     return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest), config), *more])}"])
 
 
@@ -73,8 +73,8 @@ def _drops_a_setting(job: Job, row: Mapping[str, Any]) -> bool:
     return not job.settings.keys() <= changed(job, row).settings.keys()
 
 
-def _changes_the_recipe(row: Mapping[str, Any]) -> bool:
-    return not {*row["constraint"].split(" + ")}.isdisjoint(RECIPE_SETTINGS)
+def _changes_the_run(row: Mapping[str, Any]) -> bool:
+    return not {*row["constraint"].split(" + ")}.isdisjoint({*RECIPE_SETTINGS, "min_fit_probability"})
 
 
 def _change(job: Job, row: Mapping[str, Any]) -> str:

@@ -55,7 +55,7 @@ CREATE OR REPLACE MACRO machines_in(texts) AS list_transform(texts, lambda machi
         lambda part: part <> ''
     ),
     lambda part: regexp_extract(
-        part, '^((?:(\d+) *[xX] +(.*?)(?: +at +\$?([0-9.]+))?)|.*)$', ['text', 'gpus', 'gpu', 'usd']
+        part, '^((?:(\d+) *[xX] *(.*?)(?: +at +\$?([0-9.]+))?)|.*)$', ['text', 'gpus', 'gpu', 'usd']
     )
 ));
 COMMENT ON FUNCTION machines_in IS

@@ -133,6 +133,7 @@ def test_a_quote_and_an_own_machine_are_ranked_with_the_market(market: duckdb.Du
     ("machine", "job", "reason", "detail"),
     [
         ({"quote": "2 x card at 9"}, {}, "ranked", "uses 2 of its GPUs"),
+        ({"quote": "2xcard at 9"}, {}, "ranked", "uses 2 of its GPUs"),
         ({"own": "2 x card at 9"}, {"gpu": "quick"}, "gpu", "the job leaves this GPU out"),
         ({"quote": "4 x card at 1"}, {"gpus": 2}, "gpus", "it has 4 GPUs, at most 2 are asked for"),
         ({"own": "2 x card"}, {"gpus": 1, "min_gpus": 1}, "ranked", "uses 1 of its GPUs"),
