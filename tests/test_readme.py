@@ -233,7 +233,9 @@ def test_each_published_table_has_an_example(sample_home: Home) -> None:
         tables = {
             name
             for (name,) in ask(
-                connection, "SELECT table_name FROM duckdb_tables() WHERE database_name = 'gpufare'"
+                connection,
+                "SELECT table_name FROM duckdb_tables()"
+                " WHERE database_name = 'gpufare' AND schema_name = 'main'",
             ).rows
         }
     shown = " ".join(path.read_text(encoding="utf-8") for path in EXAMPLES)

@@ -36,6 +36,7 @@ from pipeline.offers.records import Records, replacing
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create, prepare
+from pipeline.warehouse.history import bring_up_to_date
 from pipeline.warehouse.load import load_record, missing_files
 from pipeline.warehouse.prepared import damage_of, state_of_model
 from pipeline.warehouse.query import ask, reader
@@ -232,8 +233,8 @@ def test_files_that_are_gone_are_made_again(home: Home) -> None:
         path.unlink()
     for _ in range(2):
         with connect() as connection:
-            prepare(connection, "offers", "rejects", "capture_outcomes", "exchange_rates", "sources")
-            assert load_record(connection, home, SECOND) == []
+            prepare(connection)
+            assert bring_up_to_date(connection, home, SECOND) == []
             missing = missing_files(connection, home)
         mend(home, missing, lambda source, day: read_again(source, day, home))
     assert [damage.file.path for damage in missing] == [lost]

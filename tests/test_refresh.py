@@ -150,7 +150,7 @@ def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: 
     assert (report.published_day, report.newest_price_day) == (late, DAY)
     assert "no price is recent enough to be ranked: the rankings are empty" in report.lines()
     with reader_on(home.published, late) as connection:
-        days = "SELECT DISTINCT day FROM main.cheapest_gpu_per_workload"
+        days = "SELECT DISTINCT day FROM main.ranking_history"
         assert ask(connection, days).rows == [(DAY,)]
         ((state, why),) = ask(
             connection, "SELECT state, why FROM main.source_health WHERE source = 'crusoe'"

@@ -1,11 +1,12 @@
 """The published file itself: SQL on it, and exporting it."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO, cast
 
 import click
 
-from pipeline.cli.parameters import FORMATS, today
+from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts import paths
 
@@ -66,3 +67,24 @@ def export(folder: Path, form: Any) -> None:
         note = age_note(connection, today())
     tell(f"{len(files)} files in {folder}")
     say(note)
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--day", type=DAY, required=True, help="The past day that it is of (UTC).")
+def rebuild(file: Path, day: datetime) -> None:
+    """Build the database of a past day from the record into FILE, with that day's whole rankings.
+
+    It knows nothing of later days, and has the offers of the 30 days up to its own. What is published stays.
+    Today's readers, model and catalogue apply: ranking_history has the best of what was published that day.
+    """
+    from pipeline.warehouse.publish import rebuild as build_again
+
+    if day.date() > today():
+        raise click.BadParameter(f"{day.date()} is after today ({today()} UTC)", param_hint="--day")
+    with progress_shown(f"building {file}") as progress:
+        report = build_again(paths.home(), day.date(), datetime.now(UTC), file, progress)
+    for incident in report.incidents:
+        say(incident.line())
+    ranked = report.rows["cheapest_gpu_per_workload"]
+    tell(f"{file}: {report.rows['offers_latest']} offers, {ranked} ranked ways, as of {day.date()}")

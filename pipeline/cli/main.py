@@ -97,5 +97,6 @@ for command in (
     ask.compare,
     database.sql,
     database.export,
+    database.rebuild,
 ):
     main.add_command(command)

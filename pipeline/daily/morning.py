@@ -155,9 +155,12 @@ LIMIT ?
 
 _CHEAPEST_MOVED = """
 WITH _first AS (
-    SELECT day, workload, gpu, gpu_count, source, total_usd
-    FROM main.cheapest_gpu_per_workload
-    WHERE objective = 'cost' AND price_kind = 'on_demand' AND rank = 1
+    SELECT
+        h.day, h.workload, gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu, h.gpu_count, h.source,
+        h.total_usd
+    FROM main.ranking_history AS h
+    JOIN main.gpus AS g USING (gpu_id)
+    WHERE h.objective = 'cost' AND h.price_kind = 'on_demand' AND h.rank = 1
 ),
 
 _before AS (

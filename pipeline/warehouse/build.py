@@ -1,4 +1,4 @@
-"""Builds the database of a day: what is prepared for every day, then the record, the marts and the checks.
+"""Builds the database of a day: what earlier builds kept, then the record, the marts and the checks.
 
 The file is built under a temporary name and owes nothing to the one before, which can be deleted at any time.
 """
@@ -18,11 +18,12 @@ from pipeline.offers.incidents import report_incident
 from pipeline.offers.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
+from pipeline.warehouse.history import bring_up_to_date, is_history
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_incidents, load_own_models, load_record, missing_files
+from pipeline.warehouse.load import load_incidents, load_own_models, missing_files
 from pipeline.warehouse.marts import fill, is_timeless
-from pipeline.warehouse.prepared import start
-from pipeline.warehouse.rankings import load_earlier_rankings, save_ranking
+from pipeline.warehouse.prepared import keep, start
+from pipeline.warehouse.rankings import save_ranking
 from pipeline.warehouse.scripts import BuildError
 
 
@@ -51,9 +52,13 @@ def build(
     now: datetime,
     progress: Progress = no_progress,
     mend: Mend | None = None,
+    *,
+    keeps: bool = True,
 ) -> Report:
     """Build the database of ``day`` into ``file`` (which must not exist), as of the moment ``now`` (UTC).
 
+    It is kept for the next build as far as the record goes, and so is the day's ranking in the record, unless
+    ``keeps`` is False.
     Damaged files of the record are given to ``mend``; what still cannot be loaded is left out and reported.
     Raises BuildError when a statement fails and CheckFailedError when a check does.
     """
@@ -61,16 +66,19 @@ def build(
     try:
         report.incidents += _reported(home, start(file, home, progress))
         with connect(file) as connection:
-            report.incidents += _reported(home, _own_models(connection, home))
             report.incidents += _load(connection, home, day, mend)
+            if keeps:
+                connection.execute("CHECKPOINT gpufare")
+                report.incidents += _reported(home, keep(file, home))
+            report.incidents += _reported(home, _own_models(connection, home))
             report.incidents += _reported(home, _load_incidents(connection, home))
-            connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
-                if not is_timeless(table):
+                if not (is_timeless(table) or is_history(table)):
                     progress(Step(f"building {table}"))
                     fill(connection, table)
-            report.incidents += _reported(home, _save_ranking(connection, home, day))
+            if keeps:
+                report.incidents += _reported(home, _save_ranking(connection, home, day))
             load_incidents(connection, home)
             report.rows = _row_counts(connection)
             report.checks = run_checks(connection)
@@ -95,13 +103,13 @@ def _own_models(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incid
 
 
 def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Mend | None) -> list[Incident]:
-    damages = _load_files(connection, home, day)
+    damages = bring_up_to_date(connection, home, day)
     mended = []
     if mend is not None:
         missing = missing_files(connection, home)
         mended = mend([*damages, *missing])
         if damages or any(damage.file.path.exists() for damage in missing):
-            damages = _load_files(connection, home, day)
+            damages = bring_up_to_date(connection, home, day)
     return [*mended, *_reported(home, [_left_out(home, damage) for damage in damages])]
 
 
@@ -116,10 +124,6 @@ def _moved(home: Home, damage: Damage) -> bool:
     except OSError:
         return False
     return True
-
-
-def _load_files(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
-    return [*load_record(connection, home, day), *load_earlier_rankings(connection, home, day)]
 
 
 def _left_out(home: Home, damage: Damage) -> Incident:
@@ -161,7 +165,8 @@ def _reported(home: Home, incidents: list[Incident]) -> list[Incident]:
 
 def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     names = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = 'gpufare' ORDER BY 1"
+        "SELECT table_name FROM duckdb_tables()"
+        " WHERE database_name = 'gpufare' AND schema_name = 'main' ORDER BY 1"
     ).fetchall()
     counts = {}
     for (name,) in names:

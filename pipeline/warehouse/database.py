@@ -2,6 +2,7 @@
 
 import duckdb
 
+from pipeline.contracts import paths
 from pipeline.warehouse.connection import connect, transaction
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_catalog
@@ -17,7 +18,7 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     chosen = Lineage(connection).scripts(wanted) if wanted else every
     # One transaction: some 900 statements that each commit alone would take three times as long.
     with transaction(connection):
-        for script in chosen:
+        for script in [paths.SQL_DIR / "history" / "tables.sql", *chosen]:
             run(connection, script)
 
 

@@ -106,13 +106,15 @@ def _write_all(connection: duckdb.DuckDBPyConnection, folder: Path, form: str) -
 
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    query = "SELECT table_name, comment FROM duckdb_tables() WHERE database_name = 'gpufare' ORDER BY 1"
+    query = """SELECT table_name, comment FROM duckdb_tables()
+                WHERE database_name = 'gpufare' AND schema_name = 'main' ORDER BY 1"""
     return [(name, comment) for name, comment in ask(connection, query).rows]
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, str]]:
     query = """SELECT column_name, data_type, comment FROM duckdb_columns()
-                WHERE database_name = 'gpufare' AND table_name = ? ORDER BY column_index"""
+                WHERE database_name = 'gpufare' AND schema_name = 'main' AND table_name = ?
+                ORDER BY column_index"""
     return [(name, kind, comment) for name, kind, comment in ask(connection, query, [table]).rows]
 
 

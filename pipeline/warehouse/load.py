@@ -133,11 +133,11 @@ def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
     What cannot be loaded is left out and returned.
     """
     damages: list[Damage] = []
-    for folder, (table, insert) in _RECORD.items():
+    for folder, (table, insert) in LOADERS.items():
         connection.execute(f"DELETE FROM main.{table}")  # noqa: S608 - our own table
         files = [file for file in record_files(home, folder) if file.day <= day]
         damages += load_files(connection, files, insert)
-    connection.execute(_MARK_THE_ATTEMPTS_THAT_STAND)
+    connection.execute(MARK_THE_ATTEMPTS_THAT_STAND)
     return damages
 
 
@@ -149,7 +149,7 @@ def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
     def newest(folder: str, source: str | None) -> date:
         for file in reversed(record_files(home, folder, source)):
             if file.day <= day and all(file.path != damage.file.path for damage in damages):
-                if not (damage := load_files(connection, [file], _RECORD[folder][1])):
+                if not (damage := load_files(connection, [file], LOADERS[folder][1])):
                     return file.day
                 damages.extend(damage)
         return date.min
@@ -160,7 +160,7 @@ def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
         outcomes = record_files(home, "outcomes", config.name)
         recent = [file for file in outcomes if since <= file.day <= day]
         damages += load_files(connection, recent, _insert_outcomes)
-    connection.execute(_MARK_THE_ATTEMPTS_THAT_STAND)
+    connection.execute(MARK_THE_ATTEMPTS_THAT_STAND)
     return damages
 
 
@@ -192,19 +192,6 @@ def load_files(
             *load_files(connection, [file for file in files if file.path not in first], insert),
         ]
     return []
-
-
-def insert_parquet(
-    connection: duckdb.DuckDBPyConnection, table: str, files: Sequence[RecordFile], select: str
-) -> None:
-    """Insert what ``select`` takes of Parquet files, whose paths are its column ``filename``. Columns that
-    files of earlier versions do not have are null."""
-    connection.execute(
-        f"INSERT INTO main.{table} BY NAME SELECT {select}"  # noqa: S608 - our own table
-        f" FROM ((SELECT * EXCLUDE (day) FROM main.{table} LIMIT 0) UNION ALL BY NAME"
-        " FROM read_parquet(?, filename = true, union_by_name = true)) ORDER BY day, source",
-        [[str(file.path) for file in files]],
-    )
 
 
 def tier_class_column() -> str:
@@ -330,26 +317,27 @@ def _insert_json(
     ).fetchall()
 
 
-_RECORD: dict[str, tuple[str, Insert]] = {
+LOADERS: dict[str, tuple[str, Insert]] = {
     "offers": ("offers", _insert_offers),
     "rejects": ("rejects", _insert_rejects),
     "outcomes": ("capture_outcomes", _insert_outcomes),
     "exchange_rates": ("exchange_rates", _insert_rates),
 }
+"""The folders of what was captured, each with its table and what inserts its files."""
 
-_MARK_THE_ATTEMPTS_THAT_STAND = """
+MARK_THE_ATTEMPTS_THAT_STAND = """
 UPDATE main.capture_outcomes AS o
-SET stands = TRUE
+SET stands = NOT o.stands
 FROM (
-    SELECT source, day, attempt
-    FROM main.capture_outcomes
-    WHERE accepted
-    QUALIFY row_number() OVER (
+    SELECT rowid AS id, accepted AND row_number() OVER (
         PARTITION BY source, day
-        ORDER BY status = 'captured' DESC, if(status = 'captured', -failed_requests, rows) DESC, attempt DESC
-    ) = 1
-) AS best
-WHERE o.source = best.source AND o.day = best.day AND o.attempt = best.attempt
+        ORDER BY
+            accepted DESC, status = 'captured' DESC, if(status = 'captured', -failed_requests, rows) DESC,
+            attempt DESC
+    ) = 1 AS stands
+    FROM main.capture_outcomes
+) AS n
+WHERE n.id = o.rowid AND n.stands <> o.stands
 """
 """The attempts that gave their day's offers. Outcome.merit orders them alike."""
 
@@ -376,7 +364,7 @@ _MISSING = """
 SELECT s.kind, o.source, o.day
 FROM main.capture_outcomes AS o
 INNER JOIN main.sources AS s USING (source)
-ANTI JOIN (SELECT DISTINCT 'prices' AS kind, source, day FROM main.offers) AS f
+ANTI JOIN (SELECT 'prices' AS kind, source, day FROM main.recorded_days WHERE offers > 0) AS f
     ON f.kind = s.kind AND f.source = o.source AND f.day = o.day
 ANTI JOIN (SELECT DISTINCT 'exchange_rates' AS kind, day FROM main.exchange_rates) AS r
     ON r.kind = s.kind AND r.day = o.day

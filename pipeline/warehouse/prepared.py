@@ -1,4 +1,5 @@
-"""What every build starts from: tables, macros, the catalogue, and the tables that follow from those alone.
+"""What every build starts from: tables, macros, the catalogue, the tables that follow from those alone, and
+the record as the build before loaded it (``history``).
 
 It is made once per state of the catalogue, the model and the code, and kept in the home's cache. The name of
 the file carries the hash of its bytes, so that a damaged one is never built on.
@@ -81,11 +82,15 @@ def _make(file: Path, progress: Progress) -> None:
 
 
 def keep(file: Path, home: Home) -> list[Incident]:
-    """Keep a copy of a prepared database in place of the others. Returns what was wrong with the disk."""
+    """Keep a copy of a prepared database, which is not in use, in place of the others.
+
+    Returns what was wrong with the disk.
+    """
     kept = home.cache / f"{PREFIX}-{state_of_model()}-{_digest(file)}.duckdb"
     try:
-        with replacing(kept) as temporary:
-            shutil.copyfile(file, temporary)
+        if not kept.exists():
+            with replacing(kept) as temporary:
+                shutil.copyfile(file, temporary)
     except UnwritableError as error:
         return [_incident(home, kept, IncidentKind.UNWRITABLE, str(error), "made without keeping it")]
     for outdated in {*home.cache.glob(f"{PREFIX}-*.duckdb"), *home.cache.glob("*.parquet")} - {kept}:
@@ -126,7 +131,10 @@ def state_of_model() -> str:
     """A hash over everything that the prepared database depends on: sql/, the catalogue, the code that loads
     it, and DuckDB's version."""
     digest = hashlib.sha256(duckdb.__version__.encode() + _code())
-    for folder in (paths.CATALOG_DIR, *(paths.SQL_DIR / name for name in ("schema", "model", "marts"))):
+    for folder in (
+        paths.CATALOG_DIR,
+        *(paths.SQL_DIR / name for name in ("schema", "history", "model", "marts")),
+    ):
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
             digest.update(str(path.relative_to(folder.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -17,7 +17,7 @@ from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.contracts.publishing_lock import LockError, publishing_lock
 from pipeline.offers.incidents import report_incident
-from pipeline.offers.record_files import set_aside
+from pipeline.offers.record_files import record_files, set_aside
 from pipeline.warehouse.build import Mend, Report, build
 from pipeline.warehouse.scripts import BuildError
 
@@ -54,6 +54,31 @@ def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Men
         finally:
             # Only its own: where the lock was lost, another machine builds beside it.
             _sweep(home.published.parent, f"{file.stem}.*")
+    return report
+
+
+def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress = no_progress) -> Report:
+    """Build the database of a past day from the record into ``file``, which is replaced once it is whole.
+
+    What is published stays. Raises what ``build`` raises, and BuildError when the record has nothing up to
+    that day or the disk does not allow it.
+    """
+    if not any(each.day <= day for each in record_files(home, "offers")):
+        raise BuildError(f"the record has no offers of {day} or before")
+    temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
+    try:
+        with publishing_lock(home):
+            report = build(temporary, home, day, now, progress, keeps=False)
+        flush(temporary)
+        temporary.replace(file)
+    except LockError as error:
+        raise BuildError(str(error)) from error
+    except Exception as error:
+        if (cause := disk_error(error)) is None:
+            raise
+        raise BuildError(str(UnwritableError(file, cause))) from error
+    finally:
+        _sweep(file.parent, f"{temporary.stem}.*")
     return report
 
 

@@ -1,4 +1,4 @@
-"""The ranking of each published day, saved so that later builds show it as it was published."""
+"""The best of the ranking of each published day, saved so that later builds show it as it was published."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -6,42 +6,41 @@ from datetime import date
 import duckdb
 
 from pipeline.contracts.paths import Home
-from pipeline.offers.record_files import Damage, RecordFile, record_files
+from pipeline.offers.record_files import RecordFile
 from pipeline.offers.records import replacing
 from pipeline.warehouse.connection import quoted
-from pipeline.warehouse.load import insert_parquet, load_files, tier_class_column
 
-RANKING = "cheapest_gpu_per_workload"
+SAVED_RANKS = 5
+"""So many of each workload, price kind and objective are saved: which of them are published may change."""
 
-# Files of earlier versions have the price's age, which is computed when it is asked, and no failures.
-_OF_ITS_DAY = """
-COLUMNS(lambda name: name NOT IN (
-    'price_age_days', 'filename', 'day', 'tier_class', 'failures', 'failure_hours', 'failure_usd'
-)),
-coalesce(failures, 0) AS failures,
-coalesce(failure_hours, 0) AS failure_hours,
-coalesce(failure_usd, 0) AS failure_usd,
-if(
-    day = parse_filename(filename, true)::DATE, day, error('it is of ' || day || ', which is not its place')
-) AS day"""
-
-
-def load_earlier_rankings(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
-    """Add the saved rankings of the days before ``day`` to the table. Returns what cannot be loaded."""
-    connection.execute(f"DELETE FROM main.{RANKING}")  # noqa: S608 - our own table
-    return load_files(
-        connection, [file for file in record_files(home, "rankings") if file.day < day], _insert
-    )
+# Files of earlier versions have whole rankings, with some 80 columns.
+_INSERT = """
+INSERT INTO main.ranking_history BY NAME
+SELECT
+    if(
+        r.day = parse_filename(r.filename, true)::DATE,
+        r.day, error('it is of ' || r.day || ', which is not its place')
+    ) AS day,
+    workload, price_kind, objective, rank, gpu_id, gpu_count, node_count, source, provider, tier, term_days,
+    total_usd, hours
+FROM read_parquet(?, filename = true, union_by_name = true) AS r
+JOIN (SELECT workload, scenario FROM main.workloads) AS w USING (workload)
+WHERE is_kept_ranking(scenario, price_kind, objective, rank)
+ORDER BY day, workload, price_kind, objective, rank
+"""
 
 
-def _insert(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
-    insert_parquet(connection, RANKING, files, f"{_OF_ITS_DAY}, {tier_class_column()}")
+def insert_rankings(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
+    """Insert what is published of saved rankings of past days."""
+    connection.execute(_INSERT, [[str(file.path) for file in files]])
 
 
 def save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> None:
     """Save the ranking of ``day``. Raises UnwritableError."""
     with replacing(home.rankings / f"{day}.parquet") as temporary:
         connection.execute(
-            f"COPY (SELECT * EXCLUDE (price_age_days) FROM main.{RANKING}"  # noqa: S608
-            f" WHERE day = getvariable('as_of_day')) TO '{quoted(temporary)}' (FORMAT parquet)"
+            "COPY (SELECT day, workload, price_kind, objective, rank, gpu_id, gpu_count, node_count, source,"  # noqa: S608
+            " provider, tier, term_days, total_usd, hours FROM main.cheapest_gpu_per_workload"
+            f" WHERE rank <= {SAVED_RANKS} ORDER BY workload, price_kind, objective, rank)"
+            f" TO '{quoted(temporary)}' (FORMAT parquet)"
         )

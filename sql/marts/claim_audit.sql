@@ -11,46 +11,26 @@ WITH _claims AS MATERIALIZED (
     SELECT * FROM ruled_claims()
 ),
 
--- Prices: those read on the day nearest to the claim. A claim without a form factor is about all of them.
-_priced AS (
-    SELECT day, gpu_id, provider, price_kind, term_days, usd_per_gpu_hour, source
-    FROM main.offers
-    WHERE match_status = 'matched' AND flag_reason IS NULL
-        AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
-        AND coalesce(effective_from <= day, TRUE) AND day <= getvariable('as_of_day')::DATE
-),
-
-_cards AS (
-    SELECT c.gpu_id, o.gpu_id AS offered
-    FROM main.gpus AS c
-    JOIN main.gpus AS o ON o.gpu_id = c.gpu_id
-        OR (c.derived_from IS NOT NULL AND o.model = c.model AND o.memory_gb = c.memory_gb)
+-- Prices: those read on the day nearest to the claim, be it in offers still or not.
+_offers AS (
+    SELECT * FROM main.offers WHERE day <= getvariable('as_of_day')::DATE
 ),
 
 _asked AS (
-    SELECT c.claim_id, c.as_of, p.*
-    FROM _claims AS c
-    JOIN _cards AS g USING (gpu_id)
-    JOIN _priced AS p ON p.gpu_id = g.offered AND p.price_kind = c.price_kind
-        AND (c.provider IS NULL OR starts_with(lower(p.provider), lower(c.provider)))
-        AND (c.quantity <> 'usd_per_year' OR p.term_days BETWEEN 360 AND 366)
-    WHERE c.kind = 'price'
+    SELECT claim_id, day, provider, min(source) AS source, min(cheapest) AS cheapest, max(dearest) AS dearest
+    FROM (FROM claim_prices('_offers') UNION ALL BY NAME FROM history.claim_prices)
+    GROUP BY ALL
 ),
 
 _nearest_day AS (
-    SELECT claim_id, arg_min(day, (abs(day - as_of), day)) AS day
-    FROM _asked
-    GROUP BY claim_id
+    SELECT a.claim_id, arg_min(a.day, (abs(a.day - c.as_of), a.day)) AS day
+    FROM _asked AS a
+    JOIN _claims AS c USING (claim_id)
+    GROUP BY a.claim_id
 ),
 
 _of_providers AS (
-    SELECT
-        claim_id, day, provider, min(source) AS source,
-        min(usd_per_gpu_hour)::DOUBLE AS cheapest,
-        max(usd_per_gpu_hour)::DOUBLE AS dearest
-    FROM _asked
-    JOIN _nearest_day USING (claim_id, day)
-    GROUP BY ALL
+    SELECT * FROM _asked SEMI JOIN _nearest_day USING (claim_id, day)
 ),
 
 _seen AS (
@@ -112,6 +92,12 @@ _by_price AS (
     FROM _price_ranges
 ),
 
+-- Where no price was read at all, none being seen proves nothing.
+_any_price AS (
+    SELECT 1 AS found
+    WHERE EXISTS (FROM claim_evidence('_offers')) OR EXISTS (FROM history.spot_prices)
+),
+
 _by_providers AS (
     SELECT
         c.claim_id,
@@ -124,17 +110,15 @@ _by_providers AS (
         'offers' AS evidence
     FROM _claims AS c
     LEFT JOIN _seen AS s USING (claim_id)
-    WHERE c.quantity = 'providers' AND EXISTS (FROM _priced)
+    WHERE c.quantity = 'providers' AND EXISTS (FROM _any_price)
 ),
 
 -- What spot saves: a provider's cheapest spot price for a card against its cheapest on demand, same day.
 _spot AS (
     SELECT
         day, provider, gpu_id,
-        min(usd_per_gpu_hour) FILTER (price_kind = 'spot') AS spot_usd,
-        min(usd_per_gpu_hour) FILTER (price_kind = 'on_demand') AS on_demand_usd,
-        100 * (1 - spot_usd / on_demand_usd) AS discount
-    FROM _priced
+        100 * (1 - min(spot_usd) / min(on_demand_usd)) AS discount
+    FROM (FROM spot_prices('_offers') UNION ALL BY NAME FROM history.spot_prices)
     GROUP BY ALL
     HAVING discount IS NOT NULL
 ),

@@ -1,10 +1,10 @@
 SELECT table_name AS name, 'table' AS kind, NULL AS column_name, NULL AS data_type, comment AS description
 FROM duckdb_tables()
-WHERE database_name = current_database()
+WHERE database_name = current_database() AND schema_name = 'main'
 UNION ALL
 SELECT table_name, 'column', column_name, data_type, comment
 FROM duckdb_columns()
-WHERE database_name = current_database() AND NOT internal
+WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal
 UNION ALL
 SELECT function_name, 'macro', NULL, array_to_string(parameters, ', '), comment
 FROM duckdb_functions()

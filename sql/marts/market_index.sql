@@ -1,7 +1,9 @@
+-- history: of the days from history_from to history_to
 WITH _days AS (
-    SELECT DISTINCT day FROM main.offers WHERE day <= getvariable('as_of_day')::DATE
-    UNION
-    SELECT getvariable('as_of_day')::DATE
+    SELECT day
+    FROM (SELECT DISTINCT day FROM main.offers UNION SELECT getvariable('as_of_day')::DATE)
+    WHERE day BETWEEN coalesce(getvariable('history_from')::DATE, '-infinity')
+        AND coalesce(getvariable('history_to')::DATE, getvariable('as_of_day')::DATE)
 ),
 
 _accepted AS (

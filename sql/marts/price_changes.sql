@@ -1,17 +1,47 @@
-WITH _steps AS (
+-- history: of the days from history_from on
+WITH _from AS (
+    SELECT coalesce(getvariable('history_from')::DATE, '-infinity') AS day
+),
+
+-- The last price of each series before those days, and since when it was the price.
+_before AS (
+    SELECT
+        gpu_id, price_kind, term_days, source, provider, tier,
+        max(day) AS day, arg_max(usd_per_gpu_hour, day) AS usd_per_gpu_hour,
+        coalesce(max(changed), min(day)) AS since
+    FROM (
+        SELECT day, gpu_id, price_kind, term_days, source, provider, tier, usd_per_gpu_hour
+        FROM main.price_history
+        UNION ALL BY NAME
+        SELECT day AS changed, gpu_id, price_kind, term_days, source, provider, tier
+        FROM main.price_changes
+    )
+    WHERE coalesce(day, changed) < (SELECT f.day FROM _from AS f)
+    GROUP BY ALL
+),
+
+_prices AS (
+    FROM _before
+    UNION ALL BY NAME
+    SELECT day, gpu_id, price_kind, term_days, source, provider, tier, usd_per_gpu_hour
+    FROM main.price_history
+    WHERE day >= (SELECT f.day FROM _from AS f)
+),
+
+_steps AS (
     SELECT
         *,
         lag(usd_per_gpu_hour) OVER _series IS DISTINCT FROM usd_per_gpu_hour AS is_new,
         lag(usd_per_gpu_hour) OVER _series AS previous_usd_per_gpu_hour,
         lag(day) OVER _series AS previous_day
-    FROM main.price_history
+    FROM _prices
     WINDOW _series AS (PARTITION BY gpu_id, price_kind, term_days, source, provider, tier ORDER BY day)
 ),
 
 _changes AS (
     SELECT
         *,
-        lag(day) OVER _series AS previous_since,
+        lag(coalesce(since, day)) OVER _series AS previous_since,
         lead(day) OVER _series IS NULL AS current
     FROM _steps
     WHERE is_new

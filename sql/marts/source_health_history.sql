@@ -19,22 +19,15 @@ WITH _attempts AS (
 ),
 
 _accepted AS (
-    SELECT source, day, count(*) AS offers
-    FROM main.offers
-    GROUP BY source, day
+    SELECT source, day, offers
+    FROM main.recorded_days
+    WHERE offers > 0
     UNION ALL
     SELECT s.source, r.day, count(*)
     FROM main.sources AS s
     CROSS JOIN main.exchange_rates AS r
     WHERE s.kind = 'exchange_rates'
     GROUP BY s.source, r.day
-),
-
-_rejects AS (
-    SELECT r.source, r.day, count(*) AS rejects, count(*) FILTER (k.held) AS held
-    FROM main.rejects AS r
-    LEFT JOIN main.reject_reasons AS k USING (reason)
-    GROUP BY r.source, r.day
 ),
 
 _incidents AS (
@@ -71,6 +64,6 @@ SELECT
 FROM _days AS d
 JOIN main.sources AS s ON s.source = d.source
 LEFT JOIN _accepted AS o ON o.source = d.source AND o.day = d.day
-LEFT JOIN _rejects AS r ON r.source = d.source AND r.day = d.day
+LEFT JOIN main.recorded_days AS r ON r.source = d.source AND r.day = d.day
 LEFT JOIN _incidents AS i ON i.source = d.source AND i.day = d.day
 ORDER BY d.source, d.day

@@ -1,7 +1,14 @@
 WITH _seen AS (
-    SELECT source, raw_label, min(day) AS first_day, max(day) AS last_day
-    FROM main.offers
-    WHERE match_status IN ('ambiguous', 'unknown') AND day <= getvariable('as_of_day')::DATE
+    SELECT source, raw_label, min(first_day) AS first_day, max(day) AS last_day
+    FROM (
+        SELECT source, raw_label, day AS first_day, day
+        FROM main.offers
+        WHERE match_status IN ('ambiguous', 'unknown') AND day <= getvariable('as_of_day')::DATE
+        UNION ALL BY NAME
+        SELECT source, name AS raw_label, first_day
+        FROM history.first_seen
+        WHERE kind = 'label'
+    )
     GROUP BY ALL
 )
 

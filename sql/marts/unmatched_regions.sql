@@ -1,7 +1,14 @@
 WITH _seen AS (
-    SELECT source, region, min(day) AS first_day, max(day) AS last_day
-    FROM main.offers
-    WHERE region IS NOT NULL AND country IS NULL AND day <= getvariable('as_of_day')::DATE
+    SELECT source, region, min(first_day) AS first_day, max(day) AS last_day
+    FROM (
+        SELECT source, region, day AS first_day, day
+        FROM main.offers
+        WHERE region IS NOT NULL AND country IS NULL AND day <= getvariable('as_of_day')::DATE
+        UNION ALL BY NAME
+        SELECT source, name AS region, first_day
+        FROM history.first_seen
+        WHERE kind = 'region'
+    )
     GROUP BY ALL
 ),
 

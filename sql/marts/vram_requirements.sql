@@ -8,7 +8,11 @@ WITH _plans AS (
     -- A family id is for labels that leave the card open: it is no card to recommend.
     WHERE p.node_count = 1 AND p.gpu_count <= 8 AND g.derived_from IS NULL
         -- Only cards that some source has offered are worth naming.
-        AND p.gpu_id IN (SELECT gpu_id FROM main.offers)
+        AND p.gpu_id IN (
+            SELECT gpu_id FROM main.offers
+            UNION ALL
+            SELECT name FROM history.first_seen WHERE kind = 'gpu'
+        )
 ),
 
 _needs AS (

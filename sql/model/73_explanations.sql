@@ -489,12 +489,9 @@ WITH _history_prices AS (
         j.job, o.day, o.source, o.gpu_id, o.tier, o.price_kind, coalesce(o.term_days, 0) AS term_days,
         min(o.usd_per_gpu_hour)::DOUBLE AS usd_per_gpu_hour
     FROM query_table(jobs) AS j
-    JOIN main.offers AS o
+    JOIN recorded_prices() AS o
         ON list_contains(j.price_kinds, o.price_kind)
         AND is_wanted(o.country, j.countries, NULL) AND is_wanted(o.continent, j.continents, NULL)
-    WHERE o.match_status = 'matched' AND o.gpu_count = floor(o.gpu_count) AND o.usd_per_gpu_hour IS NOT NULL
-        AND o.flag_reason IS NULL AND coalesce(o.available, TRUE)
-        AND coalesce(o.effective_from <= o.day, TRUE)
     GROUP BY ALL
 ),
 

@@ -47,7 +47,7 @@ def test_parser_and_text_name_the_same_tables(lineage: Lineage, mart: Path) -> N
     """A table named without its schema could be captured by a CTE of whoever calls a macro."""
     text = re.sub("--.*", "", mart.read_text(encoding="utf-8"))
     tables = {name for name in lineage.reads(mart.stem) if (SQL_DIR / "schema" / f"{name}.sql").exists()}
-    assert tables == set(re.findall(r"main\.(\w+)", text))
+    assert tables == set(re.findall(r"main\.(\w+)", text)) - {mart.stem}
 
 
 def test_every_macro_is_found() -> None:
@@ -77,7 +77,9 @@ def test_tables_come_after_those_they_read(lineage: Lineage) -> None:
 def test_a_part_is_created_with_all_that_it_needs() -> None:
     with connect() as connection:
         create(connection, "plans_for")
-        found = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        found = connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'"
+        ).fetchall()
         assert {name for (name,) in found} == Lineage(connection).tables_read("plans_for")
         with pytest.raises(duckdb.CatalogException, match="rentals"):
             connection.execute("FROM main.rentals")

@@ -18,9 +18,9 @@ from pipeline.contracts.tiers import TierClass
 from pipeline.offers.build import build_offers
 from pipeline.offers.record_files import record_files
 from pipeline.offers.records import RecordError, Records
-from pipeline.warehouse.database import create
+from pipeline.warehouse.database import create, prepare
 from pipeline.warehouse.load import load_newest
-from pipeline.warehouse.rankings import load_earlier_rankings
+from pipeline.warehouse.rankings import insert_rankings
 from tests.offers.builders import CAPTURED, config, listing, offer
 
 DAY = date(2026, 8, 22)
@@ -78,33 +78,25 @@ def test_records_of_earlier_versions_have_a_tier_class_and_no_country(
     assert loaded == [(again.tier_class, again.country, again.continent)] == [(expected, None, None)]
 
 
-def test_rankings_of_earlier_versions_load_and_cost_no_failures(tmp_path: Path) -> None:
-    later = {
-        *("size_evidence", "tier_class", "country", "continent", "available", "max_hours", "meets_deadline"),
-        *("longer_wait_usd", "longer_wait_hours", "longer_wait_way", "fit_probability", "failures"),
-        *("failure_hours", "failure_usd", "term_share_used", "price_age_days"),
-    }
-    values = {"objective": "cost", "price_kind": "serverless", "observed_at": MOMENT}
+def test_whole_rankings_of_earlier_versions_load_as_far_as_they_are_kept(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.rankings.mkdir(parents=True)
     with duckdb.connect() as connection:
-        create(connection, "cheapest_gpu_per_workload")
+        prepare(connection, "cheapest_gpu_per_workload", "ranking_history", "workloads")
         columns = connection.execute(
             "SELECT column_name, data_type FROM duckdb_columns()"
-            " WHERE table_name = 'cheapest_gpu_per_workload'"
+            " WHERE table_name = 'cheapest_gpu_per_workload' AND column_name <> 'price_age_days'"
         ).fetchall()
-        row = {
-            name: values.get(name, {"VARCHAR": "x", "DATE": DAY}.get(data_type, 1))
-            for name, data_type in columns
-            if name not in later
-        }
-        pl.DataFrame([row]).write_parquet(home.rankings / f"{DAY}.parquet")
-        assert load_earlier_rankings(connection, home, DAY + timedelta(days=1)) == []
-        loaded = connection.execute(
-            "SELECT day, tier_class, failure_usd, max_hours, meets_deadline, fit_probability"
-            " FROM main.cheapest_gpu_per_workload"
-        ).fetchall()
-    assert loaded == [(DAY, "serverless", 0, None, None, None)]
+        row = {name: {"VARCHAR": "x", "DATE": DAY}.get(data_type, 1) for name, data_type in columns}
+        row |= {"objective": "cost", "price_kind": "on_demand", "workload": "llama-3.1-8b-lora-100m"}
+        ranked = [row | {"rank": rank} for rank in range(1, 8)]
+        pl.DataFrame(ranked).write_parquet(home.rankings / f"{DAY}.parquet")
+        for scenario, kept in ((True, 5), (False, 1)):
+            connection.execute("UPDATE main.workloads SET scenario = ?", [scenario])
+            connection.execute("DELETE FROM main.ranking_history")
+            insert_rankings(connection, record_files(home, "rankings"))
+            loaded = connection.execute("SELECT day, rank FROM main.ranking_history").fetchall()
+            assert loaded == [(DAY, rank) for rank in range(1, kept + 1)]
 
 
 def test_serverless_spot_of_earlier_versions_is_spot(tmp_path: Path) -> None:

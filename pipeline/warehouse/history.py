@@ -1,0 +1,342 @@
+"""Brings the tables of the record, and those that have rows of every past day, up to a day.
+
+A build goes on from the tables of the one before: files of the record that are new, changed or gone since are
+loaded or forgotten, and what follows from offers is computed again from the first day that they concern on.
+Starting from empty tables, that is the whole record. Both ways give the same rows.
+
+``offers`` and ``rejects`` hold the newest days. What later days need of those before is kept in the schema
+``history`` (sql/history); where one of these days has to be computed again, its offers are loaded again.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import duckdb
+
+from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
+from pipeline.offers.months import Stamp
+from pipeline.offers.record_files import Damage, RecordFile, record_files
+from pipeline.warehouse.load import LOADERS, MARK_THE_ATTEMPTS_THAT_STAND, Insert, load_files
+from pipeline.warehouse.marts import fill, query_of
+from pipeline.warehouse.rankings import insert_rankings
+from pipeline.warehouse.scripts import run
+
+KEPT_DAYS = 30
+"""``offers`` and ``rejects`` hold so many days, and ``offers`` the newest day of each source, however old."""
+
+CHUNK_DAYS = 31
+CHUNK_BYTES = 32_000_000
+"""So many days or bytes of files are loaded at a time; then what is too old for ``offers`` leaves it."""
+
+_PRICES = ("offers", "rejects")
+_OTHERS = {
+    "outcomes": ("capture_outcomes", LOADERS["outcomes"][1]),
+    "exchange_rates": ("exchange_rates", LOADERS["exchange_rates"][1]),
+    "rankings": ("ranking_history", insert_rankings),
+}
+
+_DERIVED = ("price_history", "price_changes", "market_index")
+"""The tables that follow from offers day by day, each after those it reads."""
+
+Pair = tuple[str, date]
+"""A source and a day. Its offers and its rejects are loaded and forgotten together."""
+
+Key = tuple[str, str | None, date, str, int, int]
+"""A day of the record as it is: folder, source, day, attempt; bytes and time of change of its file."""
+
+
+def is_history(table: str) -> bool:
+    """Whether a table is filled here, and not anew by every build."""
+    return query_of(table).startswith("-- history")
+
+
+def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
+    """Load the record up to ``day`` and no further, and compute what has rows of every day.
+
+    A past day is built without knowledge of its future. What cannot be loaded is left out and returned.
+    Raises BuildError, and duckdb.Error when memory or disk space ran out.
+    """
+    connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
+    changes = _changes(connection, home, day)
+    damages = _update_others(connection, changes)
+    first = min((at for _, at in changes.pairs), default=None)
+    _forget(connection, changes.pairs)
+    begin = _first_day_to_compute(connection, day, first)
+    recalled = _recall(connection, day, first)
+    _forget(connection, recalled)
+    for chunk in _chunks(changes, changes.pairs | recalled, day):
+        damages += _load(connection, changes, chunk)
+        if begin is not None and begin <= chunk.end:
+            _compute(connection, begin, chunk.end)
+            begin = chunk.end + timedelta(days=1)
+        connection.execute("SET VARIABLE retired_to = ?::DATE", [chunk.end - timedelta(days=KEPT_DAYS)])
+        if connection.execute(_ANY_TO_RETIRE).fetchall() != [(0,)]:
+            run(connection, paths.SQL_DIR / "history" / "retire.sql")
+    connection.execute(_MARK_WHAT_IS_CURRENT)
+    return damages
+
+
+_ANY_TO_RETIRE = """
+SELECT count(*)
+FROM (SELECT day FROM main.offers UNION ALL SELECT day FROM main.rejects)
+WHERE day <= getvariable('retired_to')::DATE
+"""
+
+_MARK_WHAT_IS_CURRENT = """
+UPDATE main.price_changes AS c
+SET current = NOT c.current
+FROM (
+    SELECT rowid AS id, day = max(day) OVER (
+        PARTITION BY gpu_id, price_kind, term_days, source, provider, tier
+    ) AS current
+    FROM main.price_changes
+) AS n
+WHERE n.id = c.rowid AND n.current <> c.current
+"""
+"""A change is current until the next one: new rows say so of themselves, not of those before."""
+
+
+# ---------------------------------------------------------------------- what changed since the last build
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """The record up to a day against what is loaded of it."""
+
+    keys: dict[RecordFile, Key]
+    new: list[RecordFile]
+    gone: list[Key]
+    """What is loaded and not there any more as it was."""
+
+    @property
+    def pairs(self) -> set[Pair]:
+        """The sources' days whose offers or rejects changed."""
+        changed = [*(self.keys[file] for file in self.new), *self.gone]
+        return {(source, day) for folder, source, day, *_ in changed if source and folder in _PRICES}
+
+
+def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _Changes:
+    """Compare the record with what is loaded. What is gone or changed counts as loaded no more."""
+    rows = connection.execute(f"SELECT {_KEY} FROM history.loaded_files").fetchall()  # noqa: S608 - our columns
+    known: set[Key] = set(rows)
+    keys = dict(_keys(home, day))
+    gone = list(known - set(keys.values()))
+    _count_as_not_loaded(connection, gone)
+    return _Changes(keys, [file for file, key in keys.items() if key not in known], gone)
+
+
+_KEY = "folder, source, day, attempt, bytes, mtime_ns"
+
+
+def _keys(home: Home, day: date) -> Iterator[tuple[RecordFile, Key]]:
+    """The record up to a day; of the rankings those of the days before, as this build makes the day's own."""
+    for folder in (*_PRICES, *_OTHERS):
+        end = day - timedelta(days=1) if folder == "rankings" else day
+        for file in record_files(home, folder):
+            if file.day <= end:
+                yield file, _key(file)
+
+
+def _key(file: RecordFile) -> Key:
+    try:
+        stamp = file.stamp()
+    except OSError:  # loading it says what is wrong with it
+        stamp = Stamp(-1, -1)
+    return file.folder, file.source, file.day, file.attempt, stamp.bytes, stamp.mtime_ns
+
+
+def _count_as_not_loaded(connection: duckdb.DuckDBPyConnection, keys: Collection[Key]) -> None:
+    if keys:
+        connection.execute(
+            f"DELETE FROM history.loaded_files AS f USING {_OF_KEYS} AS k"  # noqa: S608 - our columns
+            " WHERE f.folder = k.folder AND f.source IS NOT DISTINCT FROM k.source AND f.day = k.day"
+            " AND f.attempt = k.attempt",
+            _columns(keys),
+        )
+
+
+def _count_as_loaded(connection: duckdb.DuckDBPyConnection, keys: Collection[Key]) -> None:
+    if keys:
+        _count_as_not_loaded(connection, keys)
+        connection.execute(
+            f"INSERT INTO history.loaded_files BY NAME FROM {_OF_KEYS}",
+            _columns(keys),
+        )
+
+
+_OF_KEYS = """(
+    SELECT
+        unnest(?::VARCHAR[]) AS folder, unnest(?::VARCHAR[]) AS source, unnest(?::DATE[]) AS day,
+        unnest(?::VARCHAR[]) AS attempt, unnest(?::BIGINT[]) AS bytes, unnest(?::BIGINT[]) AS mtime_ns
+)"""
+
+
+def _columns(rows: Collection[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _update_others(connection: duckdb.DuckDBPyConnection, changes: _Changes) -> list[Damage]:
+    """Bring the tables up to date that nothing else is derived from day by day."""
+    damages: list[Damage] = []
+    for folder, (table, insert) in _OTHERS.items():
+        if gone := [key for key in changes.gone if key[0] == folder]:
+            connection.execute(
+                f"DELETE FROM main.{table} AS t USING {_OF_KEYS} AS k WHERE t.day = k.day"  # noqa: S608
+                + (" AND t.source = k.source AND t.attempt = k.attempt" if folder == "outcomes" else ""),
+                _columns(gone),
+            )
+        damages += _load_files(connection, changes, [f for f in changes.new if f.folder == folder], insert)
+    connection.execute(MARK_THE_ATTEMPTS_THAT_STAND)
+    return damages
+
+
+def _load_files(
+    connection: duckdb.DuckDBPyConnection, changes: _Changes, files: Sequence[RecordFile], insert: Insert
+) -> list[Damage]:
+    """Load files. Damaged ones count as not loaded: the next build tries them again."""
+    damages = load_files(connection, files, insert)
+    damaged = {damage.file.path for damage in damages}
+    _count_as_not_loaded(connection, [changes.keys[file] for file in files if file.path in damaged])
+    _count_as_loaded(connection, [changes.keys[file] for file in files if file.path not in damaged])
+    return damages
+
+
+# ------------------------------------------------------------------------------------ offers and rejects
+
+_OF_PAIRS = "(SELECT unnest(?::VARCHAR[]) AS source, unnest(?::DATE[]) AS day)"
+
+
+def _forget(connection: duckdb.DuckDBPyConnection, pairs: Collection[Pair]) -> None:
+    for table in ("offers", "rejects", "recorded_days") if pairs else ():
+        connection.execute(
+            f"DELETE FROM main.{table} AS t USING {_OF_PAIRS} AS p"  # noqa: S608 - our own tables
+            " WHERE t.source = p.source AND t.day = p.day",
+            _columns(pairs),
+        )
+
+
+def _recall(connection: duckdb.DuckDBPyConnection, day: date, first: date | None) -> set[Pair]:
+    """The days whose offers must be loaded again: those that are to be in ``offers`` and are not, and those
+    that count on ``first``, the first day that changed. What is kept of offers since then is forgotten."""
+    kept_after = day - timedelta(days=KEPT_DAYS)
+    ((wanted,),) = connection.execute(_FIRST_ABSENT, {"kept_after": kept_after}).fetchall()
+    if first is not None:
+        (stale_days,) = connection.execute("SELECT max(stale_after_days) FROM main.sources").fetchall()[0]
+        first -= timedelta(days=stale_days or 0)
+    begin = min((each for each in (wanted, first) if each is not None), default=None)
+    if begin is None:
+        return set()
+    for table, column in _KEPT_OF_OFFERS.items():
+        connection.execute(f"DELETE FROM history.{table} WHERE {column} >= ?", [begin])  # noqa: S608
+    return set(connection.execute(_ABSENT_SINCE, {"begin": begin}).fetchall())
+
+
+_KEPT_OF_OFFERS = {"prices": "day", "first_seen": "first_day", "claim_prices": "day", "spot_prices": "day"}
+
+_ABSENT = """
+WITH _absent AS (
+    SELECT
+        r.source, r.day,
+        r.offers > 0 AND o.day IS NULL AS offers,
+        r.rejects > 0 AND j.day IS NULL AS rejects,
+        r.offers > 0 AND r.day = max(r.day) FILTER (r.offers > 0) OVER (PARTITION BY r.source) AS is_newest
+    FROM main.recorded_days AS r
+    LEFT JOIN (SELECT DISTINCT source, day FROM main.offers) AS o USING (source, day)
+    LEFT JOIN (SELECT DISTINCT source, day FROM main.rejects) AS j USING (source, day)
+)
+"""
+
+_FIRST_ABSENT = f"""{_ABSENT}
+SELECT min(day) FROM _absent WHERE (day > $kept_after AND (offers OR rejects)) OR (is_newest AND offers)
+"""  # noqa: S608 - our own query
+
+_ABSENT_SINCE = f"""{_ABSENT}
+SELECT source, day FROM _absent WHERE day >= $begin AND (offers OR rejects)
+"""  # noqa: S608 - our own query
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Days that are loaded at a time, the last of which is ``end``."""
+
+    end: date
+    pairs: list[Pair]
+    files: dict[str, list[RecordFile]]
+    begin: date
+    bytes: int = 0
+
+
+def _chunks(changes: _Changes, pairs: Collection[Pair], day: date) -> list[_Chunk]:
+    """Whole days in their order; the last chunk, which may be empty, ends on ``day``."""
+    files: dict[Pair, list[RecordFile]] = {}
+    for file in changes.keys:
+        if file.folder in _PRICES and file.source is not None and (file.source, file.day) in pairs:
+            files.setdefault((file.source, file.day), []).append(file)
+    chunks: list[_Chunk] = []
+    for pair in sorted((pair for pair in pairs if pair[1] <= day), key=lambda pair: (pair[1], pair[0])):
+        at, size = pair[1], sum(changes.keys[file][4] for file in files.get(pair, ()))
+        chunk = chunks[-1] if chunks else None
+        is_full = chunk is not None and (
+            chunk.bytes + size > CHUNK_BYTES or (at - chunk.begin).days >= CHUNK_DAYS
+        )
+        if chunk is None or (is_full and chunk.end != at):
+            chunk = _Chunk(at, [], {folder: [] for folder in _PRICES}, at)
+            chunks.append(chunk)
+        chunk.end, chunk.bytes = at, chunk.bytes + size
+        chunk.pairs.append(pair)
+        for file in files.get(pair, ()):
+            chunk.files[file.folder].append(file)
+    if chunks:
+        chunks[-1].end = day
+    return chunks or [_Chunk(day, [], {folder: [] for folder in _PRICES}, day)]
+
+
+def _load(connection: duckdb.DuckDBPyConnection, changes: _Changes, chunk: _Chunk) -> list[Damage]:
+    damages: list[Damage] = []
+    for folder, files in chunk.files.items():
+        damages += _load_files(connection, changes, files, LOADERS[folder][1])
+    if chunk.pairs:
+        connection.execute(
+            f"INSERT INTO main.recorded_days BY NAME SELECT * FROM ({query_of('recorded_days')}) AS r"  # noqa: S608
+            f" SEMI JOIN {_OF_PAIRS} AS p USING (source, day)",
+            _columns(chunk.pairs),
+        )
+    return damages
+
+
+# ---------------------------------------------------------------------------- what follows from offers
+
+
+def _first_day_to_compute(
+    connection: duckdb.DuckDBPyConnection, day: date, first: date | None
+) -> date | None:
+    """The day from which on everything is computed, whose rows are deleted; None where nothing changed.
+
+    The index of a day of publishing without offers is of that publication only.
+    """
+    without_offers = connection.execute(_WITHOUT_OFFERS, [day]).fetchall() == [(0,)]
+    begin = min((at for at in (first, day if without_offers else None) if at is not None), default=None)
+    connection.execute(_FORGET_DAYS_WITHOUT_OFFERS)
+    for table in _DERIVED if begin is not None else ():
+        connection.execute(f"DELETE FROM main.{table} WHERE day >= ?", [begin])  # noqa: S608 - our own tables
+    return begin
+
+
+_WITHOUT_OFFERS = "SELECT count(*) FROM main.recorded_days WHERE offers > 0 AND day = ?"
+
+_FORGET_DAYS_WITHOUT_OFFERS = """
+DELETE FROM main.market_index AS i
+WHERE i.day NOT IN (SELECT r.day FROM main.recorded_days AS r WHERE r.offers > 0)
+"""
+
+
+def _compute(connection: duckdb.DuckDBPyConnection, begin: date, end: date) -> None:
+    connection.execute("SET VARIABLE history_from = ?::DATE", [begin])
+    connection.execute("SET VARIABLE history_to = ?::DATE", [end])
+    for table in _DERIVED:
+        fill(connection, table)
+    connection.execute("RESET VARIABLE history_from")
+    connection.execute("RESET VARIABLE history_to")

@@ -1,0 +1,8 @@
+-- The newest day's; those before are loaded from the record.
+SELECT
+    r.day, r.workload, r.price_kind, r.objective, r.rank, r.gpu_id, r.gpu_count, r.node_count,
+    r.source, r.provider, r.tier, r.term_days, r.total_usd, r.hours
+FROM main.cheapest_gpu_per_workload AS r
+JOIN main.workloads AS w USING (workload)
+WHERE is_kept_ranking(w.scenario, r.price_kind, r.objective, r.rank)
+ORDER BY r.workload, r.price_kind, r.objective, r.rank

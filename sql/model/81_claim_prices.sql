@@ -1,0 +1,43 @@
+-- Prices as evidence on claims, by day.
+
+CREATE OR REPLACE MACRO claim_evidence(offers) AS TABLE
+SELECT day, gpu_id, provider, price_kind, term_days, usd_per_gpu_hour, source
+FROM query_table(offers)
+WHERE match_status = 'matched' AND flag_reason IS NULL
+    AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
+    AND coalesce(effective_from <= day, TRUE);
+COMMENT ON MACRO TABLE claim_evidence IS
+    'The prices of a relation of offers that are evidence on claims: of an identified GPU, in force and not in doubt.';
+
+CREATE OR REPLACE MACRO claim_prices(offers) AS TABLE
+WITH _claimed_cards AS (
+    SELECT c.gpu_id, o.gpu_id AS offered
+    FROM main.gpus AS c
+    JOIN main.gpus AS o ON o.gpu_id = c.gpu_id
+        OR (c.derived_from IS NOT NULL AND o.model = c.model AND o.memory_gb = c.memory_gb)
+)
+
+SELECT
+    c.claim_id, p.day, p.provider, min(p.source) AS source,
+    min(p.usd_per_gpu_hour)::DOUBLE AS cheapest,
+    max(p.usd_per_gpu_hour)::DOUBLE AS dearest
+FROM ruled_claims() AS c
+JOIN _claimed_cards AS g USING (gpu_id)
+JOIN claim_evidence(offers) AS p ON p.gpu_id = g.offered AND p.price_kind = c.price_kind
+    AND (c.provider IS NULL OR starts_with(lower(p.provider), lower(c.provider)))
+    AND (c.quantity <> 'usd_per_year' OR p.term_days BETWEEN 360 AND 366)
+WHERE c.kind = 'price'
+GROUP BY ALL;
+COMMENT ON MACRO TABLE claim_prices IS
+    'The range of prices in USD per GPU and hour that each provider asked on each day for the card of a claim, of a relation of offers. A claim without a form factor is about all of them.';
+
+CREATE OR REPLACE MACRO spot_prices(offers) AS TABLE
+SELECT
+    day, provider, gpu_id,
+    min(usd_per_gpu_hour) FILTER (price_kind = 'spot') AS spot_usd,
+    min(usd_per_gpu_hour) FILTER (price_kind = 'on_demand') AS on_demand_usd
+FROM claim_evidence(offers)
+GROUP BY ALL
+HAVING spot_usd IS NOT NULL OR on_demand_usd IS NOT NULL;
+COMMENT ON MACRO TABLE spot_prices IS
+    'The cheapest spot and the cheapest on-demand price of each provider and card on each day, in USD per GPU and hour, of a relation of offers.';
