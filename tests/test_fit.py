@@ -393,9 +393,9 @@ def test_a_machine_that_is_asked_for_is_never_lost(sample_home: Home, prices: gp
 
 
 def test_an_id_is_that_card_alone_and_the_help_says_so(sample_home: Home, prices: gpufare.Prices) -> None:
-    query = "SELECT key, meanings FROM job_names WHERE setting = 'gpu' AND key IN ('rtx', 'rtx4090')"
+    query = "SELECT key, meanings FROM job_names WHERE setting = 'gpu' AND key IN ('rtx', 'rtx4090', '4090')"
     cards = dict(prices._session().ask(query).rows)
-    assert cards["rtx4090"] == ["rtx-4090"]
+    assert cards["rtx4090"] == cards["4090"] == ["rtx-4090"]
     assert {"rtx-4090", "rtx-4090-48gb", "rtx-4090-laptop"} <= set(cards["rtx"])
     said = " ".join(run(sample_home, "cheapest", "--help").output.split())
     assert "that card alone (rtx-4090: not its 48 GB or laptop variants)" in said

@@ -41,7 +41,8 @@ class Fit:
                 f"{percent_text(plan['fit_probability'])}: at least {needed:.2f} of "
                 f"{plan['usable_memory_gib']:.2f} GiB per GPU are needed, memory peaks at "
                 f"{plan['memory_gib']:.2f} ({plan['memory_gib_low']:.1f} to {plan['memory_gib_high']:.1f}).",
-                f"The fastest that does: micro-batch {plan['micro_batch']}, checkpointing "
+                f"{'The fastest that does' if self.fits else 'The likeliest to'}: "
+                f"micro-batch {plan['micro_batch']}, checkpointing "
                 f"{plan['checkpointing']}, sharding {plan['sharding']}; {plan['tokens_per_second']:,.0f} "
                 f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "
                 f"{plan['evidence']}.",

@@ -32,6 +32,11 @@ WITH _named_gpus AS (
             list_transform(
                 range(1, len(string_split(gpu_id, '-'))),
                 lambda parts: array_to_string(string_split(gpu_id, '-')[:parts], '-')
+            ),
+            -- People say 4090, too, and mean what rtx-4090 does.
+            list_transform(
+                range(2, CASE WHEN gpu_id LIKE 'rtx-%' THEN len(string_split(gpu_id, '-')) + 1 ELSE 2 END),
+                lambda parts: array_to_string(string_split(gpu_id, '-')[2:parts], '-')
             )
         )) AS family
     FROM main.gpus
@@ -43,9 +48,13 @@ UNION ALL
 SELECT any_value(lower(family)), name_key(family), gpu_id
 FROM _named_gpus
 WHERE name_key(family) NOT IN (SELECT name_key(gpu_id) FROM main.gpus)
+    AND (
+        'rtx' || name_key(family) = name_key(gpu_id)
+        OR 'rtx' || name_key(family) NOT IN (SELECT name_key(gpu_id) FROM main.gpus)
+    )
 GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
-    'What a GPU may be called in a job: its gpu_id, which is that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). One row per name and card.';
+    'What a GPU may be called in a job: its gpu_id, which is that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). An id may lack its rtx- (4090). One row per name and card.';
 
 CREATE OR REPLACE MACRO machines_in(texts) AS list_transform(texts, lambda machines: list_transform(
     list_filter(
