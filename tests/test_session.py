@@ -64,10 +64,7 @@ def test_random_jobs_have_the_answers_that_all_plans_give(session: Session) -> N
         session.complete(job)
         plans = session.plans(every_gpu=True)
         assert len(session.ask(f"SELECT DISTINCT gpu_id FROM {plans}").rows) > 100
-        all_planned = session.ask(
-            f"""SELECT r.*, p.as_of_day AS day
-                FROM ranked_jobs('{JOBS}', '{plans}') AS r, main.publication AS p ORDER BY rank"""
-        )
+        all_planned = session.ask(f"FROM ranked_jobs('{JOBS}', '{plans}') ORDER BY rank")
         assert _plain(all_planned) == rows
     kept = sorted(session._plans.values())
     session.cheapest(seen[0][0].but(tokens=1e7, max_hours=100, exclude_gpu="l4"))

@@ -43,11 +43,7 @@ FROM {plans}
 UNION ALL BY NAME
 FROM job_plans('gpufare_to_plan')
 """
-_RANKED = """
-SELECT r.*, p.as_of_day AS day
-FROM ranked_jobs('{jobs}', '{plans}') AS r
-CROSS JOIN main.publication AS p
-"""
+_RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 
 class Session:

@@ -397,7 +397,10 @@ _ranked AS MATERIALIZED (
     FROM ranked_candidates('_ranked_costs', jobs)
 )
 
-FROM answers_of('_ranked', '_ranked_costs', jobs, plans);
+SELECT a.*, p.as_of_day AS day
+FROM answers_of('_ranked', '_ranked_costs', jobs, plans) AS a
+-- Before anything is published there is none.
+LEFT JOIN main.publication AS p ON TRUE;
 COMMENT ON MACRO TABLE ranked_jobs IS
     'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with what is wanted; objectives: a ranking each; ranks_each_kind: price kinds are ranked apart; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or left out (see market_candidates, ranked_candidates). Where none of a ranking finishes within max_hours, meets_deadline is false, and its rows are the fastest one and those that take up to missed_deadline_factor of cost_parameters times as long; no row where the deadline is strict.';
 
@@ -469,10 +472,8 @@ _cheapest_plans AS (
     SELECT * FROM job_plans('_cheapest_rented')
 )
 
-SELECT r.*, p.as_of_day AS day
-FROM ranked_jobs('_cheapest_jobs', '_cheapest_plans') AS r
-CROSS JOIN main.publication AS p
-ORDER BY r.job, r.rank;
+FROM ranked_jobs('_cheapest_jobs', '_cheapest_plans')
+ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
     'The ranked ways to run your own jobs, in USD per finished job, at the published prices. One row per price kind, GPU, number of GPUs, source, tier and term, the best offer there: what you want of GPUs, providers, places and so on belongs into the columns of jobs, since offers that a WHERE on the answer asks for may not be in it. A ranking keeps to max_hours, or to a week where any answer does (where none does, meets_deadline is false and it keeps to little more than the fastest takes), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
@@ -513,10 +514,8 @@ _published_plans AS (
     SELECT * FROM published_plans('_published_jobs')
 )
 
-SELECT r.*, p.as_of_day AS day
-FROM ranked_jobs('_published_jobs', '_published_plans') AS r
-CROSS JOIN main.publication AS p
-ORDER BY r.job, r.rank;
+FROM ranked_jobs('_published_jobs', '_published_plans')
+ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_published IS
     'cheapest_for on plans that are published (published_plans): the same answers many times faster, and an error for a job that has none.';
 
