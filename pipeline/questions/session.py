@@ -28,10 +28,9 @@ SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM completed_jobs('gpufar
 _PUBLISHED = """
 CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM published_plans('{jobs}')
 """
-_PLANNED = """
-CREATE TEMP TABLE {table} AS
-WITH gpufare_to_plan AS (SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {to_plan})
-FROM job_plans('gpufare_to_plan')
+# A table of its own: DuckDB takes 30 ms less for the plans of one than of a query.
+_TO_PLAN = """
+CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {jobs}
 """
 _RELAXED = """
 CREATE OR REPLACE TEMP TABLE gpufare_relaxed AS
@@ -125,7 +124,8 @@ class Session:
     def _planned(self, most_gpus: int, every_gpu: bool) -> tuple[int, str]:
         table = self._new_table()
         to_plan = JOBS if every_gpu else f"with_rented_gpus('{JOBS}')"
-        self.ask(_PLANNED.format(table=table, to_plan=to_plan, most_gpus=most_gpus))
+        self.ask(_TO_PLAN.format(jobs=to_plan, most_gpus=most_gpus))
+        self.ask(f"CREATE TEMP TABLE {table} AS FROM job_plans('gpufare_to_plan')")
         return most_gpus, table
 
     def _new_table(self) -> str:
