@@ -12,7 +12,7 @@ TRACE_TESTS := tests/tracing
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 DEMO_HOME := data/demo
 
-.PHONY: demo test trace-check traces lint docs lock mutants stress audit wheel clean
+.PHONY: demo test trace-check traces lint docs lock mutants stress bench audit wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
@@ -61,6 +61,11 @@ mutants: $(READY)
 # At most an hour; docs/stress.md says what is done. Interrupted, it goes on where it was.
 stress: $(READY)
 	$(BIN)/python -m tests.stress --seed "$(or $(SEED),1)" --only "$(ONLY)"
+
+# About ten minutes on two cores; PARTS="large questions" runs some of it. Compares with gpuhunt where it can be had.
+bench: $(READY)
+	-$(BIN)/pip install --quiet --disable-pip-version-check --upgrade --target data/bench -r benchmarks/requirements.txt
+	$(BIN)/python -m benchmarks $(PARTS) $(if $(PARTS),,--write docs/speed.md)
 
 # Needs the Python Package Index, so no part of `make test`. Fails also when a package cannot be looked up.
 audit:

@@ -13,7 +13,7 @@ import duckdb
 from pipeline.contracts import paths
 from pipeline.warehouse.scripts import BuildError
 
-ROWS_IN_A_PART = 600_000
+ROWS_IN_A_PART = 500_000
 """Rows that the query of a part works on at most, but for a single key with more: some 600 bytes each."""
 
 # Each key with the rows that it means, in order.
@@ -50,12 +50,17 @@ def fill(connection: duckdb.DuckDBPyConnection, table: str) -> None:
         if by is None:
             connection.execute(f"INSERT INTO main.{table} BY NAME {query}")
             return
-        for part in in_parts(connection.execute(_PARTS[by[1]]).fetchall()):
+        for part in in_parts(rows_by_key(connection, by[1])):
             connection.execute("SET VARIABLE part = ?", [part])
             connection.execute(f"INSERT INTO main.{table} BY NAME {query}")
         connection.execute("RESET VARIABLE part")
     except duckdb.Error as error:
         raise BuildError(f"sql/marts/{table}.sql: {error}") from error
+
+
+def rows_by_key(connection: duckdb.DuckDBPyConnection, by: str) -> list[tuple[str, int]]:
+    """Each key that a query can be taken apart by, in order, with the rows that it works on at most."""
+    return connection.execute(_PARTS[by]).fetchall()
 
 
 def in_parts(weights: Iterable[tuple[str, int]]) -> Iterator[list[str]]:

@@ -1,16 +1,16 @@
-"""How many labels per second one core matches: ``python benchmarks/normalize_labels.py [LABELS]``.
+"""How many labels per second one core matches.
 
 The labels are all different, and the caches are empty at the start, as in a refresh. A second pass over the
 same labels shows the effect of repetition, and a pass with every cache emptied before each label the worst
-case, in which every word is new. Times are processor time of one core.
+case, in which every word is new.
 """
 
 import itertools
 import random
-import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from benchmarks.lines import Line, Taken, above, timed
 from pipeline.offers.gpu_matching import identify
 from pipeline.offers.gpu_matching.match import clear_caches
 
@@ -59,46 +59,44 @@ def distinct_labels(count: int) -> list[str]:
         for vendor, number, card, tail, separator in parts
     }
     if len(labels) < count:
-        sys.exit(f"only {len(labels)} different labels can be made; ask for fewer than {count}")
+        raise SystemExit(f"only {len(labels)} different labels can be made; ask for fewer than {count}")
     chosen = sorted(labels)
     random.Random(7).shuffle(chosen)
     return chosen[:count]
 
 
-def rate(labels: Sequence[str]) -> float:
-    """Labels per second."""
-    started = time.process_time()
-    for label in labels:
-        identify(label, provider="vast")
-    return len(labels) / (time.process_time() - started)
-
-
-def rate_without_caches(labels: Sequence[str]) -> float:
-    """Labels per second, with the caches emptied before each label, outside of the measured time."""
-    seconds = 0.0
-    for label in labels:
-        clear_caches()
-        started = time.process_time()
-        identify(label, provider="vast")
-        seconds += time.process_time() - started
-    return len(labels) / seconds
-
-
-def main() -> None:
-    """Print the rates, each the best of three rounds."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    labels = distinct_labels(count)
+def labels(count: int = 100_000) -> list[Line]:
+    """The rates, each the best of three rounds."""
+    chosen = distinct_labels(count)
     identify("read the catalogue", provider="vast")
     first, again = [], []
     for _ in range(ROUNDS):
         clear_caches()
-        first.append(rate(labels))
-        again.append(rate(labels))
-    print(f"different labels, caches empty at the start: {max(first):>12,.0f} labels/s")
-    print(f"the same labels again:                       {max(again):>12,.0f} labels/s")
-    cold = rate_without_caches(labels[:2_000])
-    print(f"caches emptied before every label:           {cold:>12,.0f} labels/s")
+        first.append(timed(lambda _: _match(chosen)))
+        again.append(timed(lambda _: _match(chosen)))
+    best = min(first)
+    worst = _without_caches(chosen[:2_000])
+    return [
+        above(
+            f"{count:,} different labels, caches empty", best, count / best.processor, 100_000, "per second"
+        ),
+        Line("the same labels again", min(again), f"{count / min(again).processor:,.0f} per second"),
+        Line("caches emptied before every label", worst, f"{2_000 / worst.processor:,.0f} per second"),
+    ]
 
 
-if __name__ == "__main__":
-    main()
+def _match(labels: Sequence[str]) -> None:
+    for label in labels:
+        identify(label, provider="vast")
+
+
+def _without_caches(labels: Sequence[str]) -> Taken:
+    """The caches are emptied outside of the measured time."""
+    processor = wall = 0.0
+    for label in labels:
+        clear_caches()
+        processors, walls = time.process_time(), time.perf_counter()
+        identify(label, provider="vast")
+        processor += time.process_time() - processors
+        wall += time.perf_counter() - walls
+    return Taken(processor, wall)

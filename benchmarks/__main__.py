@@ -1,0 +1,161 @@
+"""Everything that is measured, in one table: ``python -m benchmarks`` (about ten minutes on two cores).
+
+    python -m benchmarks [PART ...] [--days 730] [--write docs/speed.md]
+
+Each part runs in a process of its own, so that its peak memory is its own, and is stopped after
+LIMIT_SECONDS.
+Comparisons are of one run: compare the ratios, as times on a machine that does other work are longer. Without
+gpuhunt (pip install -r benchmarks/requirements.txt) the comparison with it is left out, and said to be.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.builds import demo, first, history, large
+from benchmarks.labels import labels
+from benchmarks.lines import Line, Taken, table
+from benchmarks.questions import against_others, plans, questions
+from benchmarks.readers import readers
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "tests" / "pages"
+LIMIT_SECONDS = 900
+
+TITLE = "# How fast gpufare is, and in how much memory"
+
+WHERE = """## Where the time goes
+
+A question is a large statement on few rows: DuckDB binds and optimizes it anew each time, which costs 12 to
+21 microseconds for each expression, whatever the rows. Checking a job is 2,600 expressions, ranking it 4,000,
+planning one 20,000, two thirds of which hand columns on to the next step; planning takes seven eighths of
+its time for no GPU at all. A prepared statement is bound again as soon as it reads a table. It is not where
+all that it reads are Arrow streams: that halves checking a job and planning it and saves a third of the
+ranking, which is not worth a second way to read every table.
+"""
+
+AHEAD = """## Plans computed ahead
+
+A question to plans that are published (`plans`, `plan_grid`) needs no planner. How many are published is a
+matter of size and time, measured on 2026-11-22 with 140 models: a job takes 0.2 s of CPU to plan for all
+GPUs up to 64 (two busy cores) and 19 kB of the file (523 rows of 37 bytes; rows that do not fit are left
+out, and bands, P(fits) and verdict follow from the others). Full fine-tuning, LoRA and QLoRA of rank 16
+with sequences of 2048 and 4096 are 806 jobs beside the workloads: 173 s and 15.5 MB, with which the
+published file stays below 60 MB. Every method with ranks 8 to 64 and sequences from 512 to 32k would be
+10,010 jobs, by the same rates 36 minutes and 190 MB. Nothing waits for it: a refresh goes on for a minute
+after it has published, and the next publication has what was computed.
+"""
+
+Part = Callable[[Path, int], list[Line]]
+
+PARTS: Mapping[str, tuple[str, Part]] = {
+    "first": ("The first publication", lambda work, _: first(work)),
+    "demo": ("The sample pages", lambda work, _: demo(work, PAGES)),
+    "large": ("81,000 offers a day", lambda work, _: large(work)),
+    "history": ("Long histories", lambda work, days: history(work, days=(min(30, days), days))),
+    "questions": ("Questions", lambda work, _: questions(work)),
+    "others": ("Questions to 81,000 offers", lambda work, _: against_others(work)),
+    "plans": ("Plans", lambda _work, _days: plans()),
+    "labels": ("Labels of GPUs", lambda _work, _days: labels()),
+    "readers": ("Readers of the sample pages", lambda work, _: readers(work, PAGES)),
+}
+NEEDS = {"demo": {"first"}, "large": {"first"}, "history": {"first"}, "questions": {"first", "demo"},
+         "others": {"first", "large"}}  # fmt: skip
+"""The parts whose homes a part goes on from."""
+
+
+def run(part: str, work: Path, days: int) -> list[Line]:
+    """Run a part in a process of its own. One that fails or takes too long is a line that says so."""
+    result = work / f"{part}.json"
+    command = [sys.executable, "-m", "benchmarks", part, "--work", str(work), "--days", str(days)]
+    try:
+        subprocess.run(command, check=True, timeout=LIMIT_SECONDS, cwd=ROOT, stdout=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return [Line(f"{part}: stopped after {LIMIT_SECONDS} s", None, "", "", False)]
+    except subprocess.CalledProcessError as error:
+        return [Line(f"{part}: failed with exit code {error.returncode}", None, "", "", False)]
+    return [
+        Line(what, Taken(*taken) if taken else None, *rest)
+        for what, taken, *rest in json.loads(result.read_text(encoding="utf-8"))
+    ]
+
+
+def chosen(asked: Sequence[str]) -> list[str]:
+    """The parts that are asked for, or all, with those that they need, in order."""
+    wanted = set(asked or PARTS)
+    return [part for part in PARTS if part in wanted.union(*(NEEDS.get(each, set()) for each in wanted))]
+
+
+def sections(found: Mapping[str, Sequence[Line]]) -> str:
+    """A table for each part."""
+    return "\n\n".join(f"## {PARTS[part][0]}\n\n{table(lines)}" for part, lines in found.items())
+
+
+def page(text: str, seconds: float) -> str:
+    """docs/speed.md: the tables, and on what they were measured."""
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
+    return f"""{TITLE}
+
+Written by `python -m benchmarks --write docs/speed.md` in {seconds / 60:.0f} minutes:
+{datetime.now(UTC):%Y-%m-%d}, commit {commit or "unknown"}, {os.cpu_count()} cores, {_processor()},
+{_memory_gib():.0f} GiB, Python {platform.python_version()}, DuckDB {version("duckdb")},
+polars {version("polars")}, load {os.getloadavg()[0]:.1f} when it ended. CPU is that of all threads; each time
+of a question is the least of its repeats. The offers of large markets and long histories are made up from a
+seed (`python -m benchmarks.market`). All lines are of one run: compare the ratios, as times on a machine that
+does other work are longer.
+
+{text}
+
+{WHERE}
+{AHEAD}"""
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _memory_gib() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    arguments.add_argument("--days", type=int, default=730, help="the length of the long history")
+    arguments.add_argument("--write", type=Path, metavar="FILE", help="also write the tables here")
+    arguments.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    options = arguments.parse_args()
+    if unknown := set(options.parts) - PARTS.keys():
+        arguments.error(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if options.work:
+        (part,) = options.parts
+        lines = PARTS[part][1](options.work, options.days)
+        (options.work / f"{part}.json").write_text(json.dumps(lines), encoding="utf-8")
+        return
+    began = datetime.now(UTC)
+    with tempfile.TemporaryDirectory() as folder:
+        found = {}
+        for part in chosen(options.parts):
+            found[part] = run(part, Path(folder), options.days)
+            print(f"{sections({part: found[part]})}\n", flush=True)
+    if options.write:
+        seconds = (datetime.now(UTC) - began).total_seconds()
+        options.write.write_text(page(sections(found), seconds), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

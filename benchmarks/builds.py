@@ -1,0 +1,150 @@
+"""What a publication takes, by phase, and how much memory and disk: of small and large markets, of long and
+short histories."""
+
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from benchmarks.lines import Line, Taken, below, clock, peak_megabytes, timed, together
+from benchmarks.market import LARGE, SIZES_BY_NAME
+from pipeline.contracts.paths import Home
+from pipeline.warehouse import build as building
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.publish import publish
+
+LAST_DAY = date(2026, 8, 22)
+PHASES = {
+    "start": "start from the prepared database",
+    "_load": "load the record",
+    "fill": "marts",
+    "run_checks": "checks",
+}
+"""The functions of pipeline/warehouse/build.py that are timed apart, and what they do."""
+
+
+@contextmanager
+def phases() -> Iterator[dict[str, Taken]]:
+    """What each phase of the builds within took."""
+    taken: dict[str, Taken] = defaultdict(lambda: Taken(0, 0))
+
+    def timing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            with clock() as read:
+                answer = function(*arguments)
+            taken[name] = together(taken[name], read())
+            return answer
+
+        return run
+
+    untimed = {name: getattr(building, name) for name in PHASES}
+    try:
+        for name, function in untimed.items():
+            setattr(building, name, timing(PHASES[name], function))
+        yield taken
+    finally:
+        for name, function in untimed.items():
+            setattr(building, name, function)
+
+
+def first(work: Path) -> list[Line]:
+    """The first publication of a machine, which computes all that does not depend on prices."""
+    home = Home(work / "first")
+    _write(home, "small", 1)
+    taken = timed(lambda _: publish(home, LAST_DAY, _now(LAST_DAY)))
+    return [
+        Line("the first publication: plans and all that needs no prices", taken, ""),
+        below("its peak memory", None, peak_megabytes() / 1e3, 2, "GB"),
+    ]
+
+
+def large(work: Path) -> list[Line]:
+    """A day of 81,000 offers, by phase; the same files read by DuckDB and polars alone."""
+    home = _home(work, "large")
+    count = LARGE.offers_per_day
+    _write(home, "large", 1)
+    with phases() as taken, clock() as read:
+        publish(home, LAST_DAY, _now(LAST_DAY))
+    whole, peak = read(), peak_megabytes()
+    files = str(home.offers / "*" / "*.parquet")
+    with connect() as connection:
+        bare = timed(lambda n: connection.execute(f"CREATE TABLE t{n} AS FROM read_parquet(?)", [files]), 5)
+    polars = timed(lambda _: pl.read_parquet(files), 5)
+    record = sum(file.stat().st_size for file in home.offers.rglob("*.parquet"))
+    published = (
+        home.published.stat().st_size - (work / "first" / "published" / "gpufare.duckdb").stat().st_size
+    )
+    ratio = taken[PHASES["_load"]].processor / bare.processor
+    return [
+        below(f"publish a day of {count:,} offers", whole, whole.processor, 60, "s CPU"),
+        below("its peak memory", None, peak / 1e3, 1.5, "GB"),
+        *(Line(f"of it: {what}", taken[what], "") for what in PHASES.values()),
+        Line("the same files: DuckDB alone", bare, f"loading takes {ratio:.1f} x as much"),
+        Line("the same files: polars", polars, f"{polars.processor / bare.processor:.1f} x DuckDB"),
+        Line("the record", None, f"{record / count:.0f} bytes per offer"),
+        Line("what it adds to the published file", None, f"{published / count:.0f} bytes per offer"),
+    ]
+
+
+def history(work: Path, size: str = "small", days: tuple[int, int] = (30, 730)) -> list[Line]:
+    """A publication after a long history against one after a short one, each a day after the last."""
+    taken, sizes = [], []
+    for length in days:
+        home = _home(work, f"history-{length}")
+        _write(home, size, length + 1)
+        publish(home, LAST_DAY - timedelta(days=1), _now(LAST_DAY - timedelta(days=1)))
+        with clock() as read:
+            publish(home, LAST_DAY, _now(LAST_DAY))
+        taken.append(read())
+        sizes.append(home.published.stat().st_size)
+        shutil.rmtree(home.root)
+    offers = f"{SIZES_BY_NAME[size].offers_per_day:,} offers a day"
+    ratio = taken[1].processor / taken[0].processor
+    return [
+        Line(f"publish one more day after {days[0]} of {offers}", taken[0], f"{sizes[0] / 1e6:.1f} MB"),
+        below(f"publish one more day after {days[1]}", taken[1], ratio, 1.3, "x"),
+        below(f"the published file after {days[1]}", None, sizes[1] / 1e6, 60, "MB"),
+        below("peak memory of both", None, peak_megabytes() / 1e3, 1.5, "GB"),
+    ]
+
+
+def demo(work: Path, pages: Path) -> list[Line]:
+    """The sample pages published once more: plans and the audit are ready."""
+    from benchmarks.readers import replay
+
+    home = _home(work, "demo")
+    with clock() as read:
+        day = replay(home, pages)[0]
+    publish(home, day, _now(day))
+    with phases() as taken, clock() as again:
+        publish(home, day, _now(day))
+    both = together(read(), again())
+    return [
+        below("refresh the demo without new plans", both, both.processor, 8, "s CPU"),
+        below("its peak memory", None, peak_megabytes() / 1e3, 1.5, "GB"),
+        *(Line(f"of it: {what}", taken[what], "") for what in PHASES.values()),
+    ]
+
+
+def _write(home: Home, size: str, days: int) -> None:
+    """In a process of its own, so that its memory does not count."""
+    command = [sys.executable, "-m", "benchmarks.market", str(home.root), "--size", size]
+    subprocess.run([*command, "--days", str(days), "--last-day", str(LAST_DAY)], check=True)
+
+
+def _home(work: Path, name: str) -> Home:
+    """A new home with what the first publication prepared."""
+    home = Home(work / name)
+    shutil.copytree(work / "first" / "cache", home.cache)
+    return home
+
+
+def _now(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, 7, tzinfo=UTC)

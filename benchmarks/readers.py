@@ -1,0 +1,114 @@
+"""How fast each source's saved answers are read, and what a refresh of all of them takes up to its record."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.lines import Line, Taken, clock, timed, together
+from pipeline.capture.archive import Archive
+from pipeline.capture.replay import capture_pages
+from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.contracts.paths import Home
+from pipeline.daily.demo import sample_days
+from pipeline.daily.exchange_rates import read_rates
+from pipeline.offers.acceptance import judge
+from pipeline.offers.build import build_offers
+from pipeline.offers.records import Records
+from pipeline.sources import source_module
+
+REPEATS = 3
+
+
+class Read(NamedTuple):
+    """What one source's answers gave."""
+
+    source: str
+    bytes: int
+    listings: int
+    offers: int
+    steps: dict[str, Taken]
+
+
+class Replay(NamedTuple):
+    """What all sources gave."""
+
+    day: date
+    sources: list[Read]
+
+
+def replay(home: Home, pages: Path) -> Replay:
+    """What the daily job does with every source, without HTTP, up to the record of the pages' day."""
+    found = [
+        config for config in configs().values() if config.disabled is None and (pages / config.name).is_dir()
+    ]
+    day = sample_days(pages)[0]
+    chosen = sorted(found, key=lambda config: config.kind != "exchange_rates")
+    return Replay(day, [_replay(config, pages, day, home) for config in chosen])
+
+
+def _replay(config: SourceConfig, pages: Path, day: date, home: Home) -> Read:
+    archive, records = Archive(home.archive), Records(home)
+    steps: dict[str, Taken] = {}
+
+    def step(name: str, work: Callable[[], Any]) -> Any:
+        with clock() as read:
+            answer = work()
+        steps[name] = read()
+        return answer
+
+    capture = step("archive the answers", lambda: capture_pages(pages, config, day=day, archive=archive))
+    answers = step("read them back, hashes checked", lambda: archive.answers(capture))
+    size = sum(len(answer.body) for answer in answers)
+    if config.kind == "exchange_rates":
+        rates, _ = read_rates(config, day, answers, records)
+        records.write_exchange_rates(day, rates)
+        return Read(config.name, size, 0, 0, steps)
+    reader = source_module(config.name).read
+    listings = step("read the pages", lambda: list(reader(answers, config)))
+    steps["read the pages"] = timed(lambda _: list(reader(answers, config)), REPEATS)
+    built = step("normalize", lambda: build_offers(listings, config, records.usd_rates(day)))
+
+    def record() -> None:
+        assert judge(built.offers, config, None, built.rejects).accepted, config.name
+        records.write_accepted(day, config.name, built.offers)
+        records.write_rejects(day, config.name, built.rejects)
+
+    step("judge and write the record", record)
+    return Read(config.name, size, len(listings), len(built.offers), steps)
+
+
+def readers(work: Path, pages: Path) -> list[Line]:
+    """All sources together, step by step, and each reader's rate."""
+    found = replay(Home(work / "readers"), pages).sources
+    steps: dict[str, Taken] = defaultdict(lambda: Taken(0, 0))
+    for read in found:
+        for name, taken in read.steps.items():
+            steps[name] = together(steps[name], taken)
+    offers, size = sum(read.offers for read in found), sum(read.bytes for read in found)
+    reading = steps["read the pages"]
+    lines = [Line(f"{len(found)} sources: {name}", taken, "") for name, taken in steps.items()]
+    rated = sorted((read for read in found if "read the pages" in read.steps), key=_rate)
+    return [
+        Line("all readers together", reading, f"{size / 1e6 / reading.processor:.1f} MB per second"),
+        Line(
+            "normalize",
+            steps["normalize"],
+            f"{offers / steps['normalize'].processor:,.0f} offers per second",
+        ),
+        *lines,
+        *(
+            Line(
+                f"reader of {read.source}",
+                read.steps["read the pages"],
+                f"{_rate(read):.1f} MB per second; {read.bytes / 1e3:.0f} kB, {read.listings} listings",
+            )
+            for read in rated
+        ),
+    ]
+
+
+def _rate(read: Read) -> float:
+    """MB per second."""
+    return read.bytes / 1e6 / read.steps["read the pages"].processor
