@@ -24,6 +24,7 @@ LAST_DAY = date(2026, 8, 22)
 PHASES = {
     "start": "start from the prepared database",
     "_load": "load the record",
+    "keep": "keep what was loaded for the next build",
     "fill": "marts",
     "run_checks": "checks",
 }

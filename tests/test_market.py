@@ -10,7 +10,7 @@ from benchmarks.market import SMALL, Market, write_market
 from pipeline.contracts.paths import Home
 from pipeline.offers.records import Records
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_record, missing_files
+from pipeline.warehouse.load import load_record
 
 DAY = date(2026, 8, 20)
 
@@ -23,7 +23,6 @@ def test_a_made_up_market_is_a_whole_record(tmp_path: Path) -> None:
     assert [records.damages(folder) for folder in ("offers", "outcomes", "exchange_rates")] == [[], [], []]
     with in_memory("offers", "capture_outcomes", "exchange_rates", "rejects", "sources") as connection:
         assert load_record(connection, home, DAY.replace(day=21)) == []
-        assert missing_files(connection, home) == []
         counted = connection.execute("SELECT count(*), count(DISTINCT day) FROM main.offers").fetchall()
         assert counted == [(2 * 447, 2)]
 

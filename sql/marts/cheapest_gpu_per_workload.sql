@@ -12,6 +12,7 @@ WITH _workload_jobs AS (
 
 _workload_plans AS (
     FROM workload_plans()
+    SEMI JOIN _workload_jobs USING (job)
 )
 
 SELECT getvariable('as_of_day')::DATE AS day, job AS workload, * EXCLUDE (job, price_age_days)
