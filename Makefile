@@ -52,6 +52,8 @@ lock: $(READY)
 		--no-emit-index-url --no-header --constraint requirements.lock --quiet \
 	| awk 'NR == FNR { locked[$$0]; next } /^[a-z]/ { skip = $$0 in locked || /^(torch|nvidia|cuda)[-=]/ } !skip' \
 		requirements.lock - > requirements-trace.lock
+	$(BIN)/uv pip compile requirements-lake.in --universal --generate-hashes --no-emit-index-url --no-header \
+		--output-file requirements-lake.lock
 
 # Hours on two cores; `make mutants ONLY='pipeline.parsing*'` does a part. Interrupted, it goes on where it was.
 mutants: $(READY)
@@ -77,7 +79,13 @@ wheel: $(READY)
 	$(BIN)/hatchling build -t wheel
 
 clean:
-	rm -rf $(VENV) $(TRACE_VENV) data build dist mutants
+	rm -rf $(VENV) $(TRACE_VENV) .venv-lake data build dist mutants
+
+# What `gpufare lake` runs: DuckDB's extensions are packages for an older DuckDB than ours.
+.venv-lake/.ready: requirements-lake.lock
+	$(PYTHON) -m venv .venv-lake
+	.venv-lake/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lake.lock
+	touch $@
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

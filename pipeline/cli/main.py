@@ -9,7 +9,19 @@ from typing import Any
 
 import click
 
-from pipeline.cli import ask, daily, database, files, measure, model, models, questions, trace, trace_grid
+from pipeline.cli import (
+    ask,
+    daily,
+    database,
+    files,
+    lake,
+    measure,
+    model,
+    models,
+    questions,
+    trace,
+    trace_grid,
+)
 from pipeline.cli.terminal import say
 from pipeline.contracts import paths
 from pipeline.contracts.disk import disk_error_text
@@ -98,5 +110,6 @@ for command in (
     database.sql,
     database.export,
     database.rebuild,
+    lake.lake,
 ):
     main.add_command(command)

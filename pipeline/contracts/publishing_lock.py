@@ -8,46 +8,43 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from filelock import FileLock
 
-from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
+from pipeline.contracts.postgres import PostgresError, asked, connected
 
 LOCK_VARIABLE = "GPUFARE_LOCK"
 
 _KEY = int.from_bytes(b"gpufare")
 """The advisory lock's number, of at most 63 bits."""
 
-_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg2")
-"""The last is Dagster's way to write it."""
-
-_CONNECTION: Mapping[str, Any] = {
-    "connect_timeout": 10,
-    "application_name": "gpufare publishing",
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,
-}
-"""A server that is gone is noticed within a minute."""
-
-
-class LockError(GpufareError):
-    """The publishing lock cannot be had, or was lost: says why and what to do."""
+_NONE = "the publishing lock cannot be had"
+_LOST = "the publishing lock was lost, so nothing was published"
 
 
 class Held(Protocol):
     """A lock that is held."""
 
     def confirm(self) -> None:
-        """Raises LockError when it is not held any more."""
+        """Raises PostgresError when it is not held any more."""
 
 
 class _HeldFile:
     def confirm(self) -> None:
         """A file lock lasts as long as its process."""
+
+
+class _HeldInDatabase:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def confirm(self) -> None:
+        """Ask the same session: where it is gone, or another answers in its place, the lock is, too."""
+        if not any(ours for ours, _, _ in asked(self._connection, _HOLDER, _KEY, what=_LOST)):
+            raise PostgresError(
+                f"{_LOST} (PostgreSQL says that this session does not hold it); publish again"
+            )
 
 
 def several_machines(environment: Mapping[str, str] = os.environ) -> bool:
@@ -57,101 +54,29 @@ def several_machines(environment: Mapping[str, str] = os.environ) -> bool:
 
 @contextmanager
 def publishing_lock(home: Home, environment: Mapping[str, str] = os.environ) -> Iterator[Held]:
-    """Wait for the lock and hold it. Raises LockError when its database cannot be used."""
+    """Wait for the lock and hold it. Raises PostgresError when its database cannot be used."""
     address = environment.get(LOCK_VARIABLE)
     if not address:
         with FileLock(home.lock):
             yield _HeldFile()
         return
-    with _advisory_lock(address) as held:
-        yield held
-
-
-def lock_holder(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Who holds the lock of PostgreSQL, in words; None while nobody does. Raises LockError."""
-    connection = _connected(environment[LOCK_VARIABLE])
+    connection = connected(address, LOCK_VARIABLE, _NONE)
     try:
-        rows = _asked(connection, _HOLDER, _KEY)
-    finally:
-        connection.close()
-    return next((f"{where}, connected since {since} UTC" for _, where, since in rows), None)
-
-
-class _HeldInDatabase:
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def confirm(self) -> None:
-        """Ask the same session: where it is gone, or another answers in its place, the lock is, too."""
-        if not any(ours for ours, _, _ in _asked(self._connection, _HOLDER, _KEY)):
-            raise LockError(_lost("PostgreSQL says that this session does not hold it"))
-
-
-@contextmanager
-def _advisory_lock(address: str) -> Iterator[Held]:
-    connection = _connected(address)
-    try:
-        _asked(connection, "SELECT pg_advisory_lock(%s)", _KEY)
+        asked(connection, "SELECT pg_advisory_lock(%s)", _KEY, what=_NONE)
         yield _HeldInDatabase(connection)
     finally:
         connection.close()
 
 
-def _connected(address: str) -> Any:
-    """A session that no timeout of the server ends while it waits or builds."""
-    parts = urlsplit(address)
-    if parts.scheme not in _SCHEMES:
-        raise LockError(f"{LOCK_VARIABLE} must be postgresql://USER@HOST/DATABASE, not {parts.scheme}:")
+def lock_holder(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Who holds the lock of PostgreSQL, in words; None while nobody does. Raises PostgresError."""
+    connection = connected(environment[LOCK_VARIABLE], LOCK_VARIABLE, _NONE)
     try:
-        import psycopg2
-    except ImportError as error:
-        raise LockError(
-            f"{LOCK_VARIABLE} names a PostgreSQL database, and its driver is missing: "
-            "pip install 'gpufare[machines]'"
-        ) from error
-    try:
-        connection = psycopg2.connect(address.replace("+psycopg2", "", 1), **_CONNECTION)
-    except psycopg2.Error as error:
-        # The message of a refused connection names host and user, never the password; one of a malformed
-        # address quotes it.
-        reason = _line(error) if isinstance(error, psycopg2.OperationalError) else "it is malformed"
-        raise LockError(
-            "the publishing lock cannot be had, PostgreSQL at "
-            f"{parts.hostname or 'a local socket'}: {reason}; start it, or correct {LOCK_VARIABLE}"
-        ) from error
-    connection.autocommit = True
-    _asked(connection, _NO_TIMEOUTS)
-    return connection
+        rows = asked(connection, _HOLDER, _KEY, what=_NONE)
+    finally:
+        connection.close()
+    return next((f"{where}, connected since {since} UTC" for _, where, since in rows), None)
 
-
-def _asked(connection: Any, query: str, *parameters: int) -> list[tuple[Any, ...]]:
-    """Raises LockError."""
-    import psycopg2
-
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(query, parameters)
-            return list(cursor.fetchall())
-    except psycopg2.Error as error:
-        raise LockError(_lost(_line(error))) from error
-
-
-def _lost(reason: str) -> str:
-    return (
-        f"the publishing lock was lost, so nothing was published ({reason}); "
-        "publish again once PostgreSQL answers"
-    )
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
-
-
-_NO_TIMEOUTS = """
-SELECT set_config(name, '0', false)
-FROM pg_settings
-WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout')
-"""
 
 _HOLDER = """
 SELECT

@@ -5,7 +5,7 @@ from datetime import datetime
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
-from pipeline.contracts.publishing_lock import LockError
+from pipeline.contracts.postgres import PostgresError
 from pipeline.offers.compaction import Compaction, compact
 from pipeline.offers.incidents import report_incident
 
@@ -16,7 +16,7 @@ def merge_months(home: Home, now: datetime) -> Compaction:
     done = Compaction()
     try:
         compact(home, now.date(), done)
-    except (UnwritableError, LockError) as error:
+    except (UnwritableError, PostgresError) as error:
         path = error.path if isinstance(error, UnwritableError) else home.lock
         report_incident(
             home,

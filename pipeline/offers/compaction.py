@@ -74,7 +74,7 @@ def compact(home: Home, today: date, done: Compaction) -> None:
     """Merge what can be merged as of ``today`` (UTC), and say in ``done`` what was. Waits while somebody else
     publishes, and only then looks what there is to do.
 
-    Raises UnwritableError and LockError; what was merged until then stays, and a later call goes on.
+    Raises UnwritableError and PostgresError; what was merged until then stays, and a later call goes on.
     """
     if not mergeable(home, today):
         return

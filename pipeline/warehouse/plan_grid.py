@@ -9,8 +9,9 @@ from pathlib import Path
 import duckdb
 
 from pipeline.contracts.paths import Home
+from pipeline.contracts.postgres import PostgresError
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.contracts.publishing_lock import LockError, publishing_lock
+from pipeline.contracts.publishing_lock import publishing_lock
 from pipeline.offers.incidents import report_incident
 from pipeline.warehouse.connection import quoted
 from pipeline.warehouse.database import planner
@@ -47,7 +48,7 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
                 with publishing_lock(home):
                     for incident in edit_kept(home, lambda file: _add(connection, file)):
                         report_incident(home, incident)
-    except LockError as error:
+    except PostgresError as error:
         raise BuildError(str(error)) from error
     except duckdb.Error as error:
         raise BuildError(f"sql/marts/{TABLE}.sql: {error}") from error

@@ -14,8 +14,9 @@ from pathlib import Path
 from pipeline.contracts.disk import UnwritableError, disk_error, flush
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
+from pipeline.contracts.postgres import PostgresError
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.contracts.publishing_lock import LockError, publishing_lock
+from pipeline.contracts.publishing_lock import publishing_lock
 from pipeline.offers.incidents import report_incident
 from pipeline.offers.record_files import record_files, set_aside
 from pipeline.warehouse.build import Mend, Report, build
@@ -29,7 +30,7 @@ def publish(
     BuildError when the disk does not allow it or the lock is lost."""
     try:
         return _publish(home, day, now, progress, mend)
-    except LockError as error:
+    except PostgresError as error:
         raise BuildError(str(error)) from error
     except Exception as error:
         if (cause := disk_error(error)) is None:
@@ -71,7 +72,7 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
             report = build(temporary, home, day, now, progress, keeps=False)
         flush(temporary)
         temporary.replace(file)
-    except LockError as error:
+    except PostgresError as error:
         raise BuildError(str(error)) from error
     except Exception as error:
         if (cause := disk_error(error)) is None:

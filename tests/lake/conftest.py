@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import count
 
+import psycopg2
 import pytest
 
 from tests.lake.postgres import server
@@ -20,11 +21,15 @@ def postgres_server() -> Iterator[str]:
 @pytest.fixture
 def postgres(postgres_server: str) -> str:
     """The address of an empty database."""
-    import psycopg2
+    return new_database(postgres_server)
 
+
+def new_database(server: str, *, of: str | None = None) -> str:
+    """The address of a new database, a copy of another if one is given."""
     name = f"test_{next(_numbers)}"
-    connection = psycopg2.connect(f"{postgres_server}/postgres")
+    copied = f" TEMPLATE {of.rpartition('/')[2]}" if of else ""
+    connection = psycopg2.connect(f"{server}/postgres")
     connection.autocommit = True
-    connection.cursor().execute(f"CREATE DATABASE {name}")
+    connection.cursor().execute(f"CREATE DATABASE {name}{copied}")
     connection.close()
-    return f"{postgres_server}/{name}"
+    return f"{server}/{name}"

@@ -10,10 +10,10 @@ import pytest
 
 from pipeline.capture.litter import half_written
 from pipeline.contracts.paths import Home
+from pipeline.contracts.postgres import PostgresError
 from pipeline.contracts.progress import no_progress
 from pipeline.contracts.publishing_lock import (
     LOCK_VARIABLE,
-    LockError,
     lock_holder,
     publishing_lock,
 )
@@ -106,7 +106,7 @@ def test_a_session_that_is_another_one_does_not_hold_the_lock(home: Home, in_pos
     """As behind a pooler that hands sessions out per transaction."""
     with publishing_lock(home) as lock:
         lock._connection.cursor().execute("SELECT pg_advisory_unlock_all()")
-        with pytest.raises(LockError, match="does not hold it"):
+        with pytest.raises(PostgresError, match="does not hold it"):
             lock.confirm()
 
 

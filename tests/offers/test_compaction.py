@@ -15,7 +15,8 @@ import pytest
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.offer import RejectedRow
 from pipeline.contracts.paths import Home
-from pipeline.contracts.publishing_lock import LockError, publishing_lock
+from pipeline.contracts.postgres import PostgresError
+from pipeline.contracts.publishing_lock import publishing_lock
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.offers.compaction import SETTLED_DAYS, Compaction, compact, mergeable
 from pipeline.offers.months import days_of_month
@@ -237,13 +238,13 @@ class Lost:
     """A lock that another machine has by now."""
 
     def confirm(self) -> None:
-        raise LockError("lost")
+        raise PostgresError("lost")
 
 
 def test_nothing_is_replaced_once_the_lock_is_lost(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     before = seen(home)
     monkeypatch.setattr("pipeline.offers.compaction.publishing_lock", lambda _: nullcontext(Lost()))
-    with pytest.raises(LockError):
+    with pytest.raises(PostgresError):
         merged(home)
     assert not list(home.offers.glob("*/????-??.parquet"))
     assert seen(home) == before

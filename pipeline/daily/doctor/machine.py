@@ -12,7 +12,8 @@ from filelock import FileLock, Timeout
 from pipeline.capture.archive import Archive
 from pipeline.contracts.disk import disk_error_text, existing, size_text
 from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.contracts.publishing_lock import LOCK_VARIABLE, LockError, lock_holder, several_machines
+from pipeline.contracts.postgres import PostgresError
+from pipeline.contracts.publishing_lock import LOCK_VARIABLE, lock_holder, several_machines
 from pipeline.daily.doctor.finding import Examination, Row, began_at, captures_of, places
 from pipeline.offers.record_files import DAY_FOLDERS, SOURCE_FOLDERS, record_files
 
@@ -164,7 +165,7 @@ def lock(x: Examination) -> Iterator[Row]:
 def _lock_in_database(x: Examination) -> Row:
     try:
         holder = lock_holder(x.environment)
-    except LockError as error:
+    except PostgresError as error:
         return (
             "fail",
             str(error),
