@@ -35,7 +35,7 @@ def lineage() -> Lineage:
             "cheapest_gpu_per_workload",
             {"workloads", "plans", "rentals", "gpus", "cost_parameters"},
         ),
-        ("compare_gpus", {"gpu_compare"}),
+        ("compare_gpus", {"gpu_compare", "job_names"}),
     ],
 )
 def test_tables_are_found_through_macros(lineage: Lineage, name: str, tables: set[str]) -> None:
