@@ -18,6 +18,35 @@ if TYPE_CHECKING:
     from pipeline.model.estimate import Answers, Estimator
 
 
+SHOWN_REJECTS = 10
+
+
+@click.command("import")
+@click.argument("file", type=EXISTING_FILE)
+@click.option("--rejects", "every", is_flag=True, help="Name every row that is left out, not the first ones.")
+def import_command(file: Path, every: bool) -> None:
+    """Load dated prices from elsewhere: a CSV FILE with day, gpu, provider, price_kind, price and source.
+
+    They have a table of their own, imported_prices, and are in no ranking. What cannot be read for sure is
+    left out and named. Importing a file again changes nothing. docs/import.md has the layout.
+    """
+    from pipeline.offers.imported import keep, read_prices
+
+    found = read_prices(file, today())
+    new = keep(paths.home(), found)
+    what = "imported" if new else "known already"
+    tell(f"{found.name}: {len(found.rows)} prices {what}, {len(found.rejects)} rows left out")
+    for reason, count in found.reasons:
+        tell(f"  {count} x {reason}")
+    shown = found.rejects if every else found.rejects[:SHOWN_REJECTS]
+    for line, reason in shown:
+        say(f"line {line}: {reason}")
+    if len(shown) < len(found.rejects):
+        say(f"and {len(found.rejects) - len(shown)} more: --rejects names them all")
+    if new:
+        tell("the next `gpufare refresh` publishes them in the table imported_prices")
+
+
 @click.command("read")
 @click.argument("source")
 @click.argument("files", nargs=-1, required=True, type=EXISTING_FILE)

@@ -91,6 +91,7 @@ for command in (
     daily.digest,
     daily.doctor,
     files.read_command,
+    files.import_command,
     files.normalize,
     files.estimate,
     model.calibrate,

@@ -19,6 +19,7 @@ from pipeline.offers.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history
+from pipeline.warehouse.imports import load_imports
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_own_models, missing_files
 from pipeline.warehouse.marts import fill, is_timeless
@@ -71,6 +72,7 @@ def build(
                 connection.execute("CHECKPOINT gpufare")
                 report.incidents += _reported(home, keep(file, home))
             report.incidents += _reported(home, _own_models(connection, home))
+            report.incidents += _reported(home, _load_imports(connection, home, day))
             report.incidents += _reported(home, _load_incidents(connection, home))
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
@@ -116,6 +118,11 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Me
 def _load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:
     """Load the incidents; damaged ones are moved aside, which is an incident again."""
     return [_left_out(home, damage) for damage in load_incidents(connection, home) if _moved(home, damage)]
+
+
+def _load_imports(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
+    """Load what the user imported; damaged files are moved aside: they can be imported again."""
+    return [_left_out(home, damage) for damage in load_imports(connection, home, day) if _moved(home, damage)]
 
 
 def _moved(home: Home, damage: Damage) -> bool:

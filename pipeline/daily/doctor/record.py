@@ -13,6 +13,7 @@ from pipeline.daily.doctor.finding import Examination, Row
 from pipeline.daily.doctor.oddments import incident_files
 from pipeline.daily.housekeeping import merge_months
 from pipeline.offers.compaction import mergeable
+from pipeline.offers.imported import imported_files
 from pipeline.offers.record_files import SOURCE_FOLDERS, record_files
 from pipeline.offers.records import Records
 from pipeline.warehouse.prepared import PREFIX, damage_of
@@ -35,7 +36,8 @@ def files(x: Examination) -> Iterator[Row]:
             if damage.file.day > x.today:
                 remedy = "it is of a day after today and is not read: move it away"
             yield "fail", damage.reason, x.short(damage.file.path), remedy
-    for path in [file.path for file in record_files(x.home, "rankings")] + incident_files(x.home):
+    rankings = [file.path for file in record_files(x.home, "rankings")]
+    for path in [*rankings, *imported_files(x.home), *incident_files(x.home)]:
         count += 1
         if problem := _unreadable(path):
             problems = True
