@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from pipeline.daily.ingest import read_again, record_day
 from pipeline.daily.publishing import publish_day
 from pipeline.daily.refresh import refresh
 from pipeline.daily.repair import mend, report_strays
+from pipeline.offers.imported import keep, read_prices
 from pipeline.offers.incidents import kept_files, kept_incidents
 from pipeline.offers.record_files import record_files, stray_files
 from pipeline.offers.records import Records, replacing
@@ -503,3 +505,26 @@ def test_a_refresh_that_cannot_merge_says_so_and_is_published(home: Home) -> Non
     (incident,) = incidents(home)
     assert (incident.kind, incident.path) == ("unwritable", "offers/crusoe/2026-08.parquet")
     assert incident.remedy == "the files of single days stay; the next refresh merges them"
+
+
+def test_imported_prices_are_published_beside_the_captured_ones(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere.csv"
+    file.write_text(
+        "day,gpu_id,provider,price_kind,usd_per_gpu_hour,source\n"
+        f"{FIRST},l40s,Elsewhere,on_demand,0.01,https://elsewhere.example\n"
+    )
+    assert keep(home, read_prices(file, SECOND))
+    damaged = home.imported / "0000000000000000.parquet"
+    damaged.write_bytes(b"PAR1")
+    report = publish_day(home, SECOND, NOW)
+    assert [incident.path for incident in report.incidents] == ["imported/0000000000000000.parquet"]
+    assert (home.damaged / "imported" / damaged.name).exists()
+    with reader(home.published) as connection:
+        assert ask(connection, "SELECT provider, usd_per_gpu_hour FROM main.imported_prices").rows == [
+            ("Elsewhere", Decimal("0.01"))
+        ]
+        for table in ("price_history", "rentals", "cheapest_gpu_per_workload"):
+            found = ask(connection, f"SELECT count(*) FROM main.{table} WHERE provider = 'Elsewhere'")
+            assert found.rows == [(0,)]
+        cheapest = ask(connection, "SELECT min(minimum_usd_per_gpu_hour) FROM main.market_index").rows
+    assert cheapest[0][0] > Decimal("0.01")
