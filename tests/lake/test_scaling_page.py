@@ -1,0 +1,64 @@
+"""docs/scaling.md: its commands exist, its links lead somewhere, its arithmetic follows from its rates."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from pipeline.cli.main import main
+from pipeline.contracts.publishing_lock import LOCK_VARIABLE
+from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE
+from pipeline.orchestration.keys import SHARE_VARIABLE
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "scaling.md").read_text(encoding="utf-8")
+OFFERS, SOURCES, DAYS = 10e6, 1_000, 3_650
+
+RATE = re.compile(r"^\| ([a-z ]+) \| ([\d.]+) \| (?:µs|bytes)", re.MULTILINE)
+RATES = {name: float(value) for name, value in RATE.findall(PAGE)}
+AMOUNTS = {
+    name: float(value) * {"min": 60, "h": 3600, "s": 1, "million": 1e6, "GB": 1e9}[unit]
+    for name, value, unit in re.findall(r"^\| ([^|]+) \| ([\d.]+) (\w+) \|", PAGE, re.MULTILINE)
+}
+EXPECTED = {
+    "publish a day": OFFERS * RATES["publish"] / 1e6,
+    "merge a month": OFFERS * 30 * RATES["merge"] / 1e6,
+    "files of outcomes": SOURCES * DAYS,
+    "record, merged": OFFERS * DAYS * RATES["month file"],
+    "newest month, not merged yet": OFFERS * 30 * RATES["day file"],
+    "archive without its pages": SOURCES * DAYS * RATES["archive"],
+    "push a day, all machines together": OFFERS * RATES["lake push"] / 1e6,
+    "lake, ten years": OFFERS * DAYS * RATES["lake file"],
+    "files in the lake, 20 machines that push once a day": 20 * 4 * DAYS,
+}
+
+
+@pytest.mark.parametrize("what", EXPECTED)
+def test_the_amounts_follow_from_the_rates(what: str) -> None:
+    assert AMOUNTS[what] == pytest.approx(EXPECTED[what], rel=0.01)
+
+
+def test_every_amount_is_one_of_them() -> None:
+    assert set(AMOUNTS) == set(EXPECTED)
+
+
+def test_the_commands_exist() -> None:
+    found = re.findall(r"^gpufare (.+)$", PAGE, re.MULTILINE)
+    assert len(found) == 5
+    for command in found:
+        group: click.Command = main
+        words = shlex.split(command)
+        while isinstance(group, click.Group):
+            group = group.commands[words.pop(0)]
+        group.make_context("gpufare", words)
+
+
+def test_the_variables_and_links_exist() -> None:
+    assert {LOCK_VARIABLE, SHARE_VARIABLE, LAKE_VARIABLE, PYTHON_VARIABLE} <= set(
+        re.findall(r"GPUFARE_\w+", PAGE)
+    )
+    for link in re.findall(r"\]\(([\w.]+)[)#]", PAGE):
+        assert (DOCS / link).exists()
+    assert ".venv-lake/.ready:" in (DOCS.parent / "Makefile").read_text(encoding="utf-8")
