@@ -154,7 +154,7 @@ def test_tables_built_from_the_lake_are_those_built_from_the_files(
         publish(other, day, moment)
         connection.execute(f"ATTACH '{other.published}' AS lake (READ_ONLY)")
         tables = connection.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'files'"
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'files' AND schema_name = 'main'"
         ).fetchall()
         assert len(tables) > 40
         for (table,) in tables:
