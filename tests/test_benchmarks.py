@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from benchmarks.__main__ import NEEDS, PARTS, chosen
+from benchmarks.__main__ import NEEDS, PARTS, chosen, main
 from benchmarks.lines import Line, Taken, above, below, table
 from benchmarks.market import Market, write_market
 from pipeline.contracts.paths import Home
@@ -117,16 +117,13 @@ def test_the_parts_run_with_those_that_they_go_on_from_in_order() -> None:
     )
 
 
-def test_a_part_that_is_none_is_named() -> None:
-    answer = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "speed"],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 2
-    assert "no part is called speed; there are first, demo, large" in answer.stderr
+def test_a_part_that_is_none_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "speed"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "no part is called speed; there are first, demo, large" in capsys.readouterr().err
 
 
 def test_lines_say_whether_a_goal_is_reached() -> None:

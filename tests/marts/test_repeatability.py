@@ -12,7 +12,7 @@ from pipeline.warehouse.marts import fill, is_timeless
 def test_a_second_run_on_one_thread_and_in_more_parts_gives_the_same_tables(
     sample_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marts, "ROWS_IN_A_PART", 60_000)
+    monkeypatch.setattr(marts, "ROWS_IN_A_PART", 150_000)
     connection = connect()
     connection.execute("SET threads = 1")
     connection.execute(f"ATTACH '{sample_home.published}' AS published (READ_ONLY)")
