@@ -87,17 +87,13 @@ def readers(work: Path, pages: Path) -> list[Line]:
         for name, taken in read.steps.items():
             steps[name] = together(steps[name], taken)
     offers, size = sum(read.offers for read in found), sum(read.bytes for read in found)
-    reading = steps["read the pages"]
-    lines = [Line(f"{len(found)} sources: {name}", taken, "") for name, taken in steps.items()]
+    rates = {
+        "read the pages": f"{size / 1e6 / steps['read the pages'].processor:.1f} MB per second",
+        "normalize": f"{offers / steps['normalize'].processor:,.0f} offers per second",
+    }
     rated = sorted((read for read in found if "read the pages" in read.steps), key=_rate)
     return [
-        Line("all readers together", reading, f"{size / 1e6 / reading.processor:.1f} MB per second"),
-        Line(
-            "normalize",
-            steps["normalize"],
-            f"{offers / steps['normalize'].processor:,.0f} offers per second",
-        ),
-        *lines,
+        *(Line(f"{len(found)} sources: {name}", taken, rates.get(name, "")) for name, taken in steps.items()),
         *(
             Line(
                 f"reader of {read.source}",
