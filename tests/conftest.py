@@ -17,6 +17,7 @@ from pipeline.capture.replay import PagesServer
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.demo import sample_days
 from pipeline.daily.refresh import refresh
+from pipeline.storage.address import STORE_VARIABLE
 from pipeline.warehouse.query import ask, reader
 
 PAGES = Path(__file__).parent / "pages"
@@ -29,6 +30,7 @@ os.environ.pop("COLUMNS", None)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test touches the data of whoever runs it."""
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
+    monkeypatch.delenv(STORE_VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="session")

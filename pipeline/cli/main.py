@@ -19,6 +19,7 @@ from pipeline.cli import (
     model,
     models,
     questions,
+    store,
     trace,
     trace_grid,
 )
@@ -112,5 +113,6 @@ for command in (
     database.export,
     database.rebuild,
     lake.lake,
+    store.store,
 ):
     main.add_command(command)

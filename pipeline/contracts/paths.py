@@ -123,6 +123,11 @@ class Home:
         return self.root / "publish.lock"
 
     @property
+    def store(self) -> Path:
+        """What is known of the object store that keeps this home; made again from the store."""
+        return self.root / "store"
+
+    @property
     def published(self) -> Path:
         """The read-only database that users query."""
         return self.root / "published" / "gpufare.duckdb"

@@ -25,6 +25,7 @@ from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, day
 from pipeline.daily.permissions import off_lines
 from pipeline.daily.publishing import publish_day
 from pipeline.daily.report import RefreshReport
+from pipeline.daily.storing import store_home
 from pipeline.offers.changes import changes
 from pipeline.offers.incidents import kept_files, kept_incidents
 from pipeline.offers.records import RecordError, Records
@@ -84,6 +85,7 @@ def refresh(
             _record(config, captures[config.name], home, report)
     _publish(home, now, report, progress)
     report.merged = merge_months(home, now).line()
+    report.stored = store_home(home, environment, progress)
     report.incidents = kept_incidents(kept_files(home) - known)
     return report
 

@@ -26,6 +26,7 @@ class RefreshReport:
 
     ``replay_url`` is that of the server that was asked in place of the providers. ``off`` names the sources
     that were not asked, which then have no line each; ``announced`` was said before the first request.
+    ``stored`` says what was sent to the object store, None where none is set.
     """
 
     day: date
@@ -44,6 +45,7 @@ class RefreshReport:
     replayed: str = ""
     merged: str = ""
     replay_url: str | None = None
+    stored: str | None = None
 
     @property
     def asked(self) -> list[Outcome]:
@@ -88,7 +90,7 @@ class RefreshReport:
                 lines.append("no price is recent enough to be ranked: the rankings are empty")
             if not (self.nobody_answered or any(outcome.accepted for outcome in self.asked)):
                 lines.append(self._nothing_new())
-        return lines
+        return [*lines, *filter(None, [self.stored])]
 
     def _of_sources(self) -> list[str]:
         shared = self.diagnosis

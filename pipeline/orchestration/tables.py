@@ -1,6 +1,7 @@
 """The published tables as assets of one step, a check for each file of sql/checks, and the calibration."""
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ import dagster as dg
 from pipeline.capture.litter import sweep
 from pipeline.daily.housekeeping import merge_months
 from pipeline.daily.publishing import publish_day
+from pipeline.daily.storing import store_home
 from pipeline.model.accuracy import worsened
 from pipeline.model.calibrate import calibrate
 from pipeline.orchestration.code_versions import table_version
@@ -150,6 +152,8 @@ def published_tables(
         context.log.info(merged)
     for incident in report.incidents:
         context.log.warning(incident.line())
+    if stored := store_home(home.folders(), os.environ, context.log.info):
+        context.log.info(stored)
     for table in lineage:
         rows = {"dagster/row_count": report.rows[table.name]}
         yield dg.MaterializeResult(asset_key=table_key(table.name), metadata=rows)

@@ -1,4 +1,5 @@
-"""Looks over a home: the disk, locks, the clock, the archive, the record, litter, keys, what is published.
+"""Looks over a home: the disk, locks, the clock, the archive, the record, litter, keys, what is published,
+and what the object store lacks.
 
 Nothing is changed unless ``fix`` says so, and then only what is safe: half-written files, outdated and
 damaged caches, archived bodies of which an intact copy exists, and files of past months, which are merged.
@@ -10,7 +11,7 @@ from datetime import datetime
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.daily.doctor import archive, machine, oddments, record
+from pipeline.daily.doctor import archive, machine, oddments, record, store
 from pipeline.daily.doctor.finding import LEVELS, Check, Examination, Finding
 
 MAX_LINES_PER_CHECK = 10
@@ -26,6 +27,7 @@ CHECKS: Mapping[str, Check] = {
     "months": record.months,
     "cache": record.cache,
     "published": record.published,
+    "store": store.behind_store,
     "litter": oddments.litter,
     "stray": oddments.stray,
     "keys": oddments.keys,
