@@ -7,9 +7,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
+import psycopg2
 import pytest
+
+_numbers = count(1)
 
 
 def programs() -> Path | None:
@@ -53,3 +57,14 @@ def server() -> Iterator[str]:
             yield f"postgresql://gpufare@127.0.0.1:{port}"
         finally:
             run(f"{bin_folder}/pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+
+
+def new_database(server: str, *, of: str | None = None) -> str:
+    """The address of a new database, a copy of another if one is given."""
+    name = f"test_{next(_numbers)}"
+    copied = f" TEMPLATE {of.rpartition('/')[2]}" if of else ""
+    connection = psycopg2.connect(f"{server}/postgres")
+    connection.autocommit = True
+    connection.cursor().execute(f"CREATE DATABASE {name}{copied}")
+    connection.close()
+    return f"{server}/{name}"

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import duckdb
 import pytest
@@ -24,7 +25,7 @@ from pipeline.offers.compaction import Compaction, compact
 from pipeline.offers.records import Records
 from pipeline.warehouse.publish import publish
 from tests.conftest import gpufare, with_plans
-from tests.lake.conftest import new_database
+from tests.lake.postgres import new_database
 
 ALL = date.min
 DAY = date(2026, 8, 22)
@@ -234,6 +235,33 @@ def test_two_machines_with_the_same_day_push_it_once(home: Home, tmp_path: Path,
     assert sorted(len(each.moved) for each in found) == [0, 4]
     names = [day.unit.name for day in days_in(lake, ALL)]
     assert len(names) == len(set(names)) == 4
+
+
+def test_the_data_on_s3(
+    home: Home,
+    tmp_path: Path,
+    empty_lake: Lake,
+    postgres: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Moto's server on loopback, with keys and address from the environment."""
+    moto = pytest.importorskip("moto.server", reason="no S3 server: moto is not installed")
+    server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "lake")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+        urlopen(Request(f"http://{host}:{port}/records", method="PUT")).close()
+        lake = replace(empty_lake, catalogue=postgres)
+        create(lake, "s3://records/lake")
+        market(home, sellers=1, days=1)
+        push(home, lake, ALL)
+        pull(Home(tmp_path / "other"), lake, ALL)
+    finally:
+        server.stop()
+    assert digests(Home(tmp_path / "other")) == digests(home)
 
 
 def sql(lake: Lake, statement: str) -> None:
