@@ -5,6 +5,7 @@ loaded day by day and, from empty tables, at once.
 """
 
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -247,3 +248,17 @@ def test_a_past_day_is_rebuilt_beside_what_is_published(sample_home: Home, tmp_p
         assert answer.returncode != 0
         assert why in answer.stderr
     assert not (tmp_path / "no.duckdb").exists()
+
+
+def test_the_record_answers_as_its_documentation_says(sample_home: Home) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "retention.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{sample_home.published}' AS gpufare (READ_ONLY)")
+        found = connection.execute(query.replace("HOME", str(sample_home.root))).fetchall()
+        published = connection.execute(
+            "SELECT day, source, region, usd_per_gpu_hour FROM gpufare.offers"
+            " WHERE gpu_id = 'h100-sxm-80gb' AND price_kind = 'on_demand' ORDER BY ALL"
+        ).fetchall()
+    assert len(found) > 10
+    assert sorted(found, key=str) == sorted(published, key=str)
