@@ -84,7 +84,7 @@ class Home:
 
     @property
     def rankings(self) -> Path:
-        """The ranking of each published day as it was published, one Parquet file per day."""
+        """The best of the ranking of each published day as it was published, one Parquet file per day."""
         return self.root / "rankings"
 
     @property

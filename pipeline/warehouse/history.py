@@ -75,6 +75,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
         connection.execute("SET VARIABLE retired_to = ?::DATE", [chunk.end - timedelta(days=KEPT_DAYS)])
         if connection.execute(_ANY_TO_RETIRE).fetchall() != [(0,)]:
             run(connection, paths.SQL_DIR / "history" / "retire.sql")
+            connection.execute("CHECKPOINT")  # what comes next takes the place of what was retired
     connection.execute(_MARK_WHAT_IS_CURRENT)
     return damages
 

@@ -12,7 +12,7 @@ CREATE TABLE main.ranking_history (
     tier VARCHAR,
     term_days INTEGER,
     total_usd DECIMAL(18, 4) NOT NULL,
-    hours FLOAT NOT NULL
+    hours DECIMAL(9, 2) NOT NULL
 );
 
 COMMENT ON TABLE main.ranking_history IS 'The rankings of each published day as they were published, the newest day included: the five best of each scenario, price kind and objective, and of every other workload the cheapest on demand. The whole ranking of a past day is made again by gpufare rebuild.';
@@ -29,4 +29,4 @@ COMMENT ON COLUMN main.ranking_history.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.ranking_history.tier IS 'secure, community, marketplace and the like.';
 COMMENT ON COLUMN main.ranking_history.term_days IS 'Length of a reserved term in days.';
 COMMENT ON COLUMN main.ranking_history.total_usd IS 'What was paid for the finished job in USD, by the model and the prices of that day.';
-COMMENT ON COLUMN main.ranking_history.hours IS 'From renting to the finished job.';
+COMMENT ON COLUMN main.ranking_history.hours IS 'From renting to the finished job, to a hundredth of an hour.';
