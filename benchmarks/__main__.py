@@ -99,7 +99,7 @@ def sections(found: Mapping[str, Sequence[Line]]) -> str:
     return "\n\n".join(f"## {PARTS[part][0]}\n\n{table(lines)}" for part, lines in found.items())
 
 
-def page(text: str, seconds: float) -> str:
+def page(text: str, seconds: float, load: float) -> str:
     """docs/speed.md: the tables, and on what they were measured."""
     git = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
@@ -108,7 +108,8 @@ def page(text: str, seconds: float) -> str:
 Written by `python -m benchmarks --write docs/speed.md` in {seconds / 60:.0f} minutes:
 {datetime.now(UTC):%Y-%m-%d}, commit {commit or "unknown"}, {os.cpu_count()} cores, {_processor()},
 {_memory_gib():.0f} GiB, Python {platform.python_version()}, DuckDB {version("duckdb")},
-polars {version("polars")}, load {os.getloadavg()[0]:.1f} when it ended. CPU is that of all threads; each time
+polars {version("polars")}, load {load:.1f} when it began and
+{os.getloadavg()[0]:.1f} when it ended. CPU is that of all threads; each time
 of a question is the least of its repeats. The offers of large markets and long histories are made up from a
 seed (`python -m benchmarks.market`). All lines are of one run: compare the ratios, as times on a machine that
 does other work are longer.
@@ -146,7 +147,7 @@ def main() -> None:
         lines = PARTS[part][1](options.work, options.days)
         (options.work / f"{part}.json").write_text(json.dumps(lines), encoding="utf-8")
         return
-    began = datetime.now(UTC)
+    began, load = datetime.now(UTC), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         found = {}
         for part in chosen(options.parts):
@@ -154,7 +155,7 @@ def main() -> None:
             print(f"{sections({part: found[part]})}\n", flush=True)
     if options.write:
         seconds = (datetime.now(UTC) - began).total_seconds()
-        options.write.write_text(page(sections(found), seconds), encoding="utf-8")
+        options.write.write_text(page(sections(found), seconds, load), encoding="utf-8")
 
 
 if __name__ == "__main__":
