@@ -40,6 +40,7 @@ _JUDGED = """
 CREATE OR REPLACE TEMP TABLE judged AS
 SELECT
     ours.*,
+    theirs.unit IS NOT NULL AS known,
     CASE
         WHEN theirs.digest = ours.digest THEN 'same'
         WHEN theirs.attempt > ours.attempt THEN 'newer there'
@@ -132,7 +133,10 @@ def _push(connection: Connection, request: Request) -> Any:
 
     def replace() -> Any:
         connection.execute(_JUDGED, [str(folder / "days.parquet")])
-        for table in _tables(connection):
+        replaced = connection.execute(
+            "SELECT count(*) FROM judged WHERE known AND verdict = 'pushed'"
+        ).fetchall()
+        for table in _tables(connection) if replaced[0][0] else ():
             connection.execute(
                 f'DELETE FROM lake."{table}"'  # noqa: S608 - a table of the lake
                 " WHERE unit IN (SELECT unit FROM judged WHERE verdict = 'pushed')"
@@ -144,7 +148,7 @@ def _push(connection: Connection, request: Request) -> Any:
                 [str(folder / f"{part}.parquet")],
             )
         connection.execute(
-            "INSERT INTO lake.days BY NAME SELECT * EXCLUDE (verdict), now() AS pushed_at FROM judged"
+            "INSERT INTO lake.days BY NAME SELECT * EXCLUDE (verdict, known), now() AS pushed_at FROM judged"
             " WHERE verdict = 'pushed'"
         )
         return connection.execute("SELECT unit, verdict FROM judged").fetchall()
