@@ -30,9 +30,10 @@ SOURCE = "runpod"
 """Of the second code server."""
 
 
+@pytest.mark.skipif(
+    not os.environ.get(BY_HAND), reason=f"five processes and a minute of processor time: set {BY_HAND}=1"
+)
 def test_two_code_servers_capture_and_publish(tmp_path: Path, sample_home: Home, postgres: str) -> None:
-    if not os.environ.get(BY_HAND):
-        pytest.skip(f"five processes and a minute of processor time: set {BY_HAND}=1")
     home = with_plans(tmp_path / "home", sample_home)
     instance_folder = tmp_path / "dagster"
     instance_folder.mkdir()
