@@ -5,8 +5,10 @@ its month's rows, nothing is counted twice after a crash in between, and a day t
 right at once; the next compaction merges it.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -76,9 +78,11 @@ def compact(home: Home, today: date, done: Compaction) -> None:
 
     Raises UnwritableError and PostgresError; what was merged until then stays, and a later call goes on.
     """
-    if not mergeable(home, today):
+    if not mergeable(home, today) and not _taken_out(home):
         return
     with publishing_lock(home) as lock:
+        for taken in _taken_out(home):
+            _remove_taken(taken)
         for (folder, source, month), files in mergeable(home, today).items():
             try:
                 _merge(home, folder, source, month, files, done, lock)
@@ -164,15 +168,46 @@ def _write(
     flush(path.parent)
 
 
+_TAKEN_OUT = re.compile(r"\.\d{4}-\d{2}-\d{2}\.parquet\.merged\.tmp")
+"""The name, which readers ignore, of a day file that is about to be deleted."""
+
+
 def _remove(file: RecordFile, stamp: Stamp) -> None:
-    """Delete a merged day file, unless the day was read again meanwhile: then it stays and wins."""
+    """Delete a merged day file, unless the day was read again meanwhile: then it stays and wins.
+
+    It is renamed before its stamp is compared, so that no other file can come in its place in between.
+    """
+    taken = file.path.with_name(f".{file.path.name}.merged.tmp")
     try:
         if stamp_of(file.path) == stamp:
-            file.path.unlink()
+            file.path.rename(taken)
+            _remove_taken(taken)
     except FileNotFoundError:
         return
     except OSError as error:
         raise UnwritableError(file.path, error) from error
+
+
+def _taken_out(home: Home) -> list[Path]:
+    """The day files that were taken out to be deleted, and are there still after a crash."""
+    found = (path for folder in MERGED_FOLDERS for path in (home.root / folder).glob("*/.*.merged.tmp"))
+    return sorted(path for path in found if _TAKEN_OUT.fullmatch(path.name))
+
+
+def _remove_taken(taken: Path) -> None:
+    """Delete a day file that was taken out where its month has it; otherwise put it back, over none that the
+    day has by now. Raises UnwritableError."""
+    path = taken.with_name(taken.name.removeprefix(".").removesuffix(".merged.tmp"))
+    day = date.fromisoformat(path.stem)
+    try:
+        merged = (merged_days(path.with_stem(f"{day:%Y-%m}")) or {}).get(day)
+        if merged is None or merged.stamp != stamp_of(taken):
+            with suppress(FileExistsError):  # the day was read once more: that file wins
+                path.hardlink_to(taken)
+                flush(path.parent)
+        taken.unlink()
+    except OSError as error:
+        raise UnwritableError(path, error) from error
 
 
 def _reason(error: Exception) -> str:

@@ -214,6 +214,50 @@ def test_a_file_that_changed_while_it_was_merged_stays(home: Home, monkeypatch: 
     assert Records(home).offers("crusoe", FIRST) == again
 
 
+@pytest.mark.parametrize("again_later", [False, True])
+def test_a_file_that_came_just_before_the_deletion_is_put_back(
+    home: Home, monkeypatch: pytest.MonkeyPatch, again_later: bool
+) -> None:
+    """Another process reads the day again after the stamps were compared, and maybe once more."""
+    again, later = [offer("5.55", source="crusoe")], [offer("6.66", source="crusoe")]
+    path = home.offers / "crusoe" / f"{FIRST}.parquet"
+    rename = Path.rename
+
+    def read_again_first(this: Path, target: Path) -> Path:
+        if this != path:
+            return rename(this, target)
+        Records(home).write_accepted(FIRST, "crusoe", again)
+        renamed = rename(this, target)
+        if again_later:
+            Records(home).write_accepted(FIRST, "crusoe", later)
+        return renamed
+
+    monkeypatch.setattr(Path, "rename", read_again_first)
+    merged(home)
+    assert Records(home).offers("crusoe", FIRST) == (later if again_later else again)
+    assert not list(home.offers.glob("*/.*"))
+
+
+@pytest.mark.parametrize("is_newer", [False, True])
+def test_after_a_crash_before_the_deletion_nothing_is_lost(
+    home: Home, monkeypatch: pytest.MonkeyPatch, is_newer: bool
+) -> None:
+    path = home.offers / "crusoe" / f"{FIRST}.parquet"
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    merged(home)
+    if is_newer:
+        Records(home).write_accepted(FIRST, "crusoe", [offer("5.55", source="crusoe")])
+    else:
+        path.write_bytes(before[0])
+        os.utime(path, ns=(before[1], before[1]))
+    expected = seen(home)
+    path.rename(path.with_name(f".{path.name}.merged.tmp"))
+    merged(home)
+    assert seen(home) == expected
+    assert not list(home.offers.glob("*/.*"))
+    assert not path.exists()
+
+
 def test_a_reader_finds_a_day_that_is_merged_while_it_reads(home: Home) -> None:
     records = Records(home)
     file = record_file(home, "offers", "crusoe", FIRST)
