@@ -19,6 +19,7 @@ import duckdb
 import polars as pl
 import pytest
 
+import pipeline
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
@@ -35,11 +36,12 @@ from pipeline.offers.imported import keep, read_prices
 from pipeline.offers.incidents import kept_files, kept_incidents
 from pipeline.offers.record_files import record_files, stray_files
 from pipeline.offers.records import Records, replacing
+from pipeline.warehouse import prepared
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create, prepare
 from pipeline.warehouse.history import bring_up_to_date
-from pipeline.warehouse.load import load_record, missing_files
+from pipeline.warehouse.load import NEEDED_REJECTS_DAYS, load_record, missing_files
 from pipeline.warehouse.prepared import damage_of, state_of_model
 from pipeline.warehouse.query import ask, reader
 from pipeline.warehouse.scripts import BuildError
@@ -237,7 +239,7 @@ def test_files_that_are_gone_are_made_again(home: Home) -> None:
         with connect() as connection:
             prepare(connection)
             assert bring_up_to_date(connection, home, SECOND) == []
-            missing = missing_files(connection, home)
+            missing = missing_files(connection, home, SECOND)
         mend(home, missing, lambda source, day: read_again(source, day, home))
     assert [damage.file.path for damage in missing] == [lost]
     assert loaded(home)["exchange_rates"] == expected["exchange_rates"]
@@ -249,6 +251,28 @@ def test_files_that_are_gone_are_made_again(home: Home) -> None:
     assert {incident.kind.value for incident in kept.values()} == {"missing_file"}
     assert len(incidents(home)) == len(kept)
     assert "lost" in kept[str(lost.relative_to(home.root))].remedy
+
+
+def test_rejects_that_are_gone_are_made_again(home: Home) -> None:
+    expected = loaded(home)
+    rejected = [file.path for file in record_files(home, "rejects", "scaleway")]
+    for path in rejected:
+        path.unlink()
+    later = SECOND + timedelta(days=NEEDED_REJECTS_DAYS)
+    with connect() as connection:
+        prepare(connection)
+        bring_up_to_date(connection, home, later)
+        assert missing_files(connection, home, later) == []
+    report = publish_day(home, SECOND, NOW)
+    assert [(i.kind, i.path, i.remedy) for i in report.incidents] == [
+        (
+            "missing_file",
+            str(path.relative_to(home.root)),
+            "there was nothing to move; made again from the archive",
+        )
+        for path in rejected
+    ]
+    assert loaded(home) == expected
 
 
 def test_what_the_archive_does_not_have_is_lost_and_said_so(home: Home) -> None:
@@ -435,6 +459,22 @@ def test_the_cache_is_of_its_schema_and_of_its_duckdb(
     assert state_of_model() == states[-1]
 
 
+def test_the_cache_is_of_the_code_that_loads_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms = tmp_path / "pipeline"
+    shutil.copytree(Path(pipeline.__file__).parent, rooms, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(pipeline, "__file__", str(rooms / "__init__.py"))
+    states = []
+    for room in ("catalog", "contracts", "offers", "warehouse"):
+        (rooms / room / "another.py").write_text("")
+        prepared._code.cache_clear()
+        states.append(state_of_model())
+    monkeypatch.undo()
+    prepared._code.cache_clear()
+    assert len({state_of_model(), *states}) == 5
+
+
 # ------------------------------------------------------------------ files of whole months
 
 
@@ -465,6 +505,29 @@ def test_a_damaged_month_is_moved_aside_and_its_days_are_read_again(home: Home) 
         " 2 days made again from the archive"
         for folder in ("offers", "rejects")
     }
+
+
+def spoilt_in_its_rows(path: Path) -> None:
+    """Its metadata stays whole, and so does its size."""
+    content = bytearray(path.read_bytes())
+    content[8 : len(content) // 3] = bytes(len(content) // 3 - 8)
+    path.write_bytes(content)
+
+
+def test_a_month_that_is_damaged_after_it_was_loaded_is_mended(home: Home) -> None:
+    before = loaded(home)
+    merge_months(home, AFTER_THE_MONTH)
+    assert publish_day(home, SECOND, NOW).incidents == []
+    path = home.offers / "scaleway" / "2026-08.parquet"
+    spoilt_in_its_rows(path)
+    assert [file.day for file in record_files(home, "offers", "scaleway")] == [FIRST, SECOND]
+    (incident,) = publish_day(home, SECOND, NOW).incidents
+    assert (incident.kind, incident.path) == ("damaged_file", "offers/scaleway/2026-08.parquet")
+    assert incident.remedy == (
+        "moved to damaged/offers/scaleway/2026-08.parquet; 2 days made again from the archive"
+    )
+    assert loaded(home) == before
+    assert publish_day(home, SECOND, NOW).incidents == []
 
 
 def test_what_is_lost_of_a_damaged_month_is_named(merged_home: Home) -> None:

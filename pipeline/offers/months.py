@@ -15,6 +15,8 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.contracts.disk import is_exhaustion
+
 DAYS_KEY = "gpufare:days"
 """The metadata of the file: a JSON list of [day, rows, bytes, mtime_ns]."""
 
@@ -89,6 +91,22 @@ def _merged_days(path: Path, month: str, _stamp: Stamp) -> Mapping[date, MergedD
     if not found.keys() <= set(days_of_month(month)):
         raise ValueError("it has days of another month")
     return found
+
+
+def damage_of_month(path: Path, source: str) -> str | None:
+    """Why a month's file is damaged; None where all of its rows can be read and are of the source.
+
+    Raises FileNotFoundError, and what ``is_exhaustion`` knows.
+    """
+    try:
+        foreign = {name for rows in read_month(path, path.stem).values() for name in rows["source"].unique()}
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        if is_exhaustion(error):
+            raise
+        return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    return "it has rows of another source, which is not its place" if foreign - {source} else None
 
 
 def month_bytes(frames: Mapping[date, pl.DataFrame], stamps: Mapping[date, Stamp]) -> bytes:

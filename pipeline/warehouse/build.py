@@ -108,7 +108,7 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Me
     damages = bring_up_to_date(connection, home, day)
     mended = []
     if mend is not None:
-        missing = missing_files(connection, home)
+        missing = missing_files(connection, home, day)
         mended = mend([*damages, *missing])
         if damages or any(damage.file.path.exists() for damage in missing):
             damages = bring_up_to_date(connection, home, day)

@@ -8,7 +8,7 @@ Starting from empty tables, that is the whole record. Both ways give the same ro
 ``history`` (sql/history); where one of these days has to be computed again, its offers are loaded again.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ import duckdb
 
 from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
-from pipeline.offers.months import Stamp
+from pipeline.offers.months import Stamp, damage_of_month, stamp_of
 from pipeline.offers.record_files import Damage, RecordFile, record_files
 from pipeline.warehouse.load import LOADERS, MARK_THE_ATTEMPTS_THAT_STAND, Insert, load_files
 from pipeline.warehouse.marts import fill, query_of
@@ -44,6 +44,9 @@ _DERIVED = ("price_history", "price_changes", "market_index")
 Pair = tuple[str, date]
 """A source and a day. Its offers and its rejects are loaded and forgotten together."""
 
+Month = tuple[str, str, str]
+"""A month's file: folder, source, name of the month."""
+
 Key = tuple[str, str | None, date, str, int, int]
 """A day of the record as it is: folder, source, day, attempt; bytes and time of change of its file."""
 
@@ -61,7 +64,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
     """
     connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
     changes = _changes(connection, home, day)
-    damages = _update_others(connection, changes)
+    damages = changes.damages + _update_others(connection, changes)
     first = min((at for _, at in changes.pairs), default=None)
     _forget(connection, changes.pairs)
     begin = _first_day_to_compute(connection, day, first)
@@ -112,6 +115,12 @@ class _Changes:
     gone: list[Key]
     """What is loaded and not there any more as it was."""
 
+    months: Mapping[Month, Stamp]
+    """The files of months as they are."""
+
+    damages: list[Damage]
+    """Files of months that were damaged since their days were loaded. These days are in ``gone``."""
+
     @property
     def pairs(self) -> set[Pair]:
         """The sources' days whose offers or rejects changed."""
@@ -124,9 +133,69 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
     rows = connection.execute(f"SELECT {_KEY} FROM history.loaded_files").fetchall()  # noqa: S608 - our columns
     known: set[Key] = set(rows)
     keys = dict(_keys(home, day))
+    months, damages = _months(connection, keys, known)
+    damaged = {damage.file.path for damage in damages}
+    keys = {file: key for file, key in keys.items() if file.path not in damaged}
     gone = list(known - set(keys.values()))
     _count_as_not_loaded(connection, gone)
-    return _Changes(keys, [file for file, key in keys.items() if key not in known], gone)
+    new = [file for file, key in keys.items() if key not in known]
+    return _Changes(keys, new, gone, months, damages)
+
+
+def _months(
+    connection: duckdb.DuckDBPyConnection, keys: Mapping[RecordFile, Key], known: Collection[Key]
+) -> tuple[dict[Month, Stamp], list[Damage]]:
+    """The files of months as they are, and those that are damaged though days of theirs are loaded.
+
+    The days' keys are from the file's metadata and say nothing of its rows. A file that is not as it was when
+    it was last read is therefore read whole: it was merged again, copied, or damaged. Of a file with neither
+    another size nor another time of change nobody learns here.
+    """
+    rows = connection.execute("SELECT folder, source, month, bytes, mtime_ns FROM history.read_months")
+    read = {(folder, source, month): Stamp(*stamp) for folder, source, month, *stamp in rows.fetchall()}
+    files: dict[Month, list[RecordFile]] = {}
+    for file in keys:
+        if file.merged is not None:
+            files.setdefault(_month(file), []).append(file)
+    months: dict[Month, Stamp] = {}
+    checked: dict[Month, Stamp] = {}
+    damages: list[Damage] = []
+    for month, days in files.items():
+        file = days[0]
+        try:
+            stamp = stamp_of(file.path)
+            if stamp != read.get(month) and any(keys[each] in known for each in days):
+                if (reason := damage_of_month(file.path, file.source or "")) is not None:
+                    damages.append(Damage(file, reason))
+                    continue
+                checked[month] = stamp
+            months[month] = stamp
+        except FileNotFoundError:  # gone meanwhile: loading it, or the next build, says so
+            continue
+    _count_as_read(connection, checked)
+    return months, damages
+
+
+def _month(file: RecordFile) -> Month:
+    return file.folder, file.source or "", file.month
+
+
+def _count_as_read(connection: duckdb.DuckDBPyConnection, months: Mapping[Month, Stamp]) -> None:
+    if months:
+        rows = _columns([(*month, stamp.bytes, stamp.mtime_ns) for month, stamp in months.items()])
+        connection.execute(
+            f"DELETE FROM history.read_months AS r USING {_OF_MONTHS} AS m"  # noqa: S608 - our columns
+            " WHERE r.folder = m.folder AND r.source = m.source AND r.month = m.month",
+            rows,
+        )
+        connection.execute(f"INSERT INTO history.read_months BY NAME FROM {_OF_MONTHS}", rows)
+
+
+_OF_MONTHS = """(
+    SELECT
+        unnest(?::VARCHAR[]) AS folder, unnest(?::VARCHAR[]) AS source, unnest(?::VARCHAR[]) AS month,
+        unnest(?::BIGINT[]) AS bytes, unnest(?::BIGINT[]) AS mtime_ns
+)"""
 
 
 _KEY = "folder, source, day, attempt, bytes, mtime_ns"
@@ -201,7 +270,10 @@ def _load_files(
     damages = load_files(connection, files, insert)
     damaged = {damage.file.path for damage in damages}
     _count_as_not_loaded(connection, [changes.keys[file] for file in files if file.path in damaged])
-    _count_as_loaded(connection, [changes.keys[file] for file in files if file.path not in damaged])
+    whole = [file for file in files if file.path not in damaged]
+    _count_as_loaded(connection, [changes.keys[file] for file in whole])
+    read = {_month(file) for file in whole}
+    _count_as_read(connection, {month: changes.months[month] for month in read & changes.months.keys()})
     return damages
 
 

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Mapping, Sequence, Set
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -342,33 +342,59 @@ WHERE n.id = o.rowid AND n.stands <> o.stands
 """The attempts that gave their day's offers. Outcome.merit orders them alike."""
 
 
-def missing_files(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
-    """Offers and exchange rates that are not loaded, though their day has an attempt that stands."""
-    rows = connection.execute(_MISSING).fetchall()
+NEEDED_REJECTS_DAYS = 30
+"""Rejects are missed for so long: prices that are held are released by them. See docs/retention.md."""
+
+
+def missing_files(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
+    """Offers, rejects and exchange rates that are not loaded, though the attempt that stands of their day has
+    some; of rejects those of the last month before ``day``, as older ones may be deleted by hand."""
+    rows = connection.execute(
+        _MISSING, {"rejects_after": day - timedelta(days=NEEDED_REJECTS_DAYS)}
+    ).fetchall()
     files = [
-        RecordFile(home.exchange_rates / f"{day}.json", "exchange_rates", day)
-        if kind == "exchange_rates"
-        else RecordFile(home.offers / source / f"{day}.parquet", "offers", day, source)
-        for kind, source, day in rows
+        RecordFile(home.exchange_rates / f"{day}.json", folder, day)
+        if folder == "exchange_rates"
+        else RecordFile(home.root / folder / source / f"{day}.parquet", folder, day, source)
+        for folder, source, day in rows
     ]
-    in_months = {(file.source, file.day) for file in record_files(home, "offers") if file.month}
+    in_months = {
+        (file.folder, file.source, file.day)
+        for folder in {file.folder for file in files} - {"exchange_rates"}
+        for file in record_files(home, folder)
+        if file.month
+    }
     reason = "it is missing, though its outcome was accepted"
     return [
         Damage(file, reason, missing=True)
         for file in files
-        if not file.path.exists() and (file.source, file.day) not in in_months
+        if not file.path.exists() and (file.folder, file.source, file.day) not in in_months
     ]
 
 
 _MISSING = """
-SELECT s.kind, o.source, o.day
-FROM main.capture_outcomes AS o
-INNER JOIN main.sources AS s USING (source)
-ANTI JOIN (SELECT 'prices' AS kind, source, day FROM main.recorded_days WHERE offers > 0) AS f
-    ON f.kind = s.kind AND f.source = o.source AND f.day = o.day
-ANTI JOIN (SELECT DISTINCT 'exchange_rates' AS kind, day FROM main.exchange_rates) AS r
-    ON r.kind = s.kind AND r.day = o.day
-WHERE o.stands AND o.rows > 0
+WITH _expected AS (
+    SELECT if(s.kind = 'exchange_rates', s.kind, 'offers') AS folder, o.source, o.day
+    FROM main.capture_outcomes AS o
+    INNER JOIN main.sources AS s USING (source)
+    WHERE o.stands AND o.rows > 0
+    UNION ALL
+    SELECT 'rejects', o.source, o.day
+    FROM main.capture_outcomes AS o
+    INNER JOIN main.sources AS s USING (source)
+    WHERE o.stands AND o.rejects > 0 AND s.kind <> 'exchange_rates' AND o.day > $rejects_after
+),
+
+_loaded AS (
+    SELECT 'offers' AS folder, source, day FROM main.recorded_days WHERE offers > 0
+    UNION ALL
+    SELECT 'rejects', source, day FROM main.recorded_days WHERE rejects > 0
+)
+
+SELECT e.folder, e.source, e.day
+FROM _expected AS e
+ANTI JOIN _loaded AS l USING (folder, source, day)
+ANTI JOIN (SELECT DISTINCT 'exchange_rates' AS folder, day FROM main.exchange_rates) AS r USING (folder, day)
 ORDER BY ALL
 """
 

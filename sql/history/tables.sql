@@ -12,6 +12,15 @@ CREATE TABLE history.loaded_files (
     mtime_ns BIGINT NOT NULL
 );
 
+-- The files of months whose rows were read whole, as these files then were.
+CREATE TABLE history.read_months (
+    folder VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    month VARCHAR NOT NULL,
+    bytes BIGINT NOT NULL,
+    mtime_ns BIGINT NOT NULL
+);
+
 -- The prices of the days that are no longer in offers, for cost_history.
 CREATE TABLE history.price_series (
     series_id INTEGER NOT NULL,
