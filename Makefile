@@ -12,17 +12,23 @@ TRACE_TESTS := tests/tracing
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 DEMO_HOME := data/demo
 
-.PHONY: demo test trace-check traces lint docs lock mutants stress bench audit wheel clean
+.PHONY: demo test pytest trace-check trace-tests trace-sample traces lint docs lock mutants stress bench audit wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
 
-test: lint
+test: lint pytest
+
+pytest: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # Nothing to check, and no failure, where no torch can be had.
-trace-check: $(TRACE_READY)
+trace-check: trace-tests trace-sample
+
+trace-tests: $(TRACE_READY)
 	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/python -m pytest -n auto --dist worksteal $(TRACE_TESTS)
+
+trace-sample: $(TRACE_READY)
 	@[ ! -e $(TRACE_READY) ] || [ ! -e catalog/traces.csv ] || $(TRACE_BIN)/gpufare trace-grid --check --jobs 2
 
 # Traces again what a moved pin or a changed recipe made stale, shows which peaks changed, notes the peaks under

@@ -33,14 +33,19 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(STORE_VARIABLE, raising=False)
 
 
+def shared_folder(factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run that all of its workers share."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
 @pytest.fixture(scope="session")
 def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """The sample pages, captured over HTTP on loopback, read and published once for all workers.
 
     Read only: a test that writes takes a copy.
     """
-    shared = tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else None
-    root = (shared or tmp_path_factory.getbasetemp()) / "sample-home"
+    root = shared_folder(tmp_path_factory) / "sample-home"
     home = Home(root)
     with FileLock(root.with_suffix(".lock")):
         if not home.published.exists():

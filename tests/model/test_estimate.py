@@ -278,7 +278,7 @@ def test_free_text_never_stops_a_file(estimator: Estimator) -> None:
         "seq_len": "2048", "micro_batch_per_gpu": "1", "framework": "HF TRL", "precision": "bf16",
     }  # fmt: skip
     rows = [good]
-    for i in range(400):
+    for i in range(200):
         row = good | {"id": str(i)}
         for column in rng.sample(columns[1:], rng.randint(1, 4)):
             row[column] = rng.choice(FREE_TEXT)

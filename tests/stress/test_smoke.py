@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.contracts import paths
+from tests.conftest import shared_folder
 from tests.stress import damage, disk, kills, readers, report, runner, two_at_once, year
 from tests.stress.__main__ import PARTS
 from tests.stress.homes import Lab
@@ -17,7 +18,7 @@ SEED = "smoke"
 @pytest.fixture
 def lab(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(paths, "CATALOG_DIR", paths.CATALOG_DIR)  # a part may set it in this process
-    shared = tmp_path_factory.getbasetemp() / "stress"
+    shared = shared_folder(tmp_path_factory) / "stress"
     shared.mkdir(exist_ok=True)
     return Lab(tmp_path, shared, Market(SEED))
 
