@@ -10,7 +10,7 @@ of a job then takes milliseconds. The answers are those of the command ``gpufare
 the published file; ``gpufare refresh`` makes it.
 """
 
-from gpufare.prices import Answer, Prices, cheapest, compare, explain, fit, fits_on, history, open
+from gpufare.prices import Answer, Prices, cheapest, compare, explain, fit, fits_on, history, open, watch
 from pipeline.contracts.errors import GpufareError
 from pipeline.questions.explain import Explanation
 from pipeline.questions.fit import Fit
@@ -32,4 +32,5 @@ __all__ = [
     "fits_on",
     "history",
     "open",
+    "watch",
 ]

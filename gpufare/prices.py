@@ -14,7 +14,7 @@ from pipeline.questions import fit as fitting
 from pipeline.questions.explain import Explanation
 from pipeline.questions.explanation import assumptions, machine_lines, nothing_fits
 from pipeline.questions.fit import Fit
-from pipeline.questions.job import Job, JobError, JobSettings, whole
+from pipeline.questions.job import Job, JobError, JobSettings, number, whole
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
@@ -50,7 +50,9 @@ class Answer(Sequence[Row]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        """How many rows of what, for a prompt."""
+        """How many rows of what, or why there is none, for a prompt."""
+        if not self._rows:
+            return "\n".join(["<Answer of 0 rows>", *self.notes])
         return f"<Answer of {len(self)} rows: {', '.join(self.columns[:6])}, ...>"
 
 
@@ -150,6 +152,16 @@ class Prices:
         notes = (explaining.HISTORY_LEAVES_OUT, explaining.age_of_newest(found, _today()))
         return Answer(found, [*notes, *self._notes(session)])
 
+    def watch(
+        self, *, below: float, config: str | Path | None = None, **job: Unpack[JobSettings]
+    ) -> dict[str, Any]:
+        """Whether a job costs less than ``below`` US dollars at its cheapest: ``below`` (yes or no),
+        ``limit_usd``, the cheapest answer's columns, and where there is none, ``reason``. Raises JobError for
+        a job that cannot be, and for a limit that is no amount of money."""
+        session, asked = self._asked(config, job)
+        path = None if config is None else Path(config)
+        return explaining.watched(session, asked, number("below", below), path)
+
     def compare(
         self, one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]
     ) -> Answer:
@@ -248,3 +260,9 @@ def history(*, config: str | Path | None = None, **job: Unpack[JobSettings]) -> 
     """``Prices.history`` of the newest published file."""
     with Prices() as prices:
         return prices.history(config=config, **job)
+
+
+def watch(*, below: float, config: str | Path | None = None, **job: Unpack[JobSettings]) -> dict[str, Any]:
+    """``Prices.watch`` of the newest published file."""
+    with Prices() as prices:
+        return prices.watch(below=below, config=config, **job)

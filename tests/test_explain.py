@@ -93,7 +93,7 @@ def test_a_rank_or_gpu_that_there_is_not_is_refused(prices: gpufare.Prices) -> N
         prices.explain(**JOB, rank=100_000)
     with pytest.raises(gpufare.JobError, match="rank must be at least 1, not 0"):
         prices.explain(**JOB, rank=0)
-    with pytest.raises(gpufare.JobError, match="no GPU 'h10'"):
+    with pytest.raises(gpufare.JobError, match="no gpu h10; the nearest are h100"):
         prices.explain(**JOB, not_gpu="h10")
 
 
@@ -143,12 +143,21 @@ def test_a_watch_says_in_its_exit_code_whether_the_job_is_below(sample_home: Hom
     assert [each["total_usd"] for each in said] == [cost, cost, None]
     assert [each["stale"] for each in said] == [said[0]["price_age_days"] > 2] * 2 + [None]
     assert [each["reason"] for each in said[:2]] == [None, None]
-    assert f"max_usd of {cost + 0.005:.2f} instead of 0.01" in said[2]["reason"]
+    assert f"max_usd {cost + 0.005:.2f} instead of 0.01" in said[2]["reason"]
     assert said[2]["reason"] in nothing.stderr
     assert "reason" not in above.stderr
     assert run(sample_home, "watch", *OPTIONS).exit_code == 2
     for limit in ("nan", "inf"):
         assert run(sample_home, "watch", *OPTIONS, "--below", limit).exit_code == 2
+    with gpufare.open(sample_home.root) as opened:
+        assert opened.watch(**JOB, below=cost + 0.01) | {"reason": None} == opened.watch(
+            **JOB | {"tokens": f"{JOB['tokens'] / 1e6:g}M"}, below=cost + 0.01
+        )
+        assert opened.watch(**JOB, below=cost)["below"] is False
+        assert opened.watch(**JOB, below=5, max_usd=0.01)["reason"] == said[2]["reason"]
+        assert f"max_usd {cost + 0.005:.2f} instead of 0.01" in repr(opened.cheapest(**JOB, max_usd=0.01))
+        with pytest.raises(gpufare.JobError, match="above 0 US dollars and finite"):
+            opened.watch(**JOB, below=float("inf"))
 
 
 @pytest.mark.parametrize(
@@ -202,8 +211,8 @@ def test_the_proposed_command_is_no_run_that_may_die(prices: gpufare.Prices) -> 
     asked = {"model": "qwen2.5-7b", "method": "qlora", "seq_len": 32768, "gpu": "rtx-4090", "gpus": 1}
     (said, *_) = prices.cheapest(**asked, tokens=100e6).notes
     *changes, proposal = said.splitlines()
-    assert any(line.startswith("  min_fit_probability of ") for line in changes)
-    assert any(line.startswith("  seq_len of 16384 instead of 32768: ") for line in changes)
+    assert any(line.startswith("  min_fit_probability ") for line in changes)
+    assert any(line.startswith("  seq_len 16384 instead of 32768: ") for line in changes)
     assert "--seq-len 32768" in proposal
     assert "--min-fit-probability" not in proposal
     assert "--gpu rtx-4090" not in proposal

@@ -292,6 +292,8 @@ QLORA = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}
         ({"gpu": " , "}, "gpu names nothing"),
         ({"country": ["de", None]}, "country must be text, not None"),
         ({"gpus": 1.6}, "gpus must be a whole number, not 1.6"),
+        ({"tokens": "100X"}, "tokens: '100X' is not a number such as 100M"),
+        ({"tokens": "1KM"}, "tokens: '1KM' is not a number"),
         ({"max_usd": True}, "max_usd must be a number, not True"),
         ({"assumed_sizes": "no"}, "assumed_sizes must be True or False"),
         ({"method": ["lora", "qlora"]}, "method: name one, not lora, qlora"),

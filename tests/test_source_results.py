@@ -205,6 +205,9 @@ def test_the_regions_that_are_seen_are_counted(bad_day: tuple[Home, dict[str, Ou
     seen = Outcome(day=DAY, source="gcp", status="captured", accepted=True, reason=None, rows=39, regions=1)
     (line,) = RefreshReport(DAY, outcomes=[seen]).lines()
     assert line == f"gcp  accepted  39 offers, regions 1 of {source_config('gcp').coverage.regions}"
+    rates = Outcome(day=DAY, source="ecb", status="captured", accepted=True, reason=None, rows=5)
+    (line,) = RefreshReport(DAY, outcomes=[rates]).lines()
+    assert line == "ecb  accepted  5 exchange rates"
 
 
 def test_an_outcome_of_an_earlier_version_has_no_class_and_still_counts(tmp_path: Path) -> None:

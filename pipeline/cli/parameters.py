@@ -6,14 +6,13 @@ from typing import Any
 
 import click
 
+from pipeline.contracts.amounts import amount_in
+
 FORMATS = click.Choice(["table", "csv", "json", "jsonl", "record"])
 """``json`` is one array, ``jsonl`` an object per line, ``record`` a line per value."""
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DAY = click.DateTime(["%Y-%m-%d"])
-
-MAX_TOKENS = 1e16
-"""About a hundred times as many as the largest training runs use; more would overflow the dollar columns."""
 
 
 def today() -> date:
@@ -42,12 +41,7 @@ class Tokens(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """100M is 100,000,000."""
-        text = str(value).strip().upper().replace(",", "").replace("_", "")
-        scale = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}.get(text[-1:], 1.0)
         try:
-            amount = float(text.rstrip("KMBT")) * scale
-        except ValueError:
-            self.fail(f"{value!r} is not a number such as 100M", param, ctx)
-        if not 0 < amount <= MAX_TOKENS:
-            self.fail(f"{value!r} must be above 0 and at most {MAX_TOKENS:g}", param, ctx)
-        return amount
+            return amount_in(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

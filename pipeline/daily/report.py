@@ -171,7 +171,8 @@ def _whole_summary(outcome: Outcome) -> str:
     covered = _coverage_text(outcome, config) if config else ""
     partial = f"  PARTIAL {outcome.error}" if outcome.status == "partial" else ""
     warned = f"  warning: {'; '.join(outcome.warnings)}" if outcome.warnings else ""
-    return f"accepted  {outcome.rows} offers{rejected}{open_labels}{covered}{partial}{warned}{remedy}"
+    what = "exchange rates" if config and config.kind == "exchange_rates" else "offers"
+    return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{covered}{partial}{warned}{remedy}"
 
 
 def _coverage_text(outcome: Outcome, config: SourceConfig) -> str:

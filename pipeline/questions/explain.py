@@ -1,5 +1,6 @@
 """Why an answer is what it is, why a GPU is not the answer, and what a job cost on earlier days."""
 
+import math
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -67,18 +68,22 @@ def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
                 f"${each['total_usd']:,.2f} and take {each['hours']:,.1f} hours"
             )
     if not rows:
-        raise JobError(f'there is no GPU {gpu!r}; gpufare sql "FROM gpus" lists them')
+        session.ask("SELECT one_gpu(?)", [gpu])  # raises with the nearest names
+        raise JobError(f"nothing is known of why {gpu} is not the answer")
     return rows
 
 
 HISTORY_LEAVES_OUT = (
     "today's plans and terms at each day's prices, of what can be rented today: sources, cards and tiers "
-    "that are gone since, quotes and GPUs of your own are left out"
+    "that are gone since are left out"
 )
 
 
 def history(session: Session, job: Job) -> Result:
     """What the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
+    for name in ("quote", "own"):
+        if job[name] is not None:
+            raise JobError(f"{name}: machines of your own and quotes have no price history; leave {name} out")
     session.rank(job)
     query = f"SELECT * EXCLUDE (job) FROM cost_history('{JOBS}', '{RANKED}') ORDER BY day"  # noqa: S608
     return session.ask(query)
@@ -98,7 +103,8 @@ def why_not_sentences(explanation: Explanation) -> list[str]:
     for other in explanation.why_not[:1]:
         best = explanation.row
         if other["rank"] == best["rank"]:
-            lines.append(f"{other['gpu_id']} is this answer, rank {best['rank']} of {explanation.of}.")
+            which = "the" if best["rank"] == 1 else "this"
+            lines.append(f"{other['gpu_id']} is {which} answer (rank {best['rank']} of {explanation.of}).")
         elif other["reason"] == "ranked":
             more = other["total_usd"] - best["total_usd"]
             lines.append(
@@ -110,7 +116,7 @@ def why_not_sentences(explanation: Explanation) -> list[str]:
             lines.append(f"{other['gpu_id']} is not in the ranking: {other['detail']}.")
     others = [each["gpu_id"] for each in explanation.why_not[1:]]
     if others:
-        lines.append(f"Of the cards of that name it came furthest; the others: {', '.join(others)}.")
+        lines.append(f"The other cards of that name did no better: {', '.join(others)}.")
     return lines
 
 
@@ -124,6 +130,8 @@ WATCHED = (
 def watched(session: Session, job: Job, limit_usd: float, config: Path | None = None) -> dict[str, Any]:
     """Whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is; where there is
     none, ``reason`` says why. ``config`` is the file that gave the model. Raises JobError."""
+    if not 0 < limit_usd < math.inf:
+        raise JobError(f"the limit must be above 0 US dollars and finite, not {limit_usd}")
     rows = list(session.cheapest(job, 1).dicts())
     best = {name: rows[0][name] if rows else None for name in WATCHED}
     age_days = best["price_age_days"]

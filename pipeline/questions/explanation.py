@@ -87,7 +87,7 @@ def _change(job: Job, row: Mapping[str, Any]) -> str:
 
 
 def _with(name: str, nearest: str) -> str:
-    return f"{name} {'without' if name.startswith('exclude_') else 'of'} {nearest}"
+    return f"{name} {'without ' if name.startswith('exclude_') else ''}{nearest}"
 
 
 def changed(job: Job, row: Mapping[str, Any]) -> Job:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from numbers import Real
 from typing import Any, Literal, TypedDict, Unpack, cast, get_type_hints
 
+from pipeline.contracts.amounts import amount_in
 from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.query import QueryError
 
@@ -19,27 +20,32 @@ Names = str | Sequence[str]
 """One name, several with commas between them, or a sequence of them."""
 
 
+Amount = float | str
+"""A number, or a text such as 100M, as the options of the command take it."""
+
+
 class JobSettings(TypedDict, total=False):
     """A training job and what its answers must meet, by the names of the options of ``gpufare cheapest`` and
     of the columns that ``cheapest_for`` takes; what is left out has its documented default.
 
-    ``tokens`` are those of one epoch. ``gpus`` (the most), ``min_gpus`` and ``max_nodes`` count GPUs and
-    machines; ``max_usd`` is in US dollars, ``max_hours`` in hours, ``max_term_days`` and ``max_age_days`` in
-    days; ``min_fit_probability`` is a share from 0 to 1; a ``quote`` is like "8 x h100-sxm-80gb at 1.50" and
-    ``own`` like "2 x rtx-4090 at 0.12", in US dollars per GPU and hour.
+    ``tokens`` are those of one epoch; they and the other amounts may be texts such as "100M". ``gpus`` (the
+    most), ``min_gpus`` and ``max_nodes`` count GPUs and machines; ``max_usd`` is in US dollars, ``max_hours``
+    in hours, ``max_term_days`` and ``max_age_days`` in days; ``min_fit_probability`` is a share from 0 to 1;
+    a ``quote`` is like "8 x h100-sxm-80gb at 1.50" and ``own`` like "2 x rtx-4090 at 0.12", in US dollars per
+    GPU and hour.
     """
 
     model: str | None
     method: str | None
-    tokens: float | None
-    examples: float | None
-    tokens_per_example: float | None
+    tokens: Amount | None
+    examples: Amount | None
+    tokens_per_example: Amount | None
     epochs: float | None
     seq_len: int | None
     lora_rank: int | None
     lora_targets: Names | None
     micro_batch: int | None
-    global_batch_tokens: float | None
+    global_batch_tokens: Amount | None
     checkpointing: str | None
     offload: str | None
     stack: str | None
@@ -120,12 +126,18 @@ def _checked(name: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise JobError(f"{name} must be True or False, not {value!r}")
         return value
-    if asked in (int | None, float | None):
-        return whole(name, value) if asked == int | None else _number(name, value)
+    if asked == Amount | None and isinstance(value, str):
+        try:
+            return amount_in(value)
+        except ValueError as error:
+            raise JobError(f"{name}: {error}") from error
+    if asked in (int | None, float | None, Amount | None):
+        return whole(name, value) if asked == int | None else number(name, value)
     return _names(name, value, several=asked == Names | None)
 
 
-def _number(name: str, value: Any) -> float:
+def number(name: str, value: Any) -> float:
+    """A number. Raises JobError."""
     if not isinstance(value, bool) and isinstance(value, Real | Decimal | str):
         try:
             return float(value)
@@ -136,12 +148,12 @@ def _number(name: str, value: Any) -> float:
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
     """A number without a fraction, of at least ``least``. Raises JobError."""
-    number = _number(name, value)
-    if not number.is_integer():
+    amount = number(name, value)
+    if not amount.is_integer():
         raise JobError(f"{name} must be a whole number, not {value}")
-    if least is not None and number < least:
+    if least is not None and amount < least:
         raise JobError(f"{name} must be at least {least}, not {value}")
-    return int(number)
+    return int(amount)
 
 
 def _names(name: str, value: Any, *, several: bool) -> str:

@@ -365,7 +365,7 @@ SELECT
     CASE
         WHEN p.unsupported IS NOT NULL THEN p.unsupported
         WHEN c.needed_gib > p.usable_memory_gib THEN
-            'needs ' || round(c.needed_gib, 1) || ' GiB per GPU at its least, '
+            'needs at least ' || round(c.needed_gib, 1) || ' GiB per GPU, '
             || round(p.usable_memory_gib, 1) || ' usable'
     END AS infeasible_reason,
     peak_phase_of(

@@ -10,6 +10,35 @@ CREATE OR REPLACE MACRO job_columns() AS [
 ];
 COMMENT ON FUNCTION job_columns IS 'The columns of a relation of jobs that completed_jobs reads.';
 
+-- A third of the letters may differ where the names begin alike: countries is country, and note is not quote.
+CREATE OR REPLACE MACRO misspelt_columns(names) AS list_filter(
+    list_transform(
+        list_filter(names::VARCHAR[], lambda name: NOT list_contains(job_columns(), lower(name))),
+        lambda name: {
+            'name': name,
+            'nearest': list_max(list_filter(
+                list_transform(job_columns(), lambda known: {
+                    'similarity': jaro_winkler_similarity(lower(name), known),
+                    'name': known,
+                    'differing': damerau_levenshtein(lower(name), known) / greatest(len(name), len(known))
+                }),
+                lambda near: near.similarity >= 0.9 AND near.differing <= 0.34
+            ))
+        }
+    ),
+    lambda misspelt: misspelt.nearest IS NOT NULL
+);
+COMMENT ON FUNCTION misspelt_columns IS
+    'Of the names of columns those that are none of job_columns but close to one, with the nearest of them.';
+
+CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
+    CASE
+        WHEN len(names) > 0 THEN '; the nearest are ' || array_to_string(names, ', ')
+        ELSE '; main.' || listed_in || ' lists them'
+    END;
+COMMENT ON FUNCTION nearest_names_text IS
+    'The end of a refusal of a name: the names that are close to it, or the table that has all of them.';
+
 CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(lower(name), '[^a-z0-9.]', '', 'g');
 COMMENT ON FUNCTION name_key IS
     'How names are compared: without case, blanks, dashes and the like, so that "RTX 4090" is rtx-4090.';
@@ -153,7 +182,8 @@ _job_given AS (
         g.*,
         array_to_string(
             list_filter(struct_keys(g), lambda name: NOT list_contains(job_columns(), lower(name))), ', '
-        ) AS _ignored
+        ) AS _ignored,
+        misspelt_columns(struct_keys(g))[1] AS _misspelt
     FROM query_table(jobs) AS g
 ),
 
@@ -300,8 +330,12 @@ _job_resolved AS (
             )
             ELSE 'no ' || a.named || ' ' || a.name
                 || CASE WHEN a.named = a.setting THEN '' ELSE ' (in ' || a.setting || ')' END
-                || '; the nearest are ' || array_to_string(
-                    arg_max(k.name, jaro_winkler_similarity(k.key, a.key), 9)[:3], ', '
+                || nearest_names_text(
+                    (
+                        arg_max(k.name, jaro_winkler_similarity(k.key, a.key), 9)
+                            FILTER (jaro_winkler_similarity(k.key, a.key) >= 0.8)
+                    )[:3],
+                    CASE WHEN a.named = 'model' THEN 'models' ELSE 'job_names' END
                 )
         END AS refusal
     FROM _job_asked AS a
@@ -368,6 +402,7 @@ _job_filled AS (
         n.meant['method'] IS NULL AS _assumes_method,
         n.meant['method'] IS NULL OR n.meant['method'][1] IN ('lora', 'qlora') AS _has_adapters,
         list_filter([
+            'no column ''' || j._misspelt.name || '''; did you mean ' || j._misspelt.nearest.name || '?',
             n.refusal,
             number_refusal(
                 j._wrong_number[1], j._wrong_number[2], j._wrong_number[3], j._wrong_number[4],
@@ -488,4 +523,4 @@ LEFT JOIN main.models AS m USING (model)
 -- A filter is never left out, whatever columns are read.
 WHERE CASE WHEN j.refusal IS NULL THEN TRUE ELSE error('Job ' || j.job || ': ' || j.refusal) END;
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation, checked, with their defaults; all that constrains an answer is applied before answers are ranked. Columns, all but model and tokens optional. The job: job (its name), model, method (lora), tokens of one epoch or examples x tokens_per_example, epochs (1; tokens are multiplied by them), seq_len (2048), lora_rank (16), lora_targets (all linear layers), micro_batch, global_batch_tokens, checkpointing, offload (cpu plans with weights and optimizer in host memory, on two GPUs or more; not planned otherwise), stack, optimizer, training_precision, quantization. GPUs: gpu, exclude_gpu (a gpu_id, which is that card alone: rtx-4090 is not rtx-4090-48gb; or a family such as h100, hopper or nvidia, see gpu_names), gpus (the most, 8; max_gpus is its older name), min_gpus, max_nodes. Where: provider, exclude_provider, source, exclude_source, tier (tier classes), country (two letters, or eu for the members of the European Union), continent; offers whose place is unknown are left out where a place is asked for, and counted in job_assumptions. Price: kind (on_demand; any = every kind but reserved, which has to be named; price_kind is its older name), max_term_days, max_usd, max_age_days, quote (8 x h100-sxm-80gb at 1.50, in USD per GPU and hour; several with semicolons), own (2 x rtx-4090 at 0.12, electricity in USD per GPU and hour, 0 where it is left out). The answer: max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), evidence (the least: measured, traced, interpolated, extrapolated), assumed_sizes (false; true also ranks machines of which nothing says that they are sold), objective (cost, time, or pareto: only answers that no other beats in both). Columns that name something take several with commas, or a list; the table job_names has what each may contain. Raises an error that names the job, and the nearest known names, when a value is wrong; other columns are ignored and listed in job_assumptions.';
+    'The jobs of a relation, checked, with their defaults; all that constrains an answer is applied before answers are ranked. Columns, all but model and tokens optional. The job: job (its name), model, method (lora), tokens of one epoch or examples x tokens_per_example, epochs (1; tokens are multiplied by them), seq_len (2048), lora_rank (16), lora_targets (all linear layers), micro_batch, global_batch_tokens, checkpointing, offload (cpu plans with weights and optimizer in host memory, on two GPUs or more; not planned otherwise), stack, optimizer, training_precision, quantization. GPUs: gpu, exclude_gpu (a gpu_id, which is that card alone: rtx-4090 is not rtx-4090-48gb; or a family such as h100, hopper or nvidia, see gpu_names), gpus (the most, 8; max_gpus is its older name), min_gpus, max_nodes. Where: provider, exclude_provider, source, exclude_source, tier (tier classes), country (two letters, or eu for the members of the European Union), continent; offers whose place is unknown are left out where a place is asked for, and counted in job_assumptions. Price: kind (on_demand; any = every kind but reserved, which has to be named; price_kind is its older name), max_term_days, max_usd, max_age_days, quote (8 x h100-sxm-80gb at 1.50, in USD per GPU and hour; several with semicolons), own (2 x rtx-4090 at 0.12, electricity in USD per GPU and hour, 0 where it is left out). The answer: max_hours (deadline_hours of cost_parameters, a week, where any answer keeps to it; one that is given is kept to strictly, infinity is none), min_fit_probability (0.9), evidence (the least: measured, traced, interpolated, extrapolated), assumed_sizes (false; true also ranks machines of which nothing says that they are sold), objective (cost, time, or pareto: only answers that no other beats in both). Columns that name something take several with commas, or a list; the table job_names has what each may contain. Raises an error that names the job, and the nearest known names, when a value is wrong, and the nearest known column when the name of a column looks misspelt (metod); other columns, such as a note, are ignored and listed in job_assumptions.';

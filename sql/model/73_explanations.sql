@@ -8,14 +8,15 @@ CREATE OR REPLACE MACRO one_gpu(wanted) AS (
                 THEN error(wanted || ' is several GPUs: name one of ' || array_to_string(_meant[:12], ', ')
                     || CASE WHEN len(_meant) > 12 THEN ', ...' ELSE '' END)
             WHEN name_key(wanted) <> '' THEN error(
-                'no gpu ' || wanted || '; the nearest are ' || array_to_string(_nearest, ', ')
+                'no gpu ' || wanted || nearest_names_text(_nearest, 'gpus')
             )
             ELSE error('name a GPU; main.gpus lists them')
         END
     FROM (
         SELECT
             any_value(meanings) FILTER (key = name_key(wanted)) AS _meant,
-            arg_max(name, jaro_winkler_similarity(key, name_key(wanted)), 3) AS _nearest
+            arg_max(name, jaro_winkler_similarity(key, name_key(wanted)), 3)
+                FILTER (jaro_winkler_similarity(key, name_key(wanted)) >= 0.8) AS _nearest
         FROM main.job_names
         WHERE setting = 'gpu'
     )
@@ -154,7 +155,7 @@ _parts_listed AS (
             },
             {
                 'place': 6, 'part': 'kept by the allocator', 'gib': kept,
-                'meaning': 'not in use; given back at need'
+                'meaning': 'not in use; freed when needed'
             },
             {'place': 7, 'part': 'driver and libraries', 'gib': process, 'meaning': 'the process itself'},
             {'place': 8, 'part': 'peak memory', 'gib': peak, 'meaning': 'the sum of the above'},

@@ -282,6 +282,12 @@ def test_whatever_can_be_asked_is_the_same_in_a_group_of_rentals(market: duckdb.
         ({"gpus": 2.7}, "gpus must be a whole number, not 2.7"),
         ({"seq_len": 1.5}, "seq_len must be a whole number, not 1.5"),
         ({"tokens": "100M"}, "tokens must be a number; 100M is not a number"),
+        ({"metod": "qlora"}, r"Job job 1: no column 'metod'; did you mean method\?"),
+        ({"countries": "us"}, "no column 'countries'; did you mean country"),
+        ({"MaxUSD": 0.5}, "no column 'MaxUSD'; did you mean max_usd"),
+        ({"modle": "x"}, "no column 'modle'; did you mean model"),
+        ({"lora_rnk": 8, "note": 1}, "no column 'lora_rnk'; did you mean lora_rank"),
+        ({"country": "atlantis"}, "no country atlantis; main.job_names lists them"),
         ({"epochs": 1e12}, r"tokens of all epochs must be at most 1e\+17"),
         ({"epochs": float("inf")}, "epochs must be finite"),
         ({"max_usd": float("nan")}, "max_usd must be a number; nan is not"),
@@ -298,6 +304,35 @@ def test_what_cannot_be_understood_is_refused_by_job_and_column(
 ) -> None:
     with pytest.raises(duckdb.Error, match=message):
         cheapest(market, **({"tokens": SHORT} | job))
+
+
+def test_a_misspelt_column_is_refused_whatever_is_read(market: duckdb.DuckDBPyConnection) -> None:
+    job = "WITH asked AS (SELECT 'm' AS model, 1e6 AS tokens, 'qlora' AS metod)"
+    for read in ("count(*)", "1 AS one", "seq_len"):
+        with pytest.raises(duckdb.Error, match="did you mean method"):
+            market.execute(f"{job} SELECT {read} FROM completed_jobs('asked')")
+
+
+def test_columns_that_are_no_settings_are_ignored_and_listed(market: duckdb.DuckDBPyConnection) -> None:
+    names = (
+        "name",
+        "label",
+        "note",
+        "id",
+        "team",
+        "owner",
+        "model_name",
+        "workload",
+        "title",
+        "job_id",
+        "total_usd",
+    )
+    columns = ", ".join(f"1 AS {name}" for name in names)
+    (said,) = market.execute(
+        f"WITH asked AS (SELECT 'm' AS model, 1e6 AS tokens, {columns}) "
+        "SELECT job_assumptions FROM completed_jobs('asked')"
+    ).fetchone()
+    assert said.endswith(f"ignored columns: {', '.join(names)}")
 
 
 def test_a_refusal_does_not_depend_on_the_columns_that_are_read(market: duckdb.DuckDBPyConnection) -> None:

@@ -145,14 +145,14 @@ def test_the_price_list_has_every_ranked_offer_by_price(published: duckdb.DuckDB
 def test_defaults_and_ignored_columns_are_named(published: duckdb.DuckDBPyConnection) -> None:
     row = rows_of(
         published,
-        """WITH asked AS (SELECT 'llama-3.1-8b' AS model, 1e7 AS tokens, 4096 AS sequence, 8 AS lora_rnk)
+        """WITH asked AS (SELECT 'llama-3.1-8b' AS model, 1e7 AS tokens, 4096 AS sequence, 'mine' AS note)
            FROM cheapest_for('asked') WHERE rank = 1""",
     )[0]
     for assumption in (
         "method lora",
         "sequences of 2048",
         "lora_rank 16",
-        "ignored columns: sequence, lora_rnk",
+        "ignored columns: sequence, note",
     ):
         assert assumption in row["assumptions"]
 
@@ -213,7 +213,7 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        ("'no-such-model' AS model, 1e6 AS tokens", "no model no-such-model; the nearest are "),
+        ("'no-such-model' AS model, 1e6 AS tokens", "no model no-such-model; main.models lists them"),
         ("1e6 AS tokens", "name a model"),
         ("'llama-3.1-8b' AS model", "give tokens"),
         ("'llama-3.1-8b' AS model, -1 AS tokens", "above 0"),
