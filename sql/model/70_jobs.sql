@@ -331,10 +331,11 @@ _job_resolved AS (
             ELSE 'no ' || a.named || ' ' || a.name
                 || CASE WHEN a.named = a.setting THEN '' ELSE ' (in ' || a.setting || ')' END
                 || nearest_names_text(
-                    (
-                        arg_max(k.name, jaro_winkler_similarity(k.key, a.key), 9)
-                            FILTER (jaro_winkler_similarity(k.key, a.key) >= 0.8)
-                    )[:3],
+                    (list(
+                        k.name
+                        ORDER BY
+                            jaro_winkler_similarity(k.key, a.key) DESC, levenshtein(k.key, a.key), k.name
+                    ) FILTER (jaro_winkler_similarity(k.key, a.key) >= 0.8))[:3],
                     CASE WHEN a.named = 'model' THEN 'models' ELSE 'job_names' END
                 )
         END AS refusal
