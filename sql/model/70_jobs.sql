@@ -335,7 +335,7 @@ _job_resolved AS (
                         k.name
                         ORDER BY
                             jaro_winkler_similarity(k.key, a.key) DESC, levenshtein(k.key, a.key), k.name
-                    ) FILTER (jaro_winkler_similarity(k.key, a.key) >= 0.8))[:3],
+                    ) FILTER (jaro_winkler_similarity(k.key, a.key) >= 0.85))[:3],
                     CASE WHEN a.named = 'model' THEN 'models' ELSE 'job_names' END
                 )
         END AS refusal
