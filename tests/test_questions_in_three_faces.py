@@ -95,7 +95,7 @@ def test_a_question_has_one_answer(
         assert not called
         assert code == 1
         assert called.notes[0] in said
-        assert f"\n  {asked['none']} of " in said
+        assert f"\n  {asked['none']} " in said
         _the_hint_answers(sample_home, asked["job"], said)
         return
     in_sql = by_macro[asked["question"]]
