@@ -1,4 +1,4 @@
-"""Everything that is measured, in one table: ``python -m benchmarks``, some ten minutes on two idle cores.
+"""Everything that is measured, in one table: ``python -m benchmarks``, four minutes on two idle cores.
 
     python -m benchmarks [PART ...] [--days 730] [--write docs/speed.md]
 
