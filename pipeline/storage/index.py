@@ -53,6 +53,11 @@ class Index:
         """All rows of a query."""
         return self._connection.execute(query, values).fetchall()
 
+    def base(self, path: str) -> str | None:
+        """The hash that a file had when home and store last agreed on it; None where they never did."""
+        row = self.one("SELECT sha256 FROM base WHERE path = ?", path)
+        return None if row is None else str(row[0])
+
     def put(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Add rows to a table, or replace those with the same key."""
         for row in rows:

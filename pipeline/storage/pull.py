@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -31,42 +31,28 @@ from pipeline.storage.home_files import capture_key, local_file, read_file, reco
 from pipeline.storage.index import Index, index_of
 from pipeline.storage.ledger import Kept
 from pipeline.storage.left import Left
-from pipeline.storage.publication import Publication, fetch_published
+from pipeline.storage.publication import fetch_published
 from pipeline.storage.push import LOCK_SECONDS, SAVED_EVERY, WORKERS
+from pipeline.storage.report import TransferReport
 
 BATCH_CAPTURES = 500
 LEAST_FREE_BYTES = 256 * 1024**2
 
 
 @dataclass(slots=True)
-class PullReport:
+class PullReport(TransferReport):
     """What a pull did. ``conflicts`` and ``problems`` are what was not fetched."""
 
-    address: str
-    number: int = 0
-    captures: int = 0
-    files: int = 0
     removed: int = 0
-    requests: int = 0
     received_bytes: int = 0
-    conflicts: list[Left] = field(default_factory=list)
-    problems: list[Left] = field(default_factory=list)
-    publication: Publication | None = None
-    publication_note: str = ""
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything asked for is here now."""
-        return not self.conflicts and not self.problems
 
     def line(self) -> str:
         """What was fetched, in one line."""
         removed = f", {self.removed} that were merged removed" if self.removed else ""
         traffic = f"{size_text(self.received_bytes)}, {self.requests} requests"
-        note = f"; {self.publication_note}" if self.publication_note else ""
         return (
             f"fetched from {self.address}: {self.captures} captures and {self.files} files of the "
-            f"record{removed} ({traffic}){note}"
+            f"record{removed} ({traffic}){self.note}"
         )
 
 
@@ -116,7 +102,7 @@ class _Puller:
             here = self._local_sha256(path)
             if here == sha256:
                 self.index.put("base", [(path, sha256)])
-            elif here is None or here == self._base(path):
+            elif here is None or here == self.index.base(path):
                 yield Kept(path=path, sha256=sha256, bytes=size)
             else:
                 remedy = (
@@ -292,10 +278,6 @@ class _Puller:
         if not right(found[0]):
             return b"", Left(url, "damaged: it does not have the hash that it should have", remedy)
         return found[0], None
-
-    def _base(self, path: str) -> str | None:
-        row = self.index.one("SELECT sha256 FROM base WHERE path = ?", path)
-        return None if row is None else str(row[0])
 
 
 def pull(

@@ -32,7 +32,8 @@ from pipeline.storage.home_files import LocalFile, capture_key, read_file, recor
 from pipeline.storage.index import Index, index_of
 from pipeline.storage.ledger import Kept, Unit
 from pipeline.storage.left import Left
-from pipeline.storage.publication import Publication, send_published
+from pipeline.storage.publication import send_published
+from pipeline.storage.report import TransferReport
 
 WORKERS = 8
 BATCH_FILES = 2_000
@@ -47,26 +48,12 @@ LOCK_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class PushReport:
+class PushReport(TransferReport):
     """What a push did. ``conflicts`` and ``problems`` are what was not sent."""
 
-    address: str
-    number: int = 0
     sent_objects: int = 0
-    captures: int = 0
-    files: int = 0
-    requests: int = 0
     sent_bytes: int = 0
     unfinished_captures: int = 0
-    conflicts: list[Left] = field(default_factory=list)
-    problems: list[Left] = field(default_factory=list)
-    publication: Publication | None = None
-    publication_note: str = ""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the store has everything now."""
-        return not self.conflicts and not self.problems
 
     def line(self) -> str:
         """What was sent, in one line."""
@@ -77,8 +64,7 @@ class PushReport:
             if self.unfinished_captures
             else ""
         )
-        note = f"; {self.publication_note}" if self.publication_note else ""
-        return f"stored at {self.address}: {new} are new ({sent}){unfinished}{note}"
+        return f"stored at {self.address}: {new} are new ({sent}){unfinished}{self.note}"
 
 
 class _Lost(Exception):
@@ -258,7 +244,7 @@ class _Pusher:
             return False
         for file in unit.files:
             stored = self.index.one("SELECT sha256 FROM files WHERE path = ?", file.path)
-            if stored and stored[0] not in (file.sha256, self._base(file.path)):
+            if stored and stored[0] not in (file.sha256, self.index.base(file.path)):
                 self._conflict(unit, file.path)
                 return True
         for path in unit.retired:
@@ -375,10 +361,6 @@ class _Pusher:
         """Remember that this home has what the store has."""
         self.index.put("base", ((file.path, file.sha256) for file in files))
         self.index.save()
-
-    def _base(self, path: str) -> str | None:
-        row = self.index.one("SELECT sha256 FROM base WHERE path = ?", path)
-        return None if row is None else str(row[0])
 
 
 @dataclass(frozen=True, slots=True)
