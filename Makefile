@@ -15,7 +15,7 @@ DEMO_HOME := data/demo
 .PHONY: demo test pytest trace-check trace-tests trace-sample traces lint docs lock mutants stress bench audit wheel clean
 
 demo: $(READY)
-	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo tests/pages
+	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo
 
 test: lint pytest
 
@@ -89,12 +89,13 @@ clean:
 
 # What `gpufare lake` runs: DuckDB's extensions are packages for an older DuckDB than ours.
 .venv-lake/.ready: requirements-lake.lock
-	$(PYTHON) -m venv .venv-lake
+	[ -x .venv-lake/bin/python ] || $(PYTHON) -m venv .venv-lake
 	.venv-lake/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lake.lock
 	touch $@
 
+# An environment that is there stays, with its Python, and is brought up to date.
 $(READY): requirements.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $(READY)
@@ -102,7 +103,7 @@ $(READY): requirements.lock pyproject.toml
 # requirements-trace.lock has what requirements.lock lacks, but for torch and its CUDA libraries: a machine may
 # take the build for CUDA or the one for CPUs, whose hashes and needs differ, and pip checks all hashes of a
 # file or none. Traces are the same on both. So torch is pinned by its version, and brings what its build needs.
-$(TRACE_READY): requirements-trace.lock $(READY)
+$(TRACE_READY): requirements-trace.lock | $(READY)
 	rm -rf $(TRACE_VENV)
 	$(PYTHON) -m venv $(TRACE_VENV)
 	$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \

@@ -78,11 +78,19 @@ def plan_ahead(home: Home) -> None:
 
 
 @click.command()
-@click.argument("pages", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument(
+    "pages", type=click.Path(exists=True, file_okay=False, path_type=Path), default=paths.PAGES_DIR
+)
 def demo(pages: Path) -> None:
-    """Run the whole pipeline on the sample PAGES, served over HTTP on loopback, as of their own day."""
-    from pipeline.daily.demo import run
+    """Run the whole pipeline on sample PAGES, served over HTTP on loopback, as of their own day.
 
+    The pages that come with gpufare are read unless a folder is given. Everything is kept in $GPUFARE_HOME,
+    or, where that is not set, in the folder gpufare-demo here: never beside prices of your own.
+    """
+    from pipeline.daily.demo import demo_home, run
+
+    own = paths.home().root
+    os.environ[paths.HOME_VARIABLE] = str(demo_home(os.environ).root)  # of the question below, too
     lines: list[str] = []
     try:
         with progress_shown("reading the sample pages") as progress:
@@ -95,6 +103,8 @@ def demo(pages: Path) -> None:
     tell("\nThese commands ask it, from this folder:")
     for line in (asked, f"sql {shlex.quote(to_ask)}", "export prices"):
         click.echo(f"  {command} {line}")
+    if own != paths.home().root:
+        tell(f"Today's prices come with `gpufare refresh`, into {own}; the demo is all in its folder.")
     click.echo(f"\n$ {command} {asked}")
     cheapest(asked.split()[1:], standalone_mode=False)
 

@@ -1,4 +1,4 @@
-"""Where gpufare stores its data and where it finds its SQL and catalogue.
+"""Where gpufare stores its data and where it finds its SQL, catalogue and sample pages.
 
 One environment variable, ``GPUFARE_HOME``, moves everything that gpufare writes.
 """
@@ -12,14 +12,12 @@ import platformdirs
 HOME_VARIABLE = "GPUFARE_HOME"
 
 
-def _resource_root() -> Path:
-    """The folder with sql/ and catalog/: inside the wheel, or the top of a clone."""
-    bundled = Path(__file__).parents[1] / "bundled"
-    return bundled if bundled.is_dir() else Path(__file__).parents[2]
-
-
-SQL_DIR = _resource_root() / "sql"
-CATALOG_DIR = _resource_root() / "catalog"
+_BUNDLED = Path(__file__).parents[1] / "bundled"
+_CLONE = Path(__file__).parents[2]
+# A wheel carries them; a clone has them where they are edited.
+SQL_DIR = _BUNDLED / "sql" if _BUNDLED.is_dir() else _CLONE / "sql"
+CATALOG_DIR = _BUNDLED / "catalog" if _BUNDLED.is_dir() else _CLONE / "catalog"
+PAGES_DIR = _BUNDLED / "pages" if _BUNDLED.is_dir() else _CLONE / "tests" / "pages"
 
 
 @dataclass(frozen=True, slots=True)
