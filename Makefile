@@ -45,10 +45,11 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/sqruff lint sql
 
-# docs/sources.md and docs/recipes.md; a test fails when one is out of date.
+# Pages of docs/reference that are made from the catalogue (a test fails when one is out of date), and the site.
 docs: $(READY)
 	$(BIN)/python -m tests.sources_table
 	$(BIN)/python -m tests.recipes_table
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html -d data/site-cache docs data/site
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv
@@ -66,14 +67,14 @@ mutants: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mutmut run $(ONLY)
 	$(BIN)/mutmut results
 
-# At most an hour; docs/stress.md says what is done. Interrupted, it goes on where it was.
+# At most an hour; docs/explanation/stress.md says what is done. Interrupted, it goes on where it was.
 stress: $(READY)
 	$(BIN)/python -m tests.stress --seed "$(or $(SEED),1)" --only "$(ONLY)"
 
 # About ten minutes on two cores; PARTS="large questions" runs some of it. Compares with gpuhunt where it can be had.
 bench: $(READY)
 	-$(BIN)/pip install --quiet --disable-pip-version-check --upgrade --target data/bench -r benchmarks/requirements.txt
-	$(BIN)/python -m benchmarks $(PARTS) $(if $(PARTS),,--write docs/speed.md)
+	$(BIN)/python -m benchmarks $(PARTS) $(if $(PARTS),,--write docs/reference/speed.md)
 
 # Needs the Python Package Index, so no part of `make test`. Fails also when a package cannot be looked up.
 audit:

@@ -1,6 +1,6 @@
 """Everything that is measured, in one table: ``python -m benchmarks``, four minutes on two idle cores.
 
-    python -m benchmarks [PART ...] [--days 730] [--write docs/speed.md]
+    python -m benchmarks [PART ...] [--days 730] [--write docs/reference/speed.md]
 
 Each part runs in a process of its own, so that its peak memory is its own, and is stopped after
 LIMIT_SECONDS.
@@ -100,12 +100,12 @@ def sections(found: Mapping[str, Sequence[Line]]) -> str:
 
 
 def page(text: str, seconds: float, load: float) -> str:
-    """docs/speed.md: the tables, and on what they were measured."""
+    """docs/reference/speed.md: the tables, and on what they were measured."""
     git = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
     return f"""{TITLE}
 
-Written by `python -m benchmarks --write docs/speed.md` in {seconds / 60:.0f} minutes:
+Written by `python -m benchmarks --write docs/reference/speed.md` in {seconds / 60:.0f} minutes:
 {datetime.now(UTC):%Y-%m-%d}, commit {commit or "unknown"}, {os.cpu_count()} cores, {_processor()},
 {_memory_gib():.0f} GiB, Python {platform.python_version()}, DuckDB {version("duckdb")},
 polars {version("polars")}, load {load:.1f} when it began and

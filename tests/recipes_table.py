@@ -1,4 +1,4 @@
-"""docs/recipes.md: the recipes of catalog/recipes.yaml, with what each switches.
+"""docs/reference/recipes.md: the recipes of catalog/recipes.yaml, with what each switches.
 
     python -m tests.recipes_table
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.model.tracing.grid import Table, cells
 from pipeline.model.tracing.recipes import Recipe, read_recipes
 
-FILE = Path(__file__).parents[1] / "docs" / "recipes.md"
+FILE = Path(__file__).parents[1] / "docs" / "reference" / "recipes.md"
 
 HEADINGS = ("recipe", "what is run", "whose code", "switches", "traces", "source")
 

@@ -1,4 +1,4 @@
-"""docs/sources.md: a row per source, from catalog/sources, the sources' modules and the sample pages.
+"""docs/reference/sources.md: a row per source, from catalog/sources, the readers and the sample pages.
 
     python -m tests.sources_table
 
@@ -16,7 +16,7 @@ from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.sources import source_module
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "docs" / "sources.md"
+FILE = ROOT / "docs" / "reference" / "sources.md"
 PAGES = ROOT / "tests" / "pages"
 
 HEADINGS = (

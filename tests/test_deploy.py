@@ -21,7 +21,7 @@ from pipeline.orchestration.schedules import HOURLY_VARIABLE
 PROJECT = Path(__file__).parent.parent
 DEPLOY = PROJECT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
-DOCS = (PROJECT / "docs" / "deploy.md").read_text(encoding="utf-8")
+DOCS = (PROJECT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
 
 
 def cron_lines() -> list[tuple[str, str]]:
@@ -135,7 +135,7 @@ def test_no_file_has_a_secret_in_it() -> None:
 
 
 def test_the_documentation_names_files_commands_and_variables_that_exist() -> None:
-    for link in re.findall(r"\]\(\.\./([^)]+)\)", DOCS):
+    for link in re.findall(r"\]\(../../([^)]+)\)", DOCS):
         assert (PROJECT / link).exists()
     for command in re.findall(r"`(gpufare [a-z]+)`", DOCS):
         check(command)

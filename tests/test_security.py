@@ -1,4 +1,4 @@
-"""Attacks that no other test makes, and whether every test that docs/security.md names exists."""
+"""Attacks that no other test makes, and whether every test that docs/explanation/security.md names exists."""
 
 import ast
 import json
@@ -20,7 +20,7 @@ from tests.conftest import gpufare
 from tests.sources.helpers import answer, read
 
 PROJECT = Path(__file__).parents[1]
-DOCUMENT = PROJECT / "docs" / "security.md"
+DOCUMENT = PROJECT / "docs" / "explanation" / "security.md"
 
 
 # --- the document -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""docs/sources.md is what the catalogue, the readers and the sample pages say."""
+"""docs/reference/sources.md is what the catalogue, the readers and the sample pages say."""
 
 from pipeline.catalog.source_config import configs
 from tests.sources_table import FILE, page

@@ -43,8 +43,8 @@ MARKET_MARGIN = {
     "reserved": Decimal("2.5"),
     "spot": Decimal(3),
 }
-"""A price may lie outside of what was seen by this factor. docs/price-gates.md has the false alarms from
-which the factors were chosen: of prices of one day against those of all others."""
+"""A price may lie outside of what was seen by this factor. docs/explanation/price-gates.md has the false
+alarms from which the factors were chosen: of prices of one day against those of all others."""
 
 
 @dataclass(frozen=True, slots=True)

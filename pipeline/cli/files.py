@@ -28,7 +28,7 @@ def import_command(file: Path, every: bool) -> None:
     """Load dated prices from elsewhere: a CSV FILE with day, gpu, provider, price_kind, price and source.
 
     They have a table of their own, imported_prices, and are in no ranking. What cannot be read for sure is
-    left out and named. Importing a file again changes nothing. docs/import.md has the layout.
+    left out and named. Importing a file again changes nothing. docs/how-to/import.md has the layout.
     """
     from pipeline.offers.imported import keep, read_prices
 

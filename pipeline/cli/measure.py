@@ -30,7 +30,7 @@ GIB = 1 << 30
     help="Measure what gpufare plans by default for it; with --cpu, without Liger's kernels.",
 )
 @click.option("--recipe", "recipe_name", metavar="NAME",
-              help="Instead of --method: a preset; docs/recipes.md has all of them.")  # fmt: skip
+              help="Instead of --method: a preset; docs/reference/recipes.md has all of them.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
               help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
 @click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)

@@ -28,7 +28,8 @@ MAX_SHOWN = 20
 def store(context: click.Context, address: str | None) -> None:
     """Keep the home in an object store: s3://, gs:// or az://BUCKET/PREFIX, or file:///FOLDER.
 
-    Keys are read from the environment, under each provider's own names; docs/object-stores.md says which.
+    Keys are read from the environment, under each provider's own names:
+    docs/how-to/object-stores.md says which.
     """
     context.obj = address
 

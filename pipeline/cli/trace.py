@@ -26,7 +26,7 @@ OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
 
 @click.command()
 @click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
-              help="A preset; docs/recipes.md has all of them with their switches.")  # fmt: skip
+              help="A preset; docs/reference/recipes.md has all of them with their switches.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
               help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
 @click.option("--model", default="llama-3.1-8b", show_default=True, help="An id of the catalogue.")

@@ -1,7 +1,7 @@
 """Dated prices from elsewhere: a CSV file of observations, kept apart from what was captured here.
 
-The layout is in docs/import.md. What cannot be read for sure is left out, with its line and the reason. Each
-file is kept under the hash of its bytes, so that importing it again changes nothing.
+The layout is in docs/how-to/import.md. What cannot be read for sure is left out, with its line and the
+reason. Each file is kept under the hash of its bytes, so that importing it again changes nothing.
 """
 
 import csv

@@ -343,7 +343,7 @@ WHERE n.id = o.rowid AND n.stands <> o.stands
 
 
 NEEDED_REJECTS_DAYS = 30
-"""Rejects are missed for so long: prices that are held are released by them. See docs/retention.md."""
+"""Rejects are missed for so long: held prices are released by them (docs/explanation/retention.md)."""
 
 
 def missing_files(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:

@@ -489,7 +489,7 @@ def test_a_direct_host_of_no_proxy_keeps_the_guard(archive: Archive, monkeypatch
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value(value: str) -> None:
-    with pytest.raises(UserNetworkError, match=r"^GPUFARE_PROXY .*docs/networks\.md\)$") as found:
+    with pytest.raises(UserNetworkError, match=r"^GPUFARE_PROXY .*docs/how-to/networks\.md\)$") as found:
         user_network({"GPUFARE_PROXY": value})
     assert "s3cret" not in str(found.value)
     assert "someone" not in str(found.value)
@@ -504,7 +504,7 @@ def test_certificates_that_cannot_be_read_stop_the_command(
     if content is not None:
         file.write_bytes(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    with pytest.raises(UserNetworkError, match=r"company\.pem cannot be used: .*docs/networks\.md"):
+    with pytest.raises(UserNetworkError, match=r"company\.pem cannot be used: .*docs/how-to/networks\.md"):
         Client()
 
 

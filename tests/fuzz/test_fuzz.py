@@ -1,6 +1,6 @@
 """Mutated sample pages of every source: never a crash, and no price that its own page does not say.
 
-`make stress` reads 10,000 pages per source with other seeds; docs/stress.md has its figures.
+`make stress` reads 10,000 pages per source with other seeds; docs/explanation/stress.md has its figures.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""docs/scaling.md: its commands exist, its links lead somewhere, its arithmetic follows from its rates."""
+"""docs/how-to/scaling.md: its commands exist, its links lead somewhere, its sums follow from its rates."""
 
 import re
 import shlex
@@ -12,7 +12,8 @@ from pipeline.contracts.publishing_lock import LOCK_VARIABLE
 from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE
 from pipeline.orchestration.keys import SHARE_VARIABLE
 
-DOCS = Path(__file__).parents[2] / "docs"
+PROJECT = Path(__file__).parents[2]
+DOCS = PROJECT / "docs" / "how-to"
 PAGE = (DOCS / "scaling.md").read_text(encoding="utf-8")
 OFFERS, SOURCES, DAYS = 10e6, 1_000, 3_650
 
@@ -59,6 +60,6 @@ def test_the_variables_and_links_exist() -> None:
     assert {LOCK_VARIABLE, SHARE_VARIABLE, LAKE_VARIABLE, PYTHON_VARIABLE} <= set(
         re.findall(r"GPUFARE_\w+", PAGE)
     )
-    for link in re.findall(r"\]\(([\w.]+)[)#]", PAGE):
+    for link in re.findall(r"\]\(([\w./-]+)[)#]", PAGE):
         assert (DOCS / link).exists()
-    assert ".venv-lake/.ready:" in (DOCS.parent / "Makefile").read_text(encoding="utf-8")
+    assert ".venv-lake/.ready:" in (PROJECT / "Makefile").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`make stress`: every part, resumable, with its table in docs/stress.md.
+"""`make stress`: every part, resumable, with its table in docs/explanation/stress.md.
 
 make stress                     all parts, at most 60 minutes
 make stress ONLY=kills,year     some of them
@@ -48,7 +48,7 @@ def main() -> int:
         say=lambda line: print(line, flush=True),
     )
     text = report.table(PARTS, options.seed, folder)
-    report.write(ROOT / "docs" / "stress.md", text)
+    report.write(ROOT / "docs" / "explanation" / "stress.md", text)
     print(f"\n{text}")
     if not whole:
         print("\nThe time was used up; started again, it goes on where it stopped.")

@@ -1,4 +1,4 @@
-"""The table of results in docs/stress.md, between its markers."""
+"""The table of results in docs/explanation/stress.md, between its markers."""
 
 import json
 from collections.abc import Sequence

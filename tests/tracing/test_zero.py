@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 if find_spec("deepspeed") is None:
-    pytest.skip("needs DeepSpeed, which is not in gpufare[trace] (docs/tracing.md)", allow_module_level=True)
+    pytest.skip("needs DeepSpeed, which is not in gpufare[trace]", allow_module_level=True)
 
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.timeline import Category, Phase

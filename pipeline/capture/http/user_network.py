@@ -39,7 +39,7 @@ NETWORKS_OF_CODES: Mapping[OutcomeCode, IPv4Network] = dict(
 )
 """How a request ends whose host has an address in a block that the user could open, but did not."""
 
-DOCUMENT = "docs/networks.md"
+DOCUMENT = "docs/how-to/networks.md"
 
 _EXAMPLE = "http://proxy.example:3128"
 _NAMES_INSIDE = ("localhost", "local", "internal", "home.arpa")

@@ -83,7 +83,8 @@ def disk(x: Examination) -> Iterator[Row]:
     growth = f"{size_text(per_day)} a day over {over}" if days else "no day is recorded yet"
     used = f"the home uses {size_text(sum(sizes.values()))} ({parts})"
     what = f"{size_text(usage.free)} are free; {used}; {growth}"
-    remedy = f"free some space or move the home ({HOME_VARIABLE}); docs/retention.md says what may go"
+    room = f"free some space or move the home ({HOME_VARIABLE})"
+    remedy = f"{room}; docs/explanation/retention.md says what may go"
     if usage.free < published + ROOM_FOR_A_BUILD_BYTES or lasts < DISK_DAYS_FAILURE:
         yield "fail", what, str(_mount_of(x.home.root)), remedy
     elif lasts < DISK_DAYS_WARNING:

@@ -1,0 +1,62 @@
+"""The site: the pages of docs/ as they stand, plain Markdown, built by `make docs` without a network.
+
+A page named index.md lists its pages as ordinary links. The site's menu is made from these links, so that no
+page needs a directive that a code host would show as raw text.
+"""
+
+import re
+from pathlib import Path, PurePosixPath
+
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).parent
+
+project = "gpufare"
+author = "the gpufare authors"
+extensions = ["myst_parser"]
+exclude_patterns = ["generate"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = "gpufare"
+html_show_sphinx = False
+html_show_copyright = False
+
+_LINK = re.compile(r"\[([^\]]+)\]\((?!\w+:|#)([^)#]+)(#[^)]*)?\)")
+
+
+def menu(page: str, text: str) -> str:
+    """A hidden list of the pages that an index page links to, each once; nothing for other pages."""
+    if PurePosixPath(page).name != "index":
+        return ""
+    linked = dict.fromkeys(target for _, target, _ in _LINK.findall(text) if target.endswith(".md"))
+    inside = [target for target in linked if ((DOCS / page).parent / target).resolve().is_relative_to(DOCS)]
+    own = [target for target in inside if not target.startswith("..")]
+    return "\n".join(["", "```{toctree}", ":hidden:", "", *own, "```", ""])
+
+
+def with_files_of_the_repository(page: str, text: str) -> str:
+    """Links to files outside docs/ become copies of these files; a folder's link keeps its words only.
+
+    Raises:
+        ValueError: such a link leads nowhere.
+    """
+
+    def copied(link: re.Match[str]) -> str:
+        words, target, _ = link.groups()
+        path = ((DOCS / page).parent / target).resolve()
+        if path.is_relative_to(DOCS):
+            return link[0]
+        if not path.exists():
+            raise ValueError(f"docs/{page}.md: {target} does not exist")
+        return f"{{download}}`{words.strip('`')} <{target}>`" if path.is_file() else words
+
+    return _LINK.sub(copied, text)
+
+
+def _read(app: Sphinx, page: str, source: list[str]) -> None:
+    source[0] = with_files_of_the_repository(page, source[0]) + menu(page, source[0])
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", _read)
