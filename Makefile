@@ -45,11 +45,11 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/sqruff lint sql
 
-# Pages of docs/reference that are made from the catalogue (a test fails when one is out of date), and the site.
+# Writes the pages of docs/reference that are made from code and catalogue, and builds the site from all pages.
 docs: $(READY)
-	$(BIN)/python -m tests.sources_table
-	$(BIN)/python -m tests.recipes_table
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html -d data/site-cache docs data/site
+	$(BIN)/python -m docs.generate
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d data/site-cache docs data/site
+	@echo "The site: data/site/index.html"
 
 lock: $(READY)
 	$(BIN)/pip install --quiet uv

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from pipeline.model.tracing.recipes import Recipe, read_recipes
-from tests.recipes_table import FILE, page
 
 RECIPES = read_recipes()
 ADDRESS = "https://github.com/"
@@ -77,7 +76,3 @@ def test_an_unknown_switch_or_base_is_named(tmp_path: Path) -> None:
     path.write_text("mine: {base: other}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="no recipe 'other'"):
         read_recipes(path)
-
-
-def test_the_table_of_recipes_is_up_to_date() -> None:
-    assert FILE.read_text(encoding="utf-8") == page(), "run `make docs`"

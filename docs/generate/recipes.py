@@ -1,16 +1,8 @@
-"""docs/reference/recipes.md: the recipes of catalog/recipes.yaml, with what each switches.
+"""docs/reference/recipes.md: the recipes of catalog/recipes.yaml, with what each switches."""
 
-    python -m tests.recipes_table
-
-writes the file; `make docs` does the same.
-"""
-
-from pathlib import Path
-
+from docs.generate.markdown import table
 from pipeline.model.tracing.grid import Table, cells
 from pipeline.model.tracing.recipes import Recipe, read_recipes
-
-FILE = Path(__file__).parents[1] / "docs" / "reference" / "recipes.md"
 
 HEADINGS = ("recipe", "what is run", "whose code", "switches", "traces", "source")
 
@@ -40,10 +32,9 @@ def page() -> str:
     recipes = read_recipes().values()
     traced = Table.read()
     counts = {name: sum(cell.recipe == name for cell in traced.rows) for name in read_recipes()}
-    rows = [_row(HEADINGS), _row(["---"] * len(HEADINGS))]
-    rows += [_row(_cells(recipe, f"{counts[recipe.name]} of {len(cells([recipe]))}")) for recipe in recipes]
+    rows = [_cells(recipe, f"{counts[recipe.name]} of {len(cells([recipe]))}") for recipe in recipes]
     notes = [f"- **{recipe.name}**: {recipe.emulates}." for recipe in recipes if recipe.emulates]
-    return "\n".join([INTRODUCTION, *rows, NOTES, *notes, ""])
+    return "\n".join([INTRODUCTION, table(HEADINGS, rows), NOTES, *notes, ""])
 
 
 def _cells(recipe: Recipe, traces: str) -> list[str]:
@@ -62,11 +53,3 @@ def _switches(recipe: Recipe) -> str:
 
 def _value(value: object) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value).lower()
-
-
-def _row(cells: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    FILE.write_text(page(), encoding="utf-8")

@@ -1,23 +1,16 @@
-"""docs/reference/sources.md: a row per source, from catalog/sources, the readers and the sample pages.
-
-    python -m tests.sources_table
-
-writes the file; `make docs` does the same.
-"""
+"""docs/reference/sources.md: a row per source, from catalog/sources, the readers and the sample pages."""
 
 import csv
-from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
+from docs.generate.markdown import table
 from pipeline.capture.permissions import Choices, why_off
 from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.sources import source_module
 
-ROOT = Path(__file__).parents[1]
-FILE = ROOT / "docs" / "reference" / "sources.md"
-PAGES = ROOT / "tests" / "pages"
+PAGES = Path(__file__).parents[2] / "tests" / "pages"
 
 HEADINGS = (
     "source",
@@ -67,9 +60,10 @@ def page() -> str:
         "keyless": sum(each.needs_key and each.disabled is None for each in sources),
         "retired": sum(each.disabled is not None for each in sources),
     }
-    table = [_row(HEADINGS), _row(["---"] * len(HEADINGS)), *(_row(_cells(each)) for each in sources)]
     notes = [f"- **{each.name}** ({each.terms.automated}): {_note(each)}" for each in sources]
-    return "\n".join([INTRODUCTION.format(**counts), *table, NOTES, *notes, ""])
+    return "\n".join(
+        [INTRODUCTION.format(**counts), table(HEADINGS, map(_cells, sources)), NOTES, *notes, ""]
+    )
 
 
 def _cells(config: SourceConfig) -> list[str]:
@@ -140,14 +134,6 @@ def _note(config: SourceConfig) -> str:
     return _text(config.terms.note) or "no note"
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def _text(text: str) -> str:
     """A note of a yaml in one line of Markdown."""
     return " ".join(text.split()).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    FILE.write_text(page(), encoding="utf-8")

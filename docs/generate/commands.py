@@ -1,0 +1,48 @@
+"""docs/reference/commands.md: every command with its arguments and options, from the command line itself."""
+
+import inspect
+from collections.abc import Iterator
+
+import click
+
+from docs.generate.markdown import code, table, text
+from pipeline.cli.main import main
+
+INTRODUCTION = """# Commands
+
+This file is made by `make docs` from the command line. `gpufare COMMAND --help` says the same.
+
+`--format` is one of `table` (fits the terminal), `csv`, `json` (an array), `jsonl` (a line per row) and
+`record` (a line per value). Numbers that count tokens or examples may end in K, M, B or T.
+"""
+
+
+def page() -> str:
+    """The whole file."""
+    return "\n".join([INTRODUCTION, *_sections(main, "gpufare")])
+
+
+def _sections(group: click.Group, path: str) -> Iterator[str]:
+    for name, command in sorted(group.commands.items()):
+        whole = f"{path} {name}"
+        context = click.Context(command, info_name=whole)
+        yield f"## {whole}\n"
+        usage = " ".join(command.collect_usage_pieces(context))
+        yield f"```text\n{whole} {usage}\n```\n"
+        yield from _paragraphs(command.help or "")
+        options = [record for each in command.params if (record := each.get_help_record(context))]
+        if options:
+            yield table(["option", "meaning"], ([code(names), text(meaning)] for names, meaning in options))
+            yield ""
+        if isinstance(command, click.Group):
+            yield from _sections(command, whole)
+
+
+def _paragraphs(help_text: str) -> Iterator[str]:
+    """A paragraph that starts with \\b keeps its lines."""
+    for paragraph in inspect.cleandoc(help_text).split("\n\n"):
+        if paragraph.startswith("\b"):
+            kept = paragraph.removeprefix("\b").strip("\n")
+            yield f"```text\n{kept}\n```\n"
+        else:
+            yield f"{text(paragraph)}\n"

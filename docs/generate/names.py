@@ -1,0 +1,42 @@
+"""docs/reference/names.md: GPUs and models by the names that a job can give."""
+
+import csv
+
+from docs.generate.markdown import code, table, text
+from pipeline.contracts.paths import CATALOG_DIR
+
+INTRODUCTION = """# Names of GPUs and models
+
+This file is made by `make docs` from `catalog/gpus.csv` and `catalog/models.csv`. A GPU is named by its id,
+which is that card alone, or by a family such as `h100`, `hopper` or `nvidia` (the table `job_names` has
+them all). A model that is missing has its shape from its `config.json`: [add a model](../how-to/index.md).
+"""
+
+
+def page() -> str:
+    """The whole file."""
+    gpus = (
+        [code(row["gpu_id"]), text(f"{row['vendor']} {row['model']} {row['form_factor']}"), row["memory_gb"],
+         row["architecture"], row["year"], row["confidence"]]
+        for row in _rows("gpus.csv")
+    )  # fmt: skip
+    models = (
+        [code(row["model"]), text(row["title"]), f"{int(row['params_total']) / 1e9:.2f}", row["max_context"],
+         text(row["licence"])]
+        for row in _rows("models.csv")
+    )  # fmt: skip
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## GPUs\n",
+            table(["id", "card", "memory, GB", "architecture", "year", "confidence"], gpus),
+            "\n## Models\n",
+            table(["name", "title", "parameters, 10^9", "context, tokens", "licence"], models),
+            "",
+        ]
+    )
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (CATALOG_DIR / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))

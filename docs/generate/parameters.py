@@ -1,0 +1,22 @@
+"""docs/reference/cost-parameters.md: every number of a cost that is neither a price nor a plan."""
+
+import csv
+
+from docs.generate.markdown import code, table, text
+from pipeline.contracts.paths import CATALOG_DIR
+
+INTRODUCTION = """# Cost parameters
+
+This file is made by `make docs` from `catalog/cost_parameters.csv`. The table `cost_parameters` of each
+published file has the same rows. Of two rows for one name the one that applies to the fewest offers is taken.
+"""
+
+
+def page() -> str:
+    """The whole file."""
+    with (CATALOG_DIR / "cost_parameters.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    headings = ["name", "value", "unit", "applies to", "source", "note"]
+    keys = [heading.replace(" ", "_") for heading in headings[1:]]
+    cells = ([code(row["name"]), *(text(row[key]) for key in keys)] for row in rows)
+    return "\n".join([INTRODUCTION, table(headings, cells), ""])

@@ -1,0 +1,44 @@
+"""docs/reference/python.md: what `import gpufare` gives, from its docstrings."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import gpufare
+from gpufare import prices
+
+INTRODUCTION = """# Python
+
+This file is made by `make docs` from the docstrings of `gpufare`. `**job` are the options of `gpufare
+cheapest` as keywords, with `_` for `-`; [commands](commands.md) has their meaning.
+"""
+
+
+def page() -> str:
+    """The whole file."""
+    return "\n".join([INTRODUCTION, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    for name in sorted(gpufare.__all__):
+        thing = getattr(gpufare, name)
+        if inspect.isfunction(thing):
+            yield _function(f"gpufare.{name}", thing)
+    for kind in (prices.Prices, prices.Answer):
+        yield f"## {kind.__name__}\n\n{_doc(kind)}\n"
+        for name, member in vars(kind).items():
+            if inspect.isfunction(member) and not name.startswith("_"):
+                yield _function(f"{kind.__name__}.{name}", member, "###")
+
+
+def _function(name: str, function: Any, level: str = "##") -> str:
+    parameters = ", ".join(
+        str(each.replace(annotation=inspect.Parameter.empty))
+        for each in inspect.signature(function).parameters.values()
+        if each.name != "self"
+    )
+    return f"{level} {name}\n\n```text\n{name}({parameters})\n```\n\n{_doc(function)}\n"
+
+
+def _doc(thing: Any) -> str:
+    return inspect.cleandoc(thing.__doc__ or "").replace("``", "`")

@@ -1,0 +1,48 @@
+"""The generated pages are up to date, and the site is built from all pages without a warning."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.generate import PAGES, REFERENCE
+
+DOCS = REFERENCE.parent
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_up_to_date(name: str) -> None:
+    assert (REFERENCE / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Sphinx warns of links and anchors that lead nowhere, and of pages that no menu has."""
+    built = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            "-d",
+            tmp_path / "cache",
+            DOCS,
+            tmp_path,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "exactly so many" in (tmp_path / "reference" / "commands.html").read_text(encoding="utf-8")
+
+
+def test_the_page_of_environment_variables_has_all_and_no_others() -> None:
+    page = (REFERENCE / "environment.md").read_text(encoding="utf-8")
+    code = " ".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "pipeline").rglob("*.py"))
+    variables = set(re.findall(r"\bGPUFARE_[A-Z_]+\b", code))
+    assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == variables
