@@ -71,7 +71,8 @@ WITH _fits_on_methods (method, lora_rank) AS (
 _fits_on_jobs AS (
     SELECT
         concat_ws(' ', m.model, t.method) AS job, m.model, m.params_total / 1e9 AS params_billion, t.method,
-        sequence_tokens(tokens_per_sequence) AS seq_len, t.lora_rank, planned_gpus(gpus) AS max_gpus
+        sequence_tokens(tokens_per_sequence) AS seq_len, t.lora_rank, planned_gpus(gpus) AS max_gpus,
+        [one_gpu(wanted_gpu)] AS planned_gpus
     FROM main.models AS m
     CROSS JOIN _fits_on_methods AS t
     WHERE m.max_context IS NULL OR m.max_context >= sequence_tokens(tokens_per_sequence)
