@@ -2,18 +2,25 @@
 the environment that is there."""
 
 import csv
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
+from collections.abc import Iterable
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from pipeline.contracts.paths import Home
 from tests.conftest import with_plans
 
 PROJECT = Path(__file__).parent.parent
+INSTALL = (PROJECT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +116,113 @@ def test_a_home_with_other_prices_is_left_alone(installed: Path, tmp_path: Path)
     assert answer.returncode == 1
     assert "has prices of 2026-09-01" in answer.stderr
     assert [path for path in (tmp_path / "own").rglob("*") if path.is_file()] == [outcome]
+
+
+@pytest.fixture(scope="module")
+def asking(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the wheel and with no other packages than docs name for asking."""
+    folder = tmp_path_factory.mktemp("asking")
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    (whole,) = installed.parent.glob("lib/python3*/site-packages")
+    for part in [*whole.glob("gpufare*"), whole / "pipeline"]:
+        (packages / part.name).symlink_to(part)
+    for name in installed_with(named_for_asking()):
+        files = distribution(name).files or []
+        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
+    return folder / "bin" / "python"
+
+
+def named_for_asking() -> list[str]:
+    """The requirements in the command of docs that installs for asking only."""
+    (command,) = re.findall(r"^pip install ('click.*)$", INSTALL, re.MULTILINE)
+    return shlex.split(command)
+
+
+def installed_with(requirements: Iterable[str]) -> set[str]:
+    """The distributions that pip installs for these, by the metadata of those that are here."""
+    found: set[str] = set()
+    left = [Requirement(each) for each in requirements]
+    while left:
+        asked = left.pop()
+        if asked.name in found or not (asked.marker is None or asked.marker.evaluate({"extra": ""})):
+            continue
+        found.add(asked.name)
+        left += [Requirement(each) for each in distribution(asked.name).requires or []]
+    return found
+
+
+def test_what_asks_is_a_part_of_what_is_installed_by_default() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(named_for_asking()) < set(project["dependencies"])
+    assert f"gpufare-{project['version']}-py3" in INSTALL
+
+
+def test_asking_needs_no_more_than_the_packages_that_docs_name(
+    asking: Path, sample_home: Home, tmp_path: Path
+) -> None:
+    config = tmp_path / "mine-1b.json"
+    config.write_text(
+        '{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "vocab_size": 32000,'
+        ' "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 4}'
+    )
+    (tmp_path / "labels.csv").write_text("raw_label\nNVIDIA L40S\n")
+    job = ["--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M"]
+    commands = [
+        ["cheapest", *job],
+        ["cheapest", "--config", str(config), *job[2:]],
+        ["explain", *job],
+        ["history", *job],
+        ["watch", *job, "--below", "500"],
+        ["fit", *job[:4], "--gpu", "rtx-4090"],
+        ["compare", "h100-sxm-80gb", "a100-sxm-80gb"],
+        ["sql", "SELECT max(observed_at) FROM offers"],
+        ["export", str(tmp_path / "prices"), "--format", "parquet"],
+        ["normalize", str(tmp_path / "labels.csv")],
+    ]
+    program = (
+        "import gpufare\n"
+        "assert gpufare.cheapest(model='llama-3.1-8b', method='qlora', tokens=1e8)\n"
+        "from pipeline.cli.main import main\n"
+        f"for command in {commands!r}:\n"
+        "    print('asked', command[0])\n"
+        "    main(command, standalone_mode=False)\n"
+    )
+    answer = only_asking(asking, sample_home, "-c", program)
+    assert answer.returncode == 0, answer.stderr
+    answers = answer.stdout.split("asked ")[1:]
+    assert [each.split()[0] for each in answers] == [command[0] for command in commands]
+    assert all(len(each.splitlines()) > 1 for each in answers)
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ("refresh", "this needs httpx, which is not installed: pip install gpufare brings"),
+        ("sources", "this needs "),
+        ("calibrate", "this needs numpy, which is not installed: pip install 'gpufare[calibrate]'"),
+    ],
+)
+def test_what_needs_more_says_what_to_install(
+    asking: Path, tmp_path: Path, command: str, missing: str
+) -> None:
+    answer = only_asking(asking, Home(tmp_path), "-m", "pipeline.cli", command)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"Error: {missing}")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def only_asking(asking: Path, home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run that Python; -P keeps the current folder, which may be the clone, out of its path."""
+    return subprocess.run(
+        [asking, "-P", *arguments],
+        env={"PATH": "/usr/bin:/bin", "GPUFARE_HOME": str(home.root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_make_brings_an_environment_up_to_date_without_making_it_anew(tmp_path: Path) -> None:

@@ -5,13 +5,15 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeline.capture.http.client import Client, Rules
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
 from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
+
+if TYPE_CHECKING:
+    from pipeline.capture.http.client import Client
 
 HOST = "huggingface.co"
 MAX_BYTES = 1 << 20
@@ -29,8 +31,12 @@ def is_hub_id(text: str) -> bool:
     return bool(_ID.fullmatch(text)) and ".." not in text
 
 
-def fetch_config(hub_id: str, client: Client, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def fetch_config(
+    hub_id: str, client: "Client", environment: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
     """Ask the hub for a model's config.json. Raises HubError."""
+    from pipeline.capture.http.client import Rules  # a config.json on this machine needs no client
+
     if not is_hub_id(hub_id):
         raise HubError(f"{hub_id!r} is not like organisation/name")
     url = f"https://{HOST}/{hub_id}/resolve/main/config.json"

@@ -28,6 +28,9 @@ from pipeline.contracts import paths
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
 
+_EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
+"""Packages that a default install lacks, where no command names its own, and the extra that brings them."""
+
 
 class _Problem(click.ClickException):
     """What went wrong, in one line, which a terminal gets broken between words."""
@@ -74,9 +77,29 @@ class _Commands(click.Group):
             # The reader of our output closed it (`gpufare ... | head`): no error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return None
+        except ModuleNotFoundError as error:
+            if (missing := _package(error)) is None:
+                raise
+            raise _Problem(_how_to_install(missing)) from error
         except OSError as error:
             # A folder that cannot be written, a full disk: the machine's state, not a defect.
             raise _Problem(disk_error_text(error, paths.home())) from error
+
+
+def _package(error: ModuleNotFoundError) -> str | None:
+    """The package that is not installed; None where it would be a part of gpufare: then it is a defect."""
+    package = (error.name or "").partition(".")[0]
+    return None if package in ("", "gpufare", "pipeline") else package
+
+
+def _how_to_install(package: str) -> str:
+    extra = _EXTRA_OF.get(package)
+    if extra:
+        return f"this needs {package}, which is not installed: pip install 'gpufare[{extra}]'"
+    return (
+        f"this needs {package}, which is not installed: pip install gpufare brings all that a refresh needs; "
+        "an install that only asks has no more than answers need"
+    )
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
