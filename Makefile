@@ -12,6 +12,9 @@ TRACE_TESTS := tests/tracing
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 DEMO_HOME := data/demo
 
+# Locked without their dependencies: requirements-consumers.in says why.
+CONSUMERS_ALONE := skypilot==0.14.1 gpuhunt==0.1.34
+
 .PHONY: demo test pytest trace-check trace-tests trace-sample traces lint docs lock mutants stress bench audit wheel clean
 
 demo: $(READY)
@@ -61,6 +64,10 @@ lock: $(READY)
 		requirements.lock - > requirements-trace.lock
 	$(BIN)/uv pip compile requirements-lake.in --universal --generate-hashes --no-emit-index-url --no-header \
 		--output-file requirements-lake.lock
+	$(BIN)/uv pip compile requirements-consumers.in --universal --generate-hashes --no-emit-index-url --no-header \
+		--output-file requirements-consumers.lock
+	printf '%s\n' $(CONSUMERS_ALONE) | $(BIN)/uv pip compile - --no-deps --universal --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate --quiet >> requirements-consumers.lock
 
 # Hours on two cores; `make mutants ONLY='pipeline.parsing*'` does a part. Interrupted, it goes on where it was.
 mutants: $(READY)
@@ -86,12 +93,19 @@ wheel: $(READY)
 	$(BIN)/hatchling build -t wheel
 
 clean:
-	rm -rf $(VENV) $(TRACE_VENV) .venv-lake data build dist mutants
+	rm -rf $(VENV) $(TRACE_VENV) .venv-lake .venv-consumers data build dist mutants
 
 # What `gpufare lake` runs: DuckDB's extensions are packages for an older DuckDB than ours.
 .venv-lake/.ready: requirements-lake.lock
 	[ -x .venv-lake/bin/python ] || $(PYTHON) -m venv .venv-lake
 	.venv-lake/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lake.lock
+	touch $@
+
+# What the tests of the exports load them with. No pip in it: an installer that can see another environment fills it.
+.venv-consumers/.ready: requirements-consumers.lock $(READY)
+	$(PYTHON) -m venv --without-pip .venv-consumers
+	$(BIN)/pip --python .venv-consumers/bin/python install --quiet --disable-pip-version-check --no-compile --no-deps \
+		--require-hashes -r requirements-consumers.lock
 	touch $@
 
 # An environment that is there stays, with its Python, and is brought up to date.

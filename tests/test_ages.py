@@ -119,7 +119,8 @@ def test_ages_and_states_are_exported(sample_home: Home, tmp_path: Path) -> None
     gpufare("export", str(tmp_path), "--format", "parquet", home=sample_home)
     for table, (age, day) in AGES.items():
         ((least, most),) = duckdb.sql(
-            f"SELECT min({age}), max({age}) FROM '{tmp_path}/{table}.parquet' WHERE {day} IS NOT NULL"
+            f"SELECT min({age}), max({age}) FROM read_parquet(?) WHERE {day} IS NOT NULL",
+            params=[[*map(str, [*tmp_path.glob(f"{table}.parquet"), *tmp_path.glob(f"{table}/*.parquet")])]],
         ).fetchall()
         assert least == most >= (datetime.now(UTC).date() - DAY).days - 1
     assert duckdb.sql(f"SELECT count(state) FROM '{tmp_path}/source_health.parquet'").fetchall() >= [(29,)]

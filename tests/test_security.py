@@ -13,9 +13,9 @@ from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import CatalogError, UnknownSourceError, load_config, source_config
 from pipeline.contracts.listing import SourceChangedError
 from pipeline.contracts.paths import CATALOG_DIR
+from pipeline.export.cells import FORMULA_START, safe_text
 from pipeline.sources import ecb, source_module
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.export import FORMULA_START, safe_text
 from tests.conftest import gpufare
 from tests.sources.helpers import answer, read
 

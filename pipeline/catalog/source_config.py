@@ -58,6 +58,23 @@ class Terms(_Facts):
         return self
 
 
+class Rights(_Facts):
+    """Whether the source's prices may be published again, as far as is known: what its terms say, where they
+    were read, by whom and when (``note``, ``read_on``). ``unknown`` where nobody is known to have read them
+    for that. No legal advice."""
+
+    republishing: Literal["allowed", "forbidden", "unknown"] = "unknown"
+    url: str | None = None
+    read_on: date | None = None
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _what_was_read_has_a_date(self) -> "Rights":
+        if self.republishing != "unknown" and (self.read_on is None or not self.note):
+            raise ValueError("rights that were read need read_on, and a note on who read what")
+        return self
+
+
 class Coverage(_Facts):
     """How much of what the provider sells a user sees. ``share`` is the estimated part (0 to 1) of its GPU
     offers that the answers have without a key, ``regions`` the number of regions that it sells GPUs in,
@@ -231,6 +248,7 @@ class SourceConfig(_Facts):
     homepage: str
     evidence: Evidence
     terms: Terms = Terms()
+    rights: Rights = Rights()
     coverage: Coverage = Coverage()
     requests: tuple[RequestFacts, ...] = ()
     paging: Annotated[Paging, Field(discriminator="kind")] | None = None

@@ -52,20 +52,32 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
-def export(folder: Path, form: Any) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "parquet"]),
+    default="parquet",
+    show_default=True,
+    help="Of all but the folder latest, which is CSV.",
+)
+@click.option("--tables", metavar="A,B", help="Only these tables; latest is a small set for spreadsheets.")
+@click.option("--since", type=DAY, help="Of tables with a day, only rows of this day or later (UTC).")
+def export(folder: Path, form: Any, tables: str | None, since: datetime | None) -> None:
     """Write every published table and a data package descriptor into FOLDER.
 
-    FOLDER is new, empty, or has a former export, which is replaced once the new one is whole.
+    FOLDER is new, empty, or has a former export, which is replaced once the new one is whole. Tables that
+    grow with every day have a file per day; the folder latest has less than 2 MB for a spreadsheet.
     """
-    from pipeline.warehouse.export import export as write
+    from pipeline.contracts.disk import size_text
+    from pipeline.export.whole import export as write
     from pipeline.warehouse.query import age_note, reader
 
+    wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]
     with reader(paths.home().published, writes_files=True) as connection:
         with progress_shown(f"writing {folder}"):
-            files = write(connection, folder, form)
+            files = write(connection, folder, form, wanted, since.date() if since else None)
         note = age_note(connection, today())
-    tell(f"{len(files)} files in {folder}")
+    tell(f"{len(files)} files in {folder}, {size_text(sum(file.stat().st_size for file in files))}")
     say(note)
 
 

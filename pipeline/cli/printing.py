@@ -18,8 +18,8 @@ from rich.cells import cell_len, set_cell_size
 
 from pipeline.cli.layout import GAP, laid_out
 from pipeline.cli.terminal import bold, say, width, wrapped
+from pipeline.export.cells import safe_text
 from pipeline.offers.money import price_text
-from pipeline.warehouse.export import safe_text
 from pipeline.warehouse.query import Result, Stream
 
 ROWS_SHOWN = 40

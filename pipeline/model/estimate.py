@@ -17,6 +17,7 @@ import duckdb
 from pipeline.catalog.own_models import OwnModel
 from pipeline.contracts import paths
 from pipeline.contracts.disk import is_exhaustion
+from pipeline.export.cells import safe_text
 from pipeline.model.given_models import insert_model
 from pipeline.model.model_names import Architecture
 from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
@@ -32,7 +33,6 @@ from pipeline.model.run_settings import (
 from pipeline.offers.gpu_matching import identify
 from pipeline.offers.printable import printable
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.export import safe_text
 from pipeline.warehouse.load import load_own_models
 
 OUTPUT_COLUMNS = (

@@ -1,0 +1,35 @@
+"""How values are written into CSV: text that no spreadsheet runs, plain decimals, lists as JSON."""
+
+import re
+from typing import Any
+
+FORMULA_START = r"^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
+"""A spreadsheet would run a cell that starts with one of these, also in wide letters or after spaces; CSV
+gets an apostrophe in front."""
+
+DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+"""The datetime format of a data package; the connection's time zone is UTC."""
+
+
+def safe_text(value: Any) -> Any:
+    """A value for CSV, prefixed with an apostrophe where a spreadsheet would run it."""
+    return f"'{value}" if isinstance(value, str) and re.match(FORMULA_START, value) else value
+
+
+def csv_cell(name: str, kind: str) -> str:
+    """An SQL expression for a column in CSV, under its name. ``kind`` is DuckDB's type."""
+    cell = f'"{name}"'
+    if kind == "VARCHAR":
+        quote = f"CASE WHEN regexp_matches({cell}, '{FORMULA_START}') THEN '''' ELSE '' END"
+        return f"{quote} || {cell} AS {cell}"
+    if kind in ("DOUBLE", "FLOAT"):
+        return f"{_plain_decimal(cell)} AS {cell}"
+    return f"to_json({cell})::VARCHAR AS {cell}" if kind.endswith("[]") else cell
+
+
+def _plain_decimal(cell: str) -> str:
+    """1e-07 is written 0.0000001: some spreadsheets take the former for text. 26 digits after the point, and
+    whole numbers beyond 1e12."""
+    text = f"{cell}::VARCHAR"
+    plain = f"rtrim(rtrim(format('{{:.26f}}', {cell}), '0'), '.')"
+    return f"CASE WHEN {text} LIKE '%e%' THEN {plain} ELSE {text} END"

@@ -1,0 +1,107 @@
+"""The folder of an export: written whole beside the target, then put in its place."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.contracts.disk import naming
+from pipeline.contracts.errors import GpufareError
+from pipeline.offers.printable import printable
+
+PACKAGE = "gpufare"
+DESCRIPTOR = "datapackage.json"
+
+_UNFINISHED = ".unfinished-"
+_FORMER = ".former-"
+
+
+class ExportError(GpufareError):
+    """The export cannot be written as asked: says why, and what to do."""
+
+
+@contextmanager
+def replaced(target: Path) -> Iterator[Path]:
+    """An empty folder beside the target, which takes the target's place once all is written into it.
+
+    A former export stays until then, and stays for good where something fails. Raises ExportError where the
+    target has files that no export wrote.
+    """
+    target = target.resolve()
+    with naming(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _finish_earlier(target)
+        check_ours(target)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}{_UNFINISHED}", dir=target.parent))
+    try:
+        yield unfinished
+        unfinished.chmod(0o755)  # mkdtemp's is for its owner only
+        _swap(unfinished, target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _swap(new: Path, target: Path) -> None:
+    """Rename the former export away, the new one into its place. Raises OSError with the former in place."""
+    if not target.exists():
+        new.rename(target)
+        return
+    check_ours(target)  # minutes may have passed
+    former = target.with_name(f".{target.name}{_FORMER}{new.name.rpartition('-')[2]}")
+    try:
+        target.rename(former)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ExportError(
+            f"{printable(str(target))} cannot be replaced as a whole ({reason}): give a folder inside it"
+        ) from error
+    try:
+        new.rename(target)
+    except OSError:
+        former.rename(target)
+        raise
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def _finish_earlier(target: Path) -> None:
+    """Sweep what an interrupted export left. One that ended between the two renames left its former one under
+    another name: that comes back."""
+    for former in target.parent.glob(f".{_escaped(target.name)}{_FORMER}*"):
+        if target.exists():
+            shutil.rmtree(former, ignore_errors=True)
+        else:
+            former.rename(target)
+    for unfinished in target.parent.glob(f".{_escaped(target.name)}{_UNFINISHED}*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _escaped(name: str) -> str:
+    """A name in which a pattern of names finds nothing but itself."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def check_ours(target: Path) -> None:
+    """Raise ExportError unless the target is missing, empty, or holds what an export wrote and no more."""
+    if not target.exists():
+        return
+    found = {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()}
+    if others := sorted(found - _exported(target / DESCRIPTOR)):
+        named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        raise ExportError(
+            f"{printable(f'{target} has {named} in it')}, which no export wrote: give a new folder, or an "
+            "empty one"
+        )
+
+
+def _exported(descriptor: Path) -> set[str]:
+    """The paths of the files that an export wrote, by its descriptor."""
+    try:
+        package = json.loads(descriptor.read_text(encoding="utf-8"))
+        if package["name"] != PACKAGE:
+            return set()
+        schemas = {each["schema"] for each in package["resources"] if isinstance(each.get("schema"), str)}
+        return {DESCRIPTOR, *schemas, *(str(resource["path"]) for resource in package["resources"])}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()

@@ -1,0 +1,184 @@
+"""Exports the published tables: CSV or Parquet, large ones by day, and a small set for spreadsheets."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+
+from pipeline.contracts.disk import naming
+from pipeline.export.cells import DATETIME, csv_cell
+from pipeline.export.folder import ExportError, replaced
+from pipeline.export.package import resource, write_descriptor
+from pipeline.export.tables import Table, published_tables, resource_name
+from pipeline.warehouse.query import ask
+
+Form = Literal["csv", "parquet"]
+
+TITLE = "Cloud-GPU prices and the cheapest GPU per training workload"
+
+BY_DAY = ("cheapest_gpu_per_workload", "offers", "ranking_history", "rejects")
+"""Tables that grow by more than a few rows a day: a file per day, ``<table>/<day>.csv``."""
+
+LATEST = "latest"
+"""The folder, and the name for ``--tables``, of the small set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A table of the small set: which rows and columns of it (all, where none are named)."""
+
+    table: str
+    description: str
+    rows: str = "TRUE"
+    columns: tuple[str, ...] = ()
+
+
+SMALL = {
+    "cheapest": Small(
+        "cheapest_gpu_per_workload",
+        "The three cheapest ways to run each workload, of each price kind.",
+        "objective = 'cost' AND rank <= 3",
+        (
+            *("day", "workload", "price_kind", "rank", "model", "method", "tokens", "gpu", "gpu_id"),
+            *("gpu_count", "provider", "source", "region", "country", "total_usd", "total_usd_low"),
+            *("total_usd_high", "hours", "tokens_per_second", "usd_per_gpu_hour", "fit_probability"),
+            "price_day",
+        ),
+    ),
+    "prices": Small(
+        "price_list",
+        "The five lowest prices per hour of each GPU and price kind among the ranked offers.",
+        "TRUE QUALIFY 5 >= "
+        "row_number() OVER (PARTITION BY gpu_id, price_kind ORDER BY usd_per_gpu_hour, source)",
+    ),
+    "gpus": Small("gpu_compare", "Each GPU with a price: facts and cheapest prices.", "providers > 0"),
+    "market": Small(
+        "market_index",
+        "What each GPU costs on the newest day, over all providers.",
+        "day = (SELECT max(day) FROM main.market_index)",
+    ),
+    "sources": Small("source_health", "Each source: whether it answered, and the age of its prices."),
+    "publication": Small("publication", "As of when all this is, and how many offers there were."),
+}
+
+
+def export(
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    form: Form,
+    tables: Sequence[str] = (),
+    since: date | None = None,
+) -> list[Path]:
+    """Write tables and ``datapackage.json``. Returns the files written.
+
+    Of tables with a day only rows from ``since`` on are written, where it is given. Without ``tables`` all
+    are written, and the small set; its name is LATEST. Raises ExportError for tables that are not published
+    and for a folder with other files, and QueryError.
+    """
+    published = published_tables(connection)
+    wanted = frozenset(_known(tables, [table.name for table in published]))
+    with replaced(folder) as new:
+        resources = export_tables(connection, new, published, form, wanted, since)
+        write_descriptor(new, TITLE, resources, sources_of(connection))
+        return sorted(folder / path.relative_to(new) for path in new.rglob("*") if path.is_file())
+
+
+def export_tables(
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    published: Sequence[Table],
+    form: Form,
+    wanted: frozenset[str],
+    since: date | None,
+) -> list[dict[str, Any]]:
+    """Write the wanted tables, of which LATEST may be one, into an empty folder. Returns their resources."""
+    writer = _Writer(connection, folder, form, since, wanted - set(BY_DAY))
+    resources = []
+    for table in published:
+        if table.name in wanted:
+            resources += writer.days(table) if table.name in BY_DAY else [writer.table(table)]
+    return resources + (writer.small(published) if LATEST in wanted else [])
+
+
+def sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """The sources that offers of the published file are from, and that of the exchange rates."""
+    query = """SELECT source FROM main.offers UNION SELECT source FROM main.sources
+                WHERE kind = 'exchange_rates' ORDER BY 1"""
+    return {name for (name,) in ask(connection, query).rows}
+
+
+def _known(asked: Sequence[str], published: Sequence[str]) -> Iterable[str]:
+    names = [*published, LATEST]
+    for name in asked:
+        if name not in names:
+            near = get_close_matches(name, names, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else '`gpufare sql "SHOW TABLES"` lists all'
+            raise ExportError(f"no table {name!r} is published; {hint}")
+    return asked or names
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """``keyed`` are the tables of the export that foreign keys may lead into."""
+
+    connection: duckdb.DuckDBPyConnection
+    folder: Path
+    form: Form
+    since: date | None
+    keyed: frozenset[str]
+
+    def table(self, table: Table) -> dict[str, Any]:
+        """A table in one file."""
+        file = self.folder / f"{table.name}.{self.form}"
+        rows = f"day >= DATE '{self.since}'" if self.since and table.has_day else "TRUE"
+        self._write(table, rows, file)
+        return resource(
+            resource_name(table.name), file, self.folder, table.description, table.schema(self.keyed)
+        )
+
+    def days(self, table: Table) -> list[dict[str, Any]]:
+        """A table in a file per day; one file describes the columns of all."""
+        (self.folder / table.name).mkdir()
+        schema = self.folder / "schemas" / f"{table.name}.json"
+        schema.parent.mkdir(exist_ok=True)
+        schema.write_text(json.dumps(table.schema(self.keyed), indent=1) + "\n", encoding="utf-8")
+        resources = []
+        query = f'SELECT DISTINCT day FROM main."{table.name}" WHERE day >= ? ORDER BY 1'  # noqa: S608
+        for (day,) in ask(self.connection, query, [self.since or date.min]).rows:
+            file = self.folder / table.name / f"{day}.{self.form}"
+            self._write(table, f"day = DATE '{day}'", file)
+            name = f"{resource_name(table.name)}-{day}"
+            resources.append(
+                resource(name, file, self.folder, table.description, f"schemas/{table.name}.json")
+            )
+        return resources
+
+    def small(self, published: Sequence[Table]) -> list[dict[str, Any]]:
+        """The small set, in CSV whatever the form."""
+        (self.folder / LATEST).mkdir()
+        tables = {table.name: table for table in published}
+        resources = []
+        for name, small in SMALL.items():
+            whole = tables[small.table]
+            part = whole.only(small.columns or [column.name for column in whole.columns])
+            file = self.folder / LATEST / f"{name}.csv"
+            self._write(part, small.rows, file)
+            resources.append(
+                resource(f"{LATEST}-{name}", file, self.folder, small.description, part.schema(self.keyed))
+            )
+        return resources
+
+    def _write(self, table: Table, rows: str, file: Path) -> None:
+        csv = file.suffix == ".csv"
+        cells = [csv_cell(each.name, each.kind) if csv else f'"{each.name}"' for each in table.columns]
+        query = f'SELECT {", ".join(cells)} FROM main."{table.name}" WHERE {rows}'  # noqa: S608 - our own names
+        with naming(file):
+            if csv:
+                self.connection.sql(query).write_csv(str(file), timestamp_format=DATETIME)
+            else:
+                self.connection.sql(query).write_parquet(str(file), compression="zstd")
