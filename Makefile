@@ -101,11 +101,11 @@ clean:
 	.venv-lake/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lake.lock
 	touch $@
 
-# What the tests of the exports load them with. No pip in it: an installer that can see another environment fills it.
-.venv-consumers/.ready: requirements-consumers.lock $(READY)
-	$(PYTHON) -m venv --without-pip .venv-consumers
-	$(BIN)/pip --python .venv-consumers/bin/python install --quiet --disable-pip-version-check --no-compile --no-deps \
-		--require-hashes -r requirements-consumers.lock
+# What the tests of the exports load them with: other tools, in their own versions.
+.venv-consumers/.ready: requirements-consumers.lock
+	[ -x .venv-consumers/bin/python ] || $(PYTHON) -m venv .venv-consumers
+	.venv-consumers/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+		-r requirements-consumers.lock
 	touch $@
 
 # An environment that is there stays, with its Python, and is brought up to date.
