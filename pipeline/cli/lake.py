@@ -33,13 +33,22 @@ def create(data: str) -> None:
 
 @lake.command()
 @SINCE
-def push(since: datetime | None) -> None:
+@click.option(
+    "--published",
+    is_flag=True,
+    help="Also the rankings and the tables of the published file: on the machine that publishes.",
+)
+def push(since: datetime | None, published: bool) -> None:
     """Put what changed in the record here into the lake."""
     from pipeline.lake.exchange import push as run
     from pipeline.lake.settings import lake_of
+    from pipeline.lake.tables import publish_tables
 
     with progress_shown("pushing") as progress:
-        exchange = run(paths.home(), lake_of(), _day(since), progress)
+        if published:
+            found = publish_tables(paths.home(), lake_of())
+            say(f"published {found.tables} tables in the lake, {found.replaced} of them new")
+        exchange = run(paths.home(), lake_of(), _day(since), progress, rankings=published)
     _report("pushed", exchange)
 
 
@@ -60,7 +69,8 @@ def _day(since: datetime | None) -> date:
 
 
 def _report(what: str, exchange: "Exchange") -> None:
-    say(f"{what} {len(exchange.moved)} days; {len(exchange.same)} were there already")
+    own = f"; {len(exchange.own)} made here stay" if exchange.own else ""
+    say(f"{what} {len(exchange.moved)} days; {len(exchange.same)} were there already{own}")
     for name, why in exchange.left.items():
         say(f"left alone: {name}: {why}")
     if exchange.left:

@@ -22,6 +22,11 @@ def make_schema(address: str) -> None:
         connection.close()
 
 
+def make_sure_of(address: str) -> None:
+    """Raises PostgresError when the database cannot be used."""
+    connected(address, LAKE_VARIABLE, _WHAT).close()
+
+
 @contextmanager
 def only_writer_of(address: str, sources: Sequence[str]) -> Iterator[None]:
     """Wait until nobody else writes these sources, and keep it so. Raises PostgresError."""

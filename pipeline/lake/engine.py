@@ -171,9 +171,10 @@ def _fit_tables(connection: Connection, files: Sequence[Path]) -> None:
                 connection.execute(f'ALTER TABLE lake."{file.stem}" ADD COLUMN "{name}" {kind}')
 
 
-def _tables(connection: Connection) -> list[str]:
+def _tables(connection: Connection, database: str = "lake", schema: str = "main") -> list[str]:
     rows = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = 'lake' AND schema_name = 'main'"
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? ORDER BY ALL",
+        [database, schema],
     ).fetchall()
     return [name for (name,) in rows]
 
@@ -195,6 +196,49 @@ def _pull(connection: Connection, request: Request) -> Any:
         return connection.execute(f"{_LISTED} SEMI JOIN wanted USING (unit)").fetchall()
 
     return {"days": _in_transaction(connection, copy)}
+
+
+def _publish(connection: Connection, request: Request) -> Any:
+    """Make the schema ``published`` the tables of a published file, in one transaction: a reader sees all
+    tables of one publication. Tables that are the same already stay; a newer publication does, too."""
+    connection.execute(f"ATTACH {_text(request['file'])} AS ours (READ_ONLY)")
+    ours = _tables(connection, "ours")
+
+    def replace() -> Any:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS lake.published")
+        theirs = _tables(connection, "lake", "published")
+        if "publication" in theirs and (newer := connection.execute(_NEWER).fetchall()):
+            return {"newer": newer[0][0]}
+        for table in {*theirs} - {*ours}:
+            connection.execute(f'DROP TABLE lake.published."{table}"')
+        changed = [t for t in ours if t not in theirs or not _is_same(connection, t)]
+        for table in changed:
+            connection.execute(
+                f'CREATE OR REPLACE TABLE lake.published."{table}" AS FROM ours.main."{table}"'
+            )
+            if not _is_same(connection, table):
+                raise ValueError(f"the table {table} in the lake has not the rows of the published file")
+        return {"newer": None, "tables": len(ours), "replaced": len(changed)}
+
+    return _in_transaction(connection, replace)
+
+
+_NEWER = """
+SELECT concat_ws(', ', there.as_of_day, strftime(there.as_of_time, '%Y-%m-%d %H:%M'))
+FROM lake.published.publication AS there, ours.main.publication AS here
+WHERE (there.as_of_day, there.as_of_time) > (here.as_of_day, here.as_of_time)
+"""
+
+
+def _is_same(connection: Connection, table: str) -> bool:
+    """Whether the lake's table has the columns and the rows of the published file's."""
+    found = []
+    for place in ("lake.published", "ours.main"):
+        name = f'{place}."{table}"'
+        columns = connection.execute(f"DESCRIBE {name}").fetchall()
+        rows = f"SELECT count(*), sum(hash(t)::HUGEINT) FROM {name} AS t"  # noqa: S608 - one of its tables
+        found.append(([each[:2] for each in columns], connection.execute(rows).fetchall()))
+    return bool(found[0] == found[1])
 
 
 def _in_transaction(connection: Connection, action: Callable[[], Any]) -> Any:
@@ -245,6 +289,7 @@ _ACTIONS: Mapping[str, Callable[[Connection, Request], Any]] = {
     "list": _list,
     "push": _push,
     "pull": _pull,
+    "publish": _publish,
 }
 
 if __name__ == "__main__":

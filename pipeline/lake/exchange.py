@@ -1,12 +1,11 @@
 """Pushes a home's record into a lake, and pulls what the lake has and the home lacks.
 
-A note in the home's cache says what was last exchanged: by it a day that was read again here is told from one
+A note in the home says what was last exchanged: by it a day that was read again here is told from one
 that was read again elsewhere. Without the note the days are compared, which only takes longer.
 """
 
 import json
 import re
-import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +19,11 @@ import polars as pl
 from pipeline.contracts.errors import sentence_of
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.lake.catalogue import make_schema, only_writer_of
+from pipeline.lake.catalogue import make_schema, make_sure_of, only_writer_of
+from pipeline.lake.request import ask
 from pipeline.lake.settings import Lake, LakeError
 from pipeline.lake.units import (
+    RANKINGS,
     Frames,
     Unit,
     digest_of,
@@ -38,9 +39,6 @@ from pipeline.offers.printable import printable
 from pipeline.offers.record_files import DAY_FOLDERS, SOURCE_FOLDERS, RecordFile
 from pipeline.offers.records import Records, replacing
 
-ENGINE = Path(__file__).with_name("engine.py")
-ENGINE_SECONDS = 3600
-
 UNITS_AT_ONCE = 200
 """So many are one transaction, and held in memory."""
 
@@ -50,10 +48,12 @@ _ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z|")
 
 @dataclass(slots=True)
 class Exchange:
-    """The units that were pushed or pulled, those that both sides have, and those left alone, with why."""
+    """The units that were pushed or pulled, those that both sides have, those that each side made its own of,
+    and those left alone, with why."""
 
     moved: list[str] = field(default_factory=list)
     same: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
 
 
@@ -69,14 +69,19 @@ class InLake:
 
 
 def create(lake: Lake, data: str) -> None:
-    """Make a lake whose data are at ``data``, a folder or s3://BUCKET/PREFIX. Raises LakeError."""
+    """Make a lake whose data are at ``data``, an absolute folder or s3://BUCKET/PREFIX. Raises LakeError."""
+    if not data.startswith(("/", "s3://")):
+        raise LakeError(
+            f"--data {printable(data)}: all machines look there, so give a whole path or s3://BUCKET/PREFIX"
+        )
     make_schema(lake.catalogue)
-    _ask(lake, {"action": "create", "data": data})
+    ask(lake, {"action": "create", "data": data})
 
 
 def days_in(lake: Lake, since: date) -> list[InLake]:
-    """What the lake has since a day, by source and day. Raises LakeError."""
-    rows = _ask(lake, {"action": "list", "since": f"{since}"})["days"]
+    """What the lake has since a day, by source and day. Raises LakeError, PostgresError."""
+    make_sure_of(lake.catalogue)  # its errors are plainer than those of DuckDB
+    rows = ask(lake, {"action": "list", "since": f"{since}"})["days"]
     return sorted((in_lake(row) for row in rows), key=lambda each: each.unit)
 
 
@@ -88,18 +93,27 @@ def in_lake(row: Sequence[Any]) -> InLake:
         raise LakeError(
             f"the lake has a day of {printable(source)!r} that no gpufare writes: find out who did"
         )
-    return InLake(Unit(source, date.fromisoformat(day)), attempt, digest, folders, offers)
+    unit = Unit(source, date.fromisoformat(day), folders == [RANKINGS])
+    return InLake(unit, attempt, digest, folders, offers)
 
 
 _FOLDERS = {*SOURCE_FOLDERS, *DAY_FOLDERS}
 
 
-def push(home: Home, lake: Lake, since: date, progress: Progress = no_progress) -> Exchange:
-    """Put what changed here since the last exchange into the lake. What is damaged here, and what the lake
-    has a newer attempt of, is left alone. Raises LakeError."""
+def push(
+    home: Home, lake: Lake, since: date, progress: Progress = no_progress, *, rankings: bool = False
+) -> Exchange:
+    """Put what the lake lacks, and what changed here since the last exchange, into the lake. What is damaged
+    here, and what the lake has a newer attempt of, is left alone.
+
+    With ``rankings``, also those; a home that captures some of the sources would replace those of the one
+    that publishes all.
+    Raises LakeError, PostgresError.
+    """
     exchange, note = Exchange(), _Note(home)
-    units = units_of(home, since)
-    changed = [unit for unit, files in units.items() if not note.is_known(unit, files)]
+    units = {unit: files for unit, files in units_of(home, since).items() if rankings or not unit.is_ranking}
+    there = {each.unit for each in days_in(lake, since)}
+    changed = [unit for unit, files in units.items() if unit not in there or not note.is_known(unit, files)]
     exchange.same += [unit.name for unit in units if unit not in set(changed)]
     for batch in _batches(changed):
         progress(Step(f"pushing {batch[0].name} to {batch[-1].name}"))
@@ -122,7 +136,7 @@ def _push(
         digests = _write_for_lake({unit: frames for unit, (frames, _) in contents.items()}, Path(folder))
         # One writer of a source at a time: two could both find that the lake lacks a day.
         with only_writer_of(lake.catalogue, [unit.source for unit in contents]):
-            verdicts = dict(_ask(lake, {"action": "push", "folder": folder})["verdicts"])
+            verdicts = dict(ask(lake, {"action": "push", "folder": folder})["verdicts"])
     for unit, (_, stamps) in contents.items():
         verdict = verdicts[unit.name]
         if verdict == "newer there":
@@ -153,7 +167,10 @@ def _write_for_lake(contents: Mapping[Unit, Frames], folder: Path) -> dict[Unit,
 
 def pull(home: Home, lake: Lake, since: date, progress: Progress = no_progress) -> Exchange:
     """Write what the lake has and the home lacks, or has older, into the record. A day that was changed here
-    stays, unless the lake has a newer attempt. Raises LakeError for a unit that is not what was pushed."""
+    stays, unless the lake has a newer attempt; so do rates and rankings that were made here.
+
+    Raises LakeError, for a unit that is not what was pushed as well, and PostgresError.
+    """
     exchange, note = Exchange(), _Note(home)
     units = units_of(home, since)
     wanted = []
@@ -164,6 +181,8 @@ def pull(home: Home, lake: Lake, since: date, progress: Progress = no_progress) 
             wanted.append(there.unit)
         elif verdict == "same":
             exchange.same.append(there.unit.name)
+        elif not there.unit.source:
+            exchange.own.append(there.unit.name)
         else:
             exchange.left[there.unit.name] = verdict
     for batch in _batches(wanted):
@@ -194,7 +213,7 @@ def _compared(there: InLake, files: list[RecordFile], note: "_Note", records: Ma
 def _pull(home: Home, lake: Lake, units: Sequence[Unit], note: "_Note", exchange: Exchange) -> None:
     with tempfile.TemporaryDirectory(dir=_made(home.cache), prefix=".lake-") as folder:
         names = [unit.name for unit in units]
-        answer = _ask(lake, {"action": "pull", "folder": folder, "units": names})
+        answer = ask(lake, {"action": "pull", "folder": folder, "units": names})
         rows = {path.stem: pl.read_parquet(path, glob=False) for path in Path(folder).glob("*.parquet")}
     found = [in_lake(row) for row in answer["days"]]
     contents = {there.unit: frames_from_lake(rows, there.unit, there.parts) for there in found}
@@ -213,32 +232,6 @@ def _pull(home: Home, lake: Lake, units: Sequence[Unit], note: "_Note", exchange
     for there in found:
         note.keep(there.unit, there.digest, _stamps(written[there.unit]))
     note.save()
-
-
-def _ask(lake: Lake, request: Mapping[str, Any]) -> Any:
-    """What the engine answers. The address goes through standard input: other users see arguments."""
-    run = subprocess.run(  # noqa: S603 - the interpreter that the user set
-        [str(lake.python), "-I", str(ENGINE)],
-        input=json.dumps({**request, "catalogue": lake.catalogue}),
-        capture_output=True,
-        text=True,
-        timeout=ENGINE_SECONDS,
-        check=False,
-    )
-    try:
-        answer = json.loads(run.stdout)
-    except ValueError:
-        last = (run.stderr.strip().splitlines() or ["no answer"])[-1]
-        raise LakeError(f"{lake.python} does not run the lake's engine: {printable(last)[:300]}") from None
-    if run.returncode != 0:
-        raise LakeError(f"the lake cannot be used: {answer['error']}{_remedy(answer['error'])}")
-    return answer
-
-
-def _remedy(error: str) -> str:
-    if "does not exist" in error:
-        return "; make one with `gpufare lake create`"
-    return ""
 
 
 def _batches(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
@@ -261,10 +254,10 @@ def _stamps(files: Sequence[RecordFile]) -> Stamps:
 
 
 class _Note:
-    """What each unit was when it was last exchanged, in the home's cache."""
+    """What each unit was when it was last exchanged, beside what the home knows of its store."""
 
     def __init__(self, home: Home) -> None:
-        self._path = home.cache / "lake.json"
+        self._path = home.store / "lake.json"
         try:
             self._units = dict(json.loads(self._path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):

@@ -27,21 +27,24 @@ _CONTRACTS: Mapping[str, type[BaseModel]] = {"offers": Offer, "rejects": Rejecte
 _TEXTS = ("outcomes", "exchange_rates")
 """Folders of JSON files, which are kept to the letter."""
 
+RANKINGS = "rankings"
+
 PLACE = ("unit", "position")
 """Columns of every table of the lake that are of no file: the unit, and the row's place in it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unit:
-    """A source's day; ``source`` is '' for what a day has of no source."""
+    """A source's day; ``source`` is '' for what a day has of no source, its exchange rates or its ranking."""
 
     source: str
     day: date
+    is_ranking: bool = False
 
     @property
     def name(self) -> str:
         """As the lake has it."""
-        return f"{self.source}/{self.day}"
+        return f"/ranking/{self.day}" if self.is_ranking else f"{self.source}/{self.day}"
 
 
 def units_of(home: Home, since: date) -> dict[Unit, list[RecordFile]]:
@@ -50,7 +53,7 @@ def units_of(home: Home, since: date) -> dict[Unit, list[RecordFile]]:
     for folder in (*SOURCE_FOLDERS, *DAY_FOLDERS):
         for file in record_files(home, folder):
             if file.day >= since:
-                found[Unit(file.source or "", file.day)].append(file)
+                found[Unit(file.source or "", file.day, folder == RANKINGS)].append(file)
     return dict(sorted(found.items()))
 
 

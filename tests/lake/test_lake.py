@@ -13,13 +13,16 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import duckdb
+import polars as pl
 import pytest
 
 from benchmarks.market import Market, write_market
 from pipeline.contracts.paths import Home
 from pipeline.contracts.postgres import PostgresError
-from pipeline.lake.exchange import ENGINE, create, days_in, in_lake, pull, push
+from pipeline.lake.exchange import create, days_in, in_lake, pull, push
+from pipeline.lake.request import ENGINE
 from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE, Lake, LakeError, lake_of
+from pipeline.lake.tables import publish_tables
 from pipeline.lake.units import Unit, digest_of, read_unit, records_of, units_of
 from pipeline.offers.compaction import Compaction, compact
 from pipeline.offers.records import Records
@@ -86,7 +89,7 @@ def test_what_was_pushed_is_pulled_value_by_value(home: Home, tmp_path: Path, la
     assert merged.files > 0
     assert push(home, lake, ALL).moved == []
     for one in (home, other):
-        (one.cache / "lake.json").unlink()
+        (one.store / "lake.json").unlink()
     assert (push(home, lake, ALL).moved, pull(other, lake, ALL).moved) == ([], [])
 
 
@@ -158,12 +161,83 @@ def test_tables_built_from_the_lake_are_those_built_from_the_files(
             "SELECT table_name FROM duckdb_tables() WHERE database_name = 'files' AND schema_name = 'main'"
         ).fetchall()
         assert len(tables) > 40
+        counted = {}
         for (table,) in tables:
+            counted[table] = connection.execute(f"SELECT count(*) FROM files.{table}").fetchall()[0][0]
             ((different,),) = connection.execute(
                 f"SELECT count(*) FROM ((FROM files.{table} EXCEPT ALL FROM lake.{table})"
                 f" UNION ALL (FROM lake.{table} EXCEPT ALL FROM files.{table}))"
             ).fetchall()
             assert different == 0, table
+
+
+COMPARE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import engine
+connection = engine._attached({"catalogue": sys.argv[2]})
+connection.execute(f"ATTACH '{sys.argv[3]}' AS file (READ_ONLY)")
+found = {}
+for (table,) in connection.execute(
+    "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' AND schema_name = 'main'"
+).fetchall():
+    there, here = f"lake.published.{table}", f"file.main.{table}"
+    found[table] = connection.execute(
+        f"SELECT (SELECT count(*) FROM {here}), (SELECT count(*) FROM ((FROM {here} EXCEPT ALL FROM {there})"
+        f" UNION ALL (FROM {there} EXCEPT ALL FROM {here})))"
+    ).fetchall()[0]
+print(json.dumps(found))
+"""
+
+
+def test_the_published_tables_in_the_lake_are_those_of_the_file(sample_home: Home, lake: Lake) -> None:
+    first = publish_tables(sample_home, lake)
+    assert first.replaced == first.tables
+    command = [
+        str(lake.python),
+        "-c",
+        COMPARE,
+        str(ENGINE.parent),
+        lake.catalogue,
+        str(sample_home.published),
+    ]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert len(found) == first.tables > 40
+    assert found["cheapest_gpu_per_workload"][0] > 1_000
+    assert {different for _, different in found.values()} == {0}
+    # Only what differs is written again, and what is not published any more goes.
+    sql(lake, "DELETE FROM lake.published.workloads; CREATE TABLE lake.published.gone (x INTEGER)")
+    assert publish_tables(sample_home, lake).replaced == 1
+    sql(lake, "FROM lake.published.workloads")
+    with pytest.raises(subprocess.CalledProcessError):
+        sql(lake, "FROM lake.published.gone")
+    # A newer publication stays.
+    sql(lake, "UPDATE lake.published.publication SET as_of_time = as_of_time + INTERVAL 1 MINUTE")
+    with pytest.raises(LakeError, match="the lake has a newer publication"):
+        publish_tables(sample_home, lake)
+
+
+def test_rankings_are_pushed_on_request_and_those_made_here_stay(
+    home: Home, tmp_path: Path, lake: Lake
+) -> None:
+    other = Home(tmp_path / "other")
+    for one, usd in ((home, 1), (other, 2)):
+        one.rankings.mkdir(parents=True)
+        pl.DataFrame({"day": [DAY], "usd": [usd]}).write_parquet(one.rankings / f"{DAY}.parquet")
+    assert push(other, lake, ALL).moved == []
+    assert push(home, lake, ALL, rankings=True).moved == [f"/ranking/{DAY}"]
+    found = pull(other, lake, ALL)
+    assert (found.moved, found.own, found.left) == ([], [f"/ranking/{DAY}"], {})
+    assert pull(Home(tmp_path / "third"), lake, ALL).moved == [f"/ranking/{DAY}"]
+
+
+def test_another_lake_gets_what_the_first_one_has(
+    home: Home, lake: Lake, empty_lake: Lake, postgres_server: str
+) -> None:
+    market(home, sellers=1, days=1)
+    pushed = push(home, lake, ALL).moved
+    other = replace(lake, catalogue=new_database(postgres_server, of=empty_lake.catalogue))
+    assert push(home, other, ALL).moved == pushed
 
 
 READER = """
@@ -308,8 +382,21 @@ def test_without_a_lake_or_its_database_the_error_says_so_and_shows_no_password(
 ) -> None:
     market(home, sellers=1, days=1)
     secret = postgres_server.replace("gpufare@", "gpufare:geheim@")
-    with pytest.raises(LakeError, match="gpufare lake create") as absent:
+    with pytest.raises(LakeError, match="make one with `gpufare lake create`") as absent:
         push(home, replace(lake, catalogue=f"{secret}/postgres"), ALL)
     with pytest.raises(PostgresError, match="Connection refused") as refused:
         push(home, replace(lake, catalogue="postgresql://gpufare:geheim@127.0.0.1:9/lake"), ALL)
     assert "geheim" not in f"{absent.value}{refused.value}"
+
+
+def test_a_place_for_the_data_that_not_all_machines_can_find_is_refused(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(LakeError, match="give a whole path or s3://"):
+        create(lake, "data/lake")
+    with pytest.raises(LakeError, match="there is one in this database already, with its data at /"):
+        create(lake, str(tmp_path))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    with pytest.raises(LakeError, match="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        create(lake, "s3://bucket/lake")

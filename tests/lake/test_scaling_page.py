@@ -47,7 +47,7 @@ def test_every_amount_is_one_of_them() -> None:
 
 def test_the_commands_exist() -> None:
     found = re.findall(r"^gpufare (.+)$", PAGE, re.MULTILINE)
-    assert len(found) == 5
+    assert len(found) == 6
     for command in found:
         group: click.Command = main
         words = shlex.split(command)
