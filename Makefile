@@ -15,6 +15,13 @@ DEMO_HOME := data/demo
 # Locked without their dependencies: requirements-consumers.in says why.
 CONSUMERS_ALONE := skypilot==0.14.1 gpuhunt==0.1.34
 
+# $(call install,FOLDER,PACKAGES): by uv where there is one, in a tenth of pip's processor time; else, and where uv
+# fails, by pip, whose settings may name another index. pip compiles what it installs; uv is told to where Python may not.
+UV ?= $(shell command -v uv 2>/dev/null)
+UV_OPTIONS := --quiet $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
+install = $(if $(UV),$(UV) pip install $(UV_OPTIONS) --python $(1)/bin/python $(2) ||) \
+	$(1)/bin/pip install --quiet --disable-pip-version-check $(2)
+
 .PHONY: demo test pytest trace-check trace-tests trace-sample traces lint docs lock mutants stress bench audit wheel clean
 
 demo: $(READY)
@@ -98,21 +105,20 @@ clean:
 # What `gpufare lake` runs: DuckDB's extensions are packages for an older DuckDB than ours.
 .venv-lake/.ready: requirements-lake.lock
 	[ -x .venv-lake/bin/python ] || $(PYTHON) -m venv .venv-lake
-	.venv-lake/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lake.lock
+	$(call install,.venv-lake,--require-hashes -r requirements-lake.lock)
 	touch $@
 
 # What the tests of the exports load them with: other tools, in their own versions.
 .venv-consumers/.ready: requirements-consumers.lock
 	[ -x .venv-consumers/bin/python ] || $(PYTHON) -m venv .venv-consumers
-	.venv-consumers/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
-		-r requirements-consumers.lock
+	$(call install,.venv-consumers,--no-deps --require-hashes -r requirements-consumers.lock)
 	touch $@
 
 # An environment that is there stays, with its Python, and is brought up to date.
 $(READY): requirements.lock pyproject.toml
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(call install,$(VENV),--no-deps --require-hashes -r requirements.lock)
+	$(call install,$(VENV),--no-deps --no-build-isolation --editable .)
 	touch $(READY)
 
 # requirements-trace.lock has what requirements.lock lacks, but for torch and its CUDA libraries: a machine may
@@ -125,7 +131,7 @@ $(TRACE_READY): requirements-trace.lock | $(READY)
 		> "$$($(TRACE_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/gpufare.pth"
 	@pip="$(TRACE_BIN)/pip -qq --disable-pip-version-check install --no-compile"; \
 	if $$pip --retries 1 --no-deps $(TORCH) 2> $(TRACE_VENV)/pip.log; then \
-		$$pip --no-deps --require-hashes -r requirements-trace.lock && $$pip $(TORCH) \
+		{ $(call install,$(TRACE_VENV),--no-deps --require-hashes -r requirements-trace.lock); } && $$pip $(TORCH) \
 			&& $$pip --ignore-installed --no-deps --no-build-isolation --editable . && touch $(TRACE_READY); \
 	elif grep -q "No matching distribution" $(TRACE_VENV)/pip.log; then \
 		echo "trace-check: skipped, $(TORCH) is in no package index that pip reaches here"; \
