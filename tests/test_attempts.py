@@ -19,8 +19,8 @@ from pipeline.offers.price_moves import HELD_DAYS
 from pipeline.offers.records import Records
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
-from pipeline.warehouse.load import load_record
 from tests.conftest import PAGES
+from tests.record import load_record
 
 DAY = date(2026, 8, 22)
 VAST = source_config("vast")

@@ -19,8 +19,8 @@ from pipeline.offers.records import Records
 from pipeline.sources import source_module
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
-from pipeline.warehouse.load import load_record
 from pipeline.warehouse.marts import fill
+from tests.record import load_record
 from tests.sources.helpers import answer
 
 CAPTURES = next(

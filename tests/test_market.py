@@ -10,7 +10,7 @@ from benchmarks.market import SMALL, Market, write_market
 from pipeline.contracts.paths import Home
 from pipeline.offers.records import Records
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_record
+from tests.record import load_record
 
 DAY = date(2026, 8, 20)
 

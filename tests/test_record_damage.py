@@ -41,12 +41,13 @@ from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create, prepare
 from pipeline.warehouse.history import bring_up_to_date
-from pipeline.warehouse.load import NEEDED_REJECTS_DAYS, load_record, missing_files
+from pipeline.warehouse.load import NEEDED_REJECTS_DAYS, missing_files
 from pipeline.warehouse.prepared import damage_of, state_of_model
 from pipeline.warehouse.query import ask, reader
 from pipeline.warehouse.scripts import BuildError
 from tests.conftest import PAGES
 from tests.offers.builders import offer
+from tests.record import load_record
 from tests.stress.homes import small_catalogue
 
 FIRST, SECOND = date(2026, 8, 21), date(2026, 8, 22)
@@ -557,7 +558,7 @@ def test_a_refresh_merges_what_is_over_and_says_so(home: Home) -> None:
     )
     assert report.published
     (line,) = (line for line in report.lines() if line.startswith("merged"))
-    assert line.startswith("merged 8 files of single days into 4 of months: ")
+    assert line.startswith("merged 8 files into 4 of months: ")
     assert loaded(home) == before
 
 

@@ -92,13 +92,15 @@ def _days_to_read(home: Home, damage: Damage) -> list[tuple[bool, date, str]]:
     has."""
     file = damage.file
     if file.month:
-        days = [each.day for each in record_files(home, file.folder, file.source) if each.path == file.path]
-        return [(True, day, file.source or "") for day in days]
+        every = record_files(home, file.folder, file.source)
+        days = sorted({each.day for each in every if each.path == file.path})
+    else:
+        days = [file.day]
     if file.folder == "exchange_rates":
-        return [(False, file.day, name) for name in _rate_sources()]
+        return [(False, day, name) for name in _rate_sources() for day in days]
     if file.source is None:
         return []
-    return [(file.source not in _rate_sources(), file.day, file.source)]
+    return [(file.source not in _rate_sources(), day, file.source) for day in days]
 
 
 def _rate_sources() -> list[str]:
@@ -120,17 +122,25 @@ def _result(damage: Damage, outcomes: Sequence[Outcome | None]) -> str:
 
 def _result_of_month(home: Home, damage: Damage, days: Sequence[date]) -> str:
     """Names the days that are lost: those that the month's file had, or where nobody can tell which it had,
-    those with an accepted outcome."""
+    those that the rest of the record says it had."""
     folder, source = damage.file.folder, damage.file.source or ""
-    made = {file.day for file in record_files(home, folder, source)}
+    made = {file.day for file in record_files(home, folder, source or None)}
     missing = [day for day in days if day not in made]
     if damage.file.merged is None:
-        missing = [day for day in missing if _was_accepted(home, source, day)]
+        missing = [day for day in missing if _was_recorded(home, folder, source, day)]
     remade = sum(day in made for day in days)
     parts = [f"{remade} days made again from the archive"] if remade else []
     if missing:
         parts.append(f"lost, as the archive gives nothing of them: {', '.join(map(str, missing))}")
     return "; ".join(parts) or "it had no days"
+
+
+def _was_recorded(home: Home, folder: str, source: str, day: date) -> bool:
+    """Whether what else there is of a day says that a folder had something of it."""
+    if folder == "outcomes":
+        return any(record_files(home, other, source, day) for other in ("offers", "rejects"))
+    sources = _rate_sources() if folder == "exchange_rates" else [source]
+    return any(_was_accepted(home, each, day) for each in sources)
 
 
 def _was_accepted(home: Home, source: str, day: date) -> bool:

@@ -16,7 +16,13 @@ from pydantic import BaseModel
 
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.paths import Home
-from pipeline.offers.record_files import DAY_FOLDERS, SOURCE_FOLDERS, RecordFile, record_files
+from pipeline.offers.record_files import (
+    DAY_FOLDERS,
+    MERGED_FOLDERS,
+    SOURCE_FOLDERS,
+    RecordFile,
+    record_files,
+)
 from pipeline.offers.records import Records, parquet_schema, replacing
 
 Frames = Mapping[str, pl.DataFrame]
@@ -59,7 +65,7 @@ def units_of(home: Home, since: date) -> dict[Unit, list[RecordFile]]:
 
 def records_of(home: Home) -> Mapping[str, Records]:
     """Readers by folder: each remembers the month that it read last."""
-    return {folder: Records(home) for folder in _CONTRACTS}
+    return {folder: Records(home) for folder in MERGED_FOLDERS}
 
 
 def read_unit(files: Sequence[RecordFile], records: Mapping[str, Records]) -> Frames:
@@ -74,7 +80,7 @@ def read_unit(files: Sequence[RecordFile], records: Mapping[str, Records]) -> Fr
         else:
             frames[file.folder] = pl.read_parquet(file.path, glob=False)
     for folder, ours in texts.items():
-        rows = [(file.attempt, file.path.read_text(encoding="utf-8")) for file in ours]
+        rows = [(file.attempt, records[folder].text(file)) for file in ours]
         frames[folder] = pl.DataFrame(
             sorted(rows), schema={"attempt": pl.String, "content": pl.String}, orient="row"
         )

@@ -1,11 +1,10 @@
-"""Merges the day files of months that are over into one file a month: the same rows in less space.
+"""Merges the files of months that are over into one file a month: the same rows in less space.
 
-A month's file is written whole and read back before any day file is deleted. As a day's own file wins over
-its month's rows, nothing is counted twice after a crash in between, and a day that is read again later is
-right at once; the next compaction merges it.
+A month's file is written whole and read back before any other file is deleted. As the own file of a day or an
+attempt wins over its month's rows, nothing is counted twice after a crash in between, and a day that is read
+again later is right at once; the next compaction merges it.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,8 +19,17 @@ from pipeline.contracts.disk import UnwritableError, disk_error, flush, is_exhau
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.paths import Home
 from pipeline.contracts.publishing_lock import Held, publishing_lock
-from pipeline.offers.months import Stamp, days_of_month, merged_days, month_bytes, read_month, stamp_of
-from pipeline.offers.record_files import Damage, RecordFile, record_files
+from pipeline.offers.months import (
+    Part,
+    Stamp,
+    days_of_month,
+    merged_parts,
+    month_and_part,
+    month_bytes,
+    read_month,
+    stamp_of,
+)
+from pipeline.offers.record_files import MERGED_FOLDERS, Damage, RecordFile, own_and_months
 from pipeline.offers.records import RecordError, Records, parquet_schema, replacing
 
 SETTLED_DAYS = 10
@@ -30,13 +38,14 @@ SETTLED_DAYS = 10
 FEWEST_FILES = 2
 """One file of a month is left as it is: merging it saves nothing."""
 
-MERGED_FOLDERS: dict[str, type[BaseModel]] = {"offers": Offer, "rejects": RejectedRow}
+CONTRACTS: Mapping[str, type[BaseModel]] = {"offers": Offer, "rejects": RejectedRow}
+"""Folders whose files are rows; those of the others are texts, which are kept to the letter."""
 
 
 @dataclass(slots=True)
 class Compaction:
-    """What was merged: months of a source, day files and their size before and after. ``left`` are files that
-    could not be read and stay as they are."""
+    """What was merged: months of a source, files of days and attempts and their size before and after.
+    ``left`` are files that could not be read and stay as they are."""
 
     months: int = 0
     files: int = 0
@@ -49,7 +58,7 @@ class Compaction:
         parts = []
         if self.files:
             sizes = f"{size_text(self.bytes_before)} are now {size_text(self.bytes_after)}"
-            parts.append(f"merged {self.files} files of single days into {self.months} of months: {sizes}")
+            parts.append(f"merged {self.files} files into {self.months} of months: {sizes}")
         if self.left:
             first = self.left[0]
             such = f"such as {first.file.path.name} of {first.file.source}: {first.reason}"
@@ -58,18 +67,23 @@ class Compaction:
 
 
 def mergeable(home: Home, today: date) -> dict[tuple[str, str, str], list[RecordFile]]:
-    """The day files to merge, by folder, source and month (YYYY-MM)."""
+    """The files of days and attempts to merge, by folder, source and month (YYYY-MM). Outcomes without an
+    attempt, as earlier versions kept them, are left: a later reading may replace them."""
     found = defaultdict(list)
     with_month = set()
     for folder in MERGED_FOLDERS:
-        for file in record_files(home, folder):
+        own, months = own_and_months(home, folder)
+        with_month |= {(folder, month.source or "", month.name) for month in months}
+        for file in own:
             month = f"{file.day:%Y-%m}"
-            key = (folder, file.source or "", month)
-            if file.month:
-                with_month.add(key)
-            elif days_of_month(month)[-1] + timedelta(days=SETTLED_DAYS) < today:
-                found[key].append(file)
-    return {key: files for key, files in found.items() if len(files) >= FEWEST_FILES or key in with_month}
+            is_settled = days_of_month(month)[-1] + timedelta(days=SETTLED_DAYS) < today
+            if is_settled and (folder != "outcomes" or file.attempt):
+                found[folder, file.source or "", month].append(file)
+    return {
+        key: sorted(files, key=lambda file: file.part)
+        for key, files in sorted(found.items())
+        if len(files) >= FEWEST_FILES or key in with_month
+    }
 
 
 def compact(home: Home, today: date, done: Compaction) -> None:
@@ -95,7 +109,7 @@ def _merge(
 ) -> None:
     path = home.root / folder / source / f"{month}.parquet"
     try:
-        frames, stamps = _kept_days(path, month)
+        frames, stamps = _kept_parts(path, month)
     except Exception as error:
         _raise_exhaustion(error)
         done.left.append(Damage(files[0], f"the file of its month cannot be read ({_reason(error)})"))
@@ -104,14 +118,14 @@ def _merge(
     merged = []
     for file in files:
         try:
-            stamp, rows = stamp_of(file.path), _day_rows(Records(home), file)
+            stamp, rows = stamp_of(file.path), _rows(Records(home), file)
         except FileNotFoundError:
             continue
         except Exception as error:
             _raise_exhaustion(error)
             done.left.append(Damage(file, _reason(error)))
         else:
-            stamps[file.day], frames[file.day] = stamp, rows
+            stamps[file.part], frames[file.part] = stamp, rows
             merged.append(file)
     if not merged:
         return
@@ -121,32 +135,32 @@ def _merge(
         done.left.append(Damage(files[0], str(error)))
         return
     for file in merged:
-        _remove(file, stamps[file.day])
+        _remove(file, stamps[file.part])
     done.months += 1
     done.files += len(merged)
-    done.bytes_before += before + sum(stamps[file.day].bytes for file in merged)
+    done.bytes_before += before + sum(stamps[file.part].bytes for file in merged)
     done.bytes_after += stamp_of(path).bytes
 
 
-def _kept_days(path: Path, month: str) -> tuple[dict[date, pl.DataFrame], dict[date, Stamp]]:
+def _kept_parts(path: Path, month: str) -> tuple[dict[Part, pl.DataFrame], dict[Part, Stamp]]:
     """The rows and stamps of a month's file, none when there is none."""
     if not path.exists():
         return {}, {}
-    frames, merged = read_month(path, month), merged_days(path)
+    frames, merged = read_month(path, month), merged_parts(path)
     if merged is None:
         raise ValueError("its days are not known")
-    return frames, {day: each.stamp for day, each in merged.items()}
+    return frames, {part: each.stamp for part, each in merged.items()}
 
 
-def _day_rows(records: Records, file: RecordFile) -> pl.DataFrame:
-    """A day file's rows, in the types of today. Raises RecordError or ValueError for a file that not every
-    reader can read: it stays alone, so that it spoils no month."""
-    if file.folder == "offers":
-        records.offers(file.source or "", file.day)
-    else:
-        records.rejects(file.source or "", file.day)
+def _rows(records: Records, file: RecordFile) -> pl.DataFrame:
+    """A file's rows in the types of today, or its text. Raises RecordError or ValueError for a file that not
+    every reader can read: it stays alone, so that it spoils no month."""
+    records.check(file)
+    if file.folder not in CONTRACTS:
+        place = {"source": file.source or "", "attempt": file.attempt}
+        return pl.DataFrame([place | {"content": records.text(file)}])
     written = records.frame(file)
-    types = parquet_schema(MERGED_FOLDERS[file.folder])
+    types = parquet_schema(CONTRACTS[file.folder])
     rows = written.cast({name: types[name] for name in written.columns})
     if not rows.cast(written.schema).equals(written):
         raise ValueError("its columns have not the types of the record")
@@ -154,30 +168,30 @@ def _day_rows(records: Records, file: RecordFile) -> pl.DataFrame:
 
 
 def _write(
-    path: Path, month: str, frames: Mapping[date, pl.DataFrame], stamps: Mapping[date, Stamp], lock: Held
+    path: Path, month: str, frames: Mapping[Part, pl.DataFrame], stamps: Mapping[Part, Stamp], lock: Held
 ) -> None:
     """Write a month's file and read it back. Raises UnwritableError, and ValueError when it differs."""
     with replacing(path) as temporary:
         temporary.write_bytes(month_bytes(frames, stamps))
         flush(temporary)
         kept = read_month(temporary, month)
-        for day, rows in frames.items():
-            if not pl.concat([kept[day].clear(), rows], how="diagonal").equals(kept[day]):
-                raise ValueError(f"{day} is not the same when it is read back")
+        for part, rows in frames.items():
+            if not pl.concat([kept[part].clear(), rows], how="diagonal").equals(kept[part]):
+                raise ValueError(f"{part.day} is not the same when it is read back")
         lock.confirm()  # or another machine may have merged other days meanwhile
     flush(path.parent)
 
 
-_TAKEN_OUT = re.compile(r"\.\d{4}-\d{2}-\d{2}\.parquet\.merged\.tmp")
-"""The name, which readers ignore, of a day file that is about to be deleted."""
+_TAKEN_OUT = ".merged.tmp"
+"""What the name of a file that is about to be deleted ends with, after a dot before it: readers ignore it."""
 
 
 def _remove(file: RecordFile, stamp: Stamp) -> None:
-    """Delete a merged day file, unless the day was read again meanwhile: then it stays and wins.
+    """Delete a merged file, unless the day was read again meanwhile: then it stays and wins.
 
     It is renamed before its stamp is compared, so that no other file can come in its place in between.
     """
-    taken = file.path.with_name(f".{file.path.name}.merged.tmp")
+    taken = file.path.with_name(f".{file.path.name}{_TAKEN_OUT}")
     try:
         if stamp_of(file.path) == stamp:
             file.path.rename(taken)
@@ -189,23 +203,37 @@ def _remove(file: RecordFile, stamp: Stamp) -> None:
 
 
 def _taken_out(home: Home) -> list[Path]:
-    """The day files that were taken out to be deleted, and are there still after a crash."""
-    found = (path for folder in MERGED_FOLDERS for path in (home.root / folder).glob("*/.*.merged.tmp"))
-    return sorted(path for path in found if _TAKEN_OUT.fullmatch(path.name))
+    """The files that were taken out to be deleted, and are there still after a crash."""
+    patterns = {"exchange_rates": "", "outcomes": "*/*/"}
+    found = (
+        path
+        for folder in MERGED_FOLDERS
+        for path in (home.root / folder).glob(f"{patterns.get(folder, '*/')}.*{_TAKEN_OUT}")
+    )
+    return sorted(path for path in found if month_and_part(_place_of(path)) is not None)
+
+
+def _place_of(taken: Path) -> Path:
+    return taken.with_name(taken.name.removeprefix(".").removesuffix(_TAKEN_OUT))
 
 
 def _remove_taken(taken: Path) -> None:
-    """Delete a day file that was taken out where its month has it; otherwise put it back, over none that the
-    day has by now. Raises UnwritableError."""
-    path = taken.with_name(taken.name.removeprefix(".").removesuffix(".merged.tmp"))
-    day = date.fromisoformat(path.stem)
+    """Delete a file that was taken out where its month has it; otherwise put it back, over none that is there
+    by now. Raises UnwritableError."""
+    path = _place_of(taken)
+    if (place := month_and_part(path)) is None:
+        return
+    month, part = place
     try:
-        merged = (merged_days(path.with_stem(f"{day:%Y-%m}")) or {}).get(day)
+        merged = (merged_parts(month) or {}).get(part)
         if merged is None or merged.stamp != stamp_of(taken):
             with suppress(FileExistsError):  # the day was read once more: that file wins
                 path.hardlink_to(taken)
                 flush(path.parent)
         taken.unlink()
+        if part.attempt:
+            with suppress(OSError):  # the day has other attempts
+                path.parent.rmdir()
     except OSError as error:
         raise UnwritableError(path, error) from error
 

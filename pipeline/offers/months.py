@@ -1,6 +1,7 @@
 """The file of a month: a source's rows of many days, and in its metadata which days those are.
 
-A day without rows is known from the metadata alone. ``position`` is a row's place in its day.
+A day without rows is known from the metadata alone. ``position`` is a row's place in its day. Of outcomes, of
+which a day has a file per attempt, a part of the month is an attempt, and its one row the text of that file.
 """
 
 import json
@@ -11,18 +12,24 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import NamedTuple, TypeVar
 
 import polars as pl
 
 from pipeline.contracts.disk import is_exhaustion
 
 DAYS_KEY = "gpufare:days"
-"""The metadata of the file: a JSON list of [day, rows, bytes, mtime_ns]."""
+"""The metadata of the file: a JSON list of [day, rows, bytes, mtime_ns], and of outcomes the attempt."""
 
 ROWS_PER_GROUP = 122_880
 
 _MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
+
+ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
+"""The name of an attempt."""
+
+P = TypeVar("P", bound=PurePath)
 
 _ALIKE = (
     "gpu_id",
@@ -48,9 +55,16 @@ class Stamp:
     mtime_ns: int
 
 
+class Part(NamedTuple):
+    """What a month's file has of one day, or of outcomes of one attempt: what had a file of its own."""
+
+    day: date
+    attempt: str = ""
+
+
 @dataclass(frozen=True, slots=True)
-class MergedDay:
-    """A day in a month's file: how many rows it has, and the stamp of its own file when it was merged."""
+class MergedPart:
+    """A part of a month's file: how many rows it has, and the stamp of its own file when it was merged."""
 
     rows: int
     stamp: Stamp
@@ -73,24 +87,44 @@ def days_of_month(name: str) -> list[date]:
     return [date(year, month, day) for day in range(1, monthrange(year, month)[1] + 1)]
 
 
-def merged_days(path: Path) -> Mapping[date, MergedDay] | None:
-    """The days that a month's file has; None when it is damaged or gone."""
+def merged_parts(path: Path) -> Mapping[Part, MergedPart] | None:
+    """The parts that a month's file has; None when it is damaged or gone."""
     try:
-        return _merged_days(path, path.stem, stamp_of(path))
+        return _merged_parts(path, path.stem, stamp_of(path))
     except Exception:  # whatever a damaged file makes its reader raise: whoever reads its rows says what
         return None
 
 
 @lru_cache(maxsize=100_000)
-def _merged_days(path: Path, month: str, _stamp: Stamp) -> Mapping[date, MergedDay]:
+def _merged_parts(path: Path, month: str, _stamp: Stamp) -> Mapping[Part, MergedPart]:
     rows = json.loads(pl.read_parquet_metadata(path)[DAYS_KEY])
     found = {
-        date.fromisoformat(day): MergedDay(count, Stamp(size, mtime_ns))
-        for day, count, size, mtime_ns in rows
+        Part(date.fromisoformat(day), *attempt): MergedPart(count, Stamp(size, mtime_ns))
+        for day, count, size, mtime_ns, *attempt in rows
     }
-    if not found.keys() <= set(days_of_month(month)):
+    if not {part.day for part in found} <= set(days_of_month(month)):
         raise ValueError("it has days of another month")
     return found
+
+
+def month_and_part(path: P) -> tuple[P, Part] | None:
+    """The file of the month into which a day's or an attempt's own file is merged, and as what; None for the
+    name of any other file."""
+    is_attempt = ATTEMPT.fullmatch(path.stem) is not None
+    own = path.parent if is_attempt else path
+    day = day_of(own.name if is_attempt else own.stem)
+    if day is None:
+        return None
+    return own.with_name(f"{day:%Y-%m}.parquet"), Part(day, path.stem if is_attempt else "")
+
+
+def day_of(text: str) -> date | None:
+    """The day that a name says, in the one form in which they are written."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if day.isoformat() == text else None
 
 
 def damage_of_month(path: Path, source: str) -> str | None:
@@ -99,7 +133,11 @@ def damage_of_month(path: Path, source: str) -> str | None:
     Raises FileNotFoundError, and what ``is_exhaustion`` knows.
     """
     try:
-        foreign = {name for rows in read_month(path, path.stem).values() for name in rows["source"].unique()}
+        parts = read_month(path, path.stem).values()
+        foreign = {name for rows in parts for name in rows["source"].unique()}
+        for rows in parts:
+            for text in rows["content"] if "content" in rows.columns else ():
+                json.loads(text)
     except FileNotFoundError:
         raise
     except Exception as error:
@@ -109,20 +147,26 @@ def damage_of_month(path: Path, source: str) -> str | None:
     return "it has rows of another source, which is not its place" if foreign - {source} else None
 
 
-def month_bytes(frames: Mapping[date, pl.DataFrame], stamps: Mapping[date, Stamp]) -> bytes:
-    """A month's file of the rows of its days. Columns that only some of the days have are null in others."""
-    days = [
-        frame.with_columns(day=pl.lit(day), position=pl.int_range(pl.len(), dtype=pl.Int32))
-        for day, frame in sorted(frames.items())
+def month_bytes(frames: Mapping[Part, pl.DataFrame], stamps: Mapping[Part, Stamp]) -> bytes:
+    """A month's file of the rows of its parts. Columns that only some of them have are null in others."""
+    parts = [
+        frame.with_columns(day=pl.lit(part.day), position=pl.int_range(pl.len(), dtype=pl.Int32))
+        for part, frame in sorted(frames.items())
     ]
-    rows = pl.concat(days, how="diagonal")
+    rows = pl.concat(parts, how="diagonal")
     order = [name for name in _ALIKE if name in rows.columns]
     index = [
-        (f"{day}", frame.height, stamps[day].bytes, stamps[day].mtime_ns)
-        for day, frame in sorted(frames.items())
+        (
+            f"{part.day}",
+            frame.height,
+            stamps[part].bytes,
+            stamps[part].mtime_ns,
+            *filter(None, [part.attempt]),
+        )
+        for part, frame in sorted(frames.items())
     ]
     buffer = BytesIO()
-    rows.sort([*order, "day", "position"]).write_parquet(
+    rows.sort([*order, *_part_columns(rows), "position"]).write_parquet(
         buffer,
         compression="zstd",
         row_group_size=ROWS_PER_GROUP,
@@ -131,19 +175,23 @@ def month_bytes(frames: Mapping[date, pl.DataFrame], stamps: Mapping[date, Stamp
     return buffer.getvalue()
 
 
-def read_month(path: Path, month: str) -> dict[date, pl.DataFrame]:
-    """The rows of each day of a month's file, in their order.
+def _part_columns(rows: pl.DataFrame) -> list[str]:
+    return [name for name in Part._fields if name in rows.columns]
+
+
+def read_month(path: Path, month: str) -> dict[Part, pl.DataFrame]:
+    """The rows of each part of a month's file, in their order.
 
     Raises FileNotFoundError when it is gone, ValueError, KeyError and polars' errors when it is damaged.
     """
     rows = pl.read_parquet(path, glob=False)
-    merged = _merged_days(path, month, stamp_of(path))
-    by_day = {
-        day: frame.sort("position").drop("day", "position")
-        for (day,), frame in rows.partition_by("day", as_dict=True).items()
+    merged = _merged_parts(path, month, stamp_of(path))
+    by_part = {
+        Part(*key): frame.sort("position").drop("day", "position")
+        for key, frame in rows.partition_by(_part_columns(rows), as_dict=True).items()
     }
-    found = {day: frame.height for day, frame in by_day.items()}
-    if found != {day: each.rows for day, each in merged.items() if each.rows}:
+    found = {part: frame.height for part, frame in by_part.items()}
+    if found != {part: each.rows for part, each in merged.items() if each.rows}:
         raise ValueError("it has not the rows that its metadata says")
     empty = rows.clear().drop("day", "position")
-    return {day: by_day.get(day, empty) for day in merged}
+    return {part: by_part.get(part, empty) for part in merged}

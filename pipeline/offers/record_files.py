@@ -1,17 +1,25 @@
 """Which files make up the record, by folder, source and day; what does not belong there; what is damaged.
 
-Day files of months that are over are merged into one file a month (see compaction). A day's own file wins
-over its month's.
+Files of months that are over are merged into one file a month (see compaction). A day's or an attempt's own
+file wins over its month's.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from pipeline.contracts.paths import Home
-from pipeline.offers.months import Stamp, days_of_month, is_month, merged_days, stamp_of
+from pipeline.offers.months import (
+    ATTEMPT,
+    Part,
+    Stamp,
+    day_of,
+    days_of_month,
+    is_month,
+    merged_parts,
+    stamp_of,
+)
 
 SOURCE_FOLDERS = {"offers": ".parquet", "rejects": ".parquet", "outcomes": ".json"}
 """Folders with a folder per source, and the ending of their files."""
@@ -19,10 +27,13 @@ SOURCE_FOLDERS = {"offers": ".parquet", "rejects": ".parquet", "outcomes": ".jso
 DAY_FOLDERS = {"exchange_rates": ".json", "rankings": ".parquet"}
 """Folders with a file per day."""
 
+_ENDINGS = SOURCE_FOLDERS | DAY_FOLDERS
+
+MERGED_FOLDERS = ("offers", "rejects", "outcomes", "exchange_rates")
+"""Folders whose months become one file each. Rankings do not: one that is lost cannot be made again."""
+
 EVERYTHING = "*"
 """Stands for the content of a folder that cannot be listed."""
-
-_ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +41,9 @@ class RecordFile:
     """A day of the record, and the file that has it. ``attempt`` is '' but for outcomes of one attempt of
     several.
 
-    A month's file has many days: ``month`` is then its name (YYYY-MM), and ``merged`` the stamp of the day's
-    own file when it was merged, None when the month's file is damaged so that its days are not known: then it
-    is listed for every day of the month.
+    A month's file has many of these: ``month`` is then its name (YYYY-MM), and ``merged`` the stamp of the
+    own file when it was merged, None when the month's file is damaged so that its parts are not known: then
+    it is listed for every day of the month.
     """
 
     path: Path
@@ -50,6 +61,32 @@ class RecordFile:
         """
         return self.merged or stamp_of(self.path)
 
+    @property
+    def part(self) -> Part:
+        """What it is of a month."""
+        return Part(self.day, self.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class MonthFile:
+    """The file of a month: ``name`` is YYYY-MM."""
+
+    path: Path
+    folder: str
+    source: str | None
+    name: str
+
+    def parts(self) -> Iterator[RecordFile]:
+        """What it has; every day of the month when nobody can tell. Opens the file."""
+        merged = merged_parts(self.path)
+        if merged is None:
+            for day in days_of_month(self.name):
+                yield RecordFile(self.path, self.folder, day, self.source, month=self.name)
+        for part, each in (merged or {}).items():
+            yield RecordFile(
+                self.path, self.folder, part.day, self.source, part.attempt, self.name, each.stamp
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:
@@ -65,22 +102,44 @@ def record_files(
 ) -> list[RecordFile]:
     """The files of a folder of the record (of one source, of one day), by source and day; nothing that is not
     one."""
-    found = [each for each in _listed(home, folder, source, day) if isinstance(each, RecordFile)]
+    own, months = own_and_months(home, folder, source, day)
+    found = [*own, *parts_besides(own, months)]
     return sorted(
         (file for file in found if day in (None, file.day)),
         key=lambda file: (file.source or "", file.day, file.attempt),
     )
 
 
-def record_file(home: Home, folder: str, source: str, day: date) -> RecordFile:
-    """The file with a source's offers or rejects of a day. Raises FileNotFoundError."""
-    parent = home.root / folder / source
-    path = parent / f"{day}{SOURCE_FOLDERS[folder]}"
+def own_and_months(
+    home: Home, folder: str, source: str | None = None, day: date | None = None
+) -> tuple[list[RecordFile], list[MonthFile]]:
+    """The days' own files and the months' files of a folder (of one source, and not all of other days), of
+    which none is opened."""
+    listed = list(_listed(home, folder, source, day))
+    months = [each for each in listed if isinstance(each, MonthFile)]
+    if day is not None:
+        months = [month for month in months if month.name == f"{day:%Y-%m}"]
+    return [each for each in listed if isinstance(each, RecordFile)], months
+
+
+def parts_besides(own: Collection[RecordFile], months: Collection[MonthFile]) -> Iterator[RecordFile]:
+    """What months' files have that has no file of its own."""
+    taken = {(file.folder, file.source, file.part) for file in own}
+    for month in months:
+        yield from (file for file in month.parts() if (file.folder, file.source, file.part) not in taken)
+
+
+def record_file(home: Home, folder: str, source: str | None, day: date, attempt: str = "") -> RecordFile:
+    """The file with a source's offers or rejects of a day, the outcome of an attempt, or a day's exchange
+    rates. Raises FileNotFoundError."""
+    parent = home.root / folder / (source or "")
+    ending = _ENDINGS[folder]
+    path = parent / f"{day}" / f"{attempt}{ending}" if attempt else parent / f"{day}{ending}"
     if path.exists():
-        return RecordFile(path, folder, day, source)
-    month = path.with_stem(f"{day:%Y-%m}")
-    for file in _days_in(month, folder, source) if month.exists() else ():
-        if file.day == day:
+        return RecordFile(path, folder, day, source, attempt)
+    month = MonthFile(parent / f"{day:%Y-%m}.parquet", folder, source, f"{day:%Y-%m}")
+    for file in month.parts() if month.path.exists() else ():
+        if file.part == (day, attempt):
             return file
     raise FileNotFoundError(str(path))
 
@@ -112,62 +171,44 @@ def set_aside(home: Home, path: Path) -> Path:
 
 def _listed(
     home: Home, folder: str, source: str | None = None, day: date | None = None
-) -> Iterator[RecordFile | Path]:
+) -> Iterator[RecordFile | MonthFile | Path]:
     """The files of a folder, and as paths what does not belong in it. With a day, not all of other days."""
     top = home.root / folder
     if folder in DAY_FOLDERS:
-        yield from _days(top, folder, DAY_FOLDERS[folder], None)
+        yield from _entries_of(top, folder, None, day)
         return
     for entry in _entries(top) if source is None else [top / source]:
-        if not entry.is_dir():
-            if entry.exists():
-                yield entry
-        elif folder == "outcomes":
-            yield from _outcomes(entry, day)
-        else:
-            yield from _days(entry, folder, SOURCE_FOLDERS[folder], entry.name)
+        if entry.is_dir():
+            yield from _entries_of(entry, folder, entry.name, day)
+        elif entry.exists():
+            yield entry
 
 
-def _days(parent: Path, folder: str, ending: str, source: str | None) -> Iterator[RecordFile | Path]:
-    own, months = set(), []
+def _entries_of(
+    parent: Path, folder: str, source: str | None, only: date | None
+) -> Iterator[RecordFile | MonthFile | Path]:
+    """What is in a folder of days and months. Earlier versions kept one outcome per day in place of a folder
+    of attempts."""
+    ending = _ENDINGS[folder]
     for path in _entries(parent):
-        name = path.name.removesuffix(ending) if path.name.endswith(ending) else ""
-        if source is not None and is_month(name):
-            months.append(path)
-        elif (day := _day(name)) is not None:
-            own.add(day)
+        name, suffix = path.stem, path.suffix
+        if suffix == ".parquet" and folder in MERGED_FOLDERS and is_month(name):
+            yield MonthFile(path, folder, source, name)
+        elif suffix == ending and (day := day_of(name)) is not None:
             yield RecordFile(path, folder, day, source)
+        elif folder == "outcomes" and (day := day_of(path.name)) is not None:
+            if only in (None, day):
+                yield from _attempts(path, day, source)
         else:
             yield path
-    for path in months:
-        yield from (file for file in _days_in(path, folder, source) if file.day not in own)
 
 
-def _days_in(path: Path, folder: str, source: str | None) -> Iterator[RecordFile]:
-    """The days that a month's file has; all of the month when nobody can tell."""
-    month = path.stem
-    merged = merged_days(path)
-    for day in days_of_month(month) if merged is None else merged:
-        stamp = merged[day].stamp if merged else None
-        yield RecordFile(path, folder, day, source, month=month, merged=stamp)
-
-
-def _outcomes(parent: Path, only: date | None) -> Iterator[RecordFile | Path]:
-    """Earlier versions kept one file per day in place of a folder."""
-    for path in _entries(parent):
-        day = _day(path.name.removesuffix(".json"))
-        if day is None:
-            yield path
-        elif path.name.endswith(".json"):
-            yield RecordFile(path, "outcomes", day, parent.name)
-        elif only not in (None, day):
-            continue
-        elif path.is_dir():
-            for file in _entries(path):
-                known = file.suffix == ".json" and _ATTEMPT.fullmatch(file.stem)
-                yield RecordFile(file, "outcomes", day, parent.name, file.stem) if known else file
-        else:
-            yield path
+def _attempts(parent: Path, day: date, source: str | None) -> Iterator[RecordFile | Path]:
+    if not parent.is_dir():
+        yield parent
+    for file in _entries(parent):
+        known = file.suffix == ".json" and ATTEMPT.fullmatch(file.stem)
+        yield RecordFile(file, "outcomes", day, source, file.stem) if known else file
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -180,12 +221,3 @@ def _entries(folder: Path) -> list[Path]:
         return []
     except OSError:
         return [folder / EVERYTHING]
-
-
-def _day(text: str) -> date | None:
-    """The day that a name says, in the one form in which they are written."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return day if day.isoformat() == text else None

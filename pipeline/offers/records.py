@@ -1,11 +1,12 @@
-"""The record of each source and day on disk: accepted offers and rejects as Parquet, the outcome as JSON.
+"""The record of each source and day on disk: accepted offers and rejects as Parquet, outcomes as JSON; months
+that are over as Parquet.
 
 Files are written under another name and renamed, so a reader sees a whole file or none.
 """
 
 import json
 import os
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import date, datetime
@@ -25,7 +26,7 @@ from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
 from pipeline.contracts.tiers import tier_class
-from pipeline.offers.months import Stamp, read_month, stamp_of
+from pipeline.offers.months import Part, Stamp, read_month, stamp_of
 from pipeline.offers.record_files import Damage, RecordFile, record_file, record_files
 
 MAX_RATE_AGE_DAYS = 7
@@ -81,7 +82,7 @@ class Records:
     def __init__(self, home: Home) -> None:
         self._home = home
         # The last month that was read: days are asked for one after the other.
-        self._month: tuple[Path, Stamp, dict[date, pl.DataFrame]] | None = None
+        self._month: tuple[Path, Stamp, dict[Part, pl.DataFrame]] | None = None
 
     def write_accepted(self, day: date, source: str, offers: Sequence[Offer]) -> None:
         """Keep a day's accepted offers of one source, replacing an earlier reading of that day."""
@@ -154,21 +155,25 @@ class Records:
         except FileNotFoundError:
             return []
 
-    def damages(self, folder: str, source: str | None = None, day: date | None = None) -> list[Damage]:
-        """The damaged files of a folder (of one source and day), which are all read for it, oldest first; a
-        month's file once."""
-        read = {
+    def check(self, file: RecordFile) -> None:
+        """Read all of a file. Raises RecordError when it is damaged, FileNotFoundError when it is gone."""
+        readers: dict[str, Callable[[RecordFile], object]] = {
             "offers": self._offers,
             "rejects": self._rejects,
             "outcomes": self._outcome,
             "exchange_rates": self._rates,
-        }[folder]
+        }
+        readers[file.folder](file)
+
+    def damages(self, folder: str, source: str | None = None, day: date | None = None) -> list[Damage]:
+        """The damaged files of a folder (of one source and day), which are all read for it, oldest first; a
+        month's file once."""
         found: dict[Path, Damage] = {}
         for file in record_files(self._home, folder, source, day):
             if file.path in found:
                 continue
             try:
-                read(file)
+                self.check(file)
             except FileNotFoundError:
                 continue
             except RecordError as error:
@@ -186,15 +191,34 @@ class Records:
                 return self._frame(file)
             except FileNotFoundError:
                 # Merged into its month meanwhile, or it is gone.
-                return self._frame(record_file(self._home, file.folder, file.source or "", file.day))
+                return self._frame(self._found_again(file))
 
     def _frame(self, file: RecordFile) -> pl.DataFrame:
+        return self._part(file) if file.month else pl.read_parquet(file.path, glob=False)
+
+    def text(self, file: RecordFile) -> str:
+        """An outcome or a day's exchange rates as they were written. Raises FileNotFoundError and
+        RecordError."""
+        with _readable(file):
+            try:
+                return self._text(file)
+            except FileNotFoundError:
+                return self._text(self._found_again(file))
+
+    def _text(self, file: RecordFile) -> str:
         if not file.month:
-            return pl.read_parquet(file.path, glob=False)
+            return file.path.read_bytes().decode()
+        ((text,),) = self._part(file).select("content").rows()
+        return str(text)
+
+    def _part(self, file: RecordFile) -> pl.DataFrame:
         stamp = stamp_of(file.path)
         if self._month is None or self._month[:2] != (file.path, stamp):
             self._month = (file.path, stamp, read_month(file.path, file.month))
-        return self._month[2][file.day]
+        return self._month[2][file.part]
+
+    def _found_again(self, file: RecordFile) -> RecordFile:
+        return record_file(self._home, file.folder, file.source, file.day, file.attempt)
 
     def _offers(self, file: RecordFile) -> list[Offer]:
         with _readable(file):
@@ -210,19 +234,17 @@ class Records:
             _check_place(file, {row["source"] for row in found} - {file.source})
             return found
 
-    @staticmethod
-    def _outcome(file: RecordFile) -> dict[str, Any]:
+    def _outcome(self, file: RecordFile) -> dict[str, Any]:
         with _readable(file):
-            row = {"attempt": ""} | dict(json.loads(file.path.read_text(encoding="utf-8")))
+            row = {"attempt": ""} | dict(json.loads(self.text(file)))
             place = {"source": file.source, "day": f"{file.day}", "attempt": file.attempt}
             _check_place(file, {str(row[name]) for name in place if row[name] != place[name]})
             _OUTCOME.validate_python(row | {"warnings": ()})
             return row
 
-    @staticmethod
-    def _rates(file: RecordFile) -> dict[str, Rate]:
+    def _rates(self, file: RecordFile) -> dict[str, Rate]:
         with _readable(file):
-            rows = json.loads(file.path.read_text(encoding="utf-8"))
+            rows = json.loads(self.text(file))
             _check_place(file, {str(row["day"]) for row in rows} - {f"{file.day}"})
             rates = {
                 row["currency"]: Rate(Decimal(row["usd_per_unit"]), date.fromisoformat(row["rate_date"]))
@@ -282,6 +304,17 @@ def _check_place(file: RecordFile, foreign: Set[object]) -> None:
         raise ValueError(f"it is of {', '.join(sorted(map(str, foreign)))}, which is not its place")
 
 
+def _begin(temporary: Path) -> None:
+    """Make an empty file, and its folder where there is none. That of a day's attempts is removed when it is
+    empty, once these are merged, which can happen in between: then once more."""
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        temporary.touch()
+    except FileNotFoundError:
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path and rename it onto ``path``, once on the disk, when all went well.
@@ -290,7 +323,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _begin(temporary)
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from pipeline.capture.index import INDEX_NAME
 from pipeline.contracts.capture import Entry
 from pipeline.contracts.paths import Home
+from pipeline.offers.months import month_and_part
 from pipeline.storage.address import StoreError
 
 RECORD_FOLDERS = (
@@ -104,11 +105,9 @@ def unit_name(path: str) -> str:
 
 
 def merged_into(path: str) -> str | None:
-    """The file of the month that a day's file is merged into once the month is over."""
-    place = PurePosixPath(path)
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", place.stem):
-        return None
-    return str(place.with_stem(place.stem[:7]))
+    """The file of the month that the file of a day or an attempt is merged into once the month is over."""
+    place = month_and_part(PurePosixPath(path))
+    return str(place[0]) if place else None
 
 
 def record_files(home: Home) -> Iterator[LocalFile]:

@@ -148,13 +148,15 @@ class _Puller:
         return None
 
     def _remove_merged(self) -> None:
-        """Days whose own file the store has no more, since their month's file has them, and that nobody
-        changed here."""
+        """Files of days and attempts that the store has no more, since their month's file has them, and that
+        nobody changed here."""
         gone = self.index.rows("SELECT path, sha256 FROM base WHERE path NOT IN (SELECT path FROM files)")
         for path, sha256 in gone:
             month = home_files.merged_into(path)
             if month and local_file(self.home, month) and self._local_sha256(path) == sha256:
                 (self.home.root / path).unlink()
+                with suppress(OSError):  # not empty
+                    (self.home.root / path).parent.rmdir()
                 self.report.removed += 1
                 self.index.delete("base", [path])
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from itertools import groupby
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from filelock import FileLock, Timeout
 
@@ -23,7 +23,7 @@ from pipeline.contracts.capture import Entry
 from pipeline.contracts.disk import size_text
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.offers.months import merged_days
+from pipeline.offers.months import merged_parts, month_and_part
 from pipeline.offers.printable import printable
 from pipeline.storage import home_files, ledger
 from pipeline.storage.address import StoreError
@@ -190,7 +190,7 @@ class _Pusher:
         """The units that differ from the store, without those in conflict."""
         local = list(self._hashed(home_files.record_files(self.home)))
         stored = dict(self.index.rows("SELECT path, sha256 FROM files"))
-        retired = self._merged_days(stored, {file.path for file in local})
+        retired = self._merged(stored, {file.path for file in local})
         changed = [file for file in local if stored.get(file.path) != file.sha256]
         self._agree(file for file in local if stored.get(file.path) == file.sha256)
         by_unit: list[tuple[str, Kept | None, str]] = [
@@ -218,8 +218,8 @@ class _Pusher:
                 self.index.put("local", [(file.path, file.state, sha256, size)])
             yield Kept(path=file.path, sha256=sha256, bytes=size)
 
-    def _merged_days(self, stored: dict[str, str], local: set[str]) -> dict[str, str]:
-        """Days in the store that this home merged into a month's file, with that file."""
+    def _merged(self, stored: dict[str, str], local: set[str]) -> dict[str, str]:
+        """Files in the store that this home merged into a month's file, with that file."""
         found = {}
         for path in stored.keys() - local:
             month = home_files.merged_into(path)
@@ -228,8 +228,9 @@ class _Pusher:
         return found
 
     def _is_in(self, path: str, month: str) -> bool:
-        """Whether a month's file has the state of a day that the store has, and not an earlier one."""
-        merged = (merged_days(self.home.root / month) or {}).get(date.fromisoformat(Path(path).stem))
+        """Whether a month's file has the state of a file that the store has, and not an earlier one."""
+        place = month_and_part(PurePosixPath(path))
+        merged = (merged_parts(self.home.root / month) or {}).get(place[1]) if place else None
         if merged is None:
             return False
         sha256, size = self.index.rows("SELECT sha256, bytes FROM files WHERE path = ?", path)[0]

@@ -8,17 +8,19 @@ Starting from empty tables, that is the whole record. Both ways give the same ro
 ``history`` (sql/history); where one of these days has to be computed again, its offers are loaded again.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
-from pipeline.offers.months import Stamp, damage_of_month, stamp_of
-from pipeline.offers.record_files import Damage, RecordFile, record_files
+from pipeline.offers.months import Stamp, damage_of_month, days_of_month, stamp_of
+from pipeline.offers.record_files import Damage, MonthFile, RecordFile, own_and_months, parts_besides
 from pipeline.warehouse.load import LOADERS, MARK_THE_ATTEMPTS_THAT_STAND, Insert, load_files
 from pipeline.warehouse.marts import fill, query_of
 from pipeline.warehouse.rankings import insert_rankings
@@ -69,6 +71,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
     _forget(connection, changes.pairs)
     begin = _first_day_to_compute(connection, day, first)
     recalled = _recall(connection, day, first)
+    changes.open(recalled)
     _forget(connection, recalled)
     for chunk in _chunks(changes, changes.pairs | recalled, day):
         damages += _load(connection, changes, chunk)
@@ -80,6 +83,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
             run(connection, paths.SQL_DIR / "history" / "retire.sql")
             connection.execute("CHECKPOINT")  # what comes next takes the place of what was retired
     connection.execute(_MARK_WHAT_IS_CURRENT)
+    _count_as_whole(connection, changes, damages)
     return damages
 
 
@@ -111,12 +115,17 @@ class _Changes:
     """The record up to a day against what is loaded of it."""
 
     keys: dict[RecordFile, Key]
+    """Of the files of days and attempts, and of what the months' files have that were opened."""
+
     new: list[RecordFile]
     gone: list[Key]
     """What is loaded and not there any more as it was."""
 
     months: Mapping[Month, Stamp]
-    """The files of months as they are."""
+    """The files of months that have no other file beside them and end by the day, as they are."""
+
+    unopened: Mapping[Month, MonthFile]
+    """Those of them that are as they were when all that they have was loaded."""
 
     damages: list[Damage]
     """Files of months that were damaged since their days were loaded. These days are in ``gone``."""
@@ -127,87 +136,134 @@ class _Changes:
         changed = [*(self.keys[file] for file in self.new), *self.gone]
         return {(source, day) for folder, source, day, *_ in changed if source and folder in _PRICES}
 
+    def open(self, pairs: Collection[Pair]) -> None:
+        """Find the offers and rejects of some days in the months that were not opened."""
+        wanted = {(folder, source, f"{day:%Y-%m}") for source, day in pairs for folder in _PRICES}
+        for month in wanted & self.unopened.keys():
+            self.keys.update((file, _key(file)) for file in self.unopened[month].parts())
+
 
 def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _Changes:
-    """Compare the record with what is loaded. What is gone or changed counts as loaded no more."""
-    rows = connection.execute(f"SELECT {_KEY} FROM history.loaded_files").fetchall()  # noqa: S608 - our columns
-    known: set[Key] = set(rows)
-    keys = dict(_keys(home, day))
-    months, damages = _months(connection, keys, known)
+    """Compare the record with what is loaded. What is gone or changed counts as loaded no more.
+
+    A month's file that is as it was when all of it was loaded is not opened: what a refresh looks at does
+    not grow with the history.
+    """
+    own, files = _listed(home, day)
+    stamps = {month: stamp for month, file in files.items() if (stamp := _stamp(file.path)) is not None}
+    beside = {_month_of(file.folder, file.source, file.day) for file in own}
+    months = {
+        month: stamp
+        for month, stamp in stamps.items()
+        if month not in beside and days_of_month(month[2])[-1] <= day
+    }
+    loaded = _whole_months(connection)
+    unopened = {month: files[month] for month, stamp in months.items() if loaded.get(month) == stamp}
+    opened = [files[month] for month in stamps.keys() - unopened.keys()]
+    found = [*own, *(file for file in parts_besides(own, opened) if file.day <= day)]
+    keys = {file: _key(file) for file in found}
+    known: set[Key] = set(
+        connection.execute(_LOADED_OF_OTHERS, _columns(unopened) or [[], [], []]).fetchall()
+    )
+    damages = _damages_since_loaded(keys, known)
     damaged = {damage.file.path for damage in damages}
     keys = {file: key for file, key in keys.items() if file.path not in damaged}
     gone = list(known - set(keys.values()))
     _count_as_not_loaded(connection, gone)
     new = [file for file, key in keys.items() if key not in known]
-    return _Changes(keys, new, gone, months, damages)
+    return _Changes(keys, new, gone, months, unopened, damages)
 
 
-def _months(
-    connection: duckdb.DuckDBPyConnection, keys: Mapping[RecordFile, Key], known: Collection[Key]
-) -> tuple[dict[Month, Stamp], list[Damage]]:
-    """The files of months as they are, and those that are damaged though days of theirs are loaded.
+def _listed(home: Home, day: date) -> tuple[list[RecordFile], dict[Month, MonthFile]]:
+    """The record up to a day; of the rankings those of the days before, as this build makes the day's own."""
+    found: list[RecordFile] = []
+    months: dict[Month, MonthFile] = {}
+    for folder in (*_PRICES, *_OTHERS):
+        own, merged = own_and_months(home, folder)
+        end = day - timedelta(days=1) if folder == "rankings" else day
+        found += [file for file in own if file.day <= end]
+        months |= {
+            (folder, file.source or "", file.name): file for file in merged if file.name <= f"{day:%Y-%m}"
+        }
+    return sorted(found, key=lambda file: (file.folder, file.source or "", file.part)), months
 
-    The days' keys are from the file's metadata and say nothing of its rows. A file that is not as it was when
-    it was last read is therefore read whole: it was merged again, copied, or damaged. Of a file with neither
-    another size nor another time of change nobody learns here.
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        return stamp_of(path)
+    except FileNotFoundError:  # gone meanwhile: the next build says so
+        return None
+
+
+def _month_of(folder: str, source: str | None, day: date) -> Month:
+    return folder, source or "", f"{day:%Y-%m}"
+
+
+def _damages_since_loaded(keys: Mapping[RecordFile, Key], known: Collection[Key]) -> list[Damage]:
+    """The opened files of months that are damaged though days of theirs are loaded.
+
+    The keys of a month's parts are from its file's metadata and say nothing of its rows. A file that is not
+    as it was when it was loaded is therefore read whole: it was merged again, copied, or damaged. Of a file
+    with neither another size nor another time of change nobody learns here.
     """
-    rows = connection.execute("SELECT folder, source, month, bytes, mtime_ns FROM history.read_months")
-    read = {(folder, source, month): Stamp(*stamp) for folder, source, month, *stamp in rows.fetchall()}
-    files: dict[Month, list[RecordFile]] = {}
-    for file in keys:
-        if file.merged is not None:
-            files.setdefault(_month(file), []).append(file)
-    months: dict[Month, Stamp] = {}
-    checked: dict[Month, Stamp] = {}
-    damages: list[Damage] = []
-    for month, days in files.items():
-        file = days[0]
-        try:
-            stamp = stamp_of(file.path)
-            if stamp != read.get(month) and any(keys[each] in known for each in days):
-                if (reason := damage_of_month(file.path, file.source or "")) is not None:
-                    damages.append(Damage(file, reason))
-                    continue
-                checked[month] = stamp
-            months[month] = stamp
-        except FileNotFoundError:  # gone meanwhile: loading it, or the next build, says so
-            continue
-    _count_as_read(connection, checked)
-    return months, damages
+    loaded = {file.path: file for file, key in keys.items() if file.merged is not None and key in known}
+    damages = []
+    for path, file in loaded.items():
+        with suppress(FileNotFoundError):  # gone meanwhile: loading it, or the next build, says so
+            if (reason := damage_of_month(path, file.source or "")) is not None:
+                damages.append(Damage(file, reason))
+    return damages
 
 
-def _month(file: RecordFile) -> Month:
-    return file.folder, file.source or "", file.month
+def _whole_months(connection: duckdb.DuckDBPyConnection) -> dict[Month, Stamp]:
+    rows = connection.execute("SELECT folder, source, month, bytes, mtime_ns FROM history.whole_months")
+    return {(folder, source, month): Stamp(*stamp) for folder, source, month, *stamp in rows.fetchall()}
 
 
-def _count_as_read(connection: duckdb.DuckDBPyConnection, months: Mapping[Month, Stamp]) -> None:
-    if months:
-        rows = _columns([(*month, stamp.bytes, stamp.mtime_ns) for month, stamp in months.items()])
+def _count_as_whole(
+    connection: duckdb.DuckDBPyConnection, changes: _Changes, damages: Collection[Damage]
+) -> None:
+    """Note the months of which all is loaded, once it is."""
+    damaged = {
+        _month_of(damage.file.folder, damage.file.source, damage.file.day)
+        for damage in damages
+        if damage.file.month
+    }
+    whole = {month: stamp for month, stamp in changes.months.items() if month not in damaged}
+    noted = _whole_months(connection)
+    if outdated := [month for month, stamp in noted.items() if whole.get(month) != stamp]:
         connection.execute(
-            f"DELETE FROM history.read_months AS r USING {_OF_MONTHS} AS m"  # noqa: S608 - our columns
-            " WHERE r.folder = m.folder AND r.source = m.source AND r.month = m.month",
-            rows,
+            f"DELETE FROM history.whole_months AS w USING {_OF_MONTHS} AS m"  # noqa: S608 - our columns
+            " WHERE w.folder = m.folder AND w.source = m.source AND w.month = m.month",
+            _columns(outdated),
         )
-        connection.execute(f"INSERT INTO history.read_months BY NAME FROM {_OF_MONTHS}", rows)
+    if new := [
+        (*month, stamp.bytes, stamp.mtime_ns) for month, stamp in whole.items() if noted.get(month) != stamp
+    ]:
+        connection.execute(
+            "INSERT INTO history.whole_months SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]),"
+            " unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[])",
+            _columns(new),
+        )
 
 
 _OF_MONTHS = """(
     SELECT
-        unnest(?::VARCHAR[]) AS folder, unnest(?::VARCHAR[]) AS source, unnest(?::VARCHAR[]) AS month,
-        unnest(?::BIGINT[]) AS bytes, unnest(?::BIGINT[]) AS mtime_ns
+        unnest(?::VARCHAR[]) AS folder, unnest(?::VARCHAR[]) AS source, unnest(?::VARCHAR[]) AS month
 )"""
 
 
 _KEY = "folder, source, day, attempt, bytes, mtime_ns"
 
-
-def _keys(home: Home, day: date) -> Iterator[tuple[RecordFile, Key]]:
-    """The record up to a day; of the rankings those of the days before, as this build makes the day's own."""
-    for folder in (*_PRICES, *_OTHERS):
-        end = day - timedelta(days=1) if folder == "rankings" else day
-        for file in record_files(home, folder):
-            if file.day <= end:
-                yield file, _key(file)
+_LOADED_OF_OTHERS = f"""
+SELECT {_KEY}
+FROM history.loaded_files AS f
+WHERE NOT EXISTS (
+    FROM {_OF_MONTHS} AS m
+    WHERE m.folder = f.folder AND m.source = coalesce(f.source, '') AND m.month = strftime(f.day, '%Y-%m')
+)
+"""  # noqa: S608 - our columns
+"""What is loaded of other months than these."""
 
 
 def _key(file: RecordFile) -> Key:
@@ -270,10 +326,7 @@ def _load_files(
     damages = load_files(connection, files, insert)
     damaged = {damage.file.path for damage in damages}
     _count_as_not_loaded(connection, [changes.keys[file] for file in files if file.path in damaged])
-    whole = [file for file in files if file.path not in damaged]
-    _count_as_loaded(connection, [changes.keys[file] for file in whole])
-    read = {_month(file) for file in whole}
-    _count_as_read(connection, {month: changes.months[month] for month in read & changes.months.keys()})
+    _count_as_loaded(connection, [changes.keys[file] for file in files if file.path not in damaged])
     return damages
 
 

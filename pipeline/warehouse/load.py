@@ -1,6 +1,7 @@
 """Loads the catalogue and the record into their tables."""
 
 import csv
+import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,8 +18,8 @@ from pipeline.contracts.disk import is_exhaustion
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.contracts.tiers import NAMED_BY_TIER
-from pipeline.offers.months import merged_days
-from pipeline.offers.record_files import Damage, RecordFile, record_files
+from pipeline.offers.months import merged_parts
+from pipeline.offers.record_files import Damage, RecordFile, record_file, record_files
 from pipeline.warehouse.connection import transaction
 
 Rows = Sequence[Mapping[str, Any]]
@@ -127,20 +128,6 @@ _ROWS = {
 }
 
 
-def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
-    """Load the record up to ``day`` and no further: a past day is built without knowledge of its future.
-
-    What cannot be loaded is left out and returned.
-    """
-    damages: list[Damage] = []
-    for folder, (table, insert) in LOADERS.items():
-        connection.execute(f"DELETE FROM main.{table}")  # noqa: S608 - our own table
-        files = [file for file in record_files(home, folder) if file.day <= day]
-        damages += load_files(connection, files, insert)
-    connection.execute(MARK_THE_ATTEMPTS_THAT_STAND)
-    return damages
-
-
 def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load what the state of each source on ``day`` depends on: its last accepted offers or exchange rates,
     and the outcomes since. Returns what could not be loaded; the file before it is then taken."""
@@ -216,7 +203,7 @@ def insert_days(
     _check_rows(connection, paths)
     wanted = {(file.path, file.day) for file in files}
     unwanted = [
-        (str(path), day) for path in paths for day in merged_days(path) or () if (path, day) not in wanted
+        (str(path), day) for path in paths for day, _ in merged_parts(path) or () if (path, day) not in wanted
     ]
     connection.execute(
         f"INSERT INTO main.{table} BY NAME"  # noqa: S608 - our own table
@@ -241,8 +228,8 @@ def _check_rows(connection: duckdb.DuckDBPyConnection, months: Set[Path]) -> Non
     names = [str(path) for path in months]
     found = connection.execute("SELECT file_name, num_rows FROM parquet_file_metadata(?)", [names]).fetchall()
     for name, rows in found:
-        days = merged_days(Path(name))
-        if days is None or rows != sum(day.rows for day in days.values()):
+        parts = merged_parts(Path(name))
+        if parts is None or rows != sum(part.rows for part in parts.values()):
             raise ValueError("it has not the rows that its metadata says")
 
 
@@ -311,10 +298,46 @@ def _insert_json(
         " WHERE table_name = ? AND database_name = current_database()",
         [table],
     ).fetchall()
-    return connection.execute(
-        f"INSERT INTO main.{table} BY NAME SELECT {select} FROM read_json(?, columns = ?) RETURNING {keys}",  # noqa: S608
-        [[str(file.path) for file in files], dict(columns)],
-    ).fetchall()
+    insert = f"INSERT INTO main.{table} BY NAME SELECT {select} FROM ({{}}) RETURNING {keys}"  # noqa: S608
+    found = []
+    if own := [str(file.path) for file in files if not file.month]:
+        query = insert.format("FROM read_json(?, columns = ?)")
+        found += connection.execute(query, [own, dict(columns)]).fetchall()
+    if merged := [(str(file.path), file.day, file.attempt) for file in files if file.month]:
+        lost = " OR ".join(
+            f"(parsed.{name} IS NULL AND item->>'{name}' IS NOT NULL)"
+            for name, kind in columns
+            if kind != "VARCHAR"
+        )
+        paths, days, attempts = zip(*merged, strict=True)
+        found += connection.execute(
+            insert.format(_TEXTS_OF_MONTHS.format(lost=lost)),
+            {
+                "files": list(dict.fromkeys(paths)),
+                "structure": json.dumps(dict(columns)),
+                "paths": list(paths),
+                "days": list(days),
+                "attempts": list(attempts),
+            },
+        ).fetchall()
+    return found
+
+
+_TEXTS_OF_MONTHS = """
+SELECT unnest(if({lost}, error('it has values that are not of the types of the record'), parsed))
+FROM (
+    SELECT item, json_transform(item, $structure) AS parsed
+    FROM (
+        SELECT unnest(if(json_type(content) = 'ARRAY', content->'$[*]', [content::JSON])) AS item
+        FROM read_parquet($files, filename = true)
+        SEMI JOIN (
+            SELECT
+                unnest($paths::VARCHAR []) AS filename, unnest($days::DATE []) AS day,
+                unnest($attempts::VARCHAR []) AS attempt
+        ) USING (filename, day, attempt)
+    )
+)"""
+"""The wanted texts of months' files, as rows. json_transform makes null of what it cannot cast."""
 
 
 LOADERS: dict[str, tuple[str, Insert]] = {
@@ -358,18 +381,17 @@ def missing_files(connection: duckdb.DuckDBPyConnection, home: Home, day: date) 
         else RecordFile(home.root / folder / source / f"{day}.parquet", folder, day, source)
         for folder, source, day in rows
     ]
-    in_months = {
-        (file.folder, file.source, file.day)
-        for folder in {file.folder for file in files} - {"exchange_rates"}
-        for file in record_files(home, folder)
-        if file.month
-    }
     reason = "it is missing, though its outcome was accepted"
-    return [
-        Damage(file, reason, missing=True)
-        for file in files
-        if not file.path.exists() and (file.folder, file.source, file.day) not in in_months
-    ]
+    return [Damage(file, reason, missing=True) for file in files if not _is_there(home, file)]
+
+
+def _is_there(home: Home, file: RecordFile) -> bool:
+    """Whether a day has a file of its own, or its month's has it, or is damaged so that nobody can tell."""
+    try:
+        record_file(home, file.folder, file.source, file.day)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 _MISSING = """

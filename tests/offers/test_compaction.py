@@ -1,10 +1,11 @@
-"""Day files of past months become one file a month, and every reader of the record sees the same rows."""
+"""Files of past months become one file a month, and every reader of the record sees the same rows."""
 
 import os
 import random
 from collections.abc import Callable
 from contextlib import nullcontext
-from datetime import date, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from pipeline.contracts.capture import Outcome
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.offer import RejectedRow
 from pipeline.contracts.paths import Home
@@ -20,12 +22,13 @@ from pipeline.contracts.publishing_lock import publishing_lock
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.offers.compaction import SETTLED_DAYS, Compaction, compact, mergeable
 from pipeline.offers.months import days_of_month
-from pipeline.offers.record_files import record_file, record_files, stray_files
+from pipeline.offers.record_files import MERGED_FOLDERS, record_file, record_files, stray_files
 from pipeline.offers.records import RecordError, Records
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
-from pipeline.warehouse.load import load_newest, load_record
+from pipeline.warehouse.load import load_newest
 from tests.offers.builders import offer
+from tests.record import load_record
 
 FIRST = date(2026, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(0, 75, 3)]
@@ -52,10 +55,29 @@ def reject(source: str, day: date, number: int) -> RejectedRow:
     )
 
 
+def attempt_of(day: date, hour: int) -> str:
+    return f"{day:%Y%m%d}T{hour:02}0000.000000Z"
+
+
+def outcome(source: str, day: date, hour: int) -> Outcome:
+    return Outcome(
+        day=day,
+        source=source,
+        attempt=attempt_of(day, hour),
+        status="captured",
+        accepted=hour == 6,
+        reason=None if hour == 6 else "few offers: Ω",
+        rows=3,
+        duration_seconds=0.1 + hour,
+        observed_at=datetime(day.year, day.month, day.day, hour, tzinfo=UTC),
+        replayed=False,
+    )
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """25 days of two sources from June on: one day without offers, one that nobody read, three of an earlier
-    version."""
+    version; a second attempt on even days."""
     home, dice = Home(tmp_path / "home"), random.Random(4)
     records = Records(home)
     for source in SOURCES:
@@ -66,9 +88,16 @@ def home(tmp_path: Path) -> Home:
             offers = [offer(f"{dice.uniform(1, 9):.2f}", source=source, raw_label=label) for label in labels]
             records.write_accepted(day, source, [] if day == EMPTY else offers)
             records.write_rejects(day, source, [reject(source, day, number) for number in range(day.day % 3)])
+            for hour in (6, 9) if day.day % 2 == 0 else (6,):
+                records.write_outcome(outcome(source, day, hour))
         for day in OLD_DAYS:
             path = record_file(home, "offers", source, day).path
             pl.read_parquet(path).drop(*OLD_COLUMNS).write_parquet(path)
+    for day in DAYS:
+        rates = [
+            {"day": day, "currency": each, "usd_per_unit": "1.1", "rate_date": day} for each in ("EUR", "GBP")
+        ]
+        records.write_exchange_rates(day, rates)
     return home
 
 
@@ -87,13 +116,20 @@ def seen(home: Home, until: date = LAST) -> dict[str, Any]:
             {day: records.offers(source, day) for day in records.accepted_days(source)},
             {day: records.rejects(source, day) for day in records.rejected_days(source)},
             records.last_accepted(source, before=date(2026, 6, 20)),
+            {day: records.outcomes(source, day) for day in DAYS},
         )
-    found["damages"] = [*records.damages("offers"), *records.damages("rejects")]
+    found["rates"] = {day: records.usd_rates(day) for day in records.rate_days()}
+    found["texts"] = {
+        (file.folder, file.source, file.part): records.text(file)
+        for folder in ("outcomes", "exchange_rates")
+        for file in record_files(home, folder)
+    }
+    found["damages"] = [damage for folder in MERGED_FOLDERS for damage in records.damages(folder)]
     found["stray"] = stray_files(home)
     with connect() as connection:
         create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
         assert load_record(connection, home, until) == []
-        for table in ("offers", "rejects"):
+        for table in ("offers", "rejects", "capture_outcomes", "exchange_rates"):
             found[table] = connection.execute(f"FROM main.{table} ORDER BY ALL").fetchall()
     return found
 
@@ -104,14 +140,22 @@ def names(home: Home, folder: str, source: str = "crusoe") -> list[str]:
 
 def test_every_reader_sees_the_same_rows_as_before(home: Home) -> None:
     before = seen(home)
+    files = [file for folder in MERGED_FOLDERS for file in record_files(home, folder) if file.day.month < 8]
     done = merged(home)
     assert seen(home) == before
     assert names(home, "offers")[:2] == ["2026-06.parquet", "2026-07.parquet"]
     assert names(home, "offers")[2:] == [f"{day}.parquet" for day in DAYS if day.month == 8]
     assert names(home, "rejects")[:2] == ["2026-06.parquet", "2026-07.parquet"]
-    assert (done.months, done.files, done.left) == (8, 4 * (21 - 1), [])
-    assert 0 < done.bytes_after < done.bytes_before / 3
-    assert done.line().startswith("merged 80 files of single days into 8 of months: ")
+    august = [f"{day}" for day in DAYS if day.month == 8]
+    assert names(home, "outcomes") == ["2026-06.parquet", "2026-07.parquet", *august]
+    assert sorted(path.name for path in home.exchange_rates.iterdir()) == [
+        "2026-06.parquet",
+        "2026-07.parquet",
+        *(f"{day}.json" for day in august),
+    ]
+    assert (done.months, done.files, done.left) == (14, len(files), [])
+    assert 0 < done.bytes_after < done.bytes_before / 2
+    assert done.line().startswith(f"merged {len(files)} files into 14 of months: ")
 
 
 def test_a_day_without_offers_and_a_day_that_nobody_read_stay_what_they_are(home: Home) -> None:
@@ -130,7 +174,8 @@ def test_a_past_day_is_loaded_without_the_days_after_it(home: Home) -> None:
     before = seen(home, until)
     merged(home)
     after = seen(home, until)
-    assert (after["offers"], after["rejects"]) == (before["offers"], before["rejects"])
+    for table in ("offers", "rejects", "capture_outcomes", "exchange_rates"):
+        assert after[table] == before[table]
 
 
 def test_the_newest_accepted_day_is_found_in_a_month(home: Home) -> None:
@@ -144,15 +189,23 @@ def test_the_newest_accepted_day_is_found_in_a_month(home: Home) -> None:
 
 def test_merging_changes_no_days_stamp(home: Home) -> None:
     """So that nothing is loaded again for it."""
-    before = {(file.source, file.day): file.stamp() for file in record_files(home, "offers")}
+
+    def stamps() -> dict[Any, Any]:
+        return {
+            (folder, file.source, file.part): file.stamp()
+            for folder in MERGED_FOLDERS
+            for file in record_files(home, folder)
+        }
+
+    before = stamps()
     merged(home)
-    assert {(file.source, file.day): file.stamp() for file in record_files(home, "offers")} == before
+    assert stamps() == before
 
 
 def test_a_month_is_merged_some_days_after_its_end_and_not_again(home: Home) -> None:
     end = days_of_month("2026-06")[-1]
     assert merged(home, end + timedelta(days=SETTLED_DAYS)).files == 0
-    assert merged(home, end + timedelta(days=SETTLED_DAYS + 1)).months == 4
+    assert merged(home, end + timedelta(days=SETTLED_DAYS + 1)).months == 7
     file = record_file(home, "offers", "crusoe", FIRST)
     stamp = file.path.stat().st_mtime_ns
     assert merged(home, end + timedelta(days=SETTLED_DAYS + 1)) == Compaction()
@@ -184,15 +237,19 @@ def test_a_day_read_again_wins_at_once_and_is_merged_by_the_next_compaction(home
 
 def test_after_a_crash_between_the_month_and_its_day_files_nothing_is_counted_twice(home: Home) -> None:
     before = seen(home)
-    kept = {file.path: file.path.read_bytes() for file in record_files(home, "offers")}
+    kept = {
+        file.path: file.path.read_bytes() for folder in MERGED_FOLDERS for file in record_files(home, folder)
+    }
     stamps = {path: path.stat().st_mtime_ns for path in kept}
     merged(home)
     for path, content in list(kept.items())[::2]:  # as if only every other one had been deleted
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
         os.utime(path, ns=(stamps[path], stamps[path]))
     assert seen(home) == before
     merged(home)
     assert seen(home) == before
+    assert names(home, "outcomes")[2:] == [f"{day}" for day in DAYS if day.month == 8]
     assert f"{FIRST}.parquet" not in names(home, "offers")
 
 
@@ -302,7 +359,74 @@ def test_what_cannot_be_written_leaves_the_day_files(home: Home) -> None:
         merged(home)
     in_the_way.rmdir()
     assert seen(home) == before
-    assert merged(home).months == 8
+    assert merged(home).months == 14
+
+
+# ------------------------------------------------------------------ outcomes, of which a day has several
+
+
+def test_a_later_attempt_of_an_old_day_stands_beside_the_merged_ones(home: Home) -> None:
+    merged(home)
+    records, day = Records(home), date(2026, 6, 16)
+    records.write_outcome(outcome("crusoe", day, 12))
+    attempts = [attempt_of(day, hour) for hour in (6, 9, 12)]
+    assert [row["attempt"] for row in records.outcomes("crusoe", day)] == attempts
+    before = seen(home)
+    assert sum(row[:2] == (day, "crusoe") for row in before["capture_outcomes"]) == len(attempts)
+    assert (merged(home).files, names(home, "outcomes")[0]) == (1, "2026-06.parquet")
+    assert f"{day}" not in names(home, "outcomes")
+    assert seen(home) == before
+
+
+def test_an_attempt_that_is_read_again_wins_over_its_month(home: Home) -> None:
+    merged(home)
+    records, day = Records(home), date(2026, 6, 16)
+    records.write_outcome(replace(outcome("crusoe", day, 9), rows=7))
+    for _ in range(2):
+        assert [row["rows"] for row in records.outcomes("crusoe", day)] == [3, 7]
+        merged(home)
+
+
+def test_outcomes_of_the_first_version_stay_as_they_are(home: Home) -> None:
+    """A later reading of the day may take their place."""
+    for day in DAYS[:2]:
+        Records(home).write_outcome(replace(outcome("crusoe", day, 6), attempt=""))
+    before = seen(home)
+    merged(home)
+    assert seen(home) == before
+    assert [name for name in names(home, "outcomes") if name.endswith(".json")] == [
+        f"{day}.json" for day in DAYS[:2]
+    ]
+
+
+def test_an_attempt_is_kept_whose_folder_is_removed_while_it_is_written(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of a day is removed once its attempts are merged, between its making and the first file."""
+    made = Path.mkdir
+    removed = []
+
+    def mkdir(this: Path, *rest: Any, **named: Any) -> None:
+        made(this, *rest, **named)
+        if this.parent.parent == home.outcomes and not removed:
+            removed.append(this.rmdir())
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    Records(home).write_outcome(outcome("crusoe", GAP, 6))
+    assert removed
+    assert len(Records(home).outcomes("crusoe", GAP)) == 1
+
+
+def test_values_of_another_type_in_a_merged_text_are_damage_to_the_loader_too(home: Home) -> None:
+    merged(home)
+    path = home.outcomes / "crusoe" / "2026-06.parquet"
+    metadata = {key: value for key, value in pl.read_parquet_metadata(path).items() if "gpufare" in key}
+    spoiled = pl.col("content").str.replace('"replayed": false', '"replayed": "Ω"')
+    pl.read_parquet(path).with_columns(spoiled).write_parquet(path, metadata=metadata)
+    assert [damage.file.path for damage in Records(home).damages("outcomes")] == [path]
+    with connect() as connection:
+        create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
+        assert [damage.file.path for damage in load_record(connection, home, LAST)] == [path]
 
 
 # ------------------------------------------------------------------ damage
@@ -330,6 +454,26 @@ def test_a_damaged_day_file_stays_alone_and_spoils_no_month(home: Home) -> None:
     assert "1 files of past months stay as they are" in done.line()
     assert path.exists()
     assert Records(home).offers("crusoe", DAYS[4])
+
+
+@pytest.mark.parametrize("spoil", [cut, without_a_row, of_another_shape], ids=lambda spoil: spoil.__name__)
+@pytest.mark.parametrize("folder", ["outcomes", "exchange_rates"])
+def test_a_damaged_month_of_texts_is_named_once_and_by_every_reader(
+    home: Home, folder: str, spoil: Callable[[Path], None]
+) -> None:
+    merged(home)
+    path = record_file(home, folder, *MERGED_TEXT[folder]).path
+    spoil(path)
+    records = Records(home)
+    assert [damage.file.path for damage in records.damages(folder)] == [path]
+    with connect() as connection:
+        create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
+        damages = load_record(connection, home, LAST)
+    assert [damage.file.path for damage in damages] == [path]
+    assert merged(home).files == 0
+
+
+MERGED_TEXT = {"outcomes": ("crusoe", FIRST, attempt_of(FIRST, 6)), "exchange_rates": (None, FIRST, "")}
 
 
 @pytest.mark.parametrize("spoil", [cut, without_a_row, of_another_shape], ids=lambda spoil: spoil.__name__)

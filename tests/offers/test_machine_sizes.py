@@ -16,8 +16,9 @@ from pipeline.offers.build import build_offers
 from pipeline.offers.records import Records
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
-from pipeline.warehouse.load import load_catalog, load_record
+from pipeline.warehouse.load import load_catalog
 from tests.offers.builders import config, listing
+from tests.record import load_record
 
 DAY = date(2026, 8, 22)
 HEADER = (
