@@ -1,7 +1,7 @@
 """A build that goes on from the one before has the same tables as one from the whole record.
 
-Sixty random days of a small record, with days read again, gaps, files that vanish and damaged ones, are
-loaded day by day and, from empty tables, at once.
+Sixty random days of a small record, with days read again, gaps, months that are merged, files that vanish and
+damaged ones, are loaded day by day and, from empty tables, at once.
 """
 
 import random
@@ -21,6 +21,7 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import RejectedRow
 from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.offers.compaction import SETTLED_DAYS, Compaction, compact
 from pipeline.offers.record_files import Damage, record_files
 from pipeline.offers.records import Records
 from pipeline.warehouse import history
@@ -53,6 +54,9 @@ KEPT = (
 )
 
 
+SHARE_DAMAGED = {"offers": 0.06, "rejects": 0.04, "outcomes": 0.04, "exchange_rates": 0.02, "rankings": 0.04}
+
+
 class World:
     """A record that changes from day to day, by chance."""
 
@@ -71,7 +75,10 @@ class World:
         earlier = day - timedelta(days=self.chance.choice((0, 1, 2, 5, 33)))
         if self.chance.random() < 0.25 and earlier >= FIRST:
             self.read(self.chance.choice(SOURCES), earlier)
-        for folder, share in (("offers", 0.06), ("rejects", 0.04), ("outcomes", 0.04), ("rankings", 0.04)):
+        if self.chance.random() < 0.2:
+            soon = day + timedelta(days=SETTLED_DAYS + self.chance.choice((1, 31)))
+            compact(self.home, soon, Compaction())
+        for folder, share in SHARE_DAMAGED.items():
             files = record_files(self.home, folder)
             if files and self.chance.random() < share:
                 path = self.chance.choice(files[-8:] if self.chance.random() < 0.7 else files).path
@@ -164,7 +171,7 @@ def connections(empty: Path, tmp_path: Path) -> Iterator[Any]:
         file = tmp_path / f"{len(opened)}.duckdb"
         file.write_bytes(empty.read_bytes())
         opened.append(duckdb.connect(file))
-        opened[-1].execute("SET TimeZone = 'UTC'")
+        opened[-1].execute("SET TimeZone = 'UTC'; SET threads = 1")
         return opened[-1]
 
     yield another
@@ -221,7 +228,10 @@ def test_day_by_day_is_what_the_whole_record_gives(
     assert growing.execute("SELECT count(*) FROM history.prices").fetchone() != (0,)
     oldest = growing.execute("SELECT min(day) FROM offers_latest").fetchone()
     kept = growing.execute("SELECT min(day) FROM main.offers").fetchone()
-    assert kept == (min(oldest[0], day - timedelta(days=KEPT_DAYS - 1)),)
+    in_time = "SELECT min(day) FROM recorded_days WHERE offers > 0 AND day > ?"
+    (first,) = growing.execute(in_time, [day - timedelta(days=KEPT_DAYS)]).fetchone()
+    assert kept == (min(oldest[0], first),)
+    assert growing.execute("SELECT count(*) FROM history.whole_months").fetchone() > (5,)
 
     past = FIRST + timedelta(days=20)
     bring_up_to_date(growing, home, past)

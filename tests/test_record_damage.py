@@ -495,16 +495,16 @@ def test_a_damaged_month_is_moved_aside_and_its_days_are_read_again(home: Home) 
     before = loaded(home)
     merge_months(home, AFTER_THE_MONTH)
     assert loaded(home) == before
-    spoilt = [home.root / folder / "scaleway" / "2026-08.parquet" for folder in ("offers", "rejects")]
-    for path in spoilt:
-        cut_in_half(path)
+    folders = ("exchange_rates", "offers/scaleway", "rejects/scaleway", "outcomes/scaleway")
+    for folder in folders:
+        cut_in_half(home.root / folder / "2026-08.parquet")
     report = publish_day(home, SECOND, NOW)
     assert loaded(home) == before
     told = {incident.path: incident.remedy for incident in report.incidents}
     assert told == {
-        f"{folder}/scaleway/2026-08.parquet": f"moved to damaged/{folder}/scaleway/2026-08.parquet;"
+        f"{folder}/2026-08.parquet": f"moved to damaged/{folder}/2026-08.parquet;"
         " 2 days made again from the archive"
-        for folder in ("offers", "rejects")
+        for folder in folders
     }
 
 
@@ -558,7 +558,7 @@ def test_a_refresh_merges_what_is_over_and_says_so(home: Home) -> None:
     )
     assert report.published
     (line,) = (line for line in report.lines() if line.startswith("merged"))
-    assert line.startswith("merged 8 files into 4 of months: ")
+    assert line.startswith("merged 16 files into 8 of months: ")
     assert loaded(home) == before
 
 

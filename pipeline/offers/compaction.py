@@ -74,16 +74,12 @@ def mergeable(home: Home, today: date) -> dict[tuple[str, str, str], list[Record
     for folder in MERGED_FOLDERS:
         own, months = own_and_months(home, folder)
         with_month |= {(folder, month.source or "", month.name) for month in months}
-        for file in own:
+        for file in sorted(own, key=lambda file: (file.source or "", file.part)):
             month = f"{file.day:%Y-%m}"
             is_settled = days_of_month(month)[-1] + timedelta(days=SETTLED_DAYS) < today
             if is_settled and (folder != "outcomes" or file.attempt):
                 found[folder, file.source or "", month].append(file)
-    return {
-        key: sorted(files, key=lambda file: file.part)
-        for key, files in sorted(found.items())
-        if len(files) >= FEWEST_FILES or key in with_month
-    }
+    return {key: files for key, files in found.items() if len(files) >= FEWEST_FILES or key in with_month}
 
 
 def compact(home: Home, today: date, done: Compaction) -> None:

@@ -186,9 +186,11 @@ def read_month(path: Path, month: str) -> dict[Part, pl.DataFrame]:
     """
     rows = pl.read_parquet(path, glob=False)
     merged = _merged_parts(path, month, stamp_of(path))
+    columns = _part_columns(rows)
+    ordered = rows.sort([*columns, "position"]).drop("position")
     by_part = {
-        Part(*key): frame.sort("position").drop("day", "position")
-        for key, frame in rows.partition_by(_part_columns(rows), as_dict=True).items()
+        Part(*key): frame.drop("day")
+        for key, frame in ordered.partition_by(columns, as_dict=True, maintain_order=True).items()
     }
     found = {part: frame.height for part, frame in by_part.items()}
     if found != {part: each.rows for part, each in merged.items() if each.rows}:

@@ -71,7 +71,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
     _forget(connection, changes.pairs)
     begin = _first_day_to_compute(connection, day, first)
     recalled = _recall(connection, day, first)
-    changes.open(recalled)
+    changes.open(changes.pairs | recalled)
     _forget(connection, recalled)
     for chunk in _chunks(changes, changes.pairs | recalled, day):
         damages += _load(connection, changes, chunk)

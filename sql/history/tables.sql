@@ -12,8 +12,8 @@ CREATE TABLE history.loaded_files (
     mtime_ns BIGINT NOT NULL
 );
 
--- The files of months of which every part is loaded, and nothing else of the month, as these files then were. One
--- that is still so need not be opened.
+-- The files of months of which every part is loaded, and nothing else of the month, as these files then were.
+-- One that is still so need not be opened.
 CREATE TABLE history.whole_months (
     folder VARCHAR NOT NULL,
     source VARCHAR NOT NULL,

@@ -18,7 +18,7 @@ from pytest_httpserver import HTTPServer
 
 from pipeline.capture.archive import Archive
 from pipeline.contracts.paths import Home
-from pipeline.offers.months import month_bytes, stamp_of
+from pipeline.offers.months import Part, month_bytes, stamp_of
 from pipeline.storage import ledger
 from pipeline.storage.address import StoreError
 from pipeline.storage.bucket import Version
@@ -304,17 +304,24 @@ def test_days_that_were_merged_leave_the_store_and_other_homes(
     sent(home, address)
     fetched(other, address)
     day_file = home.offers / SOURCE0
-    month = month_bytes({DAY: pl.DataFrame({"gpu_id": ["h100"]})}, {DAY: stamp_of(day_file)})
+    month = month_bytes({Part(DAY): pl.DataFrame({"gpu_id": ["h100"]})}, {Part(DAY): stamp_of(day_file)})
     (home.offers / "source0" / "2026-08.parquet").write_bytes(month)
     (home.offers / "source1" / "2026-08.parquet").write_bytes(month)
     day_file.unlink()
     (home.offers / f"source1/{DAY}.parquet").unlink()  # gone; the month has another state of it
+    (attempt,) = (home.outcomes / f"source0/{DAY}").iterdir()
+    part = Part(DAY, attempt.stem)
+    outcomes = pl.DataFrame({"attempt": [part.attempt], "content": [attempt.read_text()]})
+    outcome_month = home.outcomes / "source0" / "2026-08.parquet"
+    outcome_month.write_bytes(month_bytes({part: outcomes}, {part: stamp_of(attempt)}))
+    attempt.unlink()
 
     sent(home, address)
     report = fetched(other, address)
 
-    assert (report.files, report.removed) == (2, 1)
+    assert (report.files, report.removed) == (3, 2)
     assert not (other.offers / SOURCE0).exists()
+    assert list((other.outcomes / "source0").iterdir()) == [other.outcomes / "source0" / "2026-08.parquet"]
     assert (other.offers / f"source1/{DAY}.parquet").exists()
     fetched(home, address)
     assert (home.offers / f"source1/{DAY}.parquet").exists()
