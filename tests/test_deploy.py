@@ -21,7 +21,8 @@ from pipeline.orchestration.schedules import HOURLY_VARIABLE
 PROJECT = Path(__file__).parent.parent
 DEPLOY = PROJECT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
-DOCS = (PROJECT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
+HOW_TO = PROJECT / "docs" / "how-to"
+DOCS = "".join((HOW_TO / f"{page}.md").read_text(encoding="utf-8") for page in ("cron", "dagster", "deploy"))
 
 
 def cron_lines() -> list[tuple[str, str]]:

@@ -132,7 +132,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 
 
 def in_words(record: dict[str, Any]) -> str:
-    """The figures of a record that a stranger should know, as the README says them."""
+    """The figures of a record that a stranger should know, as docs/explanation/accuracy.md says them."""
     own, others = (record["fit_verdicts"][f"on_{name}"] for name in ("their_own_card", "other_cards"))
     return (
         f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "accuracy.md"
 
 HELD_OUT = """
     WITH _held_out AS (
@@ -74,7 +74,7 @@ def test_runs_that_should_fit_ran_and_runs_that_died_should_not(held_out: dict[s
     assert (probability[~ran] < 0.5).mean() >= 0.9
 
 
-def test_the_readme_has_these_figures(held_out: dict[str, Any]) -> None:
+def test_the_documentation_has_these_figures(held_out: dict[str, Any]) -> None:
     probability, ran = held_out["probability"], ~held_out["died"].astype(bool)
     safe, unlikely = probability >= 0.9, probability < 0.5
     assert ran[safe].mean() >= 0.95
@@ -82,7 +82,7 @@ def test_the_readme_has_these_figures(held_out: dict[str, Any]) -> None:
         f"of the {safe.sum()} held-out runs with 90% or more {ran[safe].sum()} ran, "
         f"of the {unlikely.sum()} below 50% {ran[unlikely].sum()} did."
     )
-    assert figures in " ".join(README.read_text(encoding="utf-8").split())
+    assert figures in " ".join(PAGE.read_text(encoding="utf-8").split())
 
 
 def test_it_is_half_exactly_where_the_estimate_turns(held_out: dict[str, Any]) -> None:

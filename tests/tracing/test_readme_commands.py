@@ -1,7 +1,6 @@
-"""The commands of the README that trace are run as written."""
+"""The commands of the pages that trace are run as written."""
 
 import os
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -10,16 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.cli.main import main
-from tests.test_readme import COMMANDS, README
+from tests.documentation.pages import blocks, commands
 
-TRACING = [command for command in COMMANDS if command.startswith("gpufare trace ")]
-MY_TRAINING = next(
-    code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "def make_step" in code
-)
-
-
-def test_the_readme_shows_how_to_trace() -> None:
-    assert TRACING
+TRACING = commands("gpufare trace ")
+MY_TRAINING = next(block.text for block in blocks("python") if "def make_step" in block.text)
 
 
 @pytest.mark.parametrize("command", TRACING)
