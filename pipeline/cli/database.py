@@ -56,27 +56,40 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
     "--format",
     "form",
     type=click.Choice(["csv", "parquet"]),
-    default="parquet",
-    show_default=True,
+    show_default="parquet",
     help="Of all but the folder latest, which is CSV.",
 )
 @click.option("--tables", metavar="A,B", help="Only these tables; latest is a small set for spreadsheets.")
 @click.option("--since", type=DAY, help="Of tables with a day, only rows of this day or later (UTC).")
-def export(folder: Path, form: Any, tables: str | None, since: datetime | None) -> None:
+@click.option(
+    "--for",
+    "tool",
+    type=click.Choice(["skypilot", "gpuhunt", "prometheus", "dataset"]),
+    help="Write a layout that this tool reads, instead of the tables.",
+)
+def export(
+    folder: Path, form: str | None, tables: str | None, since: datetime | None, tool: str | None
+) -> None:
     """Write every published table and a data package descriptor into FOLDER.
 
     FOLDER is new, empty, or has a former export, which is replaced once the new one is whole. Tables that
     grow with every day have a file per day; the folder latest has less than 2 MB for a spreadsheet.
+
+    --for writes instead: the newest offers as the catalogue of skypilot or gpuhunt, gauges for prometheus, or
+    all tables as a dataset of the Hugging Face Hub.
     """
     from pipeline.contracts.disk import size_text
-    from pipeline.export.whole import export as write
+    from pipeline.export.layouts import write
     from pipeline.warehouse.query import age_note, reader
 
     wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]
     with reader(paths.home().published, writes_files=True) as connection:
         with progress_shown(f"writing {folder}"):
-            files = write(connection, folder, form, wanted, since.date() if since else None)
+            lines = write(connection, folder, tool, form, wanted, since.date() if since else None)
         note = age_note(connection, today())
+    for line in lines:
+        tell(line)
+    files = [path for path in folder.rglob("*") if path.is_file()]
     tell(f"{len(files)} files in {folder}, {size_text(sum(file.stat().st_size for file in files))}")
     say(note)
 

@@ -1,7 +1,7 @@
 """Exports the published tables: CSV or Parquet, large ones by day, and a small set for spreadsheets."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
@@ -81,7 +81,7 @@ def export(
     and for a folder with other files, and QueryError.
     """
     published = published_tables(connection)
-    wanted = frozenset(_known(tables, [table.name for table in published]))
+    wanted = chosen(tables, published)
     with replaced(folder) as new:
         resources = export_tables(connection, new, published, form, wanted, since)
         write_descriptor(new, TITLE, resources, sources_of(connection))
@@ -112,14 +112,15 @@ def sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
     return {name for (name,) in ask(connection, query).rows}
 
 
-def _known(asked: Sequence[str], published: Sequence[str]) -> Iterable[str]:
-    names = [*published, LATEST]
+def chosen(asked: Sequence[str], published: Sequence[Table]) -> frozenset[str]:
+    """The tables that are asked for, by default all and LATEST. Raises ExportError for any other name."""
+    names = [*(table.name for table in published), LATEST]
     for name in asked:
         if name not in names:
             near = get_close_matches(name, names, n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else '`gpufare sql "SHOW TABLES"` lists all'
             raise ExportError(f"no table {name!r} is published; {hint}")
-    return asked or names
+    return frozenset(asked or names)
 
 
 @dataclass(frozen=True, slots=True)

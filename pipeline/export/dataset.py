@@ -1,0 +1,77 @@
+"""Exports the published tables as a dataset of the Hugging Face Hub: Parquet by day, and a card."""
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import yaml
+
+from pipeline.export.folder import replaced
+from pipeline.export.package import resource, write_descriptor
+from pipeline.export.tables import Table, published_tables
+from pipeline.export.versions import schema_version
+from pipeline.export.whole import BY_DAY, LATEST, TITLE, chosen, export_tables, sources_of
+from pipeline.warehouse.query import ask
+
+CARD = "README.md"
+
+CARD_TEXT = """# {title}
+
+As of {day}, schema version {version}. What each column means, its unit and the values that it may have are in
+`datapackage.json`, as are the sources and what is known of the right to publish the prices of each.
+
+The rights in the prices are those of the sources; gpufare's own part is under Apache-2.0. Prices are those
+that the sources showed on the day, without taxes, and no offer to sell.
+
+| table | rows are | files |
+|---|---|---|
+{rows}
+"""
+
+
+def export_dataset(
+    connection: duckdb.DuckDBPyConnection, folder: Path, tables: Sequence[str] = (), since: date | None = None
+) -> list[str]:
+    """Write the tables, the card and the descriptor. Returns a line. Raises ExportError and QueryError."""
+    published = published_tables(connection)
+    wanted = chosen(tables, published) - {LATEST}
+    ((day,),) = ask(connection, "SELECT as_of_day FROM main.publication").rows
+    with replaced(folder) as new:
+        resources = export_tables(connection, new, published, "parquet", wanted, since)
+        written = [table for table in published if table.name in wanted]
+        (new / CARD).write_text(
+            card(written, day, sum(each["bytes"] for each in resources)), encoding="utf-8"
+        )
+        resources.append(resource("card", new / CARD, new, "The card of the dataset."))
+        write_descriptor(new, TITLE, resources, sources_of(connection))
+    return [f"{len(resources)} files, a configuration for each of {len(written)} tables"]
+
+
+def card(tables: Sequence[Table], day: date, size_bytes: int) -> str:
+    """The card: a heading in YAML with a configuration per table, and what a person should know."""
+    rows = [
+        f"| `{table.name}` | {table.description.replace('|', ' ')} | `{_files(table)}` |" for table in tables
+    ]
+    heading: dict[str, Any] = {
+        "pretty_name": "gpufare: cloud-GPU prices and the cost of finished training jobs",
+        "license": "other",
+        "license_name": "apache-2.0-and-rights-of-the-sources",
+        "license_link": "datapackage.json",
+        "language": ["en"],
+        "tags": ["gpu", "cloud", "prices", "training-cost"],
+        "dataset_size": size_bytes,
+        "configs": [_configuration(table) for table in tables],
+    }
+    text = CARD_TEXT.format(title=TITLE, day=day, version=schema_version(), rows="\n".join(rows))
+    return f"---\n{yaml.safe_dump(heading, sort_keys=False, width=110)}---\n{text}"
+
+
+def _configuration(table: Table) -> dict[str, Any]:
+    shown_first = {"default": True} if table.name == "cheapest_gpu_per_workload" else {}
+    return {"config_name": table.name, "data_files": _files(table), **shown_first}
+
+
+def _files(table: Table) -> str:
+    return f"{table.name}/*.parquet" if table.name in BY_DAY else f"{table.name}.parquet"

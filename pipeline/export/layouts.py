@@ -1,0 +1,44 @@
+"""Which export a choice of layout, tables and days means."""
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+import duckdb
+
+from pipeline.export.dataset import export_dataset
+from pipeline.export.folder import ExportError
+from pipeline.export.gpuhunt import export_gpuhunt
+from pipeline.export.prometheus import export_prometheus
+from pipeline.export.skypilot import export_skypilot
+from pipeline.export.whole import export
+
+FOR_TOOLS: dict[str, Callable[[duckdb.DuckDBPyConnection, Path], list[str]]] = {
+    "skypilot": export_skypilot,
+    "gpuhunt": export_gpuhunt,
+    "prometheus": export_prometheus,
+}
+
+
+def write(
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    tool: str | None,
+    form: str | None,
+    tables: Sequence[str],
+    since: date | None,
+) -> list[str]:
+    """Write an export. Returns what there is to say of it, in lines. Raises ExportError and QueryError.
+
+    A tool's own layout takes no form; only ``dataset`` takes tables and days.
+    """
+    if tool and form:
+        raise ExportError(f"--for {tool} has a format of its own: leave --format out")
+    if tool == "dataset":
+        return export_dataset(connection, folder, tables, since)
+    if tool is None:
+        export(connection, folder, "csv" if form == "csv" else "parquet", tables, since)
+        return []
+    if tables or since:
+        raise ExportError(f"--for {tool} writes the newest offers: leave --tables and --since out")
+    return FOR_TOOLS[tool](connection, folder)
