@@ -14,7 +14,9 @@ import yaml
 
 from pipeline.catalog.source_config import source_config
 from pipeline.cli.main import main
+from pipeline.contracts.paths import HOME_VARIABLE
 from pipeline.daily.webhook import WEBHOOK_VARIABLE
+from pipeline.export.rights import forbidden
 from pipeline.orchestration.resources import REPLAY_VARIABLE
 from pipeline.orchestration.schedules import HOURLY_VARIABLE
 
@@ -58,6 +60,8 @@ def check(command: str) -> None:
     context = main.commands[name].make_context(name, arguments)
     for source in context.params.get("sources", ()):
         source_config(source)
+    if isinstance(main.commands[name], click.Group) and arguments:
+        main.commands[name].commands[arguments[0]].make_context(arguments[0], arguments[1:])
 
 
 def test_the_crontab_runs_a_refresh_and_the_digest_even_when_it_failed() -> None:
@@ -128,8 +132,38 @@ def test_the_workflow_keeps_the_home_and_runs_commands_that_exist() -> None:
             assert (PROJECT / file).exists()
 
 
+def published_by_the_workflow() -> tuple[list[str], dict[str, object]]:
+    jobs = yaml.safe_load((DEPLOY / "hosted-publish.yml").read_text(encoding="utf-8"))["jobs"]
+    steps = jobs["export"]["steps"]
+    return [command for step in steps for command in commands(step.get("run", ""))], jobs
+
+
+def test_the_publishing_workflow_runs_commands_that_exist_and_publishes_what_it_writes() -> None:
+    found, jobs = published_by_the_workflow()
+    for command in found:
+        check(command)
+    steps = jobs["export"]["steps"]
+    caches = [step for step in steps if "cache" in step.get("uses", "")]
+    assert caches[0]["with"]["key"] == caches[1]["with"]["key"]
+    assert caches[0]["with"]["key"].startswith(caches[0]["with"]["restore-keys"])
+    assert not caches[0]["with"]["restore-keys"].startswith(workflow_steps()[3]["with"]["restore-keys"])
+    (upload,) = [step for step in steps if "upload-pages-artifact" in step.get("uses", "")]
+    folders = [command.split()[2] for command in found if command.split()[1] in ("export", "report")]
+    assert {folder.split("/")[0] for folder in folders} == {upload["with"]["path"]}
+    assert len(set(folders)) == len(folders) == 6
+    assert jobs["publish"]["needs"] == "export"
+    assert jobs["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
+
+
+def test_the_publishing_workflow_leaves_out_what_may_not_be_published() -> None:
+    found, jobs = published_by_the_workflow()
+    assert found[:2] == [f"gpufare sources disable {' '.join(forbidden())}", "gpufare refresh"]
+    assert all("--republishable" in command for command in found if command.startswith("gpufare export"))
+    assert set(jobs["export"]["env"]) == {HOME_VARIABLE}  # no key, which would turn a source on
+
+
 def test_no_file_has_a_secret_in_it() -> None:
-    for file in [DEPLOY / "crontab", DEPLOY / "hosted-workflow.yml", *UNITS]:
+    for file in [DEPLOY / "crontab", *DEPLOY.glob("hosted-*.yml"), *UNITS]:
         assert "https://hooks" not in file.read_text(encoding="utf-8")
     variable = workflow()["jobs"]["refresh"]["env"][WEBHOOK_VARIABLE]
     assert variable == f"${{{{ secrets.{WEBHOOK_VARIABLE} }}}}"

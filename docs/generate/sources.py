@@ -20,6 +20,7 @@ HEADINGS = (
     "offers on its page",
     "share of the provider's GPU offers",
     "terms of use",
+    "publishing its prices again",
 )
 
 
@@ -43,6 +44,8 @@ request and reader rest on.
 - **terms of use**: what they say of automated reading: *allowed*, *silent* (they were read and do not speak
   of it), *forbidden*, or *unknown* (nobody is known to have read them). This is no legal advice, and most
   were read by others: the notes below the table say by whom.
+- **publishing its prices again**: *allowed*, *forbidden*, or *unknown* (nobody is known to have read the
+  terms for that), with the day on which they were read. No legal advice either.
 """
 
 NOTES = """
@@ -75,6 +78,7 @@ def _cells(config: SourceConfig) -> list[str]:
         str(_offers(config)),
         _share(config),
         _terms(config),
+        _rights(config),
     ]
 
 
@@ -130,8 +134,15 @@ def _terms(config: SourceConfig) -> str:
     return f"{address}, read on {terms.read_on}" if terms.read_on else address
 
 
+def _rights(config: SourceConfig) -> str:
+    rights = config.rights
+    return f"{rights.republishing}, read on {rights.read_on}" if rights.read_on else rights.republishing
+
+
 def _note(config: SourceConfig) -> str:
-    return _text(config.terms.note) or "no note"
+    read = _text(config.terms.note) or "no note"
+    rights = _text(config.rights.note)
+    return f"{read} On publishing again: {rights}" if rights else read
 
 
 def _text(text: str) -> str:

@@ -67,8 +67,18 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
     type=click.Choice(["skypilot", "gpuhunt", "prometheus", "dataset"]),
     help="Write a layout that this tool reads, instead of the tables.",
 )
+@click.option(
+    "--republishable",
+    is_flag=True,
+    help="Refuse prices of sources whose terms are known to forbid publishing them again.",
+)
 def export(
-    folder: Path, form: str | None, tables: str | None, since: datetime | None, tool: str | None
+    folder: Path,
+    form: str | None,
+    tables: str | None,
+    since: datetime | None,
+    tool: str | None,
+    republishable: bool,
 ) -> None:
     """Write every published table and a data package descriptor into FOLDER.
 
@@ -85,7 +95,8 @@ def export(
     wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]
     with reader(paths.home().published, writes_files=True) as connection:
         with progress_shown(f"writing {folder}"):
-            lines = write(connection, folder, tool, form, wanted, since.date() if since else None)
+            day = since.date() if since else None
+            lines = write(connection, folder, tool, form, wanted, day, republishable=republishable)
         note = age_note(connection, today())
     for line in lines:
         tell(line)

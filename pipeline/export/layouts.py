@@ -10,6 +10,7 @@ from pipeline.export.dataset import export_dataset
 from pipeline.export.folder import ExportError
 from pipeline.export.gpuhunt import export_gpuhunt
 from pipeline.export.prometheus import export_prometheus
+from pipeline.export.rights import check_republishable
 from pipeline.export.skypilot import export_skypilot
 from pipeline.export.whole import export
 
@@ -27,11 +28,16 @@ def write(
     form: str | None,
     tables: Sequence[str],
     since: date | None,
+    *,
+    republishable: bool = False,
 ) -> list[str]:
     """Write an export. Returns what there is to say of it, in lines. Raises ExportError and QueryError.
 
-    A tool's own layout takes no form; only ``dataset`` takes tables and days.
+    A tool's own layout takes no form; only ``dataset`` takes tables and days. ``republishable`` refuses
+    prices whose source is known to forbid publishing them again.
     """
+    if republishable:
+        check_republishable(connection)
     if tool and form:
         raise ExportError(f"--for {tool} has a format of its own: leave --format out")
     if tool == "dataset":

@@ -35,6 +35,7 @@ ELSEWHERE = {
     "make .venv-lake/.ready": "tests/lake/test_scaling_page.py",
     "gpufare refresh": "tests/test_readme.py",
     "gpufare rebuild": "tests/test_history.py",
+    "duckdb -c": "tests/export/test_export_page.py",
     "gpufare lake": "tests/lake/test_scaling_page.py",
     "gpufare store": "tests/storage/test_push_and_pull.py",
     "gpufare trace ": "tests/tracing/test_readme_commands.py",
@@ -50,6 +51,7 @@ SQL_ELSEWHERE = {
     "docs/how-to/object-stores.md": "tests/storage",
 }
 PYTHON_ELSEWHERE = {
+    "docs/how-to/export.md": "tests/export/test_export_page.py",
     "docs/how-to/trace.md": "tests/tracing/test_readme_commands.py",
     "docs/how-to/add-source.md": "tests/documentation/test_add_source.py",
 }
