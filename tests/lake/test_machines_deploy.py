@@ -106,10 +106,57 @@ def test_kubernetes_runs_one_code_server_and_gives_runs_the_same_home() -> None:
     assert code["includeConfigInLaunchedRuns"]["enabled"]
     mounted = {mount["name"]: mount["mountPath"] for mount in code["volumeMounts"]}
     assert mounted == {"home": code["env"]["GPUFARE_HOME"]}
-    coordinator = values["dagsterDaemon"]["runCoordinator"]["config"]["queuedRunCoordinator"]
-    runs = read("dagster.yaml")["concurrency"]["runs"]
-    assert coordinator["maxConcurrentRuns"] == runs["max_concurrent_runs"]
-    assert coordinator["tagConcurrencyLimits"] == runs["tag_concurrency_limits"]
+
+
+CHART = {
+    "": "dagsterWebserver dagster-user-deployments postgresql generatePostgresqlPasswordSecret runLauncher"
+    " dagsterDaemon telemetry retention additionalInstanceConfig",
+    "dagsterWebserver": "image",
+    "dagsterDaemon": "image runCoordinator runMonitoring runRetries",
+    "dagster-user-deployments": "enabled deployments",
+    "postgresql": "enabled postgresqlHost postgresqlUsername postgresqlDatabase postgresqlScheme",
+    "runLauncher": "type config",
+    "telemetry": "enabled",
+    "retention": "enabled",
+}
+"""Of what values may have. From the classes of helm/dagster/schema in dagster-io/dagster, read 2026-11-23:
+values.py at 0f2d9d8, daemon.py at 0070107, postgresql.py at 3f2daa0, run_launcher.py at 969d726."""
+
+CODE_SERVER = {
+    "name",
+    "image",
+    "dagsterApiGrpcArgs",
+    "port",
+    "env",
+    "envSecrets",
+    "volumes",
+    "volumeMounts",
+    "includeConfigInLaunchedRuns",
+    "resources",
+}
+"""Of user_deployments.py at 58b0565."""
+
+
+def test_kubernetes_sets_what_the_chart_has() -> None:
+    values = read("kubernetes-values.yaml")
+    for place, known in CHART.items():
+        assert set(values[place] if place else values) <= set(known.split()), place
+    (code,) = values["dagster-user-deployments"]["deployments"]
+    assert set(code) <= CODE_SERVER
+    assert values["runLauncher"]["type"] == "K8sRunLauncher"
+    assert set(values["runLauncher"]["config"]) == {"k8sRunLauncher"}
+
+
+def test_kubernetes_has_the_instance_of_the_other_machines() -> None:
+    """The chart writes storage, logs and telemetry; the rest it may not write, or Dagster sees it twice."""
+    values, instance = read("kubernetes-values.yaml"), read("dagster.yaml")
+    written = {"storage", "compute_logs", "telemetry"}
+    assert values["additionalInstanceConfig"] == {
+        name: block for name, block in instance.items() if name not in written
+    }
+    blocks = ("runCoordinator", "runMonitoring", "runRetries")
+    assert all(values["dagsterDaemon"][block] == {"enabled": False} for block in blocks)
+    assert values["retention"] == {"enabled": False}
 
 
 def test_the_shares_of_all_code_servers_are_all_sources(monkeypatch: pytest.MonkeyPatch) -> None:
