@@ -1,7 +1,7 @@
 """The object store that keeps the home: push, pull, and where the newest published file is."""
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,32 @@ def pull_command(address: str | None, home: Path | None, without_archive: bool, 
         )
     tell(report.line())
     _show_left([*report.conflicts, *report.problems], "not fetched")
+
+
+@store.command("prune")
+@click.option(
+    "--keep", type=click.IntRange(min=1), default=7, show_default=True, help="So many newest files stay."
+)
+@click.option(
+    "--grace-days",
+    type=click.FloatRange(min=0),
+    default=7,
+    show_default=True,
+    help="So long a file stays after a prune first saw that it is not the newest.",
+)
+@click.pass_obj
+def prune_command(address: str | None, keep: int, grace_days: float) -> None:
+    """Delete old published files: never the newest, none that a reader may still read.
+
+    Record and archive are not touched. The store's key needs the right to delete.
+    """
+    from pipeline.contracts.disk import size_text
+    from pipeline.storage.prune import prune
+
+    found = prune(_bucket(address), datetime.now(UTC), keep=keep, grace=timedelta(days=grace_days))
+    deleted = f"deleted {len(found.deleted)} published files ({size_text(found.deleted_bytes)})"
+    waiting = f"{len(found.waiting)} more until {grace_days:g} days after they were replaced"
+    say(f"{deleted}; {len(found.kept)} are kept, {waiting}")
 
 
 @store.command("newest")

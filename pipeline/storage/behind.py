@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pipeline.contracts.paths import Home
 from pipeline.storage import home_files
-from pipeline.storage.home_files import local_file, read_file, sha256_of
+from pipeline.storage.home_files import local_file
 from pipeline.storage.index import index_of, index_path
 
 
@@ -44,13 +44,8 @@ def behind(home: Home, address: str) -> Behind | None:
                     files = (home.archive / capture).iterdir()
                     found.size_bytes += sum(file.lstat().st_size for file in files)
         hashes = dict(index.rows("SELECT path, sha256 FROM files"))
-        hashed = {(path, state): sha256 for path, state, sha256, _ in index.rows("SELECT * FROM local")}
         for file in home_files.record_files(home):
-            known = hashed.get((file.path, file.state))
-            if (
-                file.path in hashes
-                and (known or sha256_of(read_file(home.root, file.path))) == hashes[file.path]
-            ):
+            if file.path in hashes and index.hash_of(home, file)[0] == hashes[file.path]:
                 continue
             found.files += 1
             found.size_bytes += file.size_bytes

@@ -195,6 +195,13 @@ class Bucket:
         self._count(received_bytes=size_bytes)
         return digest.hexdigest()
 
+    def delete(self, key: str) -> None:
+        """Delete an object. The store's key may have no right to."""
+        import obstore
+
+        with self._asking("deleted", key):
+            obstore.delete(self._store, _checked(key))
+
     def size_bytes(self, key: str) -> int | None:
         """The size of an object; None when there is none."""
         import obstore

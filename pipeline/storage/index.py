@@ -14,6 +14,7 @@ from typing import Any
 
 from pipeline.contracts.paths import Home
 from pipeline.storage.address import StoreError
+from pipeline.storage.home_files import LocalFile, read_file, sha256_of
 
 _LAYOUT = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -57,6 +58,20 @@ class Index:
         """The hash that a file had when home and store last agreed on it; None where they never did."""
         row = self.one("SELECT sha256 FROM base WHERE path = ?", path)
         return None if row is None else str(row[0])
+
+    def hash_of(self, home: Home, file: LocalFile) -> tuple[str, int]:
+        """SHA-256 and size of a file of the record; it is read only where its state is not a known one.
+
+        Raises StoreError, OSError for one that cannot be read.
+        """
+        known = self.one(
+            "SELECT sha256, bytes FROM local WHERE path = ? AND state = ?", file.path, file.state
+        )
+        if known:
+            return str(known[0]), int(known[1])
+        content = read_file(home.root, file.path)
+        self.put("local", [(file.path, file.state, sha256_of(content), len(content))])
+        return sha256_of(content), len(content)
 
     def put(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Add rows to a table, or replace those with the same key."""

@@ -28,6 +28,7 @@ from pipeline.storage.index import Index
 from pipeline.warehouse.query import DamagedError, ask, reader
 
 POINTER = "published/newest.json"
+NAME = r"^published/gpufare-\d{4}-\d\d-\d\d-[0-9a-f]{16}\.duckdb$"
 MAX_POINTER_BYTES = 64 * 1024
 POINTER_TRIES = 20
 CHUNK_BYTES = 1024**2
@@ -38,7 +39,7 @@ class Publication(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    name: str = Field(pattern=r"^published/gpufare-\d{4}-\d\d-\d\d-[0-9a-f]{16}\.duckdb$")
+    name: str = Field(pattern=NAME)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bytes: int = Field(ge=0)
     as_of_day: date
@@ -76,7 +77,8 @@ def send_published(
         if pointed and pointed.wins_over(ours):
             return pointed, _newer(pointed, ours)
         progress(Step(f"sending {ours.name}"))
-        if index.one("SELECT 1 FROM objects WHERE key = ?", ours.name) is None:
+        known = index.one("SELECT 1 FROM objects WHERE key = ?", ours.name)
+        if known is None or bucket.size_bytes(ours.name) is None:  # it may have been pruned
             with file.open("rb") as content:
                 bucket.upload(ours.name, content, ours.bytes)
             index.put("objects", [(ours.name, ours.bytes)])

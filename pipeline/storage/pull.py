@@ -15,8 +15,6 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body
 from pipeline.contracts.capture import Entry
 from pipeline.contracts.disk import flush, free_bytes, size_text
@@ -27,13 +25,12 @@ from pipeline.offers.records import replacing
 from pipeline.storage import home_files, ledger
 from pipeline.storage.address import StoreError
 from pipeline.storage.bucket import Bucket, TooLargeError
-from pipeline.storage.home_files import capture_key, local_file, read_file, record_key, sha256_of
+from pipeline.storage.home_files import capture_key, local_file, record_key, sha256_of
 from pipeline.storage.index import Index, index_of
 from pipeline.storage.ledger import Kept
 from pipeline.storage.left import Left
 from pipeline.storage.publication import fetch_published
-from pipeline.storage.push import LOCK_SECONDS, SAVED_EVERY, WORKERS
-from pipeline.storage.report import TransferReport
+from pipeline.storage.transfer import SAVED_EVERY, WORKERS, TransferReport, only_transfer
 
 BATCH_CAPTURES = 500
 LEAST_FREE_BYTES = 256 * 1024**2
@@ -99,7 +96,12 @@ class _Puller:
     def _wanted_files(self) -> Iterator[Kept]:
         """Files that are not here, or are here as they were in the store before."""
         for path, sha256, size in self.index.rows("SELECT path, sha256, bytes FROM files"):
-            here = self._local_sha256(path)
+            try:
+                here = self._local_sha256(path)
+            except (OSError, StoreError) as problem:
+                remedy = "move it away and pull again"
+                self.report.problems.append(Left(path, printable(str(problem)), remedy))
+                continue
             if here == sha256:
                 self.index.put("base", [(path, sha256)])
             elif here is None or here == self.index.base(path):
@@ -117,12 +119,7 @@ class _Puller:
         found = local_file(self.home, path)
         if found is None:
             return "" if (self.home.root / path).is_symlink() else None
-        known = self.index.one("SELECT sha256 FROM local WHERE path = ? AND state = ?", path, found.state)
-        if known:
-            return str(known[0])
-        content = read_file(self.home.root, path)
-        self.index.put("local", [(path, found.state, sha256_of(content), len(content))])
-        return sha256_of(content)
+        return self.index.hash_of(self.home, found)[0]
 
     def _fetch_files(self, files: Sequence[Kept]) -> None:
         with ThreadPoolExecutor(WORKERS) as pool:
@@ -296,17 +293,14 @@ def pull(
     Raises StoreError when the store cannot be used or the disk has no room, OSError.
     """
     report = PullReport(bucket.address)
-    home.store.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(home.store / "push.lock", timeout=LOCK_SECONDS):
+        with only_transfer(home):
             if with_record:
                 with index_of(home, bucket.address) as index:
                     _Puller(home, bucket, index, report, progress).run(with_archive)
                     report.number = index.number
                     index.set("pulled_at", now.isoformat())
             report.publication, report.publication_note = fetch_published(home, bucket, progress)
-    except Timeout as error:
-        raise StoreError(f"another push or pull of {home.root} is under way: wait for it") from error
     finally:
         report.requests = bucket.traffic.requests
         report.received_bytes = bucket.traffic.received_bytes

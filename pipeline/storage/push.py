@@ -16,8 +16,6 @@ from datetime import datetime
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from filelock import FileLock, Timeout
-
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body
 from pipeline.contracts.capture import Entry
 from pipeline.contracts.disk import size_text
@@ -33,18 +31,13 @@ from pipeline.storage.index import Index, index_of
 from pipeline.storage.ledger import Kept, Unit
 from pipeline.storage.left import Left
 from pipeline.storage.publication import send_published
-from pipeline.storage.report import TransferReport
+from pipeline.storage.transfer import SAVED_EVERY, WORKERS, TransferReport, only_transfer
 
-WORKERS = 8
 BATCH_FILES = 2_000
 """A push names at most about so many files: a first push of a large home is many of them."""
 
-SAVED_EVERY = 10
-"""A push that is killed sends at most so many objects again, besides those on their way."""
-
 COMMIT_TRIES = 20
 DAMAGED_HERE = "it is not sent: `gpufare doctor` says more"
-LOCK_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -205,18 +198,13 @@ class _Pusher:
                 yield unit
 
     def _hashed(self, files: Iterable[LocalFile]) -> Iterator[Kept]:
-        known = {path: rest for path, *rest in self.index.rows("SELECT * FROM local")}
         for file in files:
-            state, sha256, size = known.get(file.path, (None, "", 0))
-            if state != file.state:
-                try:
-                    content = read_file(self.home.root, file.path)
-                except (OSError, StoreError) as problem:
-                    self.report.problems.append(Left(file.path, str(problem), DAMAGED_HERE))
-                    continue
-                sha256, size = sha256_of(content), len(content)
-                self.index.put("local", [(file.path, file.state, sha256, size)])
-            yield Kept(path=file.path, sha256=sha256, bytes=size)
+            try:
+                sha256, size = self.index.hash_of(self.home, file)
+            except (OSError, StoreError) as problem:
+                self.report.problems.append(Left(file.path, printable(str(problem)), DAMAGED_HERE))
+            else:
+                yield Kept(path=file.path, sha256=sha256, bytes=size)
 
     def _merged(self, stored: dict[str, str], local: set[str]) -> dict[str, str]:
         """Files in the store that this home merged into a month's file, with that file."""
@@ -386,12 +374,8 @@ def push(
     own names. Raises StoreError when the store cannot be used, or another push of this home is under way.
     """
     report = PushReport(bucket.address)
-    home.store.mkdir(parents=True, exist_ok=True)
     try:
-        with (
-            FileLock(home.store / "push.lock", timeout=LOCK_SECONDS),
-            index_of(home, bucket.address) as index,
-        ):
+        with only_transfer(home), index_of(home, bucket.address) as index:
             pusher = _Pusher(home, bucket, index, report, replace, now, progress)
             pusher.run()
             report.publication, report.publication_note = send_published(
@@ -400,10 +384,6 @@ def push(
             report.number = index.number
             if report.complete:
                 index.set("complete_at", now.isoformat())
-    except Timeout as error:
-        raise StoreError(
-            f"another push or pull of {home.root} is under way; this one is not needed"
-        ) from error
     finally:
         report.requests = bucket.traffic.requests
         report.sent_bytes = bucket.traffic.sent_bytes

@@ -24,7 +24,7 @@ from pipeline.daily.storing import store_home
 from pipeline.offers.incidents import kept_files, kept_incidents
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import published_tables
-from pipeline.storage import push as pushing
+from pipeline.storage import transfer
 from pipeline.storage.address import STORE_VARIABLE, StoreError, checked_address
 from pipeline.storage.home_files import sha256_of
 from pipeline.storage.publication import newest
@@ -134,7 +134,7 @@ def test_without_a_store_nothing_is_sent_or_said(home: Home) -> None:
 def test_a_second_push_of_one_home_waits_and_says_so(
     s3: S3, address: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pushing, "LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(transfer, "LOCK_SECONDS", 0.0)
     home.store.mkdir()
     with FileLock(home.store / "push.lock"), pytest.raises(StoreError, match="another push or pull"):
         sent(home, address)
