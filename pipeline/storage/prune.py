@@ -43,7 +43,7 @@ class Pruned:
 
 def prune(bucket: Bucket, now: datetime, *, keep: int = KEPT_FILES, grace: timedelta = GRACE) -> Pruned:
     """Delete published files but the one that the pointer names, the ``keep`` newest in all, and those that
-    it named within ``grace``. Raises StoreError, also when nothing is pointed to or the pointer is damaged."""
+    it named within ``grace``. Raises StoreError, also when there is no pointer or a damaged one."""
     pointed = newest(bucket)
     if pointed is None:
         raise StoreError(f"nothing is published at {bucket.address}: nothing is deleted")
