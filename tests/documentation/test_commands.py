@@ -40,6 +40,8 @@ ELSEWHERE = {
     "gpufare store": "tests/storage/test_push_and_pull.py",
     "gpufare trace ": "tests/tracing/test_readme_commands.py",
     "gpufare measure": "tests/model/test_measuring.py",
+    "dagster api grpc": "tests/lake/test_several_machines.py",
+    "dagster-daemon": "tests/lake/test_several_machines.py",
     "DAGSTER_HOME=": "tests/test_readme.py",
     "GPUFARE_HOME=~/gpufare-samples": "tests/test_orchestration.py",
     "python -m pipeline.capture.replay": "tests/test_readme.py",
