@@ -15,6 +15,7 @@ from pipeline.orchestration.tables import (
     model_does_not_get_worse,
     plans_ahead,
     published_tables,
+    report,
 )
 
 days = daily_partitions(paths.home())
@@ -22,7 +23,7 @@ days = daily_partitions(paths.home())
 defs = dg.Definitions(
     assets=[
         *(asset for config in sources_here() for asset in source_assets(config, days)),
-        *([published_tables, plans_ahead, morning_digest, calibration] if is_first() else []),
+        *([published_tables, report, plans_ahead, morning_digest, calibration] if is_first() else []),
     ],
     asset_checks=[model_does_not_get_worse, sources_are_healthy] if is_first() else [],
     schedules=schedules(),

@@ -25,7 +25,7 @@ class Home:
     """The folders under one GPUFARE_HOME.
 
     ``archive``, ``offers``, ``rejects``, ``outcomes``, ``exchange_rates``, ``rankings`` and ``incidents`` are
-    the record; ``cache`` and ``published`` can be built again from it.
+    the record; ``cache``, ``published`` and ``report`` can be built again from it.
     """
 
     root: Path
@@ -124,6 +124,11 @@ class Home:
     def store(self) -> Path:
         """What is known of the object store that keeps this home; made again from the store."""
         return self.root / "store"
+
+    @property
+    def report(self) -> Path:
+        """The page that Dagster writes after each publication."""
+        return self.root / "report"
 
     @property
     def published(self) -> Path:

@@ -23,7 +23,7 @@ from pipeline.orchestration.keys import (
 )
 from pipeline.orchestration.morning import sources_are_healthy
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.orchestration.tables import plans_ahead, published_tables
+from pipeline.orchestration.tables import plans_ahead, published_tables, report
 
 HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
 
@@ -36,8 +36,9 @@ MORNING_CRON = "15 7 * * *"
 
 publish_job = dg.define_asset_job(
     "publish_tables",
-    selection=dg.AssetSelection.assets(*published_tables.keys, plans_ahead.key),
-    description="Build every table from what was accepted, swap the published file, and plan ahead.",
+    selection=dg.AssetSelection.assets(*published_tables.keys, report.key, plans_ahead.key),
+    description="Build every table from what was accepted, swap the published file, write the report, and "
+    "plan ahead.",
 )
 
 morning_job = dg.define_asset_job(

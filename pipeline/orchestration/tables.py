@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from pipeline.capture.litter import sweep
+from pipeline.contracts.disk import size_text
 from pipeline.daily.housekeeping import merge_months
 from pipeline.daily.publishing import publish_day
 from pipeline.daily.storing import store_home
@@ -16,6 +17,7 @@ from pipeline.model.accuracy import worsened
 from pipeline.orchestration.code_versions import table_version
 from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome
+from pipeline.report.report import write_report
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
@@ -27,6 +29,12 @@ WRITER_POOL = "publish"
 
 _RECORD_TABLES = {"offers": "prices", "rejects": "prices", "exchange_rates": "exchange_rates"}
 """Tables that are filled from the record, with the kind of source that fills them."""
+
+REPORTED = (
+    "publication", "cheapest_gpu_per_workload", "cost_hours_pareto", "price_history", "price_list",
+    "source_health", "rejects", "offers_latest", "model_accuracy", "model_accuracy_summary", "claim_audit",
+)  # fmt: skip
+"""Tables that the report shows."""
 
 lineage = table_lineage()
 
@@ -157,6 +165,28 @@ def published_tables(
         rows = {"dagster/row_count": report.rows[table.name]}
         yield dg.MaterializeResult(asset_key=table_key(table.name), metadata=rows)
     yield from map(_check_result, report.checks)
+
+
+@dg.asset(
+    key=dg.AssetKey("report"),
+    deps=[table_key(table) for table in REPORTED],
+    group_name="published",
+    kinds={"html"},
+    owners=[PRICES_TEAM],
+)
+def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
+    """Write the page of the published file into <home>/report, for a browser or a web server.
+
+    A failure is this asset's own: what was published stays, and so does the page of before.
+    """
+    folders = home.folders()
+    page = write_report(folders, folders.report, datetime.now(UTC))
+    return dg.MaterializeResult(
+        metadata={
+            "page": dg.MetadataValue.url(page.as_uri()),
+            "size": dg.MetadataValue.text(size_text(page.stat().st_size)),
+        }
+    )
 
 
 @dg.asset(

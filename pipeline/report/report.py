@@ -1,0 +1,29 @@
+"""Writes the report of the published file."""
+
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from pipeline.contracts.paths import Home
+from pipeline.offers.records import replacing
+from pipeline.report.facts import facts
+from pipeline.report.page import page
+from pipeline.warehouse.query import reader
+
+FILE = "index.html"
+
+
+def write_report(home: Home, folder: Path, now: datetime) -> Path:
+    """Write the report of the home's published file as ``index.html`` of a folder; a former one is replaced
+    once the new one is whole. ``now`` (UTC) is what it says of when it was written.
+
+    Raises NotPublishedError, DamagedError, QueryError for a file that an earlier version published, and
+    UnwritableError.
+    """
+    with reader(home.published) as connection:
+        found = facts(connection)
+    written = {"version": version("gpufare"), "written_ms": int(now.timestamp() * 1000)}
+    path = folder / FILE
+    with replacing(path) as temporary:
+        temporary.write_text(page({**found, **written}), encoding="utf-8")
+    return path

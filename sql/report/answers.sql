@@ -1,0 +1,24 @@
+-- The first rows of each ranking of report_ranked, whose prices at all speeds are in report_costs.
+WITH _bands AS (
+    SELECT
+        candidate,
+        max(total_usd) FILTER (speed = 'middle') AS total_usd,
+        max(total_usd) FILTER (speed = 'high') AS total_usd_low,
+        max(total_usd) FILTER (speed = 'low') AS total_usd_high,
+        max(hours) FILTER (speed = 'middle') AS hours
+    FROM report_costs
+    GROUP BY candidate
+)
+
+SELECT
+    r.job, r.kind, r.rank, c.gpu_id, c.gpu_count, c.node_count, c.offer,
+    b.total_usd, b.total_usd_low, b.total_usd_high, b.hours, r.meets_deadline,
+    r.longer_wait.usd AS longer_wait_usd, r.longer_wait.hours AS longer_wait_hours,
+    way_text(
+        r.longer_wait.gpu_count, r.longer_wait.gpu, r.longer_wait.provider, r.longer_wait.price_kind
+    ) AS longer_wait_way
+FROM report_ranked AS r
+JOIN report_candidates AS c USING (candidate)
+JOIN _bands AS b USING (candidate)
+WHERE r.rank <= getvariable('report_rows')
+ORDER BY r.job, r.kind, r.rank

@@ -1,0 +1,10 @@
+-- The workloads as jobs with the place and the tier of report_variant (see completed_jobs), ranked by cost:
+-- each price kind apart, or with report_any all that the kind any stands for together.
+SELECT
+    w.* REPLACE (
+        c.countries AS countries, c.continents AS continents, c.tier_classes AS tier_classes,
+        NOT getvariable('report_any') AS ranks_each_kind
+    ),
+    CASE WHEN getvariable('report_any') THEN c.price_kinds ELSE price_kinds() END AS price_kinds
+FROM workload_jobs() AS w
+CROSS JOIN completed_jobs('report_variant') AS c
