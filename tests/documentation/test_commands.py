@@ -36,6 +36,7 @@ ELSEWHERE = {
     "gpufare refresh": "tests/test_readme.py",
     "gpufare rebuild": "tests/test_history.py",
     "duckdb -c": "tests/export/test_export_page.py",
+    "gpufare report": "tests/report/test_writing.py",
     "gpufare lake": "tests/lake/test_scaling_page.py",
     "gpufare store": "tests/storage/test_push_and_pull.py",
     "gpufare trace ": "tests/tracing/test_readme_commands.py",
