@@ -136,7 +136,7 @@ def demo(work: Path, pages: Path) -> list[Line]:
 
 def _write(home: Home, size: str, days: int) -> None:
     """In a process of its own, so that its memory does not count."""
-    command = [sys.executable, "-m", "benchmarks.market", str(home.root), "--size", size]
+    command = [sys.executable, "-m", "benchmarks.market", str(home.root), "--size", size, "--merged"]
     subprocess.run([*command, "--days", str(days), "--last-day", str(LAST_DAY)], check=True)
 
 

@@ -10,8 +10,9 @@ come down over the years.
 import argparse
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,8 @@ from pipeline.contracts import paths
 from pipeline.contracts.capture import Outcome, SourceResult
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.paths import Home
+from pipeline.offers.compaction import SETTLED_DAYS
+from pipeline.offers.months import Part, Stamp, days_of_month, month_bytes
 from pipeline.offers.records import parquet_schema
 
 KINDS = ("on_demand", "spot", "reserved")
@@ -79,19 +82,64 @@ SIZES_BY_NAME = {"small": SMALL, "middle": MIDDLE, "large": LARGE}
 """447, 36,000 and 81,000 offers a day."""
 
 
-def write_market(home: Home, market: Market, first_day: date, days: int) -> int:
-    """Write the record of some days into a home. Returns the number of offers in all."""
+@dataclass(slots=True)
+class _Record:
+    """Writes files of days, or of months, as a home has them that was refreshed up to a day."""
+
+    home: Home
+    as_of: date | None
+    kept: dict[tuple[str, str], dict[Part, pl.DataFrame]] = field(default_factory=lambda: defaultdict(dict))
+
+    def offers(self, day: date, source: str, offers: pl.DataFrame) -> None:
+        if self._is_merged(day):
+            self.kept["offers", source][Part(day)] = offers
+            return
+        file = self.home.offers / source / f"{day}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        offers.write_parquet(file)
+
+    def text(self, folder: str, source: str, part: Part, content: object) -> None:
+        text = json.dumps(content, default=str, indent=1) + "\n"
+        if self._is_merged(part.day):
+            self.kept[folder, source][part] = pl.DataFrame({"source": [source], "content": [text]})
+            return
+        name = f"{part.day}/{part.attempt}.json" if part.attempt else f"{part.day}.json"
+        file = self.home.root / folder / source / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def end_of_month(self, month: str) -> None:
+        for (folder, source), parts in self.kept.items():
+            stamps = {part: Stamp(frame.height, part.day.toordinal()) for part, frame in parts.items()}
+            file = self.home.root / folder / source / f"{month}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(month_bytes(parts, stamps))
+        self.kept.clear()
+
+    def _is_merged(self, day: date) -> bool:
+        end = days_of_month(f"{day:%Y-%m}")[-1]
+        return self.as_of is not None and end + timedelta(days=SETTLED_DAYS) < self.as_of
+
+
+def write_market(
+    home: Home, market: Market, first_day: date, days: int, merged_as_of: date | None = None
+) -> int:
+    """Write the record of some days into a home, where ``merged_as_of`` is a day with the months merged as a
+    refresh of that day leaves them. Returns the number of offers in all."""
+    record = _Record(home, merged_as_of)
     rng = np.random.default_rng(market.seed)
     frame = _offers(market, rng)
     parts = [(str(source), rows, _constant(rows)) for (source,), rows in _by_source(frame)]
     offers = 0
     for number, levels in enumerate(_levels(frame, rng, days)):
         day = first_day + timedelta(days=number)
-        _write_rates(home, day)
+        _write_rates(record, day)
         for source, rows, constant in parts:
             prices = levels[rows["series"].to_numpy()] * rows["region_factor"].to_numpy()
-            _write_day(home, day, source, constant, prices)
+            _write_day(record, day, source, constant, prices)
             offers += len(rows)
+        if day == days_of_month(f"{day:%Y-%m}")[-1]:
+            record.end_of_month(f"{day:%Y-%m}")
     return offers
 
 
@@ -219,7 +267,7 @@ ORDER BY segment <> 'datacenter', segment = 'legacy', derived_from IS NOT NULL, 
 
 
 def _write_day(
-    home: Home, day: date, source: str, offers: pl.DataFrame, usd_per_gpu_hour: np.ndarray
+    record: _Record, day: date, source: str, offers: pl.DataFrame, usd_per_gpu_hour: np.ndarray
 ) -> None:
     observed_at = datetime.combine(day, time(6), UTC)
     sha256 = hashlib.sha256(f"{source} {day}".encode()).hexdigest()
@@ -233,41 +281,35 @@ def _write_day(
         "source_url": f"https://{source}.example/prices",
         "capture_sha256": sha256,
     }
-    file = home.offers / source / f"{day}.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
     types = offers.schema
-    offers.with_columns(
+    priced = offers.with_columns(
         pl.lit(value).cast(types[name]).alias(name) for name, value in of_the_day.items()
-    ).write_parquet(file)
-    _write_outcome(home, day, source, len(offers), observed_at, sha256)
+    )
+    record.offers(day, source, priced)
+    _write_outcome(record, day, source, len(offers), observed_at, sha256)
 
 
-def _write_outcome(home: Home, day: date, source: str, rows: int, observed_at: datetime, sha256: str) -> None:
+def _write_outcome(
+    record: _Record, day: date, source: str, rows: int, observed_at: datetime, sha256: str
+) -> None:
     attempt = f"{observed_at:%Y%m%dT%H%M%S}.000000Z"
     outcome = Outcome(
         day=day, source=source, attempt=attempt, status="captured", accepted=True, reason=None, requests=1,
         bytes=200 * rows, sha256=sha256, duration_seconds=1.0, rows=rows, matched=rows,
         observed_at=observed_at, result=SourceResult.FRESH, regions=1, replayed=False,
     )  # fmt: skip
-    _write_json(
-        home.outcomes / source / f"{day}" / f"{attempt}.json",
-        asdict(outcome) | {"warnings": None, "result": "fresh"},
-    )
+    content = asdict(outcome) | {"warnings": None, "result": "fresh"}
+    record.text("outcomes", source, Part(day, attempt), content)
 
 
-def _write_rates(home: Home, day: date) -> None:
+def _write_rates(record: _Record, day: date) -> None:
     """The record of the European Central Bank's rates."""
     observed_at = datetime.combine(day, time(6), UTC)
     row = {"day": day, "currency": "EUR", "usd_per_unit": EUR_IN_USD, "rate_date": day}
-    _write_json(home.exchange_rates / f"{day}.json", [row])
+    record.text("exchange_rates", "", Part(day), [row])
     for config in configs().values():
         if config.kind == "exchange_rates":
-            _write_outcome(home, day, config.name, 1, observed_at, hashlib.sha256(b"rates").hexdigest())
-
-
-def _write_json(file: Path, content: object) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(content, default=str, indent=1) + "\n", encoding="utf-8")
+            _write_outcome(record, day, config.name, 1, observed_at, hashlib.sha256(b"rates").hexdigest())
 
 
 def main() -> None:
@@ -281,6 +323,11 @@ def main() -> None:
     arguments.add_argument("--days", type=int, default=1)
     arguments.add_argument("--last-day", type=date.fromisoformat, default=date(2026, 8, 22))
     arguments.add_argument("--seed", type=int, default=16)
+    arguments.add_argument(
+        "--merged",
+        action="store_true",
+        help="months in one file each, as the refresh of the last day leaves them",
+    )
     options = arguments.parse_args()
     market = (
         SIZES_BY_NAME[options.size]
@@ -288,7 +335,8 @@ def main() -> None:
         else Market(options.sources, options.gpus, options.regions, options.kinds, seed=options.seed)
     )
     first_day = options.last_day - timedelta(days=options.days - 1)
-    offers = write_market(Home(options.home.absolute()), market, first_day, options.days)
+    merged_as_of = options.last_day if options.merged else None
+    offers = write_market(Home(options.home.absolute()), market, first_day, options.days, merged_as_of)
     print(f"{offers:,} offers, {market.offers_per_day:,} a day, {first_day} to {options.last_day}")
 
 

@@ -153,10 +153,11 @@ def _rows(records: Records, file: RecordFile) -> pl.DataFrame:
     every reader can read: it stays alone, so that it spoils no month."""
     records.check(file)
     if file.folder not in CONTRACTS:
-        place = {"source": file.source or "", "attempt": file.attempt}
-        return pl.DataFrame([place | {"content": records.text(file)}])
+        return pl.DataFrame({"source": [file.source or ""], "content": [records.text(file)]})
     written = records.frame(file)
     types = parquet_schema(CONTRACTS[file.folder])
+    if all(types.get(name) == kind for name, kind in written.schema.items()):
+        return written
     rows = written.cast({name: types[name] for name in written.columns})
     if not rows.cast(written.schema).equals(written):
         raise ValueError("its columns have not the types of the record")
@@ -172,10 +173,15 @@ def _write(
         flush(temporary)
         kept = read_month(temporary, month)
         for part, rows in frames.items():
-            if not pl.concat([kept[part].clear(), rows], how="diagonal").equals(kept[part]):
+            if not (rows.equals(kept[part]) or _in_shape(rows, kept[part]).equals(kept[part])):
                 raise ValueError(f"{part.day} is not the same when it is read back")
         lock.confirm()  # or another machine may have merged other days meanwhile
     flush(path.parent)
+
+
+def _in_shape(rows: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    """With the columns that only the other has, which are null."""
+    return pl.concat([other.clear(), rows], how="diagonal")
 
 
 _TAKEN_OUT = ".merged.tmp"

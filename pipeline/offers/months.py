@@ -149,11 +149,11 @@ def damage_of_month(path: Path, source: str) -> str | None:
 
 def month_bytes(frames: Mapping[Part, pl.DataFrame], stamps: Mapping[Part, Stamp]) -> bytes:
     """A month's file of the rows of its parts. Columns that only some of them have are null in others."""
-    parts = [
-        frame.with_columns(day=pl.lit(part.day), position=pl.int_range(pl.len(), dtype=pl.Int32))
-        for part, frame in sorted(frames.items())
-    ]
-    rows = pl.concat(parts, how="diagonal")
+    parts = sorted(frames.items())
+    rows = pl.concat([frame for _, frame in parts], how="diagonal")
+    places = [(*part, position) for part, frame in parts for position in range(frame.height)]
+    place = pl.DataFrame(places, schema=_PLACE, orient="row")
+    rows = rows.hstack(place.select(*_part_columns(rows), "position"))
     order = [name for name in _ALIKE if name in rows.columns]
     index = [
         (
@@ -163,7 +163,7 @@ def month_bytes(frames: Mapping[Part, pl.DataFrame], stamps: Mapping[Part, Stamp
             stamps[part].mtime_ns,
             *filter(None, [part.attempt]),
         )
-        for part, frame in sorted(frames.items())
+        for part, frame in parts
     ]
     buffer = BytesIO()
     rows.sort([*order, *_part_columns(rows), "position"]).write_parquet(
@@ -175,8 +175,12 @@ def month_bytes(frames: Mapping[Part, pl.DataFrame], stamps: Mapping[Part, Stamp
     return buffer.getvalue()
 
 
+_PLACE = {"day": pl.Date, "attempt": pl.String, "position": pl.Int32}
+
+
 def _part_columns(rows: pl.DataFrame) -> list[str]:
-    return [name for name in Part._fields if name in rows.columns]
+    """The columns that say which part a row is of. Only texts are of attempts."""
+    return ["day", "attempt"] if "content" in rows.columns else ["day"]
 
 
 def read_month(path: Path, month: str) -> dict[Part, pl.DataFrame]:
@@ -187,13 +191,14 @@ def read_month(path: Path, month: str) -> dict[Part, pl.DataFrame]:
     rows = pl.read_parquet(path, glob=False)
     merged = _merged_parts(path, month, stamp_of(path))
     columns = _part_columns(rows)
-    ordered = rows.sort([*columns, "position"]).drop("position")
-    by_part = {
-        Part(*key): frame.drop("day")
-        for key, frame in ordered.partition_by(columns, as_dict=True, maintain_order=True).items()
-    }
+    parts = (
+        rows.sort([*columns, "position"])
+        .drop("position")
+        .partition_by(columns, as_dict=True, include_key=False, maintain_order=True)
+    )
+    by_part = {Part(*key): frame for key, frame in parts.items()}
     found = {part: frame.height for part, frame in by_part.items()}
     if found != {part: each.rows for part, each in merged.items() if each.rows}:
         raise ValueError("it has not the rows that its metadata says")
-    empty = rows.clear().drop("day", "position")
+    empty = rows.clear().drop(*columns, "position")
     return {part: by_part.get(part, empty) for part in merged}

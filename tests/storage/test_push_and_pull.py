@@ -311,7 +311,7 @@ def test_days_that_were_merged_leave_the_store_and_other_homes(
     (home.offers / f"source1/{DAY}.parquet").unlink()  # gone; the month has another state of it
     (attempt,) = (home.outcomes / f"source0/{DAY}").iterdir()
     part = Part(DAY, attempt.stem)
-    outcomes = pl.DataFrame({"attempt": [part.attempt], "content": [attempt.read_text()]})
+    outcomes = pl.DataFrame({"content": [attempt.read_text()]})
     outcome_month = home.outcomes / "source0" / "2026-08.parquet"
     outcome_month.write_bytes(month_bytes({part: outcomes}, {part: stamp_of(attempt)}))
     attempt.unlink()
