@@ -95,7 +95,8 @@ def large(work: Path) -> list[Line]:
 
 
 def history(work: Path, size: str = "small", days: tuple[int, int] = (30, 730)) -> list[Line]:
-    """A publication after a long history against one after a short one, each a day after the last."""
+    """A publication after a long history against one after a short one, each a day after the last. Months
+    that are over are merged, as a refresh leaves them."""
     taken, sizes = [], []
     for length in days:
         home = _home(work, f"history-{length}")

@@ -47,7 +47,8 @@ class Home:
 
     @property
     def outcomes(self) -> Path:
-        """The outcome of each attempt, one JSON file each: outcomes/<source>/<day>/<attempt>.json."""
+        """The outcome of each attempt, one JSON file each: outcomes/<source>/<day>/<attempt>.json; or one
+        Parquet file per source and month."""
         return self.root / "outcomes"
 
     @property
@@ -67,7 +68,7 @@ class Home:
 
     @property
     def exchange_rates(self) -> Path:
-        """The exchange rates of each day, one JSON file per day."""
+        """The exchange rates of each day, one JSON file per day, or one Parquet file per month."""
         return self.root / "exchange_rates"
 
     @property

@@ -26,7 +26,7 @@ AMOUNTS = {
 EXPECTED = {
     "publish a day": OFFERS * RATES["publish"] / 1e6,
     "merge a month": OFFERS * 30 * RATES["merge"] / 1e6,
-    "files of outcomes": SOURCES * DAYS,
+    "files of outcomes, merged": SOURCES * DAYS * 12 / 365,
     "record, merged": OFFERS * DAYS * RATES["month file"],
     "newest month, not merged yet": OFFERS * 30 * RATES["day file"],
     "archive without its pages": SOURCES * DAYS * RATES["archive"],
