@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,16 @@ def test_the_page_of_environment_variables_has_all_and_no_others() -> None:
     code = " ".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "pipeline").rglob("*.py"))
     variables = set(re.findall(r"\bGPUFARE_[A-Z_]+\b", code))
     assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == variables
+
+
+def test_the_table_of_rooms_has_each_in_the_order_of_their_layers() -> None:
+    settings = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if "layers" in each)
+    ranks = {room: rank for rank, layer in enumerate(layers) for room in layer.split(" | ")}
+    page = (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    found = [
+        name.removesuffix(".py").replace("/", ".") for name in re.findall(r"^\| `([\w/.]+)` \|", page, re.M)
+    ]
+    rooms = [room for room in found if room in ranks]
+    assert set(rooms) == set(ranks)
+    assert [ranks[room] for room in rooms] == sorted(ranks.values())
