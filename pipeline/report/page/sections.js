@@ -122,7 +122,7 @@ function showRanking(state, { rows }) {
       hours(row.hours), row.plan ? percent(row.plan.fit) : "", evidenceText(row.plan), rate(row.offer.usd_per_hour), ageOf(row.offer.price_day),
     ],
   }));
-  const caption = `The ${rows.length} cheapest ways, ${filtersText(state)}. USD for the finished job, without taxes.`;
+  const caption = `The ${rows.length} cheapest ways (${filtersText(state)}). USD for the finished job, without taxes.`;
   show("ranking-body", tableOf(caption, columns, body, "ranking"));
 }
 
@@ -220,7 +220,7 @@ function showHistory(state) {
   const name = `${gpuName(state.historyGpu)}, ${kindWords(state.historyKind)}: USD per GPU and hour by day and provider`;
   const make = () => ({
     scales: { x: { time: true } }, tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
-    axes: axes({}, { values: (u, splits) => splits.map((usd) => `$${usd.toFixed(2)}`) }),
+    axes: axes({ size: 48 }, { values: (u, splits) => splits.map((usd) => `$${usd.toFixed(2)}`) }),
     series: [{}, ...shown.map((one, n) => ({ ...linePaths, stroke: () => seriesColour(n), width: 2 }))],
   });
   const read = (n) => `${day(numbers[n])}: ${shown.map((one, s) => (values[s][n] === null ? null : `${one[2]} ${rate(values[s][n])}`)).filter(Boolean).join(", ")}`;
