@@ -116,7 +116,7 @@ def test_prices_of_a_day_after_today_are_refused(sample_home: Home) -> None:
 
 
 def test_ages_and_states_are_exported(sample_home: Home, tmp_path: Path) -> None:
-    gpufare("export", str(tmp_path), "--format", "parquet", home=sample_home)
+    gpufare("export", str(tmp_path), "--tables", ",".join(AGES), home=sample_home)
     for table, (age, day) in AGES.items():
         ((least, most),) = duckdb.sql(
             f"SELECT min({age}), max({age}) FROM read_parquet(?) WHERE {day} IS NOT NULL",

@@ -1,6 +1,6 @@
 """Exports the published tables as a dataset of the Hugging Face Hub: Parquet by day, and a card."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import yaml
 
 from pipeline.export.folder import replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.export.tables import Table, published_tables
+from pipeline.export.tables import published_names
 from pipeline.export.versions import schema_version
 from pipeline.export.whole import BY_DAY, LATEST, TITLE, chosen, export_tables, sources_of
 from pipeline.warehouse.query import ask
@@ -35,12 +35,12 @@ def export_dataset(
     connection: duckdb.DuckDBPyConnection, folder: Path, tables: Sequence[str] = (), since: date | None = None
 ) -> list[str]:
     """Write the tables, the card and the descriptor. Returns a line. Raises ExportError and QueryError."""
-    published = published_tables(connection)
-    wanted = chosen(tables, published) - {LATEST}
+    wanted = chosen(connection, tables) - {LATEST}
     ((day,),) = ask(connection, "SELECT as_of_day FROM main.publication").rows
     with replaced(folder) as new:
-        resources = export_tables(connection, new, published, "parquet", wanted, since)
-        written = [table for table in published if table.name in wanted]
+        resources = export_tables(connection, new, "parquet", wanted, since)
+        names = published_names(connection).items()
+        written = {name: text for name, text in names if any(new.glob(_files(name)))}
         (new / CARD).write_text(
             card(written, day, sum(each["bytes"] for each in resources)), encoding="utf-8"
         )
@@ -49,11 +49,12 @@ def export_dataset(
     return [f"{len(resources)} files, a configuration for each of {len(written)} tables"]
 
 
-def card(tables: Sequence[Table], day: date, size_bytes: int) -> str:
-    """The card: a heading in YAML with a configuration per table, and what a person should know."""
-    rows = [
-        f"| `{table.name}` | {table.description.replace('|', ' ')} | `{_files(table)}` |" for table in tables
-    ]
+def card(tables: Mapping[str, str], day: date, size_bytes: int) -> str:
+    """The card: a heading in YAML with a configuration per table, and what a person should know.
+
+    ``tables`` are names with what they are.
+    """
+    rows = [f"| `{name}` | {text.replace('|', ' ')} | `{_files(name)}` |" for name, text in tables.items()]
     heading: dict[str, Any] = {
         "pretty_name": "gpufare: cloud-GPU prices and the cost of finished training jobs",
         "license": "other",
@@ -62,16 +63,16 @@ def card(tables: Sequence[Table], day: date, size_bytes: int) -> str:
         "language": ["en"],
         "tags": ["gpu", "cloud", "prices", "training-cost"],
         "dataset_size": size_bytes,
-        "configs": [_configuration(table) for table in tables],
+        "configs": [_configuration(name) for name in tables],
     }
     text = CARD_TEXT.format(title=TITLE, day=day, version=schema_version(), rows="\n".join(rows))
     return f"---\n{yaml.safe_dump(heading, sort_keys=False, width=110)}---\n{text}"
 
 
-def _configuration(table: Table) -> dict[str, Any]:
-    shown_first = {"default": True} if table.name == "cheapest_gpu_per_workload" else {}
-    return {"config_name": table.name, "data_files": _files(table), **shown_first}
+def _configuration(table: str) -> dict[str, Any]:
+    shown_first = {"default": True} if table == "cheapest_gpu_per_workload" else {}
+    return {"config_name": table, "data_files": _files(table), **shown_first}
 
 
-def _files(table: Table) -> str:
-    return f"{table.name}/*.parquet" if table.name in BY_DAY else f"{table.name}.parquet"
+def _files(table: str) -> str:
+    return f"{table}/*.parquet" if table in BY_DAY else f"{table}.parquet"

@@ -1,7 +1,7 @@
 """The published tables as other tools see them: columns, types, units, keys and allowed values."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,16 +129,22 @@ def unit_of(column: str) -> str | None:
     return next((unit for ending, unit in UNITS if re.search(ending, column)), None)
 
 
-def published_tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
-    """Every published table, by name."""
+def published_names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """The name of every published table, in order, with what it is."""
     query = """SELECT table_name, comment FROM duckdb_tables()
                 WHERE database_name = 'gpufare' AND schema_name = 'main' ORDER BY 1"""
+    return dict(ask(connection, query).rows)
+
+
+def described(connection: duckdb.DuckDBPyConnection, names: Collection[str]) -> list[Table]:
+    """These published tables, by name. What their keys and required columns are, their rows must bear out."""
     keys = _primary_keys(connection)
     tables = []
-    for name, comment in ask(connection, query).rows:
-        columns = _columns(connection, name, keys.get(name, ()))
-        references = _references(connection, name, columns, keys)
-        tables.append(Table(name, comment, columns, keys.get(name, ()), references))
+    for name, comment in published_names(connection).items():
+        if name in names:
+            columns = _columns(connection, name, keys.get(name, ()))
+            references = _references(connection, name, columns, keys)
+            tables.append(Table(name, comment, columns, keys.get(name, ()), references))
     return tables
 
 

@@ -14,7 +14,7 @@ from pipeline.contracts.disk import naming
 from pipeline.export.cells import DATETIME, csv_cell
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.export.tables import Table, published_tables, resource_name
+from pipeline.export.tables import Table, described, published_names, resource_name
 from pipeline.warehouse.query import ask
 
 Form = Literal["csv", "parquet"]
@@ -80,10 +80,9 @@ def export(
     are written, and the small set; its name is LATEST. Raises ExportError for tables that are not published
     and for a folder with other files, and QueryError.
     """
-    published = published_tables(connection)
-    wanted = chosen(tables, published)
+    wanted = chosen(connection, tables)
     with replaced(folder) as new:
-        resources = export_tables(connection, new, published, form, wanted, since)
+        resources = export_tables(connection, new, form, wanted, since)
         write_descriptor(new, TITLE, resources, sources_of(connection))
         return sorted(folder / path.relative_to(new) for path in new.rglob("*") if path.is_file())
 
@@ -91,7 +90,6 @@ def export(
 def export_tables(
     connection: duckdb.DuckDBPyConnection,
     folder: Path,
-    published: Sequence[Table],
     form: Form,
     wanted: frozenset[str],
     since: date | None,
@@ -99,10 +97,11 @@ def export_tables(
     """Write the wanted tables, of which LATEST may be one, into an empty folder. Returns their resources."""
     writer = _Writer(connection, folder, form, since, wanted - set(BY_DAY))
     resources = []
-    for table in published:
-        if table.name in wanted:
-            resources += writer.days(table) if table.name in BY_DAY else [writer.table(table)]
-    return resources + (writer.small(published) if LATEST in wanted else [])
+    for table in described(connection, wanted):
+        resources += writer.days(table) if table.name in BY_DAY else [writer.table(table)]
+    if LATEST in wanted:
+        resources += writer.small(described(connection, {small.table for small in SMALL.values()}))
+    return resources
 
 
 def sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
@@ -112,9 +111,9 @@ def sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
     return {name for (name,) in ask(connection, query).rows}
 
 
-def chosen(asked: Sequence[str], published: Sequence[Table]) -> frozenset[str]:
+def chosen(connection: duckdb.DuckDBPyConnection, asked: Sequence[str]) -> frozenset[str]:
     """The tables that are asked for, by default all and LATEST. Raises ExportError for any other name."""
-    names = [*(table.name for table in published), LATEST]
+    names = [*published_names(connection), LATEST]
     for name in asked:
         if name not in names:
             near = get_close_matches(name, names, n=3)
