@@ -205,16 +205,32 @@ def test_the_published_tables_in_the_lake_are_those_of_the_file(sample_home: Hom
     assert len(found) == first.tables > 40
     assert found["cheapest_gpu_per_workload"][0] > 1_000
     assert {different for _, different in found.values()} == {0}
-    # Only what differs is written again, and what is not published any more goes.
-    sql(lake, "DELETE FROM lake.published.workloads; CREATE TABLE lake.published.gone (x INTEGER)")
-    assert publish_tables(sample_home, lake).replaced == 1
-    sql(lake, "FROM lake.published.workloads")
+
+
+def test_published_tables_that_differ_are_replaced_and_an_older_publication_is_refused(
+    home: Home, lake: Lake
+) -> None:
+    home.published.parent.mkdir(parents=True)
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{home.published}' AS file (STORAGE_VERSION 'v1.5.0')")
+        connection.execute(
+            "CREATE TABLE file.publication AS SELECT DATE '2026-08-22' AS as_of_day, now() AS as_of_time"
+        )
+        connection.execute("CREATE TABLE file.workloads AS SELECT 'tuned' AS workload FROM range(20)")
+    first = publish_tables(home, lake)
+    assert (first.tables, first.replaced) == (2, 2)
+    sql(
+        lake,
+        "DELETE FROM lake.published.workloads; CREATE TABLE lake.published.gone (x INTEGER);"
+        " UPDATE lake.published.publication SET as_of_time = as_of_time - INTERVAL 1 MINUTE",
+    )
+    assert publish_tables(home, lake).replaced == 2
+    assert publish_tables(home, lake).replaced == 0
     with pytest.raises(subprocess.CalledProcessError):
         sql(lake, "FROM lake.published.gone")
-    # A newer publication stays.
     sql(lake, "UPDATE lake.published.publication SET as_of_time = as_of_time + INTERVAL 1 MINUTE")
     with pytest.raises(LakeError, match="the lake has a newer publication"):
-        publish_tables(sample_home, lake)
+        publish_tables(home, lake)
 
 
 def test_rankings_are_pushed_on_request_and_those_made_here_stay(

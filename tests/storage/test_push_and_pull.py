@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote
@@ -17,6 +18,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from pipeline.capture.archive import Archive
+from pipeline.contracts.capture import Entry
 from pipeline.contracts.paths import Home
 from pipeline.offers.months import Part, month_bytes, stamp_of
 from pipeline.storage import ledger
@@ -24,7 +26,7 @@ from pipeline.storage.address import StoreError
 from pipeline.storage.bucket import Version
 from pipeline.storage.home_files import NOT_SENT, RECORD_FILES, RECORD_FOLDERS
 from pipeline.storage.publication import POINTER, newest
-from pipeline.storage.pull import PullReport, pull
+from pipeline.storage.pull import PullReport, _unpacked_right, pull
 from tests.storage.conftest import (
     DAY,
     NOW,
@@ -155,6 +157,16 @@ def test_a_damaged_index_is_made_again(address: str, s3: S3, home: Home) -> None
     (index,) = home.store.glob("*.sqlite")
     index.write_bytes(b"no database at all" * 500)
     assert sent(home, address).sent_objects == 0
+
+
+def test_a_body_is_unpacked_no_further_than_its_index_says() -> None:
+    packed = gzip.compress(bytes(50_000_000))
+    tracemalloc.start()
+    try:
+        assert not _unpacked_right(packed, "bodies/x.gz", Entry(url="", file="x.gz", bytes=10, sha256="0"))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 DAMAGES = (b"damaged", gzip.compress(b"another body"), None, b"x" * 100_000)
