@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -119,8 +119,16 @@ class _Catalogue(_Entry):
         """The grid's jobs, then the scenarios, each with its own deadline or the first that applies."""
         grid = (job for block in self.grid for job in block.expand())
         for job in (*grid, *self.scenarios):
-            hours = next(rule.max_hours for rule in self.deadlines if job.tokens <= rule.up_to_tokens)
-            yield job if job.max_hours else job.model_copy(update={"max_hours": hours})
+            yield job if job.max_hours else job.model_copy(update={"max_hours": self.hours_for(job.tokens)})
+
+    def hours_for(self, tokens: float) -> float:
+        """The deadline of a job of so many tokens that has none of its own."""
+        return next(rule.max_hours for rule in self.deadlines if tokens <= rule.up_to_tokens)
+
+
+def deadlines() -> Callable[[float], float]:
+    """The hours within which a job of so many tokens is to be done by default. Raises CatalogError."""
+    return _read(paths.CATALOG_DIR / "workloads.yaml").hours_for
 
 
 def workloads(path: Path | None = None) -> list[dict[str, Any]]:
@@ -129,14 +137,17 @@ def workloads(path: Path | None = None) -> list[dict[str, Any]]:
     Raises CatalogError naming the file and the field when the yaml cannot be used.
     """
     path = path or paths.CATALOG_DIR / "workloads.yaml"
-    try:
-        catalogue = _Catalogue.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-        rows = list(catalogue.jobs())
-    except FileNotFoundError as error:
-        raise CatalogError(f"{path} is missing") from error
-    except (yaml.YAMLError, ValidationError, ValueError) as error:
-        raise CatalogError(f"{path} cannot be used: {error}") from error
+    rows = list(_read(path).jobs())
     twice = [name for name, count in Counter(row.workload for row in rows).items() if count > 1]
     if twice:
         raise CatalogError(f"{path} names these workloads twice: {', '.join(twice)}")
     return [row.model_dump() for row in rows]
+
+
+def _read(path: Path) -> _Catalogue:
+    try:
+        return _Catalogue.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise CatalogError(f"{path} is missing") from error
+    except (yaml.YAMLError, ValidationError, ValueError) as error:
+        raise CatalogError(f"{path} cannot be used: {error}") from error

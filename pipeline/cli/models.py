@@ -27,7 +27,7 @@ def add(config: str, name: str | None, pages: str | None) -> None:
 
     A hub id sends one request to huggingface.co; a path sends none.
     """
-    from pipeline.catalog.own_models import add_own_model
+    from pipeline.catalog.own_models import OWN_MODELS
     from pipeline.model.given_models import catalogue_names, model_of_file
 
     path = Path(config)
@@ -38,7 +38,7 @@ def add(config: str, name: str | None, pages: str | None) -> None:
     else:
         model, left_out = _from_hub(config, name, pages)
     home = paths.home()
-    add_own_model(home.models, model, catalogue_names())
+    OWN_MODELS.add(home.models, model, catalogue_names())
     row = model.row()
     tell(
         f"added {model.model}: {row['params_total'] / 1e9:.2f}B parameters, "
@@ -68,11 +68,11 @@ def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnMod
 @model_group.command("list")
 def list_models() -> None:
     """List your own models, and what cannot be read of them."""
-    from pipeline.catalog.own_models import read_own_models
+    from pipeline.catalog.own_models import OWN_MODELS
     from pipeline.model.given_models import catalogue_names
 
-    found = read_own_models(paths.home().models, catalogue_names())
-    for model in found.models:
+    found = OWN_MODELS.read(paths.home().models, catalogue_names())
+    for model in found.rows:
         row = model.row()
         tell(
             f"{model.model}: {row['params_total'] / 1e9:.2f}B parameters, "
@@ -80,7 +80,7 @@ def list_models() -> None:
         )
     for problem in found.problems:
         say(problem)
-    if not found.models and not found.problems:
+    if not found.rows and not found.problems:
         tell("no models of your own: gpufare model add CONFIG adds one")
 
 
@@ -88,7 +88,7 @@ def list_models() -> None:
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove the model NAME."""
-    from pipeline.catalog.own_models import remove_own_model
+    from pipeline.catalog.own_models import OWN_MODELS
 
-    remove_own_model(paths.home().models, name)
+    OWN_MODELS.remove(paths.home().models, name)
     tell(f"removed {name}")

@@ -16,6 +16,10 @@ class IncidentKind(CodeWithSentence):
     MISSING_FILE = "missing_file", "A file of the record is gone, though its outcome was accepted."
     DAMAGED_CAPTURE = "damaged_capture", "An archived capture cannot be read; the archive is never changed."
     OWN_MODELS = "own_models", "A model of models.csv in the home cannot be read and was left out."
+    OWN_CATALOGUE = (
+        "own_catalogue",
+        "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was left out.",
+    )
     STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
     UNWRITABLE = "unwritable", "A file could not be written."
     FUTURE_DAY = "future_day", "The record has data of a day after the present one, which are ignored."
@@ -31,6 +35,7 @@ class IncidentKind(CodeWithSentence):
             IncidentKind.MISSING_FILE,
             IncidentKind.DAMAGED_CAPTURE,
             IncidentKind.OWN_MODELS,
+            IncidentKind.OWN_CATALOGUE,
             IncidentKind.STRAY_FILE,
             IncidentKind.FUTURE_DAY,
         )

@@ -97,6 +97,16 @@ class Home:
         return self.root / "models.csv"
 
     @property
+    def gpus(self) -> Path:
+        """The user's own GPUs, in the columns of catalog/gpus.csv."""
+        return self.root / "gpus.csv"
+
+    @property
+    def workloads(self) -> Path:
+        """The user's own workloads; see pipeline/catalog/own_workloads.py."""
+        return self.root / "workloads.csv"
+
+    @property
     def permissions(self) -> Path:
         """Which sources the user enabled and disabled; see pipeline/capture/permissions.py."""
         return self.root / "permissions.json"

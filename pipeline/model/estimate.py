@@ -33,7 +33,7 @@ from pipeline.model.run_settings import (
 from pipeline.offers.gpu_matching import identify
 from pipeline.offers.printable import printable
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_own_models
+from pipeline.warehouse.load import load_own_catalogue
 
 OUTPUT_COLUMNS = (
     "run_id",
@@ -164,7 +164,7 @@ class Estimator:
         """``given`` is the model of rows that name none. What cannot be read of the user's own models goes to
         stderr."""
         self.connection = in_memory("memory_of", "speed_of")
-        for problem in load_own_models(self.connection, paths.home()):
+        for problem in load_own_catalogue(self.connection, paths.home()):
             print(problem, file=sys.stderr)
         self.given = given
         if given is not None:

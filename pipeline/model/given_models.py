@@ -8,7 +8,8 @@ import duckdb
 from pydantic import ValidationError
 
 from pipeline.capture.hub import HubError, parse_config
-from pipeline.catalog.own_models import OwnModel, in_one_line
+from pipeline.catalog.own_models import OwnModel
+from pipeline.catalog.own_rows import in_one_line
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.architectures import ConfigError, shape_of, towers_of

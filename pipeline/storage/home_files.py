@@ -30,7 +30,7 @@ RECORD_FOLDERS = (
 )
 """In the order in which they are sent."""
 
-RECORD_FILES = ("models.csv", "measured_runs.csv", "permissions.json")
+RECORD_FILES = ("models.csv", "gpus.csv", "workloads.csv", "measured_runs.csv", "permissions.json")
 """Files of the user, at the top of the home."""
 
 NOT_SENT = ("cache", "calibration", "damaged", "published", "store", "permissions.lock",

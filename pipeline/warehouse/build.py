@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 
+from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
@@ -21,7 +22,7 @@ from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history
 from pipeline.warehouse.imports import load_imports
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_incidents, load_own_models, missing_files
+from pipeline.warehouse.load import load_incidents, load_other_models, missing_files, set_own_labels
 from pipeline.warehouse.marts import fill, is_timeless
 from pipeline.warehouse.prepared import keep, start
 from pipeline.warehouse.rankings import save_ranking
@@ -61,17 +62,43 @@ def build(
     It is kept for the next build as far as the record goes, and so is the day's ranking in the record, unless
     ``keeps`` is False.
     Damaged files of the record are given to ``mend``; what still cannot be loaded is left out and reported.
+    So is what cannot be used of the user's own catalogue: where it stops the build, all of it.
     Raises BuildError when a statement fails and CheckFailedError when a check does.
     """
+    own = read_own_catalogue(home)
+    try:
+        report = _build(file, home, day, now, progress, mend, own, keeps=keeps)
+    except BuildError as error:
+        if not own.state():
+            raise
+        file.unlink(missing_ok=True)
+        own = OwnCatalogue(problems=[*own.problems, (home.root, f"nothing of it can be used: {error}")])
+        report = _build(file, home, day, now, progress, mend, own, keeps=keeps)
+    return report
+
+
+def _build(
+    file: Path,
+    home: Home,
+    day: date,
+    now: datetime,
+    progress: Progress,
+    mend: Mend | None,
+    own: OwnCatalogue,
+    *,
+    keeps: bool,
+) -> Report:
     report = Report()
     try:
-        report.incidents += _reported(home, start(file, home, progress))
+        report.incidents += _reported(home, start(file, home, own, progress))
         with connect(file) as connection:
+            set_own_labels(connection, own.labels())
             report.incidents += _load(connection, home, day, mend)
             if keeps:
                 connection.execute("CHECKPOINT gpufare")
-                report.incidents += _reported(home, keep(file, home))
-            report.incidents += _reported(home, _own_models(connection, home))
+                report.incidents += _reported(home, keep(file, home, own))
+            load_other_models(connection, own)
+            report.incidents += _reported(home, _left_out_of(own, home))
             report.incidents += _reported(home, _load_imports(connection, home, day))
             report.incidents += _reported(home, _load_incidents(connection, home))
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
@@ -91,16 +118,16 @@ def build(
     return report
 
 
-def _own_models(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:
+def _left_out_of(own: OwnCatalogue, home: Home) -> list[Incident]:
     return [
         Incident(
             at=datetime.now(UTC),
-            kind=IncidentKind.OWN_MODELS,
-            path=home.models.name,
-            reason=problem.removeprefix(f"{home.models}").lstrip(", "),
+            kind=IncidentKind.OWN_MODELS if file == home.models else IncidentKind.OWN_CATALOGUE,
+            path="gpus.csv, workloads.csv" if file == home.root else file.name,
+            reason=problem.removeprefix(str(file)).lstrip(",: "),
             remedy="published without: mend the file, or move it away",
         )
-        for problem in load_own_models(connection, home)
+        for file, problem in own.problems
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from pipeline.catalog.machine_sizes import machine_size_rows
-from pipeline.catalog.own_models import read_own_models
+from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts import paths
@@ -38,13 +38,27 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
         _insert(connection, table, _ROWS[table]())
 
 
-def load_own_models(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
-    """Add the user's own models to the catalogue's. Returns what could not be loaded, one line each."""
-    taken = {name for (name,) in connection.execute("SELECT model FROM main.models").fetchall()}
-    own = read_own_models(home.models, taken)
-    if own.models:
-        _insert(connection, "models", [model.row() for model in own.models])
-    return own.problems
+def load_planned(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
+    """Add to the catalogue's tables, as far as they exist, the user's own rows that plans depend on."""
+    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    for table, rows in own.planned().items():
+        if table in tables:
+            _insert(connection, table, rows)
+
+
+def load_other_models(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
+    """Add the user's own models that are not there yet: plans of published workloads need none of them."""
+    loaded = {name for (name,) in connection.execute("SELECT model FROM main.models").fetchall()}
+    if rows := [model.row() for model in own.models if model.model not in loaded]:
+        _insert(connection, "models", rows)
+
+
+def load_own_catalogue(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
+    """Add the user's own models and GPUs to the catalogue's. Returns what could not be loaded, in lines."""
+    own = read_own_catalogue(home)
+    load_planned(connection, own)
+    load_other_models(connection, own)
+    return [problem for _, problem in own.problems]
 
 
 def _load_csv(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -262,8 +276,38 @@ if(price_kind = 'serverless' AND tier = 'spot', 'serverless', tier) AS tier"""
 """In earlier versions serverless spot was serverless. The same rule as in pipeline/offers/records.py."""
 
 
+_OWN_LABELS = """
+coalesce(gpu_id, {own}) AS gpu_id,
+if({found}, 'matched', match_status) AS match_status,
+if({found}, 'label in your own gpus.csv', match_rule) AS match_rule,
+if({found}, 'certain', match_confidence) AS match_confidence,
+if({found}, NULL, candidates) AS candidates"""
+"""Of labels that the catalogue left open. The record keeps them open: it is loaded anew when they change."""
+
+
+def set_own_labels(connection: duckdb.DuckDBPyConnection, labels: Mapping[str, str]) -> None:
+    """Take offers with these labels, where the catalogue knows no card, for the user's own GPUs."""
+    if labels:
+        connection.execute(
+            "SET VARIABLE own_labels = map(?::VARCHAR[], ?::VARCHAR[])", [[*labels], [*labels.values()]]
+        )
+
+
+def _own_labels_column(connection: duckdb.DuckDBPyConnection) -> str:
+    if connection.execute("SELECT getvariable('own_labels') IS NULL").fetchone() == (True,):
+        return ""
+    own = (
+        "(getvariable('own_labels')::MAP(VARCHAR, VARCHAR))"
+        "[lower(trim(regexp_replace(raw_label, '\\s+', ' ', 'g')))]"
+    )
+    return "," + _OWN_LABELS.format(own=own, found=f"gpu_id IS NULL AND {own} IS NOT NULL")
+
+
 def _insert_offers(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:
-    insert_days(connection, "offers", files, f",{_SIZE_EVIDENCE},{_SERVERLESS_SPOT},{tier_class_column()}")
+    own = _own_labels_column(connection)
+    insert_days(
+        connection, "offers", files, f",{_SIZE_EVIDENCE},{_SERVERLESS_SPOT},{tier_class_column()}{own}"
+    )
 
 
 def _insert_rejects(connection: duckdb.DuckDBPyConnection, files: Sequence[RecordFile]) -> None:

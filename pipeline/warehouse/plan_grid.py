@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
 from pipeline.contracts.paths import Home
 from pipeline.contracts.postgres import PostgresError
 from pipeline.contracts.progress import Progress, Step, no_progress
@@ -15,6 +16,7 @@ from pipeline.contracts.publishing_lock import publishing_lock
 from pipeline.offers.incidents import report_incident
 from pipeline.warehouse.connection import quoted
 from pipeline.warehouse.database import planner
+from pipeline.warehouse.load import load_planned
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.prepared import edit_kept, kept_file
 from pipeline.warehouse.scripts import BuildError
@@ -30,9 +32,11 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
     BuildError.
     """
     try:
+        own = read_own_catalogue(home)
         with planner(TABLE, "plans_in_full", "grid_jobs") as connection:
+            load_planned(connection, own)
             models = [model for (model,) in connection.execute(_MODELS).fetchall()]
-            planned = _models_kept(home, connection)
+            planned = _models_kept(home, own, connection)
             missing = [model for model in models if model not in planned]
             end = time.monotonic() + seconds
             try:
@@ -46,7 +50,7 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
                         break
             finally:
                 with publishing_lock(home):
-                    for incident in edit_kept(home, lambda file: _add(connection, file)):
+                    for incident in edit_kept(home, own, lambda file: _add(connection, file)):
                         report_incident(home, incident)
     except PostgresError as error:
         raise BuildError(str(error)) from error
@@ -70,11 +74,11 @@ ORDER BY any_value(params_total), model
 """
 
 
-def _models_kept(home: Home, connection: duckdb.DuckDBPyConnection) -> set[str]:
+def _models_kept(home: Home, own: OwnCatalogue, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """The models whose plans the prepared database has. Raises BuildError where there is none."""
     # Whoever publishes meanwhile replaces the file.
     with publishing_lock(home):
-        kept = kept_file(home)
+        kept = kept_file(home, own)
         if kept is None:
             raise BuildError(f"there is no prepared database in {home.cache}: publish first")
         connection.execute(f"ATTACH '{quoted(kept)}' AS kept (READ_ONLY)")

@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 
 import pipeline
+from pipeline.catalog.own_catalogue import OwnCatalogue
 from pipeline.contracts import paths
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident, IncidentKind
@@ -27,53 +28,55 @@ from pipeline.offers.records import replacing
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
+from pipeline.warehouse.load import load_planned
 from pipeline.warehouse.marts import fill, is_timeless
 from pipeline.warehouse.scripts import BuildError
 
 PREFIX = "prepared"
 
 
-def start(file: Path, home: Home, progress: Progress = no_progress) -> list[Incident]:
+def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_progress) -> list[Incident]:
     """Make ``file``, which must not exist, the prepared database: a copy of the kept one, which is made where
     there is none. Returns what was wrong with the cache. Raises BuildError."""
     incidents: list[Incident] = []
-    for kept in _kept_files(home):
+    for kept in _kept_files(home, own):
         if (problem := damage_of(kept)) is None:
             shutil.copyfile(kept, file)
             return incidents
         incidents.append(_set_aside(home, kept, problem))
-    _make(file, progress)
-    return incidents + keep(file, home)
+    _make(file, own, progress)
+    return incidents + keep(file, home, own)
 
 
-def kept_file(home: Home) -> Path | None:
+def kept_file(home: Home, own: OwnCatalogue) -> Path | None:
     """The kept database of this state of catalogue, model and code; None where none is whole."""
-    return next((kept for kept in _kept_files(home) if damage_of(kept) is None), None)
+    return next((kept for kept in _kept_files(home, own) if damage_of(kept) is None), None)
 
 
-def _kept_files(home: Home) -> Iterator[Path]:
-    return home.cache.glob(f"{PREFIX}-{state_of_model()}-*.duckdb")
+def _kept_files(home: Home, own: OwnCatalogue) -> Iterator[Path]:
+    return home.cache.glob(f"{PREFIX}-{state_of_model()}{own.state()}-*.duckdb")
 
 
-def edit_kept(home: Home, edit: Callable[[Path], None]) -> list[Incident]:
+def edit_kept(home: Home, own: OwnCatalogue, edit: Callable[[Path], None]) -> list[Incident]:
     """Put an edited copy in the place of the kept database. Returns what was wrong with the disk; raises
     BuildError where there is none, and what ``edit`` raises. The caller holds the lock of the home."""
-    if (kept := kept_file(home)) is None:
+    if (kept := kept_file(home, own)) is None:
         raise BuildError(f"there is no prepared database in {home.cache}: publish first")
     copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")
     try:
         shutil.copyfile(kept, copy)
         edit(copy)
-        return keep(copy, home)
+        return keep(copy, home, own)
     except OSError as error:
         return [_incident(home, copy, IncidentKind.UNWRITABLE, str(error), "nothing was added to it")]
     finally:
         copy.unlink(missing_ok=True)
 
 
-def _make(file: Path, progress: Progress) -> None:
+def _make(file: Path, own: OwnCatalogue, progress: Progress) -> None:
     with connect(file) as connection:
         prepare(connection)
+        load_planned(connection, own)
         for table in filter(is_timeless, Lineage(connection).marts()):
             progress(Step(f"building {table}, which is kept until the catalogue or the model changes"))
             fill(connection, table)
@@ -81,12 +84,12 @@ def _make(file: Path, progress: Progress) -> None:
         connection.execute("DETACH gpufare")
 
 
-def keep(file: Path, home: Home) -> list[Incident]:
+def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
     """Keep a copy of a prepared database, which is not in use, in place of the others.
 
     Returns what was wrong with the disk.
     """
-    kept = home.cache / f"{PREFIX}-{state_of_model()}-{_digest(file)}.duckdb"
+    kept = home.cache / f"{PREFIX}-{state_of_model()}{own.state()}-{_digest(file)}.duckdb"
     try:
         if not kept.exists():
             with replacing(kept) as temporary:

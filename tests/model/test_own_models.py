@@ -11,18 +11,19 @@ from pytest_httpserver import HTTPServer
 
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.hub import MAX_BYTES, HubError, fetch_config, is_hub_id
-from pipeline.catalog.own_models import COLUMNS, read_own_models
+from pipeline.catalog.own_models import OWN_MODELS
 from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
 from pipeline.model.architectures import shape_of
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_own_models
+from pipeline.warehouse.load import load_own_catalogue
 from tests.conftest import gpufare, with_plans
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "vocab_size": 32000,
     "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 4,
 }  # fmt: skip
+COLUMNS = OWN_MODELS.columns
 HEADER = ",".join(COLUMNS)
 
 
@@ -72,7 +73,7 @@ def test_a_model_is_added_listed_estimated_and_removed(tmp_path: Path, home: Hom
     assert answers["mine-1b"]["error"] == ""
     assert "extrapolated" not in answers["mine-1b"]["assumptions"]
     assert gpufare("model", "remove", "mine-1b", home=home).returncode == 0
-    assert read_own_models(home.models, ()).models == []
+    assert OWN_MODELS.read(home.models, ()).rows == []
     assert "no model 'mine-1b'" in gpufare("model", "remove", "mine-1b", home=home).stderr
 
 
@@ -98,7 +99,7 @@ def test_names_of_the_catalogue_stay_its_own(tmp_path: Path, home: Home) -> None
     assert "is a model of the catalogue" in refused.stderr
     home.models.write_text(f"{HEADER}\n{row('llama-3-8b')}\n")
     with in_memory("models") as connection:
-        (problem,) = load_own_models(connection, home)
+        (problem,) = load_own_catalogue(connection, home)
         layers = connection.execute("SELECT layers FROM main.models WHERE model = 'llama-3-8b'").fetchall()
     assert "'llama-3-8b' is the name of a model of the catalogue, which is used" in problem
     assert layers == [(32,)]
@@ -126,8 +127,8 @@ def test_names_of_the_catalogue_stay_its_own(tmp_path: Path, home: Home) -> None
 )
 def test_a_bad_row_is_named_and_the_others_are_read(home: Home, line: str, words: str) -> None:
     home.models.write_text(f"{HEADER}\n{row('good')}\n{line}\n{row('good-too')}\n")
-    found = read_own_models(home.models, ())
-    assert [model.model for model in found.models] == ["good", "good-too"]
+    found = OWN_MODELS.read(home.models, ())
+    assert [model.model for model in found.rows] == ["good", "good-too"]
     (problem,) = found.problems
     assert "line 3: left out" in problem
     assert words in problem
@@ -147,8 +148,8 @@ def test_a_bad_row_is_named_and_the_others_are_read(home: Home, line: str, words
 )
 def test_a_damaged_file_is_named(home: Home, body: bytes, words: str) -> None:
     home.models.write_bytes(body)
-    found = read_own_models(home.models, ())
-    assert found.models == []
+    found = OWN_MODELS.read(home.models, ())
+    assert found.rows == []
     assert words in found.problems[0]
 
 
@@ -175,16 +176,16 @@ def test_a_damaged_line_costs_no_other_and_is_kept(tmp_path: Path, home: Home) -
     bad = [line for line, _ in DAMAGED]
     body = b"\r\n".join([HEADER.encode(), row("first").encode(), *bad, row("last").encode(), b""])
     home.models.write_bytes(body)
-    found = read_own_models(home.models, ())
-    assert [model.model for model in found.models] == ["first", "last"]
+    found = OWN_MODELS.read(home.models, ())
+    assert [model.model for model in found.rows] == ["first", "last"]
     for number, ((_, words), problem) in enumerate(zip(DAMAGED, found.problems, strict=True), 3):
         assert f"line {number}: left out" in problem
         assert words in problem
     added = gpufare("model", "add", str(config_file(tmp_path)), home=home)
     assert added.returncode == 0, added.stderr
     assert gpufare("model", "remove", "first", home=home).returncode == 0
-    after = read_own_models(home.models, ())
-    assert [model.model for model in after.models] == ["last", "mine-1b"]
+    after = OWN_MODELS.read(home.models, ())
+    assert [model.model for model in after.rows] == ["last", "mine-1b"]
     assert len(after.problems) == len(DAMAGED)
     assert all(line in home.models.read_bytes() for line in bad)
     # A damaged line whose name can be read is removed by it.
@@ -198,16 +199,16 @@ def test_lines_stay_damaged_when_the_file_gets_columns(tmp_path: Path, home: Hom
     old, surplus = (row(name).rsplit(",", 3)[0] for name in ("old", "surplus"))
     home.models.write_text(f"{short}\n{old}\n{surplus},1,2,3\n")
     assert gpufare("model", "add", str(config_file(tmp_path)), home=home).returncode == 0
-    found = read_own_models(home.models, ())
-    assert [model.model for model in found.models] == ["old", "mine-1b"]
+    found = OWN_MODELS.read(home.models, ())
+    assert [model.model for model in found.rows] == ["old", "mine-1b"]
     assert "line 3: left out" in found.problems[0]
     assert f"{surplus},1,2,3" in home.models.read_text()
 
 
 def test_the_first_good_row_of_a_name_is_used(home: Home) -> None:
     home.models.write_text(f"{HEADER}\n{row('mine', layers=0)}\n{row('mine')}\n")
-    found = read_own_models(home.models, ())
-    assert [model.model for model in found.models] == ["mine"]
+    found = OWN_MODELS.read(home.models, ())
+    assert [model.model for model in found.rows] == ["mine"]
     assert len(found.problems) == 1
 
 
@@ -251,7 +252,7 @@ def test_a_file_of_fewer_columns_still_loads(home: Home) -> None:
     values = dict(zip(COLUMNS, row("old").split(","), strict=True))
     home.models.write_text(f"{','.join(names)}\n{','.join(values[name] for name in names)}\n")
     with in_memory("models") as connection:
-        assert load_own_models(connection, home) == []
+        assert load_own_catalogue(connection, home) == []
         (total,) = connection.execute("SELECT params_total FROM main.models WHERE model = 'old'").fetchall()
     assert total == (1_590_790_144,)
 
@@ -276,7 +277,7 @@ def test_a_config_is_had_from_the_hub(
     server = httpserver.url_for("").rstrip("/")
     added = gpufare("model", "add", "somebody/mine-1b", "--pages", server, home=home)
     assert "added mine-1b: 1.59B" in added.stdout, added.stderr
-    (model,) = read_own_models(home.models, ()).models
+    (model,) = OWN_MODELS.read(home.models, ()).rows
     assert model.hf_id == "somebody/mine-1b"
     # Both ways to name it.
     answers, _ = estimated(str(runs_file(tmp_path, "somebody/mine-1b", "mine-1b")), home=home)

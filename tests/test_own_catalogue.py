@@ -1,0 +1,295 @@
+"""A user's own GPUs and workloads: kept in the home, published beside the catalogue's, never in its way."""
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.capture.replay import PagesServer
+from pipeline.catalog.own_catalogue import OwnCatalogue, gpu_like, read_own_catalogue
+from pipeline.catalog.own_gpus import OWN_GPUS
+from pipeline.catalog.own_workloads import OWN_WORKLOADS
+from pipeline.contracts import paths
+from pipeline.contracts.paths import Home
+from pipeline.daily.refresh import refresh
+from pipeline.offers.incidents import kept_files, kept_incidents
+from pipeline.warehouse.build import build
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.load import load_own_catalogue
+from pipeline.warehouse.prepared import kept_file
+from pipeline.warehouse.query import ask, reader
+from tests.conftest import PAGES, gpufare
+from tests.stress.homes import small_catalogue
+
+DAY = date(2026, 8, 22)
+NOW = datetime(2026, 8, 23, 6, tzinfo=UTC)
+GPUS = ",".join(OWN_GPUS.columns)
+LABEL = "vbm-96c-1024gb-8-zz9-gpu"
+"""Of an offer on the sample pages that the catalogue knows no card for."""
+JOBS = "workload,model,method,tokens\n"
+
+
+def gpu(gpu_id: str = "mine-48gb", like: str = "l40s", **changes: object) -> str:
+    """A line of gpus.csv: the specifications of a card of the catalogue under another name."""
+    found = gpu_like(like)
+    assert found is not None
+    cells = {**found, "gpu_id": gpu_id, "labels": ""} | changes
+    cells |= {"source": "", "notes": ""}
+    return ",".join(str(cells[column]) for column in OWN_GPUS.columns)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    (tmp_path / "home").mkdir()
+    return Home(tmp_path / "home")
+
+
+# ------------------------------------------------------------------ what a file may say
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gpu_id": "h200-sxm-141gb"}, "is the name of a GPU of the catalogue, which is used"),
+        ({"gpu_id": "My GPU"}, "gpu_id: 'My GPU' is not a name"),
+        ({"memory_gb": "-1"}, "memory_gb: Input should be greater than 0"),
+        ({"memory_gb": "nan"}, "memory_gb: Input should be"),
+        ({"bandwidth_gb_s": ""}, "bandwidth_gb_s: Field required"),
+        ({"vendor": "acme"}, "vendor: Input should be 'nvidia', 'amd' or 'intel'"),
+        ({"nvlink_gb_s": "600"}, "nvlink_gb_s and nvlink_topology belong together"),
+        ({"usable_memory_gib": "90"}, "usable_memory_gib is 90, of 48 GB"),
+    ],
+)
+def test_a_gpu_that_cannot_be_is_named_and_the_others_are_read(
+    home: Home, changes: dict[str, object], words: str
+) -> None:
+    home.gpus.write_text("\n".join([GPUS, gpu(**{"gpu_id": "bad"} | changes), gpu("good"), ""]))  # type: ignore[arg-type]
+    found = read_own_catalogue(home)
+    assert [each.gpu_id for each in found.gpus] == ["good"]
+    ((file, problem),) = found.problems
+    assert file == home.gpus
+    assert problem.startswith(f"{home.gpus}, line 2: left out: ")
+    assert words in problem
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("llama-3.1-8b-lora-100m,llama-3.1-8b,lora,1M", "is the name of a workload of the catalogue"),
+        ("bad,llama-3.1-8b,sft,1M", "method: Input should be"),
+        ("bad,llama-3.1-8b,lora,many", "'many' is not a number such as 100M"),
+        ("bad,llama-3.1-8b,lora,", "tokens: Field required"),
+        ("bad,lama-3.1-8b,lora,1M", "model 'lama-3.1-8b' is not known: did you mean 'llama-3.1-8b'?"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_named_and_the_others_are_read(
+    home: Home, line: str, words: str
+) -> None:
+    home.workloads.write_text(f"{JOBS}{line}\ngood,llama-3.1-8b,qlora,40M\n")
+    found = read_own_catalogue(home)
+    assert [job.workload for job in found.workloads] == ["good"]
+    ((_, problem),) = found.problems
+    assert words in problem
+
+
+def test_what_a_workload_leaves_open_is_what_a_question_leaves_open(home: Home) -> None:
+    home.workloads.write_text(
+        "workload,model,method,examples,tokens_per_example,epochs,seq_len\n"
+        "a,llama-3.1-8b,qlora,50K,800,3,\nb,llama-3.1-8b,full,1M,8000,1,200000\n"
+    )
+    found = read_own_catalogue(home)
+    (row,) = found.planned()["workloads"]
+    assert (row["tokens"], row["seq_len"], row["lora_rank"], row["max_gpus"]) == (120e6, 2048, 16, 8)
+    assert (row["max_hours"], row["title"]) == (168, "a")  # of catalog/workloads.yaml: above 10M, a week
+    ((_, problem),) = found.problems
+    assert "b: left out: seq_len is 200000, and llama-3.1-8b takes at most 131072" in problem
+
+
+def test_an_unreadable_file_leaves_the_others(home: Home) -> None:
+    home.gpus.write_bytes(b"\xff\xfe\x00")
+    home.workloads.write_text(f"{JOBS}good,llama-3.1-8b,qlora,40M\n")
+    found = read_own_catalogue(home)
+    assert [job.workload for job in found.workloads] == ["good"]
+    ((_, problem),) = found.problems
+    assert "gpus.csv cannot be read, its GPUs are left out" in problem
+
+
+def test_an_empty_home_has_the_state_of_the_catalogue_alone(home: Home) -> None:
+    assert read_own_catalogue(home) == OwnCatalogue()
+    assert read_own_catalogue(home).state() == ""
+    home.gpus.write_text(f"{GPUS}\n{gpu()}\n")
+    first = read_own_catalogue(home).state()
+    home.gpus.write_text(f"{GPUS}\n{gpu()}\nnonsense\n")
+    assert read_own_catalogue(home).state() == first
+    home.gpus.write_text(f"{GPUS}\n{gpu(bandwidth_gb_s=900)}\n")
+    assert read_own_catalogue(home).state() not in ("", first)
+
+
+def test_own_gpus_have_a_row_of_each_column(home: Home) -> None:
+    home.gpus.write_text(f"{GPUS}\n{gpu(usable_memory_gib='')}\n")
+    with in_memory("gpus", "models") as connection:
+        assert load_own_catalogue(connection, home) == []
+        found = connection.execute(
+            "SELECT usable_memory_gib, has_full_specs, confidence, source FROM main.gpus"
+            " WHERE gpu_id = 'mine-48gb'"
+        ).fetchone()
+    assert found == (46.8, True, "own", "your own GPUs")
+
+
+# ------------------------------------------------------------------ the commands
+
+
+def test_a_gpu_and_a_workload_are_added_listed_and_removed(home: Home) -> None:
+    added = gpufare(
+        "gpu", "add", "big-l40s", "--like", "l40s", "memory_gb=96", "usable_memory_gib=94", home=home
+    )
+    assert "added big-l40s: 96 GB, 864 GB/s" in added.stdout, added.stderr
+    assert "big-l40s: 96 GB" in gpufare("gpu", "list", home=home).stdout
+    job = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "40M", "--epochs", "2")
+    added = gpufare("workload", "add", "support-bot", *job, home=home)
+    assert "added support-bot: llama-3.1-8b, qlora, 80,000,000 tokens" in added.stdout, added.stderr
+    assert "support-bot: llama-3.1-8b, qlora, 80,000,000" in gpufare("workload", "list", home=home).stdout
+    found = read_own_catalogue(home)
+    assert [each.usable_memory_gib for each in found.gpus] == [94]
+    assert not found.problems
+    assert gpufare("gpu", "remove", "big-l40s", home=home).returncode == 0
+    assert gpufare("workload", "remove", "support-bot", home=home).returncode == 0
+    assert not read_own_catalogue(home).state()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("gpu", "add", "l40s", "--like", "l40s"),
+            "'l40s' is a GPU of the catalogue: give yours another name",
+        ),
+        (("gpu", "add", "mine", "--like", "l41s"), "the catalogue has no GPU 'l41s'"),
+        (("gpu", "add", "mine", "memory=96"), "'memory=96' is not like memory_gb=96; columns: vendor"),
+        (("gpu", "remove", "mine"), "has no GPU 'mine'"),
+        (("workload", "add", "w", "--model", "lama", "--method", "lora", "--tokens", "1M"), "is not known"),
+        (("workload", "add", "w", "--model", "phi-4", "--method", "lora"), "tokens"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_in_one_line(
+    home: Home, arguments: tuple[str, ...], words: str
+) -> None:
+    refused = gpufare(*arguments, home=home)
+    assert refused.returncode != 0
+    assert words in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert not list(home.root.iterdir())
+
+
+def test_a_workload_counted_in_examples_is_read_as_it_is_written(home: Home) -> None:
+    job = OWN_WORKLOADS.kind.model_validate(
+        {
+            "workload": "a",
+            "model": "phi-4",
+            "method": "full",
+            "examples": 5e4,
+            "tokens_per_example": 800,
+            "epochs": 3,
+        }
+    )
+    OWN_WORKLOADS.add(home.workloads, job, ())
+    assert OWN_WORKLOADS.read(home.workloads, ()).rows == [job]
+
+
+# ------------------------------------------------------------------ published
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, Any]]:
+    """A home with a GPU and workloads of its own, beside lines that cannot be used, refreshed with few
+    sources and few workloads of the catalogue."""
+    folder = tmp_path_factory.mktemp("own")
+    pages = folder / "pages"
+    for source in ("ecb", "vultr"):
+        shutil.copytree(PAGES / source, pages / source)
+    home = Home(folder / "home")
+    home.root.mkdir()
+    lines = (GPUS, gpu("zz9", labels=f"Other| {LABEL.upper()}"), gpu("bad", vendor="acme"))
+    home.gpus.write_text("\n".join(lines))
+    home.workloads.write_text(
+        f"{JOBS}support-bot,llama-3.1-8b,qlora,40M\nbad,nothing,qlora,40M\nlong-bot,phi-4,lora,1M\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "CATALOG_DIR", small_catalogue(folder / "catalog"))
+        with PagesServer(pages) as server:
+            report = refresh(
+                home, day=DAY, sources=["ecb", "vultr"], pages=server.base_url, environment={}, now=NOW
+            )
+        assert report.published, report.why_not_published()
+        yield home, report
+
+
+def test_own_workloads_are_ranked_with_the_others(published: tuple[Home, Any]) -> None:
+    home, _ = published
+    with reader(home.published) as connection:
+        ranked = ask(
+            connection,
+            "SELECT DISTINCT workload FROM cheapest_gpu_per_workload"
+            " WHERE workload IN ('support-bot', 'long-bot') ORDER BY 1",
+        ).rows
+        recorded = ask(
+            connection, "SELECT count(*) > 0 FROM ranking_history WHERE workload = 'support-bot'"
+        ).rows
+        why_not = ask(
+            connection, "SELECT count(*) > 0 FROM why_not WHERE model = 'phi-4' AND method = 'lora'"
+        ).rows
+    assert (ranked, recorded, why_not) == ([("long-bot",), ("support-bot",)], [(True,)], [(True,)])
+
+
+def test_own_gpus_are_planned_and_marked(published: tuple[Home, Any]) -> None:
+    home, _ = published
+    with reader(home.published) as connection:
+        ((confidence, plans),) = ask(
+            connection,
+            "SELECT any_value(g.confidence), count(*) FROM gpus AS g JOIN plans AS p USING (gpu_id)"
+            " WHERE gpu_id = 'zz9' AND p.verdict = 'fits'",
+        ).rows
+    assert confidence == "own"
+    assert plans > 0
+
+
+def test_offers_of_own_labels_are_of_own_gpus_until_these_go(
+    published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, _ = published
+    query = "SELECT DISTINCT gpu_id, match_status, match_rule FROM offers WHERE raw_label = ?"
+    with reader(home.published) as connection:
+        assert ask(connection, query, [LABEL]).rows == [("zz9", "matched", "label in your own gpus.csv")]
+        (priced,) = ask(connection, "SELECT on_demand_provider FROM gpu_compare WHERE gpu_id = 'zz9'").rows
+    assert priced == ("Vultr",)
+    monkeypatch.setattr(paths, "CATALOG_DIR", home.root.parent / "catalog")
+    later = Home(shutil.copytree(home.root, tmp_path / "later"))
+    later.gpus.unlink()
+    build(tmp_path / "without.duckdb", later, DAY, NOW)
+    with reader(tmp_path / "without.duckdb") as connection:
+        ((gpu_id, status, _),) = ask(connection, query, [LABEL]).rows
+    assert (gpu_id, status) == (None, "unknown")
+
+
+def test_what_cannot_be_used_is_said_by_the_refresh(published: tuple[Home, Any]) -> None:
+    home, report = published
+    said = "\n".join(report.lines())
+    assert "gpus.csv: line 3: left out: vendor: Input should be 'nvidia', 'amd' or 'intel'" in said
+    assert "workloads.csv: bad: left out: model 'nothing' is not known" in said
+    kinds = {incident.kind.value for incident in kept_incidents(kept_files(home))}
+    assert kinds == {"own_catalogue"}
+
+
+def test_a_next_build_begins_where_this_one_ended(
+    published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, _ = published
+    monkeypatch.setattr(paths, "CATALOG_DIR", home.root.parent / "catalog")
+    kept = kept_file(home, read_own_catalogue(home))
+    assert kept is not None
+    assert kept_file(home, OwnCatalogue()) is None
+    build(tmp_path / "again.duckdb", home, DAY, NOW + timedelta(hours=1))
+    assert kept_file(home, read_own_catalogue(home)) == kept
