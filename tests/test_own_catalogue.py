@@ -256,21 +256,36 @@ def test_own_gpus_are_planned_and_marked(published: tuple[Home, Any]) -> None:
     assert plans > 0
 
 
-def test_offers_of_own_labels_are_of_own_gpus_until_these_go(
-    published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+OF_LABEL = "SELECT DISTINCT gpu_id, match_status, match_rule FROM offers WHERE raw_label = ?"
+
+
+def test_offers_of_own_labels_are_of_own_gpus(published: tuple[Home, Any]) -> None:
     home, _ = published
-    query = "SELECT DISTINCT gpu_id, match_status, match_rule FROM offers WHERE raw_label = ?"
     with reader(home.published) as connection:
-        assert ask(connection, query, [LABEL]).rows == [("zz9", "matched", "label in your own gpus.csv")]
+        assert ask(connection, OF_LABEL, [LABEL]).rows == [("zz9", "matched", "label in your own gpus.csv")]
         (priced,) = ask(connection, "SELECT on_demand_provider FROM gpu_compare WHERE gpu_id = 'zz9'").rows
     assert priced == ("Vultr",)
+
+
+def test_rows_that_would_stop_a_publication_are_left_out_of_it(
+    published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here by a check that forbids one of them. What the record said of its offers is then said again."""
+    home, _ = published
     monkeypatch.setattr(paths, "CATALOG_DIR", home.root.parent / "catalog")
-    later = Home(shutil.copytree(home.root, tmp_path / "later"))
-    later.gpus.unlink()
-    build(tmp_path / "without.duckdb", later, DAY, NOW)
+    monkeypatch.setattr(paths, "SQL_DIR", Path(shutil.copytree(paths.SQL_DIR, tmp_path / "sql")))
+    check = "-- fail: there is a bot\nFROM main.workloads WHERE workload = 'support-bot'\n"
+    (tmp_path / "sql" / "checks" / "no_bots.sql").write_text(check)
+    later = Home(Path(shutil.copytree(home.root, tmp_path / "later")))
+    report = build(tmp_path / "without.duckdb", later, DAY, NOW)
+    said = [incident.line() for incident in report.incidents]
+    assert any(
+        line.startswith("gpus.csv, workloads.csv: nothing of it can be used:") and "there is a bot" in line
+        for line in said
+    ), said
     with reader(tmp_path / "without.duckdb") as connection:
-        ((gpu_id, status, _),) = ask(connection, query, [LABEL]).rows
+        assert ask(connection, "FROM workloads WHERE workload = 'support-bot'").rows == []
+        ((gpu_id, status, _),) = ask(connection, OF_LABEL, [LABEL]).rows
     assert (gpu_id, status) == (None, "unknown")
 
 

@@ -40,6 +40,7 @@ ELSEWHERE = {
     "gpufare lake": "tests/lake/test_scaling_page.py",
     "gpufare store": "tests/storage/test_push_and_pull.py",
     "gpufare trace ": "tests/tracing/test_readme_commands.py",
+    "gpufare model add": "tests/model/test_own_models.py",
     "gpufare measure": "tests/model/test_measuring.py",
     "dagster api grpc": "tests/lake/test_several_machines.py",
     "dagster-daemon": "tests/lake/test_several_machines.py",
