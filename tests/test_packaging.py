@@ -102,10 +102,11 @@ def test_questions_are_answered(installed: Path, place: Path, asked: tuple[str, 
 
 
 def test_tables_are_exported(installed: Path, place: Path) -> None:
-    answer = run(installed, place, "export", "prices", home="gpufare-demo")
+    asked = ("export", "prices", "--format", "csv", "--tables", "gpu_compare")
+    answer = run(installed, place, *asked, home="gpufare-demo")
     assert answer.returncode == 0, answer.stderr
-    with (place / "prices" / "offers_latest.csv").open(newline="", encoding="utf-8") as file:
-        assert "runpod" in {row["source"] for row in csv.DictReader(file)}
+    with (place / "prices" / "gpu_compare.csv").open(newline="", encoding="utf-8") as file:
+        assert "h100-sxm-80gb" in {row["gpu_id"] for row in csv.DictReader(file)}
 
 
 def test_a_home_with_other_prices_is_left_alone(installed: Path, tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_asking_needs_no_more_than_the_packages_that_docs_name(
         ["fit", *job[:4], "--gpu", "rtx-4090"],
         ["compare", "h100-sxm-80gb", "a100-sxm-80gb"],
         ["sql", "SELECT max(observed_at) FROM offers"],
-        ["export", str(tmp_path / "prices"), "--format", "parquet"],
+        ["export", str(tmp_path / "prices"), "--tables", "gpu_compare"],
         ["normalize", str(tmp_path / "labels.csv")],
     ]
     program = (
