@@ -45,10 +45,10 @@ from pipeline.warehouse.load import NEEDED_REJECTS_DAYS, missing_files
 from pipeline.warehouse.prepared import damage_of, state_of_model
 from pipeline.warehouse.query import ask, reader
 from pipeline.warehouse.scripts import BuildError
-from tests.conftest import PAGES
+from tests.conftest import PAGES, shared_folder
 from tests.offers.builders import offer
 from tests.record import load_record
-from tests.stress.homes import small_catalogue
+from tests.stress.homes import made_once, planned_home, small_catalogue
 
 FIRST, SECOND = date(2026, 8, 21), date(2026, 8, 22)
 NOW = datetime(2026, 8, 22, 7, tzinfo=UTC)
@@ -68,14 +68,15 @@ def read_day(home: Home, source: str, day: date, pages: Path = PAGES) -> Any:
 def few_workloads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The plans are computed again wherever the cache is damaged, so that there must be few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "CATALOG_DIR", small_catalogue(tmp_path_factory.mktemp("few") / "catalog"))
+        shared = shared_folder(tmp_path_factory)
+        patch.setattr(paths, "CATALOG_DIR", made_once(shared / "catalog", small_catalogue))
         yield
 
 
 @pytest.fixture(scope="module")
 def two_days(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Two days of three sources, the first one published."""
-    home = Home(tmp_path_factory.mktemp("two-days") / "home")
+    home = planned_home(shared_folder(tmp_path_factory), tmp_path_factory.mktemp("two-days") / "home")
     for source in SOURCES:
         assert read_day(home, source, FIRST).accepted
     publish_day(home, FIRST, NOW)

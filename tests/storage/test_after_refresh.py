@@ -30,9 +30,10 @@ from pipeline.storage.home_files import sha256_of
 from pipeline.storage.publication import newest
 from pipeline.storage.pull import pull
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES
+from tests.conftest import PAGES, shared_folder
 from tests.storage.conftest import DAY, NOW, S3, SECRET, bucket_at, capture, objects, record, sent, tiny_home
-from tests.stress.homes import small_catalogue
+from tests.stress.homes import Lab
+from tests.stress.market import Market
 
 
 @pytest.fixture
@@ -59,10 +60,15 @@ def answers(home: Home) -> list[list[tuple[object, ...]]]:
 
 
 def test_a_refresh_is_stored_and_the_next_publication_is_made_elsewhere(
-    s3: S3, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3: S3,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    monkeypatch.setattr(paths, "CATALOG_DIR", small_catalogue(tmp_path / "catalog"))
-    first, second = Home(tmp_path / "one"), Home(tmp_path / "two")
+    lab = Lab(tmp_path, shared_folder(tmp_path_factory), Market("a store"))
+    monkeypatch.setattr(paths, "CATALOG_DIR", lab.catalogue)
+    first, second = lab.home("one", days=0), Home(tmp_path / "two")
     day = sample_days(PAGES)[0]
     with PagesServer(PAGES) as server:
         report = refresh(

@@ -10,7 +10,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from filelock import FileLock
 
@@ -27,6 +28,7 @@ from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.daily.refresh import refresh
+from pipeline.warehouse import prepared
 from pipeline.warehouse.query import ask, reader
 from tests.faulty_server import Fault, FaultyServer, Host
 from tests.stress.market import FIRST_DAY, PRICES, SOURCES, Market, key_of
@@ -64,6 +66,33 @@ def small_catalogue(folder: Path) -> Path:
         kept = (folder / name).read_text(encoding="utf-8").splitlines()[:lines]
         (folder / name).write_text("\n".join(kept) + "\n", encoding="utf-8")
     return folder
+
+
+def made_once(made: Path, make: Callable[[Path], object]) -> Path:
+    """A file or folder that processes share: the first that asks makes it, under another name until it is
+    whole."""
+    new = made.with_name(f"{made.name}.new")
+    with FileLock(made.with_name(f"{made.name}.lock")):
+        if not made.exists():
+            shutil.rmtree(new, ignore_errors=True)
+            make(new)
+            new.rename(made)
+    return made
+
+
+def planned_home(shared: Path, root: Path) -> Home:
+    """A home without a day, for which the plans of the small catalogue are computed: once for all that share
+    the folder."""
+
+    def plan(folder: Path) -> None:
+        folder.mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(paths, "CATALOG_DIR", made_once(shared / "catalog", small_catalogue))
+            prepared.start(folder / "prepared.duckdb", Home(folder))
+        (folder / "prepared.duckdb").unlink()
+
+    shutil.copytree(made_once(shared / "planned", plan), root)
+    return Home(root)
 
 
 def use_catalogue(folder: Path) -> None:
@@ -206,30 +235,24 @@ class Lab:
     @property
     def catalogue(self) -> Path:
         """The small catalogue, made when it is asked for first."""
-        made = self.shared / "catalog"
-        with FileLock(self.shared / "catalog.lock"):
-            if not made.exists():
-                shutil.rmtree(self.shared / "catalog.new", ignore_errors=True)
-                small_catalogue(self.shared / "catalog.new").rename(made)
-        return made
+        return made_once(self.shared / "catalog", small_catalogue)
 
     def home(self, name: str, days: int = 1) -> Home:
-        """A home that was refreshed on the first ``days`` days."""
-        made = self.shared / f"home-of-{days}-days"
-        with FileLock(self.shared / f"{made.name}.lock"):
-            if not made.exists():
-                new = Home(self.shared / f"{made.name}.new")
-                shutil.rmtree(new.root, ignore_errors=True)
-                for number in range(days):
-                    answer = Lab(self.shared, self.shared, self.market).refresh(
-                        new, FIRST_DAY + timedelta(days=number)
-                    )
-                    if not answer["published"]:
-                        raise RuntimeError(f"a day without any harm was not published: {answer}")
-                new.root.rename(made)
+        """A home that was refreshed on the first ``days`` days; its plans are computed."""
         root = self.folder / name
         shutil.rmtree(root, ignore_errors=True)
-        shutil.copytree(made, root)
+        if days == 0:
+            return planned_home(self.shared, root)
+
+        def live(new: Path) -> None:
+            before = Lab(self.shared, self.shared, self.market).home(new.name, days - 1)
+            answer = Lab(self.shared, self.shared, self.market).refresh(
+                before, FIRST_DAY + timedelta(days=days - 1)
+            )
+            if not answer["published"]:
+                raise RuntimeError(f"a day without any harm was not published: {answer}")
+
+        shutil.copytree(made_once(self.shared / f"home-of-{days}-days", live), root)
         return Home(root)
 
     @contextmanager

@@ -18,9 +18,7 @@ SEED = "smoke"
 @pytest.fixture
 def lab(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(paths, "CATALOG_DIR", paths.CATALOG_DIR)  # a part may set it in this process
-    shared = shared_folder(tmp_path_factory) / "stress"
-    shared.mkdir(exist_ok=True)
-    return Lab(tmp_path, shared, Market(SEED))
+    return Lab(tmp_path, shared_folder(tmp_path_factory), Market(SEED))
 
 
 def test_a_kill(lab: Lab) -> None:

@@ -99,9 +99,10 @@ def units(seed: str) -> list[str]:
 def run(lab: Lab, unit: str, seed: str) -> Figures:
     """All days that are not done yet, and the account at the end."""
     days = int(unit.split()[0])
-    log, home = lab.folder / "days.jsonl", Home(lab.folder / "home")
+    log = lab.folder / "days.jsonl"
     use_catalogue(lab.catalogue)
     done = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    home = Home(lab.folder / "home") if done else lab.home("home", days=0)
     troubles = {trouble.day: trouble for trouble in plan(seed, days)}
     for number in range(len(done), days):
         began = time.monotonic()
