@@ -11,9 +11,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 from filelock import FileLock
 
 from pipeline.capture.replay import PagesServer
+from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.demo import sample_days
 from pipeline.daily.refresh import refresh
@@ -88,7 +90,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def gpufare(*arguments: str, home: Home | Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a person would, in a process of its own."""
+    """Run the command line in this process, with pipes for its output: a process of its own takes longer to
+    start than most commands to answer. What no command should let through is raised."""
+    root = home.root if isinstance(home, Home) else home
+    environment = {HOME_VARIABLE: str(root)} if root else {}
+    result = CliRunner().invoke(main, arguments, env=environment)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
+
+
+def gpufare_process(*arguments: str, home: Home | Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same in a process of its own, for what depends on that."""
     root = home.root if isinstance(home, Home) else home
     environment = os.environ | ({HOME_VARIABLE: str(root)} if root else {})
     environment.pop("COLUMNS", None)  # a pipe, whatever the shell of these tests exports

@@ -163,7 +163,7 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         ((*QLORA[:4], "full", *QLORA[5:], "--lora-rank", "8"), "--lora-rank goes with lora and qlora"),
         ((*QLORA, "--stack", "no-such-stack"), "'no-such-stack' is not one of 'hf'"),
         (("sql", ""), "the query is empty"),
-        (("export", "/dev/null/out"), "Not a directory"),
+        (("export", "/dev/null/out"), "a file is where a folder belongs"),
     ],
 )
 def test_a_bad_question_gives_one_clear_line(

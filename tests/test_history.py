@@ -29,7 +29,7 @@ from pipeline.warehouse.database import prepare
 from pipeline.warehouse.history import KEPT_DAYS, bring_up_to_date
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import gpufare
+from tests.conftest import gpufare_process
 from tests.offers.builders import offer
 
 FIRST = date(2026, 6, 1)
@@ -248,13 +248,13 @@ def test_a_past_day_is_rebuilt_beside_what_is_published(sample_home: Home, tmp_p
     with reader(home.published) as connection:
         (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
         published = ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows
-    answer = gpufare("rebuild", str(tmp_path / "past.duckdb"), "--day", f"{day}", home=home)
+    answer = gpufare_process("rebuild", str(tmp_path / "past.duckdb"), "--day", f"{day}", home=home)
     assert answer.returncode == 0, answer.stderr
     with reader(tmp_path / "past.duckdb") as connection:
         assert ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows == published
     assert {path: path.stat().st_mtime_ns for path in home.root.rglob("*") if path.is_file()} == before
     for past, why in ((day - timedelta(days=400), "no offers of"), (date(2999, 1, 1), "is after today")):
-        answer = gpufare("rebuild", str(tmp_path / "no.duckdb"), "--day", f"{past}", home=home)
+        answer = gpufare_process("rebuild", str(tmp_path / "no.duckdb"), "--day", f"{past}", home=home)
         assert answer.returncode != 0
         assert why in answer.stderr
     assert not (tmp_path / "no.duckdb").exists()

@@ -10,7 +10,7 @@ from pipeline.contracts.paths import Home
 from pipeline.warehouse.connection import MEMORY_VARIABLE, SettingError, connect, spill_folder
 from pipeline.warehouse.marts import in_parts
 from pipeline.warehouse.query import QueryError, ask, reader
-from tests.conftest import gpufare
+from tests.conftest import gpufare_process
 
 TOO_MUCH = """
 SELECT sum(r * a)
@@ -47,7 +47,7 @@ def test_a_memory_that_is_none_is_refused(asked: str, monkeypatch: pytest.Monkey
 
 def test_a_refused_memory_is_one_line(sample_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MEMORY_VARIABLE, "much")
-    answer = gpufare("sql", "SELECT 1", home=sample_home)
+    answer = gpufare_process("sql", "SELECT 1", home=sample_home)
     assert answer.returncode != 0
     assert "Traceback" not in answer.stderr
     assert f"{MEMORY_VARIABLE} is 'much'" in answer.stderr

@@ -30,7 +30,7 @@ from pipeline.orchestration.source_assets import EXPECTATIONS, source_assets
 from pipeline.orchestration.tables import model_does_not_get_worse, published_tables
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare, with_plans
+from tests.conftest import PAGES, gpufare_process, with_plans
 
 TODAY = datetime.now(UTC).date()
 PAST = date(2026, 8, 22)
@@ -326,7 +326,7 @@ def test_a_source_that_cannot_even_be_archived_shows_in_every_face(
     with reader(home.published) as connection:
         health = "SELECT last_error FROM main.source_health WHERE source = 'modal'"
         assert reason in ask(connection, health).rows[0][0]
-    shown = gpufare("sources", "--format", "jsonl", home=home)
+    shown = gpufare_process("sources", "--format", "jsonl", home=home)
     (row,) = [row for line in shown.stdout.splitlines() if (row := json.loads(line))["source"] == "modal"]
     assert reason in row["why"]
 

@@ -14,7 +14,7 @@ from pipeline.capture.visit import capture_all
 from pipeline.contracts.capture import Entry
 from pipeline.contracts.disk import disk_error_text, free_bytes, naming, size_text
 from pipeline.contracts.paths import HOME_VARIABLE, Home
-from tests.conftest import gpufare
+from tests.conftest import gpufare_process
 
 from .conftest import DAY, FAST, module, source
 from .site import Reply, Site
@@ -125,7 +125,7 @@ def pages(tmp_path: Path) -> Path:
 
 def test_the_command_line_names_the_path_and_the_remedy(small_disk: Path, pages: Path) -> None:
     home = small_disk / "home"
-    run = gpufare("refresh", "--pages", str(pages), home=home)
+    run = gpufare_process("refresh", "--pages", str(pages), home=home)
     assert run.returncode == 1
     (line,) = [line for line in run.stdout.splitlines() if "No space left" in line]
     assert run.stderr == "Error: nothing was published: no answer could be kept (1 asked)\n"

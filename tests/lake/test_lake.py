@@ -27,7 +27,7 @@ from pipeline.lake.units import Unit, digest_of, read_unit, records_of, units_of
 from pipeline.offers.compaction import Compaction, compact
 from pipeline.offers.records import Records
 from pipeline.warehouse.publish import publish
-from tests.conftest import gpufare, with_plans
+from tests.conftest import gpufare_process, with_plans
 from tests.lake.postgres import new_database
 
 ALL = date.min
@@ -385,7 +385,7 @@ def test_the_commands_and_what_they_need(home: Home, lake: Lake, monkeypatch: py
     market(home, sellers=1, days=1)
     monkeypatch.setenv(PYTHON_VARIABLE, str(lake.python))
     monkeypatch.setenv(LAKE_VARIABLE, lake.catalogue)
-    pushed = gpufare("lake", "push", "--since", f"{DAY}", home=home)
+    pushed = gpufare_process("lake", "push", "--since", f"{DAY}", home=home)
     assert (pushed.returncode, pushed.stderr) == (0, "pushed 3 days; 0 were there already\n")
     with pytest.raises(LakeError, match="run `make"):
         lake_of({LAKE_VARIABLE: lake.catalogue, PYTHON_VARIABLE: "/nowhere/python"})
