@@ -40,7 +40,7 @@ def request_of(recipe: str = "hf-lora", steps: int = 3, **changes: Any) -> Reque
     return Request(recipe=mine, shape=tiny(seq_len=16, **changes), steps=steps, warm_up=1, on_cpu=True)
 
 
-def gpufare_process(*arguments: str) -> Result:
+def gpufare(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
@@ -150,7 +150,7 @@ def test_the_command_prints_the_row_and_no_file_of_the_folder_is_run(
     Path("torch.py").write_text("raise SystemExit('the wrong torch')")
     Path("tiny.json").write_text(json.dumps(tiny().config))
     arguments = ("--recipe", "hf-full", "--seq-len", "16", "--steps", "2", "--warm-up", "0", "--cpu")
-    answer = gpufare_process("measure", "--config", "tiny.json", *arguments, "--home", "here")
+    answer = gpufare("measure", "--config", "tiny.json", *arguments, "--home", "here")
     assert answer.exit_code == 0, answer.output
     assert "hf-full on tiny, 1 x 16 tokens, on cpu" in answer.stdout
     assert re.search(r"step: \d+\.\d{4} s, the median of 2; half of them within", answer.stdout)
@@ -165,7 +165,7 @@ def test_the_command_of_the_readme_is_understood() -> None:
     (command,) = (line for line in COMMANDS if line.startswith("gpufare measure"))
     assert (
         "torch sees no GPU here; --cpu tries the command on the CPU"
-        in gpufare_process(*shlex.split(command)[1:]).stderr
+        in gpufare(*shlex.split(command)[1:]).stderr
     )
 
 

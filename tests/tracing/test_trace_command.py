@@ -50,7 +50,7 @@ def returns_nothing():
 
 
 @pytest.fixture
-def gpufare_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def gpufare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "my_training.py").write_text(MY_TRAINING)
     monkeypatch.delitem(sys.modules, "my_training", raising=False)  # another test's
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def gpufare_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_step_of_ones_own_is_counted_to_the_byte(gpufare) -> None:
-    answer = gpufare_process("--step", "my_training:make", "--seq-len", "128", "--format", "json")
+    answer = gpufare("--step", "my_training:make", "--seq-len", "128", "--format", "json")
     assert answer.exit_code == 0, answer.output
     found = json.loads(answer.stdout)
     assert found["card"]["fits"] is True
@@ -78,7 +78,7 @@ def test_a_step_of_ones_own_is_counted_to_the_byte(gpufare) -> None:
 
 
 def test_the_table_names_the_line_that_made_the_largest_tensors(gpufare) -> None:
-    answer = gpufare_process("--step", "my_training:make")
+    answer = gpufare("--step", "my_training:make")
     assert answer.exit_code == 0, answer.output
     line = 1 + MY_TRAINING[: MY_TRAINING.index("model = torch.nn.Linear")].count("\n")
     assert f"my_training.py:{line}" in answer.stdout
@@ -86,7 +86,7 @@ def test_the_table_names_the_line_that_made_the_largest_tensors(gpufare) -> None
 
 
 def test_the_largest_micro_batch_fits_and_one_more_does_not(gpufare) -> None:
-    answer = gpufare_process("--step", "my_training:make", "--gpu", "t4", "--fit", "--seq-len", "65536")
+    answer = gpufare("--step", "my_training:make", "--gpu", "t4", "--fit", "--seq-len", "65536")
     assert answer.exit_code == 0, answer.output
     largest = int(answer.stdout.splitlines()[-1].split(":")[-1])
     tried = {
@@ -123,7 +123,7 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not(gpufare) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_traced_is_one_line_that_says_why(gpufare, arguments, words) -> None:
-    answer = gpufare_process(*arguments)
+    answer = gpufare(*arguments)
     assert answer.exit_code in (1, 2)
     (line,) = [line for line in answer.output.splitlines() if line.startswith("Error:")]
     for word in words:
@@ -132,26 +132,26 @@ def test_what_cannot_be_traced_is_one_line_that_says_why(gpufare, arguments, wor
 
 def test_a_cut_model_gets_no_verdict_and_a_note_is_shown(gpufare) -> None:
     cut = ("--model", "chatglm3-6b", "--layers", "1", "--seq-len", "16")
-    table = gpufare_process(*cut)
+    table = gpufare(*cut)
     assert table.exit_code == 0, table.output
     assert "no verdict on a100-sxm-80gb: the model is cut to 1 layers" in table.stdout
     assert "fits" not in table.stdout
     assert "note: GLM-4's code for ChatGLM3" in table.stdout
     Path("tiny.json").write_text(json.dumps(tiny().config), encoding="utf-8")
     cut = ("--config", "tiny.json", "--layers", "1", "--seq-len", "16", "--format", "json")
-    assert json.loads(gpufare_process(*cut).stdout)["card"] is None
+    assert json.loads(gpufare(*cut).stdout)["card"] is None
 
 
 def test_a_sharded_step_names_its_gpus(gpufare) -> None:
     Path("tiny.json").write_text(json.dumps(tiny().config), encoding="utf-8")
-    sharded = gpufare_process("--recipe", "hf-lora-ddp", "--config", "tiny.json", "--seq-len", "16")
+    sharded = gpufare("--recipe", "hf-lora-ddp", "--config", "tiny.json", "--seq-len", "16")
     assert sharded.exit_code == 0, sharded.output
     assert "memory of one of 2 GPUs, sharding ddp" in sharded.stdout
     assert "fits 2 x a100-sxm-80gb" in sharded.stdout
 
 
 def test_json_has_the_largest_micro_batch(gpufare) -> None:
-    answer = gpufare_process(
+    answer = gpufare(
         "--step", "my_training:make", "--gpu", "t4", "--fit", "--seq-len", "65536", "--format", "json"
     )
     assert json.loads(answer.stdout)["largest_micro_batch"] > 1
