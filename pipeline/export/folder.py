@@ -1,6 +1,8 @@
 """The folder of an export: written whole beside the target, then put in its place."""
 
+import errno
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -30,6 +32,13 @@ def replaced(target: Path) -> Iterator[Path]:
     target has files that no export wrote.
     """
     target = target.resolve()
+    if Path.cwd().is_relative_to(target):
+        raise ExportError(
+            f"{printable(str(target))} is replaced as a whole, and this shell is in it: give another folder, "
+            "or go elsewhere first"
+        )
+    if target.parent.exists() and not target.parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(target))
     with naming(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         _finish_earlier(target)

@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from pipeline.contracts.paths import Home
+from pipeline.export.folder import ExportError
 from pipeline.export.layouts import write
+from pipeline.export.rights import check_republishable
 from pipeline.warehouse.query import reader
 from tests.conftest import gpufare
 from tests.documentation.pages import blocks
@@ -68,6 +71,16 @@ def test_the_duckdb_shell_reads_all_days(place: Path, consumers: Path) -> None:
         c for block in blocks("console") if block.page == PAGE for c in block.commands if c[:6] == "duckdb"
     ]
     assert "2026-08-22" in run(["bash", "-c", f'PATH="{consumers.parent}:$PATH" {command}'], place)
+
+
+def test_a_file_without_such_sources_may_be_published() -> None:
+    with duckdb.connect() as connection:
+        for table in ("offers", "price_history", "ranking_history", "rejects"):
+            connection.execute(f"CREATE TABLE {table} AS SELECT 'verda' AS source")
+        check_republishable(connection)
+        connection.execute("INSERT INTO ranking_history VALUES ('vast')")  # of an earlier day
+        with pytest.raises(ExportError, match="has prices of vast, whose terms"):
+            check_republishable(connection)
 
 
 def test_what_may_not_be_published_is_refused(sample_home: Home, tmp_path: Path) -> None:

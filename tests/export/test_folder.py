@@ -128,6 +128,13 @@ def test_a_folder_that_cannot_be_renamed_is_a_sentence(
     assert folder.is_dir()
 
 
+def test_the_folder_that_the_shell_is_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ExportError, match="this shell is in it"), replaced(Path()):
+        pass
+    assert tmp_path.is_dir()
+
+
 def test_only_the_tables_and_days_that_are_asked_for(sample_home: Home, tmp_path: Path) -> None:
     write(sample_home, tmp_path / "new", "offers", "price_history", "gpus", since=date(2026, 8, 23))
     assert set(files_of(tmp_path / "new")) == {
