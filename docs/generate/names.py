@@ -9,7 +9,8 @@ INTRODUCTION = """# Names of GPUs and models
 
 This file is made by `make docs` from `catalog/gpus.csv` and `catalog/models.csv`. A GPU is named by its id,
 which is that card alone, or by a family such as `h100`, `hopper` or `nvidia` (the table `job_names` has
-them all). A model that is missing has its shape from its `config.json`: [add a model](../how-to/index.md).
+them all). What is missing you can add [for yourself](../how-to/own-catalogue.md), a model by its
+`config.json`.
 """
 
 
