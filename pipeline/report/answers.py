@@ -87,6 +87,13 @@ class Grid:
     texts: Index = field(default_factory=Index)
     lists: dict[tuple[str, str, str, str], list[int]] = field(default_factory=dict)
     notes: dict[tuple[str, str, str, str], tuple[int, Any]] = field(default_factory=dict)
+    planned: set[tuple[str, int]] = field(default_factory=set)
+
+    def machine(self, job: str, machine: tuple[Any, ...]) -> int:
+        """The number of a machine of which the page shows what the planner says for a job."""
+        number = self.machines.of(machine)
+        self.planned.add((job, number))
+        return number
 
 
 def answers(
@@ -183,7 +190,7 @@ def _ways(grid: Grid) -> dict[str, list[Any]]:
     for job in grid.workloads:
         ways = grid.ways.by_workload.get(job, {})
         columns["count"].append(len(ways))
-        columns["machine"] += [grid.machines.of(way[:3]) for way in ways]
+        columns["machine"] += [grid.machine(job, way[:3]) for way in ways]
         columns["offer"] += [grid.offers.of(way[3]) for way in ways]
         numbers = grid.ways.numbers.get(job, [])
         columns["total"] += differences([each[0] for each in numbers])
@@ -257,7 +264,7 @@ def _why_not(connection: duckdb.DuckDBPyConnection, grid: Grid, gpus: Sequence[G
             ranked = best.get((kind.name, job), [])
             columns["count"].append(len(ranked))
             columns["machine"] += [
-                grid.machines.of((row["gpu_id"], row["gpu_count"], row["node_count"])) for row in ranked
+                grid.machine(job, (row["gpu_id"], row["gpu_count"], row["node_count"])) for row in ranked
             ]
             columns["rank"] += differences([row["rank"] for row in ranked])
             columns["total"] += differences([cents(row["total_usd"]) for row in ranked])
@@ -285,35 +292,31 @@ def _each_once(lists: list[list[int]]) -> dict[str, Any]:
 
 
 def _plans(connection: duckdb.DuckDBPyConnection, grid: Grid) -> dict[str, Any]:
-    """What the planner says of the machines that any answer has: a row per recipe and machine. Workloads of
-    the same recipe (model, method, sequences) have the same plans."""
-    wanted: dict[str, set[int]] = {}
-    for job, ways in grid.ways.by_workload.items():
-        wanted[job] = {grid.machines.of(way[:3]) for way in ways}
-    facts: dict[str, dict[int, tuple[Any, ...]]] = {}
+    """What the planner says of the machines that the answers have: a row per recipe and machine, machines
+    ascending. Workloads of the same recipe have the same plans."""
+    recipes: dict[tuple[str, ...], dict[int, tuple[Any, ...]]] = {}
     evidence, runs = Index(), Index()
-    known = grid.machines.things
     for row in rows(connection, "machines"):
-        machine = known.get((row["gpu_id"], row["gpu_count"], row["node_count"]))
-        if machine is not None:
-            facts.setdefault(row["job"], {})[machine] = (
+        machine = grid.machines.things.get((row["gpu_id"], row["gpu_count"], row["node_count"]))
+        if machine is not None and any((job, machine) in grid.planned for job in row["jobs"]):
+            recipes.setdefault(tuple(row["jobs"]), {})[machine] = (
                 tenths_of_percent(row["fit_probability"]),
                 evidence.of(row["evidence"]),
                 runs.of(row["evidence_run"] or ""),
                 digits(row["tokens_per_second"]),
                 digits(row["needed_gib"]),
             )
-    recipes = Index()
-    recipe_of = [recipes.of(tuple(sorted(facts.get(job, {}).items()))) for job in grid.workloads]
+    recipe_of = {job: number for number, jobs in enumerate(recipes) for job in jobs}
     names = ("machine", "fit", "evidence", "run", "speed", "needed")
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    counts = []
-    for recipe in recipes.things:
-        counts.append(len(recipe))
-        for machine, values in recipe:
-            for name, value in zip(names, (machine, *values), strict=True):
+    for machines in recipes.values():
+        for machine, facts in sorted(machines.items()):
+            for name, value in zip(names, (machine, *facts), strict=True):
                 columns[name].append(value)
     return {
-        "recipe_of": recipe_of, "count": counts, **columns,
-        "evidences": list(evidence.things), "runs": list(runs.things),
-    }  # fmt: skip
+        "recipe_of": [recipe_of.get(job, -1) for job in grid.workloads],
+        "count": [len(machines) for machines in recipes.values()],
+        **columns,
+        "evidences": list(evidence.things),
+        "runs": list(runs.things),
+    }

@@ -1,6 +1,15 @@
--- What the planner says of each workload on each number of GPUs.
+-- What the planner says of each recipe (model, method, sequences, rank) on each number of GPUs, and which
+-- workloads have it.
 SELECT
-    job, gpu_id, gpu_count, node_count, fit_probability, evidence, evidence_run, tokens_per_second,
-    usable_memory_gib - memory_margin_gib AS needed_gib
-FROM workload_plans()
-WHERE verdict <> 'does_not_fit'
+    w.jobs, p.gpu_id, p.gpu_count, p.node_count, p.fit_probability, p.evidence, p.evidence_run,
+    p.tokens_per_second, p.usable_memory_gib - p.memory_margin_gib AS needed_gib
+FROM (
+    SELECT model, method, seq_len, lora_rank, list(workload ORDER BY workload) AS jobs
+    FROM main.workloads
+    GROUP BY model, method, seq_len, lora_rank
+) AS w
+JOIN main.plans AS p
+    ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
+    AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
+WHERE p.verdict <> 'does_not_fit'
+ORDER BY w.jobs, p.gpu_id, p.gpu_count, p.node_count

@@ -68,6 +68,7 @@ function machineText([gpu, count, nodes]) {
 function planOf(job, machine) {
   const { plans } = D.answers;
   const recipe = plans.recipe_of[job];
+  if (recipe < 0) return null;
   if (!D.plansOf.has(recipe)) {
     const found = new Map();
     for (let place = D.planStarts[recipe]; place < D.planStarts[recipe + 1]; place += 1) found.set(plans.machine[place], place);
