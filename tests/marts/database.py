@@ -176,6 +176,13 @@ def with_macros(folder: Path) -> duckdb.DuckDBPyConnection:
     return connect(Path(shutil.copy(_empty(), folder / "case.duckdb")))
 
 
+def set_day(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make AS_OF_DAY the day of the publication and the present one, for this connection."""
+    connection.execute(f"SET VARIABLE as_of_day = DATE '{AS_OF_DAY}'")
+    connection.execute(f"SET VARIABLE today = DATE '{AS_OF_DAY}'")
+    connection.execute(f"SET VARIABLE as_of_time = TIMESTAMPTZ '{AS_OF_DAY} 07:00:00+00'")
+
+
 def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb.DuckDBPyConnection:
     """The database of a case as of AS_OF_DAY, with the marts filled that the queries read, except ``plans``:
     the case lists them.
@@ -191,9 +198,7 @@ def from_folder(folder: Path, workplace: Path, queries: Iterable[str]) -> duckdb
         rows = _parameters(folder) if table == "cost_parameters" else _rows(folder, table)
         _insert(connection, table, rows)
     _insert(connection, "offers", offers)
-    connection.execute(f"SET VARIABLE as_of_day = DATE '{AS_OF_DAY}'")
-    connection.execute(f"SET VARIABLE today = DATE '{AS_OF_DAY}'")
-    connection.execute(f"SET VARIABLE as_of_time = TIMESTAMPTZ '{AS_OF_DAY} 07:00:00+00'")
+    set_day(connection)
     lineage = Lineage(connection)
     for mart in lineage.marts(set().union(*map(lineage.names_in, queries))):
         if mart != "plans":

@@ -1,6 +1,8 @@
 """Each check of sql/checks finds what it is for: nothing in sound tables, the bad rows in others."""
 
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -8,7 +10,8 @@ import pytest
 
 from pipeline.contracts import paths
 from pipeline.warehouse.checks import CheckFailedError, run_checks
-from tests.marts.database import CASES, from_folder
+from pipeline.warehouse.connection import connect
+from tests.marts.database import CASES, from_folder, set_day
 
 CHECKS = {path.stem: path for path in sorted((paths.SQL_DIR / "checks").glob("*.sql"))}
 
@@ -46,14 +49,23 @@ BREAKAGES = {
 }
 
 
-@pytest.fixture
-def sound(tmp_path: Path) -> duckdb.DuckDBPyConnection:
+@pytest.fixture(scope="module")
+def sound_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database without errors, with a price change on the published day."""
+    folder = tmp_path_factory.mktemp("sound")
     queries = [path.read_text(encoding="utf-8") for path in CHECKS.values()]
-    connection = from_folder(CASES / "prices_over_days", tmp_path, queries)
-    connection.execute("UPDATE main.plans SET result_gib = 1, infeasible_reason = NULL")
-    connection.execute("UPDATE main.unmatched_regions SET reviewed = TRUE")
-    return connection
+    with from_folder(CASES / "prices_over_days", folder, queries) as connection:
+        connection.execute("UPDATE main.plans SET result_gib = 1, infeasible_reason = NULL")
+        connection.execute("UPDATE main.unmatched_regions SET reviewed = TRUE")
+    return folder / "case.duckdb"
+
+
+@pytest.fixture
+def sound(sound_file: Path, tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A copy of that database, for a test to break."""
+    with connect(Path(shutil.copy(sound_file, tmp_path))) as connection:
+        set_day(connection)
+        yield connection
 
 
 @pytest.mark.parametrize("check", sorted(BREAKAGES))

@@ -127,12 +127,11 @@ def test_costs_are_defined_for_each_price_kind_and_no_other(sample_home: Home) -
 def test_questions_take_the_allowed_values_and_no_other(
     sample_home: Home, setting: str, values: tuple[str, ...]
 ) -> None:
-    job = f"'llama-3.1-8b' AS model, 1e6 AS tokens, ? AS {setting}"
-    query = f"WITH mine AS (SELECT {job}) SELECT count(*) FROM cheapest_for('mine')"
+    jobs = f"SELECT 'llama-3.1-8b' AS model, 1e6 AS tokens, unnest(?) AS {setting}, {setting} AS job"
+    query = f"WITH mine AS ({jobs}) SELECT count(*) FROM cheapest_for('mine')"
     with reader(sample_home.published) as connection:
-        for value in values:
-            ask(connection, query, [value])
+        ask(connection, query, [values])
         with pytest.raises(QueryError) as refused:
-            ask(connection, query, ["another"])
+            ask(connection, query, [["another"]])
     listed = str(refused.value).partition("is none of ")[2].partition(".")[0].partition(", or several")[0]
     assert set(listed.split(", ")) == set(values)
