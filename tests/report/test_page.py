@@ -169,6 +169,19 @@ def test_choices_change_the_answer_and_stand_in_the_address(opened: OpenPage) ->
     assert cells(page) == before
 
 
+def test_a_deadline_that_nothing_meets_is_said(opened: OpenPage) -> None:
+    page = opened()
+    late = page.evaluate(
+        """() => D.workloads.workload.flatMap((name, job) => D.answers.kinds.map((kind, k) =>
+            [name, kind.name, ranking({ job, kind: k, place: 0, tier: 0 })])).find(
+            ([name, kind, { rows, note }]) => rows.length && !note.inTime && note.wait)"""
+    )
+    page.evaluate("([job, kind]) => change({ job, kind })", late[:2])
+    answer = page.inner_text("#answer")
+    assert "Nothing finishes within the hours wanted" in answer
+    assert "If you can wait, it costs $" in answer
+
+
 def test_an_address_of_another_page_is_no_error(opened: OpenPage) -> None:
     page = opened("#job=gone&kind=barter&place=moon&one=none&verdict=who")
     assert len(cells(page)) == 10

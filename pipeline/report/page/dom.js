@@ -43,8 +43,24 @@ function show(id, ...children) {
   byId(id).replaceChildren(...children.flat(Infinity).filter(Boolean));
 }
 
+const shownFor = new Map();
+
+/** Show a section again only where what it depends on has changed. */
+function whereChanged(name, dependsOn, showIt) {
+  const key = dependsOn.join(" ");
+  if (shownFor.get(name) === key) return;
+  shownFor.set(name, key);
+  showIt();
+}
+
 /** Fill a select with [value, label] or {group, options}; returns the value that is chosen. */
 function options(select, choices, chosen) {
+  const key = JSON.stringify(choices);
+  if (select.choices === key) {
+    select.value = chosen;
+    return select.value;
+  }
+  select.choices = key;
   const option = ([value, label]) => el("option", { value, selected: value === chosen }, label);
   select.replaceChildren(...choices.map((c) => (Array.isArray(c) ? option(c) : el("optgroup", { label: c.group }, c.options.map(option)))));
   select.value = chosen;

@@ -95,9 +95,9 @@ function showAll() {
   showAnswer(state, found);
   showRanking(state, found);
   showWhyNot(state, numbers);
-  showCompare(whole, numbers);
-  showHistory(whole);
-  showPareto(state, numbers);
+  whereChanged("compare", [whole.one, whole.other, state.job, state.kind], () => showCompare(whole, numbers));
+  whereChanged("history", [whole.historyGpu, whole.historyKind], () => showHistory(whole));
+  whereChanged("pareto", [state.job, state.kind], () => showPareto(state, numbers));
   document.title = found.rows.length ? `${money(found.rows[0].total)}: ${state.job}, gpufare` : `${state.job}, gpufare`;
 }
 

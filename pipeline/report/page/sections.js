@@ -79,7 +79,10 @@ function showAnswer(state, found) {
     ["Price seen", [`${offer.price_day}, `, agoOf(offer.price_day)]],
   ];
   const cautions = [];
-  if (!note.inTime) cautions.push("Nothing finishes within the hours wanted: these are the fastest, and what takes little longer.");
+  if (!note.inTime) {
+    const strict = commandOf(state).includes("--max-hours") ? " The command keeps to the hours, and says what would have to give." : "";
+    cautions.push(`Nothing finishes within the hours wanted: these are the fastest, and what takes little longer.${strict}`);
+  }
   if (plan?.evidence === "extrapolated") cautions.push("The evidence is thin: no published run is close to this one.");
   const wait = note.wait && `If you can wait, it costs ${money(note.wait[0])}: ${D.answers.texts[note.wait[2]]} in ${hours(note.wait[1])} hours.`;
   show("answer-body", el("div", { class: "card" },
@@ -356,11 +359,11 @@ function showAudit(state) {
   const counts = new Map();
   for (const { verdict } of claims) counts.set(verdict, (counts.get(verdict) || 0) + 1);
   const columns = [{ title: "Claim", head: true, long: true }, { title: "Verdict" }, { title: "Should be", n: true }, { title: "Why", long: true }, { title: "Guide", long: true }];
-  const rows = wanted.map((claim) => [claim.claim, claim.verdict, claim.should_be === null ? "" : `${COMMAS.format(claim.should_be)} ${claim.unit || ""}`, claim.why || "", `${claim.title}, line ${claim.line}`]);
+  const rows = wanted.map((claim) => [claim.claim, claim.verdict, claim.should_be === null ? "" : `${COMMAS.format(Number(claim.should_be.toPrecision(4)))} ${claim.unit || ""}`, claim.why || "", `${claim.title}, line ${claim.line}`]);
   const shown = everyClaim ? rows : rows.slice(0, CLAIM_ROWS);
   const more = el("button", { type: "button", class: "more" }, `Show all ${rows.length}`);
   more.addEventListener("click", () => { everyClaim = true; showAudit(state); byId("verdict").focus(); });
-  const summary = [...counts].sort((a, b) => b[1] - a[1]).map(([verdict, count]) => `${count} ${verdict}`).join(", ");
+  const summary = [...counts].sort((a, b) => b[1] - a[1]).map(([verdict, count]) => `${verdict} ${count}`).join(", ");
   show("audit-body", el("p", { class: "meta" }, claims.length ? `${claims.length} claims of guides to renting GPUs: ${summary}.` : "No claim is in the catalogue."),
     rows.length ? tableOf(`${plural(wanted.length, "claim")}.`, columns, shown) : null, shown.length < rows.length && el("p", {}, more));
 }
