@@ -33,7 +33,7 @@ RECORD_FOLDERS = (
 RECORD_FILES = ("models.csv", "gpus.csv", "workloads.csv", "measured_runs.csv", "permissions.json")
 """Files of the user, at the top of the home."""
 
-NOT_SENT = ("cache", "calibration", "damaged", "published", "store", "permissions.lock",
+NOT_SENT = ("cache", "calibration", "damaged", "published", "report", "store", "permissions.lock",
             "measured_runs.lock", "publish.lock")  # fmt: skip
 """What can be made again, locks, and what is sent in its own way: the archive and the published file."""
 
