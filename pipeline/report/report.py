@@ -4,24 +4,34 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.offers.records import replacing
 from pipeline.report.facts import facts
 from pipeline.report.page import page
-from pipeline.warehouse.query import reader
+from pipeline.warehouse.query import QueryError, reader
 
 FILE = "index.html"
+
+
+class EarlierVersionError(GpufareError):
+    """The published file lacks what the report asks for: says what, and what to run."""
 
 
 def write_report(home: Home, folder: Path, now: datetime) -> Path:
     """Write the report of the home's published file as ``index.html`` of a folder; a former one is replaced
     once the new one is whole. ``now`` (UTC) is what it says of when it was written.
 
-    Raises NotPublishedError, DamagedError, QueryError for a file that an earlier version published, and
-    UnwritableError.
+    Raises NotPublishedError, DamagedError, EarlierVersionError and UnwritableError.
     """
     with reader(home.published) as connection:
-        found = facts(connection)
+        try:
+            found = facts(connection)
+        except QueryError as error:
+            reason = str(error).splitlines()[0]
+            raise EarlierVersionError(
+                f"{home.published} is of another version of gpufare: run `gpufare refresh` ({reason})"
+            ) from error
     written = {"version": version("gpufare"), "written_ms": int(now.timestamp() * 1000)}
     path = folder / FILE
     with replacing(path) as temporary:

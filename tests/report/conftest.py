@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import pytest
 from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -41,6 +42,21 @@ def page_file(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pa
         if not folder.exists():
             write_report(sample_home, folder, WRITTEN)
     return folder / "index.html"
+
+
+FEW = ("llama-3.1-8b-lora-100m", "8b-first-run-subset")
+
+
+@pytest.fixture
+def few_jobs(sample_home: Home, tmp_path: Path) -> Home:
+    """A home whose published file has two workloads, whose report is written at once."""
+    home = Home(tmp_path / "few")
+    home.published.parent.mkdir(parents=True)
+    shutil.copyfile(sample_home.published, home.published)
+    with duckdb.connect(str(home.published)) as connection:
+        for table in ("workloads", "cost_hours_pareto"):
+            connection.execute(f"DELETE FROM {table} WHERE workload NOT IN (?, ?)", list(FEW))
+    return home
 
 
 # Of one module: Playwright keeps an event loop in this thread, beside which others' tests cannot have theirs.

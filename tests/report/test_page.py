@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
@@ -19,8 +20,9 @@ from pipeline.cli.questions import cheapest
 from pipeline.contracts.paths import Home
 from pipeline.questions.session import Session
 from pipeline.report.page import page as page_of
+from pipeline.report.report import write_report
 from pipeline.warehouse.query import ask, reader
-from tests.report.conftest import PHONE, VIEWED, WIDE, OpenPage
+from tests.report.conftest import PHONE, VIEWED, WIDE, WRITTEN, OpenPage
 
 HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"
 
@@ -313,6 +315,17 @@ def test_a_day_without_a_price_is_a_gap(opened: OpenPage, page_file: Path, tmp_p
     drawn = page.evaluate("drawn.get('history').plot.data[1]")
     assert drawn == [0.34, None, 0.36, 0.4]
     assert page.evaluate("drawn.get('history').plot.series[1].spanGaps") is False
+
+
+def test_without_ranked_prices_it_says_so(opened: OpenPage, few_jobs: Home, tmp_path: Path) -> None:
+    """Every price is too old, as after weeks without a refresh."""
+    with duckdb.connect(str(few_jobs.published)) as connection:
+        for table in ("rentals", "cost_hours_pareto", "price_list", "price_history"):
+            connection.execute(f"DELETE FROM {table}")
+    page = opened(file=write_report(few_jobs, tmp_path / "report", WRITTEN))
+    assert "Nothing on offer runs this job" in page.inner_text("#answer")
+    assert "There is nothing to rank" in page.inner_text("#ranking")
+    assert "no source has a ranked price for it" in page.inner_text("#why-not")
 
 
 def test_the_policy_forbids_markup_from_text(browser: Browser, page_file: Path) -> None:

@@ -1,6 +1,6 @@
 """Writing the report: the command, the asset, numbers as they are shown, and what goes wrong."""
 
-import shutil
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,21 +13,8 @@ from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import report
 from pipeline.report.facts import tokens_text
 from pipeline.report.queries import cents, digits, dollars_per_hour, outward, tenths_of_percent
+from pipeline.report.report import EarlierVersionError, write_report
 from tests.conftest import gpufare
-
-FEW = ("llama-3.1-8b-lora-100m", "8b-first-run-subset")
-
-
-@pytest.fixture(scope="module")
-def few_jobs(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home whose published file has two workloads, whose report is written at once."""
-    home = Home(tmp_path_factory.mktemp("few") / "home")
-    home.published.parent.mkdir(parents=True)
-    shutil.copyfile(sample_home.published, home.published)
-    with duckdb.connect(str(home.published)) as connection:
-        for table in ("workloads", "cost_hours_pareto"):
-            connection.execute(f"DELETE FROM {table} WHERE workload NOT IN (?, ?)", list(FEW))
-    return home
 
 
 def test_the_command_replaces_a_former_page(few_jobs: Home, tmp_path: Path) -> None:
@@ -76,6 +63,8 @@ def test_the_asset_fails_alone(few_jobs: Home, tmp_path: Path, monkeypatch: pyte
     home.report.mkdir()
     (home.report / "index.html").write_text("the page of before")
     monkeypatch.setenv(HOME_VARIABLE, str(home.root))
+    with pytest.raises(EarlierVersionError, match="run `gpufare refresh`"):
+        write_report(home, tmp_path, datetime.now(UTC))
     result = dg.materialize([report], resources={"home": GpufareHome()}, raise_on_error=False)
     assert not result.success
     assert home.published.read_bytes() == before

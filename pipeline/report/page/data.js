@@ -50,7 +50,7 @@ function rowOf(columns, number) {
   return Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[number]]));
 }
 
-const rowsOf = (columns) => Object.values(columns)[0].map((_, number) => rowOf(columns, number));
+const rowsOf = (columns) => (Object.values(columns)[0] || []).map((_, number) => rowOf(columns, number));
 
 const numberOf = (choices, name) => Math.max(0, choices.findIndex((choice) => choice.name === name));
 
