@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from pipeline.cli.main import main
 from pipeline.contracts.paths import HOME_VARIABLE, Home
-from tests.documentation.pages import PROJECT, blocks, commands
+from tests.documentation.pages import PROJECT, WRITTEN, blocks, commands
 
 SETS_UP = {
     "pip install": "the environment of the tests has these packages from the lock",
@@ -60,8 +60,12 @@ PYTHON_ELSEWHERE = {
     "docs/how-to/add-source.md": "tests/documentation/test_add_source.py",
 }
 
+RUN = ("console", "python", "sql")
+"""What people copy, and tests run."""
+
 ALL = list(dict.fromkeys(c for block in blocks("console") if not block.is_not_run for c in block.commands))
 NOT_RUN = list(dict.fromkeys(c for block in blocks("console") if block.is_not_run for c in block.commands))
+PARTS = [part for command in NOT_RUN for part in command.split(" && ")]
 HERE = [command for command in ALL if not command.startswith((*SETS_UP, *ELSEWHERE))]
 
 LABELS = "provider,raw_label,kind,context,gpu_count\nrunpod,NVIDIA L40S,gpu_name,,1\n"
@@ -101,7 +105,7 @@ def test_the_command_answers(command: str, place: Path) -> None:
     assert answer.stdout.strip()
 
 
-@pytest.mark.parametrize("command", [c for c in NOT_RUN if c.startswith("gpufare ") and "acme" not in c])
+@pytest.mark.parametrize("command", [c for c in PARTS if c.startswith("gpufare ") and "acme" not in c])
 def test_the_command_exists_with_its_options(command: str) -> None:
     group: click.Command = main
     words = shlex.split(command, comments=True)[1:]
@@ -128,6 +132,17 @@ def test_the_tests_that_run_the_others_exist_and_nothing_is_named_in_vain() -> N
     assert [
         start for start in (*SETS_UP, *ELSEWHERE) if not any(c.startswith(start) for c in everything)
     ] == []
+
+
+def test_no_block_hides_a_command_behind_another_language() -> None:
+    """Blocks without a language, and of a shell by another name, would be run by no test."""
+    for page in WRITTEN:
+        lines = page.read_text(encoding="utf-8").splitlines()
+        opened = [line.strip() for line in lines if line.strip().startswith("```")][::2]
+        assert set(opened) <= {f"```{name}" for name in (*RUN, "text", "json", "yaml")}, page
+        assert sum(line in (f"```{name}" for name in RUN) for line in opened) == sum(
+            block.page == str(page.relative_to(PROJECT)) for name in RUN for block in blocks(name)
+        )
 
 
 def test_every_query_is_run_by_a_test() -> None:
