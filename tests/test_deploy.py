@@ -148,9 +148,13 @@ def test_the_publishing_workflow_runs_commands_that_exist_and_publishes_what_it_
     assert caches[0]["with"]["key"].startswith(caches[0]["with"]["restore-keys"])
     assert not caches[0]["with"]["restore-keys"].startswith(workflow_steps()[3]["with"]["restore-keys"])
     (upload,) = [step for step in steps if "upload-pages-artifact" in step.get("uses", "")]
-    folders = [command.split()[2] for command in found if command.split()[1] in ("export", "report")]
+    folders = [command.split()[2] for command in found if command.split()[1] == "export"]
     assert {folder.split("/")[0] for folder in folders} == {upload["with"]["path"]}
-    assert len(set(folders)) == len(folders) == 6
+    assert len(set(folders)) == len(folders) == 5
+    assert found[-1] == f"gpufare report {upload['with']['path']}"  # the page of the site's own address
+    assert all(
+        step.get("run", "").strip().startswith("gpufare") for step in steps if step.get("name") == "Report"
+    )
     assert jobs["publish"]["needs"] == "export"
     assert jobs["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
 

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import unicodedata
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import CatalogError, UnknownSourceError, load_config, source_config
 from pipeline.contracts.listing import SourceChangedError
 from pipeline.contracts.paths import CATALOG_DIR
-from pipeline.export.cells import FORMULA_START, safe_text
+from pipeline.export.cells import csv_cell, safe_text
 from pipeline.sources import ecb, source_module
 from pipeline.warehouse.connection import connect
 from tests.conftest import gpufare
@@ -143,19 +144,43 @@ def test_no_yaml_of_the_catalogue_gives_a_key_twice() -> None:
 @pytest.mark.parametrize(
     "text",
     ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\N{FULLWIDTH EQUALS SIGN}1", "\u3000=1"]
-    + [f"{sign}HYPERLINK(1)" for sign in "＝＋－＠"],
+    + [f"{sign}HYPERLINK(1)" for sign in "＝＋－＠"]
+    + [
+        f"{blank}=1+1"
+        for blank in ("\xa0", "\x0b", "\x00", "\x85", "\xad", "\u200b", "\u2028", "\ufeff", "\u3164")
+    ]
+    + ["\u3000 \u200b\ufeff=1+1"],
 )
 def test_a_formula_gets_an_apostrophe_in_both_ways_of_writing_csv(text: str) -> None:
-    assert safe_text(text) == f"'{text}"
-    if text != "\u3000=1":  # DuckDB's \s has only the spaces of ASCII; such a space is no formula's beginning
-        with connect() as connection:
-            found = connection.execute("SELECT regexp_matches(?, ?)", [text, FORMULA_START]).fetchone()
-        assert found == (True,)
+    assert both_ways(text) == [f"'{text}", f"'{text}"]
 
 
-@pytest.mark.parametrize("text", ["NVIDIA H100", "8x A100", "", "a=1", "'=1", "80 GB"])
+@pytest.mark.parametrize(
+    "text", ["NVIDIA H100", "8x A100", "", "a=1", "'=1", "80 GB", "\u200bH100", "é=1", "０=1"]
+)
 def test_other_text_is_left_as_it_is(text: str) -> None:
-    assert safe_text(text) == text
+    assert both_ways(text) == [text, text]
+
+
+def test_every_blank_character_before_a_formula_is_seen_in_both_ways() -> None:
+    """Also those of a later Unicode than the list was written from."""
+    kinds = ("Zs", "Zl", "Zp", "Cc", "Cf")
+    texts = [f"{chr(code)}=1" for code in range(0x11000) if unicodedata.category(chr(code)) in kinds]
+    assert len(texts) > 100
+    assert [text for text in texts if safe_text(text) == text] == []
+    assert in_sql(texts) == [safe_text(text) for text in texts]
+
+
+def both_ways(text: str) -> list[str]:
+    return [safe_text(text), *in_sql([text])]
+
+
+def in_sql(texts: list[str]) -> list[str]:
+    with connect() as connection:
+        rows = connection.execute(
+            f"SELECT {csv_cell('x', 'VARCHAR')} FROM (SELECT unnest(?::VARCHAR[]) AS x)", [texts]
+        ).fetchall()
+    return [cell for (cell,) in rows]
 
 
 # --- paths in names -----------------------------------------------------------------------------------------

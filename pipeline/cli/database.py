@@ -93,6 +93,11 @@ def export(
     from pipeline.warehouse.query import age_note, reader
 
     wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]
+    if tables is not None and not wanted:
+        raise click.BadParameter(
+            "no table is named (is a variable of the shell unset?): name some, or leave --tables out for all",
+            param_hint="--tables",
+        )
     with reader(paths.home().published, writes_files=True) as connection:
         with progress_shown(f"writing {folder}"):
             day = since.date() if since else None

@@ -3,9 +3,17 @@
 import re
 from typing import Any
 
-FORMULA_START = r"^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
-"""A spreadsheet would run a cell that starts with one of these, also in wide letters or after spaces; CSV
-gets an apostrophe in front."""
+_BLANK = (
+    r"\x00-\x20\x7f-\xa0\xad"
+    "\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
+    "\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""Spaces, controls and what is not seen. Spelled out: ``\\s`` is ASCII for DuckDB, and not for Python."""
+
+FORMULA_START = rf"^(?:[{_BLANK}]*[=+\-@＝＋－＠]|[\t\r\n])"
+"""A spreadsheet would run a cell that starts with one of these, also in wide letters or after blanks; CSV
+gets an apostrophe in front. Python and DuckDB read the pattern alike."""
 
 DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 """The datetime format of a data package; the connection's time zone is UTC."""

@@ -10,9 +10,9 @@ import yaml
 
 from pipeline.export.folder import replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.export.tables import published_names
+from pipeline.export.tables import BY_DAY, published_names
 from pipeline.export.versions import schema_version
-from pipeline.export.whole import BY_DAY, LATEST, TITLE, chosen, export_tables, sources_of
+from pipeline.export.whole import LATEST, TITLE, chosen, export_tables, sources_of, without_rows
 from pipeline.warehouse.query import ask
 
 CARD = "README.md"
@@ -34,7 +34,7 @@ that the sources showed on the day, without taxes, and no offer to sell.
 def export_dataset(
     connection: duckdb.DuckDBPyConnection, folder: Path, tables: Sequence[str] = (), since: date | None = None
 ) -> list[str]:
-    """Write the tables, the card and the descriptor. Returns a line. Raises ExportError and QueryError."""
+    """Write the tables, the card and the descriptor. Returns lines. Raises ExportError and QueryError."""
     wanted = chosen(connection, tables) - {LATEST}
     ((day,),) = ask(connection, "SELECT as_of_day FROM main.publication").rows
     with replaced(folder) as new:
@@ -46,7 +46,8 @@ def export_dataset(
         )
         resources.append(resource("card", new / CARD, new, "The card of the dataset."))
         write_descriptor(new, TITLE, resources, sources_of(connection))
-    return [f"{len(resources)} files, a configuration for each of {len(written)} tables"]
+        empty = without_rows(new, wanted, since)
+    return [f"a card with a configuration for each of {len(written)} tables", *empty]
 
 
 def card(tables: Mapping[str, str], day: date, size_bytes: int) -> str:

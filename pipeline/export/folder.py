@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from pipeline.contracts.disk import naming
 from pipeline.contracts.errors import GpufareError
+from pipeline.export.tables import BY_DAY, schema_path
 from pipeline.offers.printable import printable
 
 PACKAGE = "gpufare"
@@ -18,6 +21,7 @@ DESCRIPTOR = "datapackage.json"
 
 _UNFINISHED = ".unfinished-"
 _FORMER = ".former-"
+_LOCK = ".lock"
 
 
 class ExportError(GpufareError):
@@ -29,7 +33,7 @@ def replaced(target: Path) -> Iterator[Path]:
     """An empty folder beside the target, which takes the target's place once all is written into it.
 
     A former export stays until then, and stays for good where something fails. Raises ExportError where the
-    target has files that no export wrote.
+    target has what no export wrote, and where another export is writing to it.
     """
     target = target.resolve()
     if Path.cwd().is_relative_to(target):
@@ -41,15 +45,34 @@ def replaced(target: Path) -> Iterator[Path]:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(target))
     with naming(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        _finish_earlier(target)
-        check_ours(target)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}{_UNFINISHED}", dir=target.parent))
+        lock = _locked(target)
     try:
-        yield unfinished
-        unfinished.chmod(0o755)  # mkdtemp's is for its owner only
-        _swap(unfinished, target)
+        with naming(target):
+            _finish_earlier(target)
+            check_ours(target)
+            unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}{_UNFINISHED}", dir=target.parent))
+        try:
+            yield unfinished
+            unfinished.chmod(0o755)  # mkdtemp's is for its owner only
+            _swap(unfinished, target)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: who waits for it takes a new file
+        lock.release()
+
+
+def _locked(target: Path) -> FileLock:
+    """The lock of whoever writes to the target, held; a killed process holds none. Raises ExportError."""
+    lock = FileLock(target.with_name(f".{target.name}{_LOCK}"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ExportError(
+            f"another export is writing to {printable(str(target))}: wait until it is done, or give another "
+            "folder"
+        ) from None
+    return lock
 
 
 def _swap(new: Path, target: Path) -> None:
@@ -75,8 +98,8 @@ def _swap(new: Path, target: Path) -> None:
 
 
 def _finish_earlier(target: Path) -> None:
-    """Sweep what an interrupted export left. One that ended between the two renames left its former one under
-    another name: that comes back."""
+    """Sweep what an interrupted export left; the lock is held, so none of it is at work. One that ended
+    between the two renames left its former one under another name: that comes back."""
     for former in target.parent.glob(f".{_escaped(target.name)}{_FORMER}*"):
         if target.exists():
             shutil.rmtree(former, ignore_errors=True)
@@ -95,7 +118,7 @@ def check_ours(target: Path) -> None:
     """Raise ExportError unless the target is missing, empty, or holds what an export wrote and no more."""
     if not target.exists():
         return
-    found = {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()}
+    found = {str(path.relative_to(target)) for path in target.rglob("*") if _is_leaf(path)}
     if others := sorted(found - _exported(target / DESCRIPTOR)):
         named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         raise ExportError(
@@ -104,13 +127,20 @@ def check_ours(target: Path) -> None:
         )
 
 
+def _is_leaf(path: Path) -> bool:
+    """Whether nothing else stands for the path: a file, a link, an empty folder."""
+    return path.is_symlink() or not path.is_dir() or not any(path.iterdir())
+
+
 def _exported(descriptor: Path) -> set[str]:
-    """The paths of the files that an export wrote, by its descriptor."""
+    """The paths that an export wrote, by its descriptor, and what earlier versions wrote of tables without
+    rows: an empty folder and a schema that no resource names."""
     try:
         package = json.loads(descriptor.read_text(encoding="utf-8"))
         if package["name"] != PACKAGE:
             return set()
         schemas = {each["schema"] for each in package["resources"] if isinstance(each.get("schema"), str)}
-        return {DESCRIPTOR, *schemas, *(str(resource["path"]) for resource in package["resources"])}
+        files = (str(resource["path"]) for resource in package["resources"])
+        return {DESCRIPTOR, *schemas, *files, *BY_DAY, *map(schema_path, BY_DAY)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()

@@ -43,8 +43,7 @@ def write(
     if tool == "dataset":
         return export_dataset(connection, folder, tables, since)
     if tool is None:
-        export(connection, folder, "csv" if form == "csv" else "parquet", tables, since)
-        return []
+        return export(connection, folder, "csv" if form == "csv" else "parquet", tables, since)
     if tables or since:
         raise ExportError(f"--for {tool} writes the newest offers: leave --tables and --since out")
     return FOR_TOOLS[tool](connection, folder)

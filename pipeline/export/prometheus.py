@@ -24,6 +24,11 @@ class Gauge:
     query: str
 
 
+BEST = """FROM main.cheapest_gpu_per_workload
+    WHERE rank = 1 AND day = (SELECT as_of_day FROM main.publication)
+    ORDER BY workload, price_kind, objective"""
+"""One row per workload, price kind and objective."""
+
 GAUGES = (
     Gauge(
         "gpufare_published_timestamp_seconds",
@@ -32,10 +37,27 @@ GAUGES = (
         "SELECT epoch(as_of_time) FROM main.publication",
     ),
     Gauge(
-        "gpufare_source_age_days",
-        "Days since the newest accepted prices of a source.",
+        "gpufare_exported_timestamp_seconds",
+        "When this file was written, in seconds since 1970.",
+        (),
+        "SELECT epoch(now())",
+    ),
+    Gauge(
+        "gpufare_source_last_accepted_timestamp_seconds",
+        "When the newest accepted answer of a source was received, in seconds since 1970.",
         ("source",),
-        "SELECT age_days, source FROM main.source_health WHERE age_days IS NOT NULL ORDER BY source",
+        """SELECT epoch(coalesce(max(o.observed_at), h.last_accepted_day::TIMESTAMPTZ)), h.source
+            FROM main.source_health AS h
+            LEFT JOIN main.capture_outcomes AS o
+                ON o.source = h.source AND o.day = h.last_accepted_day AND o.accepted
+            WHERE h.last_accepted_day IS NOT NULL GROUP BY h.source, h.last_accepted_day ORDER BY h.source""",
+    ),
+    Gauge(
+        "gpufare_source_accepted",
+        "1 where an answer of a source was ever accepted, else 0; of every source that a refresh asks.",
+        ("source",),
+        """SELECT (last_accepted_day IS NOT NULL)::INTEGER, source FROM main.source_health
+            WHERE state NOT IN ('disabled', 'needs_permission', 'needs_key') ORDER BY source""",
     ),
     Gauge(
         "gpufare_source_offers",
@@ -64,11 +86,15 @@ GAUGES = (
     ),
     Gauge(
         "gpufare_cheapest_total_usd",
-        "US dollars for the whole job at its cheapest, by workload and price kind.",
-        ("workload", "price_kind", "gpu", "provider"),
-        """SELECT total_usd, workload, price_kind, gpu, provider FROM main.cheapest_gpu_per_workload
-            WHERE objective = 'cost' AND rank = 1 AND day = (SELECT as_of_day FROM main.publication)
-            ORDER BY workload, price_kind""",
+        "US dollars for the whole job, run as is best for the objective: the least cost, or the least time.",
+        ("workload", "price_kind", "objective"),
+        f"SELECT total_usd, workload, price_kind, objective {BEST}",
+    ),
+    Gauge(
+        "gpufare_cheapest_info",
+        "1, with the GPU and the provider of gpufare_cheapest_total_usd as labels.",
+        ("workload", "price_kind", "objective", "gpu", "provider"),
+        f"SELECT 1, workload, price_kind, objective, gpu, provider {BEST}",
     ),
 )
 

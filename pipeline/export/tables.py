@@ -9,6 +9,9 @@ import duckdb
 
 from pipeline.warehouse.query import ask
 
+BY_DAY = ("cheapest_gpu_per_workload", "offers", "ranking_history", "rejects")
+"""Tables that grow by more than a few rows a day: a file per day, ``<table>/<day>.csv``."""
+
 FIELD_TYPES = {
     "BOOLEAN": "boolean",
     "DATE": "date",
@@ -48,6 +51,11 @@ UNITS = (
     (r"_days$", "d"),
 )
 """The unit that a column's name ends in, the longest ending first."""
+
+
+def schema_path(table: str) -> str:
+    """Where in an export the one description of all days of a table is."""
+    return f"schemas/{table}.json"
 
 
 @dataclass(frozen=True, slots=True)

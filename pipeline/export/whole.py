@@ -14,15 +14,12 @@ from pipeline.contracts.disk import naming
 from pipeline.export.cells import DATETIME, csv_cell
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.export.tables import Table, described, published_names, resource_name
+from pipeline.export.tables import BY_DAY, Table, described, published_names, resource_name, schema_path
 from pipeline.warehouse.query import ask
 
 Form = Literal["csv", "parquet"]
 
 TITLE = "Cloud-GPU prices and the cheapest GPU per training workload"
-
-BY_DAY = ("cheapest_gpu_per_workload", "offers", "ranking_history", "rejects")
-"""Tables that grow by more than a few rows a day: a file per day, ``<table>/<day>.csv``."""
 
 LATEST = "latest"
 """The folder, and the name for ``--tables``, of the small set."""
@@ -73,8 +70,8 @@ def export(
     form: Form,
     tables: Sequence[str] = (),
     since: date | None = None,
-) -> list[Path]:
-    """Write tables and ``datapackage.json``. Returns the files written.
+) -> list[str]:
+    """Write tables and ``datapackage.json``. Returns a line per table that has no rows, hence no file.
 
     Of tables with a day only rows from ``since`` on are written, where it is given. Without ``tables`` all
     are written, and the small set; its name is LATEST. Raises ExportError for tables that are not published
@@ -84,7 +81,7 @@ def export(
     with replaced(folder) as new:
         resources = export_tables(connection, new, form, wanted, since)
         write_descriptor(new, TITLE, resources, sources_of(connection))
-        return sorted(folder / path.relative_to(new) for path in new.rglob("*") if path.is_file())
+        return without_rows(new, wanted, since)
 
 
 def export_tables(
@@ -102,6 +99,12 @@ def export_tables(
     if LATEST in wanted:
         resources += writer.small(described(connection, {small.table for small in SMALL.values()}))
     return resources
+
+
+def without_rows(folder: Path, wanted: frozenset[str], since: date | None) -> list[str]:
+    """A line for each wanted table by day that has no file in an export, since it has no rows."""
+    when = f" since {since}" if since else ""
+    return [f"{name}: no rows{when}" for name in BY_DAY if name in wanted and not (folder / name).exists()]
 
 
 def sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
@@ -142,20 +145,21 @@ class _Writer:
         )
 
     def days(self, table: Table) -> list[dict[str, Any]]:
-        """A table in a file per day; one file describes the columns of all."""
+        """A table in a file per day; one file describes the columns of all. Nothing where it has no rows."""
+        query = f'SELECT DISTINCT day FROM main."{table.name}" WHERE day >= ? ORDER BY 1'  # noqa: S608
+        days = ask(self.connection, query, [self.since or date.min]).rows
+        if not days:
+            return []
         (self.folder / table.name).mkdir()
-        schema = self.folder / "schemas" / f"{table.name}.json"
+        schema = self.folder / schema_path(table.name)
         schema.parent.mkdir(exist_ok=True)
         schema.write_text(json.dumps(table.schema(self.keyed), indent=1) + "\n", encoding="utf-8")
         resources = []
-        query = f'SELECT DISTINCT day FROM main."{table.name}" WHERE day >= ? ORDER BY 1'  # noqa: S608
-        for (day,) in ask(self.connection, query, [self.since or date.min]).rows:
+        for (day,) in days:
             file = self.folder / table.name / f"{day}.{self.form}"
             self._write(table, f"day = DATE '{day}'", file)
             name = f"{resource_name(table.name)}-{day}"
-            resources.append(
-                resource(name, file, self.folder, table.description, f"schemas/{table.name}.json")
-            )
+            resources.append(resource(name, file, self.folder, table.description, schema_path(table.name)))
         return resources
 
     def small(self, published: Sequence[Table]) -> list[dict[str, Any]]:

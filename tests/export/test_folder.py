@@ -9,9 +9,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
+from pipeline.cli.main import main
 from pipeline.contracts.paths import Home
 from pipeline.export import folder as folders
+from pipeline.export import layouts
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.whole import export
 from pipeline.warehouse.query import reader
@@ -23,7 +26,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def write(home: Home, folder: Path, *tables: str, form: str = "csv", since: date | None = None) -> list[Path]:
+def write(home: Home, folder: Path, *tables: str, form: str = "csv", since: date | None = None) -> list[str]:
     with reader(home.published, writes_files=True) as connection:
         return export(connection, folder, form, tables, since)  # type: ignore[arg-type]
 
@@ -128,6 +131,63 @@ def test_a_folder_that_cannot_be_renamed_is_a_sentence(
     assert folder.is_dir()
 
 
+@pytest.mark.parametrize("options", [(), ("--for", "dataset")])
+def test_a_table_without_rows_is_said_and_its_folder_can_be_exported_to_again(
+    sample_home: Home, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "out"
+    with reader(sample_home.published, writes_files=True) as connection:
+        for _ in range(2):
+            tool = options[1] if options else None
+            lines = layouts.write(connection, folder, tool, None, ("offers", "gpus"), date(2026, 11, 23))
+            assert lines[-1] == "offers: no rows since 2026-11-23"
+            card = {"README.md"} if options else set()
+            assert set(files_of(folder)) == {"datapackage.json", "gpus.parquet", *card}
+    assert "offers" not in "".join((folder / name).read_text() for name in card)
+
+
+def test_a_folder_of_an_earlier_version_is_known(tmp_path: Path) -> None:
+    """It has an empty folder and a schema for a table without rows, which no resource names."""
+    (tmp_path / "offers").mkdir()
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "offers.json").write_text("{}")
+    with pytest.raises(ExportError, match=r"offers, schemas/offers\.json in it"):
+        folders.check_ours(tmp_path)
+    (tmp_path / "datapackage.json").write_text('{"name": "gpufare", "resources": []}')
+    folders.check_ours(tmp_path)
+    (tmp_path / "schemas" / "mine.json").write_text("{}")
+    with pytest.raises(ExportError, match=r"has schemas/mine\.json in it"):
+        folders.check_ours(tmp_path)
+
+
+def test_a_folder_of_empty_folders_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out" / "photos" / "2026").mkdir(parents=True)
+    with pytest.raises(ExportError, match="has photos/2026 in it"), replaced(tmp_path / "out"):
+        pass
+    assert (tmp_path / "out" / "photos" / "2026").is_dir()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_second_export_to_the_same_folder_is_refused_and_the_first_one_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with replaced(folder) as new:
+        (new / "datapackage.json").write_text("{}")
+        with pytest.raises(ExportError, match=r"another export is writing to .*out: wait"), replaced(folder):
+            pass
+        with replaced(tmp_path / "other"):  # another folder is no matter
+            pass
+    assert set(files_of(folder)) == {"datapackage.json"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out"]
+
+
+@pytest.mark.parametrize("tables", ["", " , "])
+def test_no_table_at_all_is_refused(sample_home: Home, tmp_path: Path, tables: str) -> None:
+    answer = CliRunner().invoke(main, ["export", str(tmp_path / "out"), "--tables", tables])
+    assert answer.exit_code == 2
+    assert "no table is named (is a variable of the shell unset?)" in answer.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_folder_that_the_shell_is_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ExportError, match="this shell is in it"), replaced(Path()):
@@ -138,7 +198,7 @@ def test_the_folder_that_the_shell_is_in_is_refused(tmp_path: Path, monkeypatch:
 def test_only_the_tables_and_days_that_are_asked_for(sample_home: Home, tmp_path: Path) -> None:
     write(sample_home, tmp_path / "new", "offers", "price_history", "gpus", since=date(2026, 8, 23))
     assert set(files_of(tmp_path / "new")) == {
-        "datapackage.json", "gpus.csv", "price_history.csv", "schemas/offers.json",
+        "datapackage.json", "gpus.csv", "price_history.csv",
     }  # fmt: skip
     assert (tmp_path / "new" / "price_history.csv").read_text(encoding="utf-8").count("\n") == 1
     write(sample_home, tmp_path / "all", "offers", since=date(2026, 8, 22))

@@ -3,6 +3,8 @@
 import csv
 import json
 import shutil
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -218,17 +220,44 @@ def test_prometheus_reads_the_gauges(sample_home: Home, consumers: Path, tmp_pat
     with reader(sample_home.published) as connection:
         cheapest = ask(
             connection,
-            """SELECT workload, price_kind, gpu, provider, total_usd::DOUBLE FROM cheapest_gpu_per_workload
-                WHERE objective = 'cost' AND rank = 1""",
+            """SELECT workload, price_kind, objective, gpu, provider, total_usd::DOUBLE
+                FROM cheapest_gpu_per_workload WHERE rank = 1""",
         ).rows
         rejects = ask(connection, "SELECT source, rejects FROM source_health WHERE rejects IS NOT NULL").rows
-        ages = ask(connection, "SELECT source, age_days FROM source_health WHERE age_days IS NOT NULL").rows
+        days = ask(connection, "SELECT source, last_accepted_day FROM source_health").rows
     assert sorted(
         (*labels.values(), value) for labels, value in samples["gpufare_cheapest_total_usd"]
-    ) == sorted(cheapest)
+    ) == sorted((*series, usd) for *series, _, _, usd in cheapest)
+    assert sorted((*labels.values(), value) for labels, value in samples["gpufare_cheapest_info"]) == sorted(
+        (*labels, 1) for *labels, _ in cheapest
+    )
     assert {(labels["source"], value) for labels, value in samples["gpufare_source_rejects"]} == set(rejects)
-    assert {(labels["source"], value) for labels, value in samples["gpufare_source_age_days"]} == set(ages)
+    assert {
+        (labels["source"], datetime.fromtimestamp(value, UTC).date())
+        for labels, value in samples["gpufare_source_last_accepted_timestamp_seconds"]
+    } == {(source, day) for source, day in days if day}
+    ((_, exported),) = samples["gpufare_exported_timestamp_seconds"]
+    assert 0 <= time.time() - exported < 300
     assert len(samples["gpufare_source_offers"]) > 40
+
+
+def test_a_source_that_was_never_accepted_has_a_sample(sample_home: Home) -> None:
+    gauges = {gauge.name: gauge.query for gauge in GAUGES}
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{sample_home.published}' AS published (READ_ONLY)")
+        for table in ("source_health", "capture_outcomes"):
+            connection.execute(f"CREATE TABLE {table} AS FROM published.{table}")
+        enabled = "SELECT source FROM source_health WHERE last_accepted_day IS NOT NULL ORDER BY source"
+        names = [source for (source,) in connection.execute(enabled).fetchall()]
+        every = connection.execute(gauges["gpufare_source_accepted"]).fetchall()
+        assert every == [(1, name) for name in names]
+        connection.execute(
+            """UPDATE source_health SET last_accepted_day = NULL, state = 'never_accepted'
+                WHERE source = 'vast'"""
+        )
+        assert (0, "vast") in connection.execute(gauges["gpufare_source_accepted"]).fetchall()
+        accepted = connection.execute(gauges["gpufare_source_last_accepted_timestamp_seconds"]).fetchall()
+        assert [source for _, source in accepted] == [name for name in names if name != "vast"]
 
 
 def test_prometheus_reads_back_any_label(consumers: Path, tmp_path: Path) -> None:
