@@ -24,6 +24,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts import paths
+from pipeline.contracts.capture import Outcome, SourceResult
 from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.paths import Home
@@ -502,11 +503,87 @@ def test_a_damaged_month_is_moved_aside_and_its_days_are_read_again(home: Home) 
     report = publish_day(home, SECOND, NOW)
     assert loaded(home) == before
     told = {incident.path: incident.remedy for incident in report.incidents}
+    of_outcomes = (
+        f"attempts made again from the archive: 2; attempts after {FIRST} that failed without an archived"
+        " answer, if there were any, are lost: they may not be published"
+    )
     assert told == {
-        f"{folder}/2026-08.parquet": f"moved to damaged/{folder}/2026-08.parquet;"
-        " 2 days made again from the archive"
+        f"{folder}/2026-08.parquet": f"moved to damaged/{folder}/2026-08.parquet; "
+        + (of_outcomes if folder.startswith("outcomes") else "2 days made again from the archive")
         for folder in folders
     }
+
+
+def failed_attempt(source: str, day: date, hour: int) -> Outcome:
+    """One of which the archive has nothing."""
+    return Outcome(
+        day=day,
+        source=source,
+        attempt=f"{day:%Y%m%d}T{hour:02}0000.000000Z",
+        status="failed",
+        accepted=False,
+        reason="it answered HTTP 503",
+        warnings=("one", "another"),
+        requests=1,
+        failed_requests=1,
+        error="it answered HTTP 503",
+        observed_at=datetime(day.year, day.month, day.day, hour, 0, 1, 5, tzinfo=UTC),
+        result=SourceResult.UNREACHABLE,
+    )
+
+
+def mend_attempts(home: Home, source: str) -> str:
+    """Damages the month of a source's outcomes, mends it and says what the incident says of it."""
+    cut_in_half(home.outcomes / source / "2026-08.parquet")
+    damages = Records(home).damages("outcomes", source)
+    (incident,) = mend(home, damages, lambda source, day: read_again(source, day, home))
+    place, _, result = incident.remedy.partition("; ")
+    assert place == f"moved to damaged/outcomes/{source}/2026-08.parquet"
+    return result
+
+
+def test_attempts_that_the_archive_does_not_have_are_put_back_as_they_were_published(home: Home) -> None:
+    """One source has a real attempt besides, the other has failed all month; the last was not published."""
+    records = Records(home)
+    for hour in (1, 2):
+        records.write_outcome(failed_attempt("scaleway", SECOND, hour))
+        records.write_outcome(failed_attempt("aws", SECOND, hour))
+    publish_day(home, SECOND, AFTER_THE_MONTH)
+    written = {source: records.outcomes(source, SECOND) for source in ("scaleway", "aws")}
+    records.write_outcome(failed_attempt("aws", SECOND + timedelta(days=1), 3))
+    merge_months(home, AFTER_THE_MONTH)
+    after = f"attempts after {SECOND} that failed without an archived answer, if there were any, are lost"
+    assert mend_attempts(home, "scaleway") == (
+        "attempts made again from the archive: 2;"
+        " put back as they were published, as the archive has none: 2;"
+        f" {after}: they may not be published"
+    )
+    assert mend_attempts(home, "aws") == (
+        f"put back as they were published, as the archive has none: 2; {after}: they may not be published"
+    )
+    assert {source: records.outcomes(source, SECOND) for source in written} == written
+
+
+def test_attempts_that_are_gone_are_counted_where_the_month_still_names_them(home: Home) -> None:
+    Records(home).write_outcome(failed_attempt("scaleway", SECOND, 1))
+    merge_months(home, AFTER_THE_MONTH)
+    spoilt_in_its_rows(home.outcomes / "scaleway" / "2026-08.parquet")
+    damages = Records(home).damages("outcomes", "scaleway")
+    (incident,) = mend(home, damages, lambda source, day: read_again(source, day, home))
+    assert incident.remedy.endswith(
+        f"attempts made again from the archive: 2; lost, as neither has them: 1, of {SECOND}"
+    )
+
+
+def test_without_a_published_file_nobody_can_tell_which_attempts_failed(home: Home) -> None:
+    for hour in (1, 2):
+        Records(home).write_outcome(failed_attempt("aws", SECOND, hour))
+    merge_months(home, AFTER_THE_MONTH)
+    home.published.unlink()
+    assert mend_attempts(home, "aws") == (
+        "attempts that failed without an archived answer, if there were any, are lost:"
+        " no published file can tell"
+    )
 
 
 def spoilt_in_its_rows(path: Path) -> None:

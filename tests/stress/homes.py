@@ -24,6 +24,7 @@ from filelock import FileLock
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import SOURCE_HEADER, Limits
+from pipeline.catalog.own_catalogue import OwnCatalogue
 from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
@@ -88,7 +89,7 @@ def planned_home(shared: Path, root: Path) -> Home:
         folder.mkdir()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(paths, "CATALOG_DIR", made_once(shared / "catalog", small_catalogue))
-            prepared.start(folder / "prepared.duckdb", Home(folder))
+            prepared.start(folder / "prepared.duckdb", Home(folder), OwnCatalogue())
         (folder / "prepared.duckdb").unlink()
 
     shutil.copytree(made_once(shared / "planned", plan), root)
