@@ -438,6 +438,14 @@ def test_an_archived_day_is_read_again_without_a_request(
     assert len(Archive(home.archive).captures("runpod", PAST)) == 1
 
 
+def test_nothing_is_asked_into_the_demos_home(home: Home, instance: dg.DagsterInstance) -> None:
+    home.root.mkdir(exist_ok=True)
+    home.demo.write_text("{}")
+    refused = materialize("runpod", home, "", instance, only="raw")
+    assert "Unset GPUFARE_HOME" in failures(refused)[0]
+    assert list(home.root.iterdir()) == [home.demo]
+
+
 @pytest.mark.parametrize("only", ["", "offers"])
 def test_a_day_that_was_never_captured_is_skipped_with_a_reason(
     only: str, home: Home, instance: dg.DagsterInstance

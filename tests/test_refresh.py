@@ -16,8 +16,11 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import source_config
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import SQL_DIR, Home
+from pipeline.daily import demo
+from pipeline.daily.doctor import examine
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import ask, reader
@@ -192,6 +195,23 @@ def test_the_report_names_what_is_held_what_went_wrong_and_what_is_ignored() -> 
 def test_a_live_refresh_refuses_a_past_day(home: Home) -> None:
     with pytest.raises(Exception, match="never filed under another day"):
         refresh(home, day=DAY, environment={})
+
+
+def test_a_live_refresh_refuses_the_demos_home_and_the_demo_runs_on_it_again(tmp_path: Path) -> None:
+    home, said = Home(tmp_path / "demo"), list[object]()
+    with edited_pages(tmp_path, ("ecb",)) as pages:
+        for _ in range(2):  # prices of no GPU: nothing is published
+            with pytest.raises(GpufareError):
+                demo.run(pages, home, said.append)
+    before = sorted(home.root.rglob("*"))
+    answer = gpufare("refresh", home=home)
+    assert answer.returncode == 1
+    assert "Unset GPUFARE_HOME, or set it to another folder" in answer.stderr
+    assert sorted(home.root.rglob("*")) == before
+    (checked,) = (
+        each for each in examine(home, now=datetime.now(UTC), environment={}) if each.check == "home"
+    )
+    assert checked.what.startswith("the demo's: sample prices")
 
 
 def test_a_day_is_read_again_from_the_archive_and_the_difference_is_reported(

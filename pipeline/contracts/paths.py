@@ -142,6 +142,11 @@ class Home:
         return self.root / "report"
 
     @property
+    def demo(self) -> Path:
+        """The mark of a home of sample prices; see pipeline/daily/demo.py."""
+        return self.root / "demo.json"
+
+    @property
     def published(self) -> Path:
         """The read-only database that users query."""
         return self.root / "published" / "gpufare.duckdb"

@@ -13,6 +13,7 @@ from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.daily.refresh import refresh
 from pipeline.offers.record_files import record_files
+from pipeline.offers.records import replacing
 
 FOLDER = "gpufare-demo"
 
@@ -28,6 +29,7 @@ def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_prog
     Raises GpufareError, also where the home has prices of other days."""
     day, first, last = sample_days(pages)
     _refuse_a_home_in_use(home, day)
+    _mark(home, day)
     report_line(f"Sample prices of {day}, not today's (list prices published {first} to {last}).")
     with PagesServer(pages) as server:
         report = refresh(home, day=day, pages=server.base_url, environment={}, progress=step)
@@ -45,6 +47,13 @@ def _refuse_a_home_in_use(home: Home, day: date) -> None:
             f"{home.root} has prices of {max(days)}, beside which sample prices of {day} have no place: "
             f"unset {HOME_VARIABLE}, and the demo makes a folder {FOLDER} here, or set it to a new folder"
         )
+
+
+def _mark(home: Home, day: date) -> None:
+    """Before the first sample price: a refresh that asks the providers then refuses the home."""
+    about = {"about": f"gpufare's demo: sample prices of {day}. No refresh asks the providers into it."}
+    with replacing(home.demo) as temporary:
+        temporary.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 def sample_days(pages: Path) -> tuple[date, date, date]:

@@ -16,7 +16,7 @@ from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import Home
+from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.sources import source_module
 
@@ -26,6 +26,15 @@ ARCHIVE = "archive"
 
 class RefreshError(GpufareError):
     """The refresh cannot begin: says which option is wrong and what it may be."""
+
+
+def refuse_a_demo(home: Home) -> None:
+    """Prices of today would be filed beside sample prices. Raises RefreshError for the home of a demo."""
+    if home.demo.exists():
+        raise RefreshError(
+            f"{home.root} is the demo's: today's prices do not belong beside its sample prices. Unset "
+            f"{HOME_VARIABLE}, or set it to another folder"
+        )
 
 
 def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:

@@ -21,7 +21,14 @@ from pipeline.daily.announcement import announcement
 from pipeline.daily.future_days import report_future_days
 from pipeline.daily.housekeeping import merge_months
 from pipeline.daily.ingest import record_day
-from pipeline.daily.origin import RefreshError, captures_of, chosen_sources, day_to_read, is_url
+from pipeline.daily.origin import (
+    RefreshError,
+    captures_of,
+    chosen_sources,
+    day_to_read,
+    is_url,
+    refuse_a_demo,
+)
 from pipeline.daily.permissions import off_lines
 from pipeline.daily.publishing import publish_day
 from pipeline.daily.report import RefreshReport
@@ -55,6 +62,8 @@ def refresh(
     now = (now or datetime.now(UTC)).astimezone(UTC)
     chosen = chosen_sources(sources, pages)
     day = day_to_read(day, chosen, pages, now.date())
+    if pages is None:
+        refuse_a_demo(home)
     _check_writable(home)
     swept = sweep(home)
     known = kept_files(home)

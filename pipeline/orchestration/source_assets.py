@@ -21,7 +21,7 @@ from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.diagnosis import was_asked
 from pipeline.daily.ingest import record_day
-from pipeline.daily.origin import capture_live
+from pipeline.daily.origin import RefreshError, capture_live, refuse_a_demo
 from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
@@ -83,10 +83,16 @@ def _raw_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.A
 
 
 def _capture(config: SourceConfig, day: date, home: GpufareHome) -> Capture:
-    """Ask the source. Raises Failure, with the outcome recorded, when nothing could be archived."""
+    """Ask the source. Raises Failure, with the outcome recorded, when nothing could be archived. Into a
+    demo's home nothing is asked or recorded."""
     archive = Archive(home.folders().archive)
+    replay = home.replay_server()
     try:
-        replay = home.replay_server()
+        if not replay:
+            refuse_a_demo(home.folders())
+    except RefreshError as error:
+        raise dg.Failure(str(error), allow_retries=False) from error
+    try:
         if replay and _has_live_prices(config, archive):
             raise MixedHomeError(
                 f"{home.folders().root} has live prices of {config.title}, and {replay} replays pages: set "

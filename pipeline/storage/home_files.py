@@ -33,9 +33,10 @@ RECORD_FOLDERS = (
 RECORD_FILES = ("models.csv", "gpus.csv", "workloads.csv", "measured_runs.csv", "permissions.json")
 """Files of the user, at the top of the home."""
 
-NOT_SENT = ("cache", "calibration", "damaged", "published", "report", "store", "permissions.lock",
-            "measured_runs.lock", "publish.lock")  # fmt: skip
-"""What can be made again, locks, and what is sent in its own way: the archive and the published file."""
+NOT_SENT = ("cache", "calibration", "damaged", "published", "report", "store", "demo.json",
+            "permissions.lock", "measured_runs.lock", "publish.lock")  # fmt: skip
+"""What can be made again, locks, the mark of a demo, and what is sent in its own way: the archive and the
+published file."""
 
 BY_SOURCE_AND_DAY = ("offers", "rejects", "outcomes")
 """Folders whose files of one source and day belong together."""

@@ -49,7 +49,12 @@ def home(x: Examination) -> Iterator[Row]:
     for problem in problems:
         yield "fail", problem, "", ""
     if not in_the_way and not problems:
-        yield "ok", f"can be written, on the disk of {_mount_of(root)}", str(root), ""
+        demo = (
+            "the demo's: sample prices, into which no refresh asks the providers; "
+            if x.home.demo.exists()
+            else ""
+        )
+        yield "ok", f"{demo}can be written, on the disk of {_mount_of(root)}", str(root), ""
 
 
 def _unwritable(folder: Path, home: Home) -> str | None:
