@@ -90,8 +90,8 @@ def _capture(config: SourceConfig, day: date, home: GpufareHome) -> Capture:
     try:
         if not replay:
             refuse_a_demo(home.folders())
-    except RefreshError as error:
-        raise dg.Failure(str(error), allow_retries=False) from error
+    except RefreshError as refused:
+        raise dg.Failure(str(refused), allow_retries=False) from refused
     try:
         if replay and _has_live_prices(config, archive):
             raise MixedHomeError(
