@@ -438,8 +438,9 @@ def test_an_archived_day_is_read_again_without_a_request(
     assert len(Archive(home.archive).captures("runpod", PAST)) == 1
 
 
-def test_nothing_is_asked_into_the_demos_home(home: Home, instance: dg.DagsterInstance) -> None:
-    home.root.mkdir(exist_ok=True)
+def test_nothing_is_asked_into_the_demos_home(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+    home = Home(tmp_path / "demo")
+    home.root.mkdir()
     home.demo.write_text("{}")
     refused = materialize("runpod", home, "", instance, only="raw")
     assert "Unset GPUFARE_HOME" in failures(refused)[0]
