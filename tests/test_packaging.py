@@ -180,6 +180,7 @@ def test_asking_needs_no_more_than_the_packages_that_docs_name(
         ["compare", "h100-sxm-80gb", "a100-sxm-80gb"],
         ["sql", "SELECT max(observed_at) FROM offers"],
         ["export", str(tmp_path / "prices"), "--tables", "gpu_compare"],
+        ["report", str(tmp_path / "report")],
         ["normalize", str(tmp_path / "labels.csv")],
     ]
     program = (

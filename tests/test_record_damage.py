@@ -25,7 +25,7 @@ from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts import paths
 from pipeline.contracts.capture import Outcome, SourceResult
-from pipeline.contracts.disk import UnwritableError
+from pipeline.contracts.disk import UnwritableError, replacing
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.paths import Home
 from pipeline.daily.housekeeping import merge_months
@@ -36,7 +36,7 @@ from pipeline.daily.repair import mend, report_strays
 from pipeline.offers.imported import keep, read_prices
 from pipeline.offers.incidents import kept_files, kept_incidents
 from pipeline.offers.record_files import record_files, stray_files
-from pipeline.offers.records import Records, replacing
+from pipeline.offers.records import Records
 from pipeline.warehouse import prepared
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect

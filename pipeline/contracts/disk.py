@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline.contracts.errors import GpufareError
@@ -70,6 +70,39 @@ def is_exhaustion(error: BaseException) -> bool:
     """Whether memory, disk space or file handles ran out: an error that says nothing about the file."""
     named = type(error).__name__ in ("MemoryError", "OutOfMemoryException")
     return named or any(os.strerror(code) in str(error) for code in _EXHAUSTED)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path and rename it onto ``path``, once on the disk, when all went well.
+
+    Raises UnwritableError for what the disk does not allow.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        _begin(temporary)
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    except Exception as error:
+        if (cause := disk_error(error)) is None:
+            raise
+        raise UnwritableError(path, cause) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _begin(temporary: Path) -> None:
+    """Make an empty file, and its folder where there is none. That of a day's attempts is removed when it is
+    empty, once these are merged, which can happen in between: then once more."""
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        temporary.touch()
+    except FileNotFoundError:
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
 
 
 def size_text(size_bytes: float) -> str:

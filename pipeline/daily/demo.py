@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pipeline.capture.index import INDEX_NAME
 from pipeline.capture.replay import PagesServer
+from pipeline.contracts.disk import replacing
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.daily.refresh import refresh
 from pipeline.offers.record_files import record_files
-from pipeline.offers.records import replacing
 
 FOLDER = "gpufare-demo"
 

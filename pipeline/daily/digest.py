@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 
 from filelock import FileLock
 
-from pipeline.contracts.disk import UnwritableError
+from pipeline.contracts.disk import UnwritableError, replacing
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.daily.morning import Morning
 from pipeline.daily.webhook import WEBHOOK_VARIABLE, WebhookError, post
 from pipeline.offers.incidents import report_incident
-from pipeline.offers.records import replacing
 
 LOCK_SECONDS = 120
 """Longer than a digest takes to be posted or given up."""

@@ -15,10 +15,11 @@ from pipeline.capture.permissions import (
     why_off,
 )
 from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.contracts.disk import replacing
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
 from pipeline.offers.record_files import set_aside
-from pipeline.offers.records import Records, replacing
+from pipeline.offers.records import Records
 
 LOCK_SECONDS = 30
 

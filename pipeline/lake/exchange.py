@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.contracts.disk import replacing
 from pipeline.contracts.errors import sentence_of
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
@@ -37,7 +38,7 @@ from pipeline.lake.units import (
 )
 from pipeline.offers.printable import printable
 from pipeline.offers.record_files import DAY_FOLDERS, SOURCE_FOLDERS, RecordFile
-from pipeline.offers.records import Records, replacing
+from pipeline.offers.records import Records
 
 UNITS_AT_ONCE = 200
 """So many are one transaction, and held in memory."""

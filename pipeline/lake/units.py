@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel
 
+from pipeline.contracts.disk import replacing
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.paths import Home
 from pipeline.offers.record_files import (
@@ -23,7 +24,7 @@ from pipeline.offers.record_files import (
     RecordFile,
     record_files,
 )
-from pipeline.offers.records import Records, parquet_schema, replacing
+from pipeline.offers.records import Records, parquet_schema
 
 Frames = Mapping[str, pl.DataFrame]
 """By folder of the record."""

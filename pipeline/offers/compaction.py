@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel
 
-from pipeline.contracts.disk import UnwritableError, disk_error, flush, is_exhaustion, size_text
+from pipeline.contracts.disk import UnwritableError, disk_error, flush, is_exhaustion, replacing, size_text
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.paths import Home
 from pipeline.contracts.publishing_lock import Held, publishing_lock
@@ -30,7 +30,7 @@ from pipeline.offers.months import (
     stamp_of,
 )
 from pipeline.offers.record_files import MERGED_FOLDERS, Damage, RecordFile, own_and_months
-from pipeline.offers.records import RecordError, Records, parquet_schema, replacing
+from pipeline.offers.records import RecordError, Records, parquet_schema
 
 SETTLED_DAYS = 10
 """So long after its end a month is merged: by then hardly any of its days is read again."""

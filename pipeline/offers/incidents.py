@@ -10,10 +10,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from pipeline.contracts.disk import replacing
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.offers.printable import printable
-from pipeline.offers.records import replacing
 
 MAX_TEXT_CHARACTERS = 1_000
 

@@ -5,7 +5,6 @@ Files are written under another name and renamed, so a reader sees a whole file 
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -20,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.capture import Outcome
-from pipeline.contracts.disk import UnwritableError, disk_error, is_exhaustion
+from pipeline.contracts.disk import is_exhaustion, replacing
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.paths import Home
@@ -302,36 +301,3 @@ def _completed(row: dict[str, Any]) -> dict[str, Any]:
 def _check_place(file: RecordFile, foreign: Set[object]) -> None:
     if foreign:
         raise ValueError(f"it is of {', '.join(sorted(map(str, foreign)))}, which is not its place")
-
-
-def _begin(temporary: Path) -> None:
-    """Make an empty file, and its folder where there is none. That of a day's attempts is removed when it is
-    empty, once these are merged, which can happen in between: then once more."""
-    temporary.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        temporary.touch()
-    except FileNotFoundError:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
-        temporary.touch()
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path and rename it onto ``path``, once on the disk, when all went well.
-
-    Raises UnwritableError for what the disk does not allow.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        _begin(temporary)
-        yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
-    except Exception as error:
-        if (cause := disk_error(error)) is None:
-            raise
-        raise UnwritableError(path, cause) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)

@@ -4,9 +4,9 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from pipeline.contracts.disk import replacing
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.paths import Home
-from pipeline.offers.records import replacing
 from pipeline.report.facts import facts
 from pipeline.report.page import page
 from pipeline.warehouse.query import QueryError, reader

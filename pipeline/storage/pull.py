@@ -17,11 +17,10 @@ from pathlib import Path
 
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body
 from pipeline.contracts.capture import Entry
-from pipeline.contracts.disk import flush, free_bytes, size_text
+from pipeline.contracts.disk import flush, free_bytes, replacing, size_text
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.offers.printable import printable
-from pipeline.offers.records import replacing
 from pipeline.storage import home_files, ledger
 from pipeline.storage.address import StoreError
 from pipeline.storage.bucket import Bucket, TooLargeError

@@ -19,12 +19,11 @@ import duckdb
 import pipeline
 from pipeline.catalog.own_catalogue import OwnCatalogue
 from pipeline.contracts import paths
-from pipeline.contracts.disk import UnwritableError
+from pipeline.contracts.disk import UnwritableError, replacing
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.offers.record_files import set_aside
-from pipeline.offers.records import replacing
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage

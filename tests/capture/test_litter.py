@@ -97,7 +97,7 @@ def test_only_the_newest_days_are_looked_into_every_morning(home: Home, dead_pid
 WRITER = """
 import sys, time
 from pathlib import Path
-from pipeline.offers.records import replacing
+from pipeline.contracts.disk import replacing
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_bytes(b"half")
     print("writing", flush=True)
