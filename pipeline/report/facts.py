@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from pipeline.report.answers import Gpu, Index, answers, differences
-from pipeline.report.queries import cents, digits, dollars_per_hour, plain, query, rows, table
+from pipeline.report.queries import cents, digits, dollars_per_hour, exact, plain, query, rows, table
 from pipeline.warehouse.query import ask
 
 HISTORY_DAYS = 366
@@ -42,8 +42,8 @@ def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
 
 
 def _as_shown(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its price as it is shown."""
-    prices = {name: dollars_per_hour(row[name]) for name in row if name.startswith("usd_per_")}
+    """A row with its prices as they are shown."""
+    prices = {name: dollars_per_hour(row[name]) for name in row if "usd_per_" in name}
     return {name: plain(value) for name, value in row.items()} | prices
 
 
@@ -54,7 +54,7 @@ def _columns(found: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
     """The columns of the workloads that the page shows, with the command that asks each."""
-    columns = table(connection, "workloads")
+    columns = table(connection, "workloads", exact)
     asked = {name: columns.pop(name) for name in [*columns] if name.startswith("asked_")}
     amounts = {name: columns.pop(name) for name in ("examples", "tokens_per_example", "epochs")}
     commands = []
@@ -73,8 +73,9 @@ def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
 def tokens_text(tokens: float) -> str:
     """A number of tokens as people write it, such as 100M or 1.5M; exact."""
     for unit, size in (("B", 10**9), ("M", 10**6)):
-        if tokens >= size and (tokens / size * 1000).is_integer():
-            return f"{tokens / size:g}{unit}"
+        text = f"{tokens / size:.15g}"
+        if tokens >= size and tokens % (size // 1000) == 0 and float(text) * size == tokens:
+            return f"{text}{unit}"
     return f"{tokens:.15g}"
 
 

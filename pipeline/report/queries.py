@@ -1,7 +1,7 @@
 """The queries of the report, one file each in sql/report, and how their numbers are written."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any
@@ -15,7 +15,7 @@ DIGITS = 3
 """Significant digits of what is estimated and shown without cents: hours, speeds, memory."""
 
 BAND_DIGITS = 2
-"""Those of the ends of a band, which are what one in ten runs is beyond."""
+"""Those of the ends of a band, which are what one in ten runs is beyond; none is finer than a cent."""
 
 WHOLE_DOLLARS = 1000
 """Amounts from here on are shown without cents."""
@@ -36,21 +36,29 @@ def rows(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str,
     return query(connection, name).dicts()
 
 
-def table(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, list[Any]]:
-    """The columns of a query of the report, as JSON has them. Raises QueryError."""
-    found = query(connection, name)
-    return {column: [plain(row[place]) for row in found.rows] for place, column in enumerate(found.columns)}
-
-
-def plain(value: Any) -> Any:
+def exact(value: Any) -> Any:
     """A value as JSON has it: decimals are numbers, days are texts, and whole numbers have no fraction."""
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float):
-        return whole(float(f"{value:.6g}"))
+        return whole(value)
     if isinstance(value, date):
         return value.isoformat()
     return value
+
+
+def plain(value: Any) -> Any:
+    """The same with fractions rounded to six significant digits, which is more than is shown."""
+    found = exact(value)
+    return whole(float(f"{found:.6g}")) if isinstance(found, float) else found
+
+
+def table(
+    connection: duckdb.DuckDBPyConnection, name: str, as_json: Callable[[Any], Any] = plain
+) -> dict[str, list[Any]]:
+    """The columns of a query of the report, as JSON has them. Raises QueryError."""
+    found = query(connection, name)
+    return {column: [as_json(row[place]) for row in found.rows] for place, column in enumerate(found.columns)}
 
 
 def whole(number: float) -> float | int:
@@ -64,13 +72,13 @@ def digits(number: float | Decimal) -> float | int:
 
 
 def outward(low: Decimal, high: Decimal) -> tuple[float | int, float | int]:
-    """A band rounded to BAND_DIGITS significant digits, its low end down and its high end up: the total that
-    is written with more digits stays in it."""
+    """A band rounded to BAND_DIGITS significant digits, or to the cent, its low end down and its high end up:
+    the total that is written with more digits stays in it."""
     return _to_digits(low, ROUND_FLOOR), _to_digits(high, ROUND_CEILING)
 
 
 def _to_digits(amount: Decimal, rounding: str) -> float | int:
-    step = Decimal(1).scaleb(amount.adjusted() - BAND_DIGITS + 1)
+    step = max(Decimal(1).scaleb(amount.adjusted() - BAND_DIGITS + 1), Decimal("0.01"))
     return whole(float((amount / step).to_integral_value(rounding) * step))
 
 

@@ -31,6 +31,7 @@ CHOICES = (
     "#job=8b-assistant-10k-examples&kind=any&tier=dedicated",
     "#job=mistral-7b-v0.3-full-100m-8192&kind=any&place=eu&tier=dedicated",
     "#job=llama-2-7b-lora-100b&kind=reserved",
+    "#job=llama-3.1-8b-lora-100m&kind=serverless",
 )
 """Of each choice one other than the first, together and alone."""
 
@@ -72,10 +73,19 @@ def rate(usd: Decimal) -> str:
     return f"${rounded(usd, 3 if usd < 1 else 2)}"
 
 
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def host(usd: Decimal) -> str:
+    """What CPU and memory cost besides the price."""
+    return "" if usd == 0 else f" + {rate(usd) if usd < Decimal('0.1') else f'${rounded(usd, 2)}'} host"
+
+
 def in_band(text: str, low: Decimal, high: Decimal) -> bool:
     """Whether the ends that are shown are SQL's to two digits, the low one down and the high one up."""
     shown = [Decimal(end.strip("$").replace(",", "")) for end in text.split("\n")[0].split(" to ")]
-    steps = [Decimal(1).scaleb(end.adjusted() - 1) for end in (low, high)]
+    steps = [max(Decimal(1).scaleb(end.adjusted() - 1), Decimal("0.01")) for end in (low, high)]
     return 0 <= low - shown[0] < steps[0] and 0 <= shown[1] - high < steps[1]
 
 
@@ -103,12 +113,21 @@ def test_ranked_cells_and_the_command_are_those_of_sql(
         assert row["price_kind"].replace("_", "-") in provider
         assert [hours, fit] == [digits(row["hours"]), percent(row["fit_probability"])]
         assert evidence == row["evidence"]
-        assert per_hour == rate(row["usd_per_hour"] + row["host_usd_per_hour"])
+        assert one_line(per_hour) == rate(row["usd_per_hour"]) + host(row["host_usd_per_hour"])
         assert age == "1 day"
     first = rows[0]
     answer = page.inner_text("#answer")
-    for part in (money(first["total_usd"]), machine(first), first["provider"], digits(first["hours"])):
+    price = rate(first["usd_per_hour"]) + host(first["host_usd_per_hour"])
+    for part in (money(first["total_usd"]), machine(first), first["provider"], digits(first["hours"]), price):
         assert part in answer
+
+
+def test_one_offer_has_one_price_everywhere(opened: OpenPage) -> None:
+    """Modal charges CPU and memory besides the card: the price is that of the command, the host is said."""
+    page = opened("#job=llama-3.1-8b-lora-100m&kind=serverless")
+    (price,) = re.findall(r"\$\S+ \+ \$\S+ host", page.inner_text("#answer"))
+    assert price in one_line(page.inner_text(".ranking tbody tr:first-child"))
+    assert price in one_line(page.inner_text("#compare"))
 
 
 PAPER = 720
@@ -182,11 +201,39 @@ def test_a_deadline_that_nothing_meets_is_said(opened: OpenPage) -> None:
     answer = page.inner_text("#answer")
     assert "Nothing finishes within the hours wanted" in answer
     assert "If you can wait, it costs $" in answer
+    assert "cheapest" not in page.inner_text(".ranking caption")
+    assert "Times rank 1" in page.inner_text("#why-not thead")
 
 
 def test_an_address_of_another_page_is_no_error(opened: OpenPage) -> None:
     page = opened("#job=gone&kind=barter&place=moon&one=none&verdict=who")
     assert len(cells(page)) == 10
+    said = page.inner_text("[role=status]")
+    assert "This page has no job gone; shown is llama-3.1-8b-lora-100m." in said
+    assert all(f" {name}; shown is " in said for name in ("barter", "moon", "none", "who"))
+    verdict = page.evaluate("D.claims.verdict[0]")
+    page.evaluate("verdict => { location.hash = `#verdict=${verdict}`; }", verdict)
+    page.wait_for_function("verdict => document.getElementById('verdict').value === verdict", arg=verdict)
+    count = page.evaluate("verdict => D.claims.verdict.filter((each) => each === verdict).length", verdict)
+    assert page.inner_text("#audit caption") == f"{count} claim{'' if count == 1 else 's'}."
+    assert page.is_hidden("[role=status]")
+
+
+def test_a_place_of_the_answer_is_not_one_of_the_reasons(opened: OpenPage) -> None:
+    """The table of reasons is for machines anywhere, and calls nothing the answer under a filter."""
+    page = opened("#job=llama-3.1-8b-lora-100m&place=eu")
+    page.fill("#find", "l40s")
+    assert page.inner_text("#why-not code").endswith(" --not-gpu l40s")
+    page.fill("#find", "")
+    table = page.inner_text("#why-not tbody")
+    assert "cheapest anywhere, of all machines" in table
+    assert "the answer" not in table
+    assert "(on-demand, European Union)" in page.inner_text(".ranking caption")
+    page.select_option("#place", "anywhere")
+    assert "the answer" in page.inner_text("#why-not tbody")
+    assert re.search(r"fits; cheapest with \d+ GPUs?\n", page.inner_text("#why-not tbody"))
+    only = page.evaluate("rankedText([{}], { inTime: 1 })")
+    assert only == "The only way"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
@@ -292,6 +339,9 @@ def test_prices_have_their_age_on_the_day_of_viewing(opened: OpenPage) -> None:
     assert "current" in fresh.inner_text("#sources")
     later = opened(at=VIEWED + timedelta(days=30))
     assert "31 days ago" in later.inner_text("#published")
+    assert "An old page: write a new one before you rent." in later.inner_text("#published")
+    later.evaluate("D.written_ms = Date.now(); showPublished()")
+    assert "Old prices: refresh, then write the page again." in later.inner_text("#published")
     assert later.inner_text("#ranking").count("31 days, old") == 10
     assert "stale" in later.inner_text("#sources")
     earlier = opened(at=datetime(2026, 8, 1, tzinfo=UTC))

@@ -8,11 +8,12 @@ import dagster as dg
 import duckdb
 import pytest
 
+from pipeline.contracts.amounts import amount_in
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import report
 from pipeline.report.facts import tokens_text
-from pipeline.report.queries import cents, digits, dollars_per_hour, outward, tenths_of_percent
+from pipeline.report.queries import cents, digits, dollars_per_hour, exact, outward, plain, tenths_of_percent
 from pipeline.report.report import EarlierVersionError, write_report
 from tests.conftest import gpufare
 
@@ -79,11 +80,15 @@ def test_the_asset_fails_alone(few_jobs: Home, tmp_path: Path, monkeypatch: pyte
         (1e11, "100B"),
         (160e9, "160B"),
         (123_456_789, "123456789"),
+        (1_234_567, "1234567"),
+        (1_234_567_000, "1234.567M"),
         (500, "500"),
     ],
 )
 def test_tokens_are_written_exactly(tokens: float, text: str) -> None:
     assert tokens_text(tokens) == text
+    assert amount_in(text) == tokens
+    assert exact(tokens) == plain(tokens) == tokens
 
 
 @pytest.mark.parametrize(
@@ -106,7 +111,7 @@ def test_money_is_rounded_as_it_is_shown() -> None:
     [
         ("1.29", "1.91", (1.2, 2)),
         ("126", "133", (120, 140)),
-        ("0.0271", "0.0279", (0.027, 0.028)),
+        ("0.0791", "0.0896", (0.07, 0.09)),
         ("0", "1", (0, 1)),
     ],
 )

@@ -19,10 +19,14 @@ function significant(number, digits) {
 }
 
 const hours = (number) => significant(number, 3);
-/** Dollars of two digits: the end of a band, or 0.027. */
-const dollars = (usd) => `$${usd >= 10 ? COMMAS.format(usd) : usd >= 0.1 ? usd.toFixed(2) : significant(usd, 2)}`;
+/** The end of a band: two digits, or cents. */
+const dollars = (usd) => `$${usd >= 10 ? COMMAS.format(usd) : usd.toFixed(2)}`;
 const between = (low, high) => `${dollars(low)} to ${dollars(high)}`;
 const rate = (usd) => `$${usd < 1 ? usd.toFixed(3) : COMMAS.format(Number(usd.toFixed(2))).replace(/^(\d+)$/, "$1.00").replace(/\.(\d)$/, ".$10")}`;
+/** What CPU and memory cost besides the price, where they do. */
+const hostText = (usd) => (usd > 0 ? ` + ${usd < 0.1 ? rate(usd) : `$${usd.toFixed(2)}`} host` : "");
+/** A label within a sentence. */
+const inSentence = (label) => label.charAt(0).toLowerCase() + label.slice(1);
 const words = (name) => name.replaceAll("_", " ");
 const kindWords = (kind) => kind.replaceAll("_", "-");
 

@@ -3,11 +3,17 @@
 
 const SECTIONS = ["ranking", "why-not", "compare", "history", "pareto", "error", "sources", "audit", "method-section"];
 const DEFAULT_JOBS = ["llama-3.1-8b-lora-100m", "8b-assistant-10k-examples"];
-const CHOICES = ["job", "kind", "place", "tier", "one", "other", "historyGpu", "historyKind", "verdict"];
+
+const NAMED = {
+  job: "job", kind: "price kind", place: "place", tier: "tier of machines", one: "GPU to compare", other: "GPU to compare",
+  historyGpu: "GPU for the history", historyKind: "history of the price kind", verdict: "verdict",
+};
 
 let state = {};
+/** What the address asks for and this page does not have. */
+let dropped = [];
 
-/** The choices in the address that this page knows; the rest have their defaults. */
+/** The choices in the address that this page knows; the rest have their defaults, and are named in `dropped`. */
 function readState() {
   const asked = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   const known = (choices, name) => (choices.some((choice) => choice.name === name) ? name : choices[0].name);
@@ -16,13 +22,17 @@ function readState() {
   const gpu = (name) => (D.gpuNumber.has(asked[name]) ? asked[name] : "");
   state = {
     job, kind: known(kinds, asked.kind), place: known(places, asked.place), tier: known(tiers, asked.tier),
-    one: gpu("one"), other: gpu("other"), historyGpu: gpu("historyGpu"), historyKind: asked.historyKind || "", verdict: asked.verdict || "all",
+    one: gpu("one"), other: gpu("other"), historyGpu: gpu("historyGpu"), historyKind: asked.historyKind || "",
+    verdict: D.claims.verdict.includes(asked.verdict) ? asked.verdict : "all",
   };
+  const whole = withDefaults(chosen(state));
+  dropped = Object.keys(NAMED).filter((name) => asked[name] && asked[name] !== whole[name])
+    .map((name) => `This page has no ${NAMED[name]} ${asked[name]}; shown is ${whole[name]}. `);
 }
 
 function writeState() {
   const defaults = { kind: D.answers.kinds[0].name, place: D.answers.places[0].name, tier: D.answers.tiers[0].name, verdict: "all" };
-  const kept = CHOICES.filter((name) => state[name] && state[name] !== defaults[name]).map((name) => [name, state[name]]);
+  const kept = Object.keys(NAMED).filter((name) => state[name] && state[name] !== defaults[name]).map((name) => [name, state[name]]);
   history.replaceState(null, "", `#${new URLSearchParams(kept)}`);
 }
 
@@ -90,7 +100,10 @@ function showAll() {
   options(byId("other"), grouped, whole.other);
   options(byId("history-gpu"), gpus.slice(0, D.rented), whole.historyGpu);
   options(byId("history-kind"), whole.historyKinds.map((kind) => [kind, kindWords(kind)]), whole.historyKind);
+  options(byId("verdict"), [["all", "All"], ...[...new Set(D.claims.verdict)].sort().map((verdict) => [verdict, verdict])], state.verdict);
   const found = ranking(numbers);
+  byId("dropped").hidden = !dropped.length;
+  show("dropped", ...dropped);
   showJob(state);
   showAnswer(state, found);
   showRanking(state, found);
@@ -98,11 +111,13 @@ function showAll() {
   whereChanged("compare", [whole.one, whole.other, state.job, state.kind], () => showCompare(whole, numbers));
   whereChanged("history", [whole.historyGpu, whole.historyKind], () => showHistory(whole));
   whereChanged("pareto", [state.job, state.kind], () => showPareto(state, numbers));
+  whereChanged("audit", [state.verdict], () => showAudit(state));
   document.title = found.rows.length ? `${money(found.rows[0].total)}: ${state.job}, gpufare` : `${state.job}, gpufare`;
 }
 
 function change(changes) {
   Object.assign(state, changes);
+  dropped = [];
   writeState();
   showAll();
 }
@@ -113,7 +128,7 @@ function listen() {
   for (const id of ["kind", "place", "tier", "one", "other"]) byId(id).addEventListener("change", () => change({ [id]: byId(id).value }));
   byId("history-gpu").addEventListener("change", () => change({ historyGpu: byId("history-gpu").value }));
   byId("history-kind").addEventListener("change", () => change({ historyKind: byId("history-kind").value }));
-  byId("verdict").addEventListener("change", () => { Object.assign(state, { verdict: byId("verdict").value }); writeState(); showAudit(state); });
+  byId("verdict").addEventListener("change", () => change({ verdict: byId("verdict").value }));
   byId("find").addEventListener("input", () => showWhyNot(state, chosen(state)));
   addEventListener("hashchange", () => { readState(); showAll(); });
   // The address has the choices, so that a link within the page must not change it.
@@ -134,15 +149,11 @@ async function start() {
     readState();
     byId("main").hidden = false;
     show("nav", SECTIONS.map((id) => el("li", {}, el("a", { href: `#${id}`, "data-stay": true }, byId(id).querySelector("h2").textContent))));
-    const verdicts = [...new Set(D.claims.verdict)].sort();
-    if (!verdicts.includes(state.verdict)) state.verdict = "all";
-    options(byId("verdict"), [["all", "All"], ...verdicts.map((verdict) => [verdict, verdict])], state.verdict);
     listen();
     showPublished();
     showAll();
     showError();
     showSources();
-    showAudit(state);
     showMethod();
     document.documentElement.setAttribute("data-ready", "");
   } catch (error) {

@@ -23,17 +23,22 @@ function agoOf(day) {
   return days > 2 || days < 0 ? el("span", { class: "warn" }, text) : text;
 }
 
+/** What the host costs besides a price of a table. */
+function hostTag(usd) {
+  return usd > 0 ? el("span", { class: "tag" }, hostText(usd)) : "";
+}
+
 function evidenceText(plan) {
   return plan ? plan.evidence : "";
 }
 
 function filtersText(state) {
   const { kinds, places, tiers } = D.answers;
-  const parts = [kinds[numberOf(kinds, state.kind)].label];
-  for (const [choices, name] of [[places, state.place], [tiers, state.tier]]) {
-    const number = numberOf(choices, name);
-    if (number > 0) parts.push(choices[number].label);
-  }
+  const parts = [inSentence(kinds[numberOf(kinds, state.kind)].label)];
+  const place = numberOf(places, state.place);
+  const tier = numberOf(tiers, state.tier);
+  if (place > 0) parts.push(places[place].label);
+  if (tier > 0) parts.push(inSentence(tiers[tier].label));
   return parts.join(", ");
 }
 
@@ -72,7 +77,7 @@ function showAnswer(state, found) {
   const where = [offer.provider, placeText(offer), tierText(offer)].filter(Boolean).join(" \u00b7 ");
   const facts = [
     ["Finished in", `${hours(first.hours)} hours`],
-    ["Price", `${rate(offer.usd_per_hour)} per hour${offer.gpus_billed > first.machine[1] ? ` for ${offer.gpus_billed} GPUs` : ""}`],
+    ["Price", `${rate(offer.usd_per_hour)}${hostText(offer.host_usd_per_hour)} per hour${offer.gpus_billed > first.machine[1] ? ` for ${offer.gpus_billed} GPUs` : ""}`],
     ["P(fits in memory)", plan ? percent(plan.fit) : "unknown"],
     ["Speed", plan ? `${significant(plan.speed, 3)} tokens/s` : ""],
     ["Evidence of the speed", plan ? `${plan.evidence}${plan.run ? `, nearest run ${plan.run}` : ""}` : ""],
@@ -105,7 +110,13 @@ function barOf(row, most) {
   return bar;
 }
 
-function showRanking(state, { rows }) {
+/** What a ranking has, as its caption begins. */
+function rankedText(rows, note) {
+  if (rows.length === 1) return "The only way";
+  return note.inTime ? `The ${rows.length} cheapest ways` : `The fastest ways and those that take little longer, ${rows.length} in all`;
+}
+
+function showRanking(state, { rows, note }) {
   if (!rows.length) {
     show("ranking-body", el("p", {}, "There is nothing to rank."));
     return;
@@ -122,10 +133,10 @@ function showRanking(state, { rows }) {
     cells: [
       String(row.rank), machineText(row.machine), money(row.total), [between(row.low, row.high), barOf(row, most)],
       [link(row.offer.source_url, row.offer.provider), " ", el("span", { class: "tag" }, [placeText(row.offer), tierText(row.offer)].filter(Boolean).join(" \u00b7 "))],
-      hours(row.hours), row.plan ? percent(row.plan.fit) : "", evidenceText(row.plan), rate(row.offer.usd_per_hour), ageOf(row.offer.price_day),
+      hours(row.hours), row.plan ? percent(row.plan.fit) : "", evidenceText(row.plan), [rate(row.offer.usd_per_hour), hostTag(row.offer.host_usd_per_hour)], ageOf(row.offer.price_day),
     ],
   }));
-  const caption = `The ${rows.length} cheapest ways (${filtersText(state)}). USD for the finished job, without taxes.`;
+  const caption = `${rankedText(rows, note)} (${filtersText(state)}). USD for the finished job, without taxes.`;
   show("ranking-body", tableOf(caption, columns, body, "ranking"));
 }
 
@@ -137,24 +148,27 @@ function showWhyNot(state, numbers) {
   const wanted = byId("find").value.trim().toLowerCase().split(/[\s,]+/).filter(Boolean);
   const isWanted = (gpu) => !wanted.length || wanted.some((word) => `${gpu} ${gpuName(gpu)}`.toLowerCase().includes(word));
   const best = ranked.length ? ranked[0].total : null;
+  const isFiltered = numbers.place > 0 || numbers.tier > 0;
+  const { inTime } = ranking({ ...numbers, place: 0, tier: 0 }).note;
+  const first = isFiltered ? `${inTime ? "cheapest" : "first"} anywhere, of all machines` : "the answer";
   const rows = [
     ...ranked.filter(({ machine }) => isWanted(machine[0])).map(({ machine, rank, total }) => [
       gpuName(machine[0]), COMMAS.format(rank), money(total), `${(total / best).toFixed(total / best < 10 ? 2 : 0)} \u00d7`,
-      rank === 1 ? "the answer" : `fits; cheapest with ${machine[1] === 1 ? "one" : machine[1]}`,
+      rank === 1 ? first : `fits; ${inTime ? "cheapest" : "first"} with ${plural(machine[1], "GPU")}`,
     ]),
     ...others.filter(({ gpu }) => isWanted(gpu)).map(({ gpu, reason, detail }) => [gpuName(gpu), "", "", "", [el("span", { class: "tag" }, `${words(reason)}: `), detail]]),
   ];
   const isLong = rows.length > WHY_ROWS && !everyWhy && !wanted.length;
   const columns = [
-    { title: "GPU", name: "gpu", head: true }, { title: "Best rank", n: true }, { title: "Total", n: true }, { title: "To the cheapest", n: true }, { title: "Why", long: true },
+    { title: "GPU", name: "gpu", head: true }, { title: "Best rank", n: true }, { title: "Total", n: true }, { title: inTime ? "Times the cheapest" : "Times rank 1", n: true }, { title: "Why", long: true },
   ];
-  const isFiltered = numbers.place > 0 || numbers.tier > 0;
   const more = el("button", { type: "button", class: "more" }, `Show all ${COMMAS.format(rows.length)}`);
   more.addEventListener("click", () => { everyWhy = true; showWhyNot(state, numbers); byId("find").focus(); });
-  const kind = D.answers.kinds[numbers.kind].label;
+  const kind = inSentence(D.answers.kinds[numbers.kind].label);
+  const found = wanted.length ? [...ranked.map(({ machine }) => machine[0]), ...others.map(({ gpu }) => gpu)].find(isWanted) : null;
   show("why-not-body",
-    isFiltered && el("p", { class: "note" }, "This table is for machines of all tiers anywhere. For the choice above: ", el("code", {}, `${commandOf(state).replace("cheapest", "explain")} --not-gpu h100`)),
-    rows.length ? tableOf(`${plural(ranked.length, "GPU")} ranked, ${others.length} not (${kind}).`, columns, isLong ? rows.slice(0, WHY_ROWS) : rows) : el("p", {}, "No GPU has such a name."),
+    isFiltered && el("p", { class: "note" }, "This table is for machines of all tiers anywhere. For the choice above: ", el("code", {}, `${commandOf(state).replace("cheapest", "explain")} --not-gpu ${found || "h100"}`)),
+    rows.length ? tableOf(`${plural(ranked.length, "GPU")} ranked, ${others.length} not (${kind}${isFiltered ? ", anywhere, all machines" : ""}).`, columns, isLong ? rows.slice(0, WHY_ROWS) : rows) : el("p", {}, "No GPU has such a name."),
     isLong && el("p", {}, more));
 }
 
@@ -187,14 +201,14 @@ function showCompare(state, numbers) {
     ["Board power", ...gpus.map((gpu) => number(gpu.tdp_w, "W"))],
     ["Architecture, year", ...gpus.map((gpu) => [gpu.architecture, gpu.year].filter(Boolean).join(", "))],
   ];
-  const caption = `${gpus[0].name} and ${gpus[1].name}, for the job above (${D.answers.kinds[numbers.kind].label}, anywhere).`;
+  const caption = `${gpus[0].name} and ${gpus[1].name}, for the job above (${inSentence(D.answers.kinds[numbers.kind].label)}, anywhere).`;
   const columns = [{ title: "What", head: true }, { title: gpus[0].name }, { title: gpus[1].name }];
   const prices = rowsOf(D.prices).filter(({ gpu_id: gpu }) => pair.includes(gpu));
   const keys = [...new Set(prices.map((row) => `${row.price_kind}\t${row.provider}`))].sort();
   const price = (gpu, kind, provider) => prices.find((row) => row.gpu_id === gpu && row.price_kind === kind && row.provider === provider);
   const priceRows = keys.map((key) => {
     const [kind, provider] = key.split("\t");
-    const cells = pair.map((gpu) => { const found = price(gpu, kind, provider); return found ? rate(found.usd_per_gpu_hour) : ""; });
+    const cells = pair.map((gpu) => { const found = price(gpu, kind, provider); return found ? [rate(found.usd_per_gpu_hour), hostTag(found.host_usd_per_gpu_hour)] : ""; });
     return [provider, kindWords(kind), ...cells];
   });
   const priceColumns = [{ title: "Provider", head: true }, { title: "Price" }, { title: gpus[0].name, n: true }, { title: gpus[1].name, n: true }];
@@ -296,7 +310,7 @@ function lazyTable(caption, columns, count, rows) {
 function showError() {
   const summary = rowsOf(D.error_summary);
   const all = Object.fromEntries(summary.filter((row) => row.grouped_by === "all").map((row) => [row.quantity, row]));
-  const sentence = (row, what) => row && `${what}: off by ${share(row.stranger_median_error)} in the middle on runs of a source that the model has never seen ` +
+  const sentence = (row, what) => row && `${what}: off by ${share(row.stranger_median_error)} in the median on runs of a source that the model has never seen ` +
     `(${COMMAS.format(row.runs)} runs, ${row.sources} sources), and inside the band ${share(row.stranger_share_in_band)} of the time. `;
   const fit = all.memory;
   const verdict = fit && fit.died ? `Of ${fit.died} runs that ran out of memory, ${fit.died_as_predicted} were predicted to; of ${COMMAS.format(fit.ran)} that ran, ${COMMAS.format(fit.ran_as_predicted)}.` : "";
@@ -380,11 +394,17 @@ function showMethod() {
 
 const moment = (ms) => `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 
+/** What to do about old prices: a page that was just written has them from its file. */
+function oldText() {
+  const isOldPage = Date.now() - D.written_ms > 2 * DAY;
+  return isOldPage ? " An old page: write a new one before you rent." : " Old prices: refresh, then write the page again.";
+}
+
 function showPublished() {
   const published = D.published;
   const days = ageDays(published.as_of_day);
   show("published", `Prices as of ${published.as_of_day} (`, days > 2 || days < 0 ? el("span", { class: "warn" }, `${ageText(days)}${days > 2 ? " ago" : ""}`) : days > 0 ? `${ageText(days)} ago` : "today",
     `): ${COMMAS.format(published.offers_ranked)} ranked offers of ${published.sources_ranked} sources.`,
-    days > 2 ? " An old page: write a new one before you rent." : "");
+    days > 2 ? oldText() : "");
   show("footer", `gpufare ${D.version}. Everything on this page is inside the file; it asks for nothing.`);
 }
