@@ -245,6 +245,39 @@ def test_day_by_day_is_what_the_whole_record_gives(
     assert differences(tables(growing), tables(at_once)) == {}
 
 
+def test_a_source_that_left_the_catalogue_leaves_the_tables_until_it_returns(
+    tmp_path: Path, connections: Any
+) -> None:
+    """With days of its own and months; what another source's prices become then is as if it never was."""
+    home = Home(tmp_path / "home")
+    world = World(home, seed=3)
+    for number in range(40):
+        for source in SOURCES:
+            world.read(source, FIRST + timedelta(days=number))
+    day = FIRST + timedelta(days=39)
+    compact(home, day, Compaction())
+    assert len(list((home.offers / "lambda").iterdir())) < 40
+    growing, without = connections(), connections()
+    bring_up_to_date(growing, home, day)
+    whole = tables(growing)
+    assert history.unknown_sources(growing, home) == {}
+
+    growing.execute("CREATE TEMP TABLE gone AS FROM main.sources WHERE source = 'lambda'")
+    growing.execute("DELETE FROM main.sources WHERE source = 'lambda'")
+    assert history.unknown_sources(growing, home) == {"lambda": ["offers", "rejects", "outcomes"]}
+    bring_up_to_date(growing, home, day)
+    without.execute("DELETE FROM main.sources WHERE source = 'lambda'")
+    bring_up_to_date(without, home, day)
+    assert differences(tables(growing), tables(without)) == {}
+    for table in ("offers", "rejects", "capture_outcomes", "price_history", "recorded_days"):
+        (sources,) = growing.execute(f"SELECT list(DISTINCT source ORDER BY source) FROM {table}").fetchall()
+        assert sources == (["crusoe", "runpod"],), table
+
+    growing.execute("INSERT INTO main.sources FROM gone")
+    bring_up_to_date(growing, home, day)
+    assert differences(tables(growing), whole) == {}
+
+
 def test_a_past_day_is_rebuilt_beside_what_is_published(sample_home: Home, tmp_path: Path) -> None:
     """With its whole rankings, from what the build before kept; nothing of the home changes."""
     home = Home(tmp_path / "home")

@@ -349,6 +349,32 @@ def test_stray_files_are_ignored_and_reported_once(home: Home) -> None:
     assert all((home.root / stray).exists() for stray in strays)
 
 
+def test_what_is_of_a_source_that_left_the_catalogue_does_not_stop_publishing(home: Home) -> None:
+    records = Records(home)
+    records.write_accepted(SECOND, "acme", [offer("2", source="acme")])
+    began = "20260822T060000.000000Z"
+    records.write_outcome(
+        Outcome(
+            day=SECOND, source="acme", attempt=began, status="captured", accepted=True, reason=None, rows=1
+        )
+    )
+    (home.rejects / "empty").mkdir()
+    kept = {path: path.read_bytes() for path in home.root.glob("o*/acme/**/*") if path.is_file()}
+    for _ in range(2):  # it is said each time, and kept once
+        said = publish_day(home, SECOND, NOW).incidents
+        assert [incident.line() for incident in said] == [
+            "offers/acme: the catalogue has no source acme; published without what offers, outcomes have of "
+            "it: bring back catalog/sources/acme.yaml and its reader, or delete its folder in each"
+        ]
+    with reader(home.published) as connection:
+        assert ask(connection, "SELECT kind, path, source FROM main.incidents").rows == [
+            ("unknown_source", "offers/acme", None)
+        ]
+        query = "SELECT DISTINCT source FROM main.offers WHERE day = ? ORDER BY 1"
+        assert ask(connection, query, [SECOND]).rows == [("crusoe",), ("scaleway",)]
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
 def test_a_file_that_is_being_written_is_no_stray(home: Home) -> None:
     with replacing(home.offers / "crusoe" / "2026-08-23.parquet") as temporary:
         temporary.write_bytes(b"half")

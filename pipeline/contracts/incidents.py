@@ -21,6 +21,10 @@ class IncidentKind(CodeWithSentence):
         "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was left out.",
     )
     STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
+    UNKNOWN_SOURCE = (
+        "unknown_source",
+        "The record has files of a source that is not in the catalogue; they were left out.",
+    )
     UNWRITABLE = "unwritable", "A file could not be written."
     FUTURE_DAY = "future_day", "The record has data of a day after the present one, which are ignored."
     RUN_FAILED = "run_failed", "A run ended with an error."
@@ -37,6 +41,7 @@ class IncidentKind(CodeWithSentence):
             IncidentKind.OWN_MODELS,
             IncidentKind.OWN_CATALOGUE,
             IncidentKind.STRAY_FILE,
+            IncidentKind.UNKNOWN_SOURCE,
             IncidentKind.FUTURE_DAY,
         )
 

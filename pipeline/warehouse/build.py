@@ -19,7 +19,7 @@ from pipeline.offers.incidents import report_incident
 from pipeline.offers.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.history import bring_up_to_date, is_history
+from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
 from pipeline.warehouse.imports import load_imports
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_other_models, missing_files, set_own_labels
@@ -61,7 +61,8 @@ def build(
 
     It is kept for the next build as far as the record goes, and so is the day's ranking in the record, unless
     ``keeps`` is False.
-    Damaged files of the record are given to ``mend``; what still cannot be loaded is left out and reported.
+    Damaged files of the record are given to ``mend``; what still cannot be loaded is left out and reported,
+    as is what the record has of sources that are not in the catalogue.
     So is what cannot be used of the user's own catalogue: where it stops the build, all of it.
     Raises BuildError when a statement fails and CheckFailedError when a check does.
     """
@@ -139,7 +140,23 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Me
         mended = mend([*damages, *missing])
         if damages or any(damage.file.path.exists() for damage in missing):
             damages = bring_up_to_date(connection, home, day)
-    return [*mended, *_reported(home, [_left_out(home, damage) for damage in damages])]
+    left_out = [_left_out(home, damage) for damage in damages]
+    return [*mended, *_reported(home, [*left_out, *_of_unknown_sources(connection, home)])]
+
+
+def _of_unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:
+    """One incident per source that is not in the catalogue, and so no key into the table sources."""
+    return [
+        Incident(
+            at=datetime.now(UTC),
+            kind=IncidentKind.UNKNOWN_SOURCE,
+            path=f"{folders[0]}/{source}",
+            reason=f"the catalogue has no source {source}",
+            remedy=f"published without what {', '.join(folders)} have of it: bring back "
+            f"catalog/sources/{source}.yaml and its reader, or delete its folder in each",
+        )
+        for source, folders in unknown_sources(connection, home).items()
+    ]
 
 
 def _load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:

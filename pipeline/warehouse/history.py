@@ -20,7 +20,14 @@ import duckdb
 from pipeline.contracts import paths
 from pipeline.contracts.paths import Home
 from pipeline.offers.months import Stamp, damage_of_month, days_of_month, stamp_of
-from pipeline.offers.record_files import Damage, MonthFile, RecordFile, own_and_months, parts_besides
+from pipeline.offers.record_files import (
+    SOURCE_FOLDERS,
+    Damage,
+    MonthFile,
+    RecordFile,
+    own_and_months,
+    parts_besides,
+)
 from pipeline.warehouse.load import LOADERS, MARK_THE_ATTEMPTS_THAT_STAND, Insert, load_files
 from pipeline.warehouse.marts import fill, query_of
 from pipeline.warehouse.rankings import insert_rankings
@@ -61,8 +68,9 @@ def is_history(table: str) -> bool:
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load the record up to ``day`` and no further, and compute what has rows of every day.
 
-    A past day is built without knowledge of its future. What cannot be loaded is left out and returned.
-    Raises BuildError, and duckdb.Error when memory or disk space ran out.
+    A past day is built without knowledge of its future. What cannot be loaded is left out and returned; what
+    is of sources that the catalogue does not have (``unknown_sources``) is left out until it has them.
+    Raises BuildError, and duckdb.Error when memory or disk space ran out or the SQL is wrong.
     """
     connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
     changes = _changes(connection, home, day)
@@ -149,7 +157,7 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
     A month's file that is as it was when all of it was loaded is not opened: what a refresh looks at does
     not grow with the history.
     """
-    own, files = _listed(home, day)
+    own, files = _listed(home, day, _known_sources(connection))
     stamps = {month: stamp for month, file in files.items() if (stamp := _stamp(file.path)) is not None}
     beside = {_month_of(file.folder, file.source, file.day) for file in own}
     months = {
@@ -174,16 +182,35 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
     return _Changes(keys, new, gone, months, unopened, damages)
 
 
-def _listed(home: Home, day: date) -> tuple[list[RecordFile], dict[Month, MonthFile]]:
-    """The record up to a day; of the rankings those of the days before, as this build makes the day's own."""
+def unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> dict[str, list[str]]:
+    """Sources that the record has and the catalogue does not, each with the folders of the record that have
+    files of it."""
+    known = _known_sources(connection)
+    found: dict[str, list[str]] = {}
+    for folder in SOURCE_FOLDERS:
+        for path in sorted((home.root / folder).glob("*")):
+            if path.name not in known and path.is_dir() and any(own_and_months(home, folder, path.name)):
+                found.setdefault(path.name, []).append(folder)
+    return found
+
+
+def _known_sources(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    return {source for (source,) in connection.execute("SELECT source FROM main.sources").fetchall()}
+
+
+def _listed(home: Home, day: date, known: Collection[str]) -> tuple[list[RecordFile], dict[Month, MonthFile]]:
+    """The record of known sources up to a day; of the rankings those of the days before, as this build makes
+    the day's own."""
     found: list[RecordFile] = []
     months: dict[Month, MonthFile] = {}
     for folder in (*_PRICES, *_OTHERS):
         own, merged = own_and_months(home, folder)
         end = day - timedelta(days=1) if folder == "rankings" else day
-        found += [file for file in own if file.day <= end]
+        found += [file for file in own if file.day <= end and (file.source is None or file.source in known)]
         months |= {
-            (folder, file.source or "", file.name): file for file in merged if file.name <= f"{day:%Y-%m}"
+            (folder, file.source or "", file.name): file
+            for file in merged
+            if file.name <= f"{day:%Y-%m}" and (file.source is None or file.source in known)
         }
     return sorted(found, key=lambda file: (file.folder, file.source or "", file.part)), months
 

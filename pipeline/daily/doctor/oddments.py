@@ -109,6 +109,8 @@ def _incident(path: Path) -> dict[str, object] | None:
 def _is_open(x: Examination, row: Mapping[str, object]) -> bool:
     """Whether an incident is of the last days; one with a lasting cause, whether the cause is still there."""
     path = row.get("path")
+    if row["kind"] == IncidentKind.UNKNOWN_SOURCE and Path(str(path)).name in configs():
+        return False
     if row["kind"] in {kind for kind in IncidentKind if kind.lasting} and isinstance(path, str):
         return (x.home.root / path).exists()
     return str(row["noticed_at"])[:10] > f"{x.today - timedelta(days=INCIDENT_DAYS)}"
