@@ -20,6 +20,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.contracts.tiers import NAMED_BY_TIER
 from pipeline.offers.months import merged_parts
 from pipeline.offers.record_files import Damage, RecordFile, record_file, record_files
+from pipeline.warehouse.blame import is_of_file
 from pipeline.warehouse.connection import transaction
 
 Rows = Sequence[Mapping[str, Any]]
@@ -174,7 +175,8 @@ def load_files(
 ) -> list[Damage]:
     """Insert all files at once, which is fast, or halve them until what cannot be loaded is alone.
 
-    Returns what was left out, a month's file once. Raises duckdb.Error when memory or disk space ran out.
+    Returns what was left out, a month's file once. Raises duckdb.Error when memory or disk space ran out, and
+    where the error is not the file's (see ``blame``): a mistake in our SQL costs no file.
     """
     if not files:
         return []
@@ -186,6 +188,8 @@ def load_files(
             raise
         paths = sorted({file.path for file in files})
         if len(paths) == 1:
+            if not is_of_file(connection, error, files[0]):
+                raise
             return [Damage(files[0], str(error).splitlines()[0])]
         first = set(paths[: len(paths) // 2])
         return [
