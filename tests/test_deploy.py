@@ -164,6 +164,8 @@ def test_the_publishing_workflow_leaves_out_what_may_not_be_published() -> None:
     assert found[:2] == [f"gpufare sources disable {' '.join(forbidden())}", "gpufare refresh"]
     assert all("--republishable" in command for command in found if command.startswith("gpufare export"))
     assert set(jobs["export"]["env"]) == {HOME_VARIABLE}  # no key, which would turn a source on
+    scripts = [step.get("run", "") for step in jobs["export"]["steps"]]
+    assert not any(".duckdb" in script for script in scripts)  # it has rows of the sources' pages
 
 
 def test_no_file_has_a_secret_in_it() -> None:

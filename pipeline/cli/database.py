@@ -70,7 +70,8 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
 @click.option(
     "--republishable",
     is_flag=True,
-    help="Refuse prices of sources whose terms are known to forbid publishing them again.",
+    help="Refuse prices of sources whose terms are known to forbid publishing them again; "
+    "leave out rejects.raw.",
 )
 def export(
     folder: Path,

@@ -1,6 +1,6 @@
 """Exports the published tables as a dataset of the Hugging Face Hub: Parquet by day, and a card."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,15 @@ from pipeline.export.folder import replaced
 from pipeline.export.package import resource, write_descriptor
 from pipeline.export.tables import BY_DAY, published_names
 from pipeline.export.versions import schema_version
-from pipeline.export.whole import LATEST, TITLE, chosen, export_tables, sources_of, without_rows
+from pipeline.export.whole import (
+    LATEST,
+    NOTHING,
+    TITLE,
+    chosen,
+    export_tables,
+    sources_of,
+    without_rows,
+)
 from pipeline.warehouse.query import ask
 
 CARD = "README.md"
@@ -32,13 +40,20 @@ that the sources showed on the day, without taxes, and no offer to sell.
 
 
 def export_dataset(
-    connection: duckdb.DuckDBPyConnection, folder: Path, tables: Sequence[str] = (), since: date | None = None
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    tables: Sequence[str] = (),
+    since: date | None = None,
+    left_out: Mapping[str, Collection[str]] = NOTHING,
 ) -> list[str]:
-    """Write the tables, the card and the descriptor. Returns lines. Raises ExportError and QueryError."""
+    """Write the tables without columns ``left_out``, the card and the descriptor. Returns lines.
+
+    Raises ExportError and QueryError.
+    """
     wanted = chosen(connection, tables) - {LATEST}
     ((day,),) = ask(connection, "SELECT as_of_day FROM main.publication").rows
     with replaced(folder) as new:
-        resources = export_tables(connection, new, "parquet", wanted, since)
+        resources = export_tables(connection, new, "parquet", wanted, since, left_out)
         names = published_names(connection).items()
         written = {name: text for name, text in names if any(new.glob(_files(name)))}
         (new / CARD).write_text(

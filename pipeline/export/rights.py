@@ -11,6 +11,11 @@ SOURCES = """SELECT source FROM main.offers UNION SELECT source FROM main.price_
 """Whoever published one of them published prices of these sources; all rankings rest on them."""
 
 
+ROWS_OF_PAGES = {"rejects": ("raw",)}
+"""Columns, by table, with rows of the sources' pages as they stand there: a tool's own use needs them, and
+whoever publishes an export publishes prices, not pages."""
+
+
 def forbidden() -> list[str]:
     """The sources whose terms are known to forbid that their prices are published again, by name."""
     return [name for name, config in configs().items() if config.rights.republishing == "forbidden"]

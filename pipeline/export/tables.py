@@ -105,6 +105,10 @@ class Table:
             tuple(reference for reference in self.references if reference[0] in names),
         )
 
+    def without(self, names: Collection[str]) -> "Table":
+        """The table without some of its columns, whether it has them or not."""
+        return self.only([column.name for column in self.columns if column.name not in names])
+
     def schema(self, resources: frozenset[str]) -> dict[str, Any]:
         """Its Table Schema. Foreign keys are those into tables that are ``resources`` of the package."""
         schema: dict[str, Any] = {"fields": [column.field() for column in self.columns]}

@@ -1,11 +1,12 @@
 """Exports the published tables: CSV or Parquet, large ones by day, and a small set for spreadsheets."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import duckdb
@@ -20,6 +21,8 @@ from pipeline.warehouse.query import ask
 Form = Literal["csv", "parquet"]
 
 TITLE = "Cloud-GPU prices and the cheapest GPU per training workload"
+
+NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 
 LATEST = "latest"
 """The folder, and the name for ``--tables``, of the small set."""
@@ -70,16 +73,17 @@ def export(
     form: Form,
     tables: Sequence[str] = (),
     since: date | None = None,
+    left_out: Mapping[str, Collection[str]] = NOTHING,
 ) -> list[str]:
     """Write tables and ``datapackage.json``. Returns a line per table that has no rows, hence no file.
 
     Of tables with a day only rows from ``since`` on are written, where it is given. Without ``tables`` all
-    are written, and the small set; its name is LATEST. Raises ExportError for tables that are not published
-    and for a folder with other files, and QueryError.
+    are written, and the small set; its name is LATEST. ``left_out`` are columns, by table. Raises ExportError
+    for tables that are not published and for a folder with other files, and QueryError.
     """
     wanted = chosen(connection, tables)
     with replaced(folder) as new:
-        resources = export_tables(connection, new, form, wanted, since)
+        resources = export_tables(connection, new, form, wanted, since, left_out)
         write_descriptor(new, TITLE, resources, sources_of(connection))
         return without_rows(new, wanted, since)
 
@@ -90,11 +94,14 @@ def export_tables(
     form: Form,
     wanted: frozenset[str],
     since: date | None,
+    left_out: Mapping[str, Collection[str]] = NOTHING,
 ) -> list[dict[str, Any]]:
-    """Write the wanted tables, of which LATEST may be one, into an empty folder. Returns their resources."""
+    """Write the wanted tables, of which LATEST may be one, into an empty folder, less columns ``left_out``.
+    Returns their resources."""
     writer = _Writer(connection, folder, form, since, wanted - set(BY_DAY))
     resources = []
-    for table in described(connection, wanted):
+    for whole in described(connection, wanted):
+        table = whole.without(left_out.get(whole.name, ()))
         resources += writer.days(table) if table.name in BY_DAY else [writer.table(table)]
     if LATEST in wanted:
         resources += writer.small(described(connection, {small.table for small in SMALL.values()}))

@@ -1,5 +1,6 @@
 """Each example of the page on exports runs, in the environment that has its packages, on one export."""
 
+import json
 import os
 import subprocess
 import sys
@@ -92,3 +93,21 @@ def test_what_may_not_be_published_is_refused(sample_home: Home, tmp_path: Path)
         "Error: the published file has prices of crusoe, runpod, vast, whose terms forbid publishing them"
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_published_again_has_no_rows_of_the_sources_pages(
+    sample_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.export.layouts.check_republishable", lambda connection: None)
+    of_all = {}
+    with reader(sample_home.published, writes_files=True) as connection:
+        for tool, form in ((None, None), (None, "csv"), ("dataset", None)):
+            folder = tmp_path / f"{tool}-{form}"
+            write(connection, folder, tool, form, ("rejects", "reject_reasons"), None, republishable=True)
+            (file,) = (folder / "rejects").iterdir()
+            of_all[tool, form] = duckdb.sql(f"FROM '{file}'").columns
+            described = json.loads((folder / "schemas" / "rejects.json").read_text(encoding="utf-8"))
+            assert [field["name"] for field in described["fields"]] == of_all[tool, form]
+        columns = connection.sql("FROM main.rejects").columns
+    assert "raw" in columns
+    assert {tuple(each) for each in of_all.values()} == {tuple(each for each in columns if each != "raw")}
