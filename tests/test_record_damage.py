@@ -31,7 +31,7 @@ from pipeline.contracts.paths import Home
 from pipeline.daily.housekeeping import merge_months
 from pipeline.daily.ingest import read_again, record_day
 from pipeline.daily.publishing import publish_day
-from pipeline.daily.refresh import refresh
+from pipeline.daily.refresh import left_out_again, refresh
 from pipeline.daily.repair import mend, report_strays
 from pipeline.offers.imported import keep, read_prices
 from pipeline.offers.incidents import kept_files, kept_incidents
@@ -361,11 +361,12 @@ def test_what_is_of_a_source_that_left_the_catalogue_does_not_stop_publishing(ho
     (home.rejects / "empty").mkdir()
     kept = {path: path.read_bytes() for path in home.root.glob("o*/acme/**/*") if path.is_file()}
     for _ in range(2):  # it is said each time, and kept once
-        said = publish_day(home, SECOND, NOW).incidents
-        assert [incident.line() for incident in said] == [
+        report = publish_day(home, SECOND, NOW)
+        assert [incident.line() for incident in left_out_again([], report)] == [
             "offers/acme: the catalogue has no source acme; published without what offers, outcomes have of "
             "it: bring back catalog/sources/acme.yaml and its reader, or delete its folder in each"
         ]
+        assert left_out_again(report.incidents, report) == []
     with reader(home.published) as connection:
         assert ask(connection, "SELECT kind, path, source FROM main.incidents").rows == [
             ("unknown_source", "offers/acme", None)

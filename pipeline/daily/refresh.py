@@ -14,6 +14,7 @@ from pipeline.capture.http.client import Limits
 from pipeline.capture.litter import sweep
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
@@ -36,6 +37,7 @@ from pipeline.daily.storing import store_home
 from pipeline.offers.changes import changes
 from pipeline.offers.incidents import kept_files, kept_incidents
 from pipeline.offers.records import RecordError, Records
+from pipeline.warehouse.build import Report
 from pipeline.warehouse.query import reader
 from pipeline.warehouse.replays import replays_text, unlike_live
 from pipeline.warehouse.scripts import BuildError
@@ -95,8 +97,17 @@ def refresh(
     _publish(home, now, report, progress)
     report.merged = merge_months(home, now).line()
     report.stored = store_home(home, environment, progress)
-    report.incidents = kept_incidents(kept_files(home) - known)
+    new = kept_incidents(kept_files(home) - known)
+    report.incidents = [*new, *left_out_again(new, report.published)]
     return report
+
+
+def left_out_again(new: Sequence[Incident], published: Report | None) -> list[Incident]:
+    """What publications leave out of sources that are not in the catalogue, where it is not among the ``new``
+    incidents: whole sources are missing from the answers, which is said every day."""
+    said = {incident.path for incident in new}
+    every = published.incidents if published else ()
+    return [each for each in every if each.kind is IncidentKind.UNKNOWN_SOURCE and each.path not in said]
 
 
 def _check_writable(home: Home) -> None:
