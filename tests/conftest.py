@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -16,13 +16,16 @@ from filelock import FileLock
 
 from pipeline.capture.replay import PagesServer
 from pipeline.cli.main import main
+from pipeline.contracts import paths
 from pipeline.contracts.paths import HOME_VARIABLE, Home
 from pipeline.daily.demo import sample_days
 from pipeline.daily.refresh import refresh
 from pipeline.storage.address import STORE_VARIABLE
 from pipeline.warehouse.query import ask, reader
+from tests.stress.homes import made_once, planned_home, small_catalogue
 
 PAGES = Path(__file__).parent / "pages"
+CATALOGUE = paths.CATALOG_DIR
 
 # Parallel workers inherit the width of the terminal that started them, and some output depends on it.
 os.environ.pop("COLUMNS", None)
@@ -51,7 +54,8 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(root)
     with FileLock(root.with_suffix(".lock")):
         if not home.published.exists():
-            with PagesServer(PAGES) as server:
+            with PagesServer(PAGES) as server, pytest.MonkeyPatch.context() as patch:
+                patch.setattr(paths, "CATALOG_DIR", CATALOGUE)
                 report = refresh(home, day=sample_days(PAGES)[0], pages=server.base_url, environment={})
             assert report.published, report.why_not_published()
     return home
@@ -61,6 +65,22 @@ def with_plans(root: Path, sample_home: Home) -> Home:
     """A home under ``root`` that need not compute the plans again, which takes a quarter of a minute."""
     shutil.copytree(sample_home.cache, root / "cache")
     return Home(root)
+
+
+@pytest.fixture(scope="module")
+def small_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Home]]:
+    """Makes homes without a day that are published in a second or two: with the few workloads of the small
+    catalogue, for tests that ask nothing of the others. Processes of their own do not know that catalogue."""
+    shared = shared_folder(tmp_path_factory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "CATALOG_DIR", made_once(shared / "catalog", small_catalogue))
+        yield lambda root: planned_home(shared, root)
+
+
+@pytest.fixture
+def small_home(small_homes: Callable[[Path], Home], tmp_path: Path) -> Home:
+    """Such a home, for one test."""
+    return small_homes(tmp_path / "home")
 
 
 @contextmanager

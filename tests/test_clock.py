@@ -13,7 +13,7 @@ from pipeline.contracts.paths import Home
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import age_note, ask, reader
-from tests.conftest import PAGES, gpufare, with_plans
+from tests.conftest import PAGES, gpufare
 
 DAY = date(2026, 8, 22)
 AHEAD = DAY + timedelta(days=400)
@@ -21,8 +21,8 @@ SOURCE = "crusoe"
 
 
 @pytest.fixture
-def home(tmp_path: Path, sample_home: Home) -> Home:
-    return with_plans(tmp_path / "home", sample_home)
+def home(small_home: Home) -> Home:
+    return small_home
 
 
 @pytest.fixture

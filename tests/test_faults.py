@@ -22,7 +22,7 @@ from pipeline.capture.http.client import Limits
 from pipeline.contracts.paths import Home
 from pipeline.daily.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare, reader_on, with_plans
+from tests.conftest import PAGES, gpufare, reader_on
 from tests.faulty_server import (
     Fault,
     FaultyServer,
@@ -167,7 +167,7 @@ RECOVERING = {
 
 
 @pytest.fixture(scope="module")
-def bad_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Published:
+def bad_day(small_homes: Callable[[Path], Home], tmp_path_factory: pytest.TempPathFactory) -> Published:
     """A first day on which every fault happens, each to another source."""
     folder = tmp_path_factory.mktemp("bad-day")
     edits = {(b.source, b.page): b.edit for b in BROKEN.values() if b.edit}
@@ -177,7 +177,7 @@ def bad_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Publ
     taken, url = listening()
     faults["hyperstack"] = redirects_to(f"{url}/latest")
     with taken:
-        result = published(with_plans(folder / "home", sample_home), edited(folder / "pages", edits), faults)
+        result = published(small_homes(folder / "home"), edited(folder / "pages", edits), faults)
         taken.setblocking(False)
         with suppress(BlockingIOError):
             taken.accept()
@@ -336,11 +336,11 @@ WRONG_PRICES: dict[tuple[str, str], Edit] = {
 
 
 @pytest.fixture(scope="module")
-def dear_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Published:
+def dear_day(small_homes: Callable[[Path], Home], tmp_path_factory: pytest.TempPathFactory) -> Published:
     """A first day on which many pages say wrong prices."""
     folder = tmp_path_factory.mktemp("dear-day")
     pages = edited(folder / "pages", WRONG_PRICES)
-    return published(with_plans(folder / "home", sample_home), pages, {})
+    return published(small_homes(folder / "home"), pages, {})
 
 
 @pytest.mark.parametrize(
@@ -505,12 +505,16 @@ JUMPS: dict[tuple[str, str], Edit] = {
 
 
 @pytest.fixture(scope="module")
-def next_day(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Published:
+def next_day(
+    sample_home: Home, small_homes: Callable[[Path], Home], tmp_path_factory: pytest.TempPathFactory
+) -> Published:
     """The day after the sample pages, with wrong prices that only yesterday's tell."""
     folder = tmp_path_factory.mktemp("next-day")
-    shutil.copytree(sample_home.root, folder / "home")
+    home = small_homes(folder / "home")
+    for record in ("archive", "offers", "rejects", "outcomes", "exchange_rates"):
+        shutil.copytree(sample_home.root / record, home.root / record)
     pages = edited(folder / "pages", JUMPS)
-    return published(Home(folder / "home"), pages, {"oci": says(403)}, NEXT_DAY)
+    return published(home, pages, {"oci": says(403)}, NEXT_DAY)
 
 
 @pytest.mark.parametrize(

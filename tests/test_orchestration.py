@@ -30,7 +30,7 @@ from pipeline.orchestration.source_assets import EXPECTATIONS, source_assets
 from pipeline.orchestration.tables import model_does_not_get_worse, published_tables
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare_process, with_plans
+from tests.conftest import PAGES, gpufare_process
 
 TODAY = datetime.now(UTC).date()
 PAST = date(2026, 8, 22)
@@ -49,8 +49,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, sample_home: Home) -> Home:
-    return with_plans(tmp_path / "home", sample_home)
+def home(small_home: Home) -> Home:
+    return small_home
 
 
 @pytest.fixture(scope="module")

@@ -236,7 +236,9 @@ def test_make_brings_an_environment_up_to_date_without_making_it_anew(tmp_path: 
         (programs / name).chmod(0o755)
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copyfile(PROJECT / name, tmp_path / name)
-    subprocess.run(["make", "PYTHON=false", ".venv/.ready"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        ["make", "PYTHON=false", "UV=", ".venv/.ready"], cwd=tmp_path, check=True, capture_output=True
+    )
     first, second = (tmp_path / "ran").read_text().splitlines()
     assert "--require-hashes -r requirements.lock" in first
     assert second.endswith("--editable .")

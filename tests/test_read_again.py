@@ -24,7 +24,7 @@ from pipeline.offers.records import Records
 from pipeline.orchestration.keys import offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.source_assets import source_assets
-from tests.conftest import PAGES, with_plans
+from tests.conftest import PAGES
 from tests.faulty_server import Fault, FaultyServer, Host, first, says
 
 DAY = datetime.now(UTC).date()
@@ -119,10 +119,11 @@ def materialize(home: Home, *keys: Callable[[str], dg.AssetKey], url: str = "") 
         )
 
 
-def archive_of(home: Home, folder: Path, sample_home: Home) -> Home:
+def archive_of(home: Home, folder: Path, small_homes: Callable[[Path], Home]) -> Home:
     """A home with nothing but the archive of another (and the plans, which need not be computed again)."""
-    shutil.copytree(home.archive, folder / "archive")
-    return with_plans(folder, sample_home)
+    copy = small_homes(folder)
+    shutil.copytree(home.archive, copy.archive)
+    return copy
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +132,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def by_command(folder: Path, sample_home: Home) -> Home:
+def by_command(folder: Path, small_homes: Callable[[Path], Home]) -> Home:
     """The day as the command captured it."""
-    home = with_plans(folder / "command", sample_home)
+    home = small_homes(folder / "command")
     with FaultyServer(PAGES, FAULTS) as server:
         captured_before(home, server.base_url)
         refresh(home, day=DAY, pages=server.base_url, sources=SOURCES, environment={}, limits=LIMITS)
@@ -151,22 +152,22 @@ def by_dagster(folder: Path) -> Home:
 
 
 @pytest.fixture(scope="module")
-def command_again_by_command(folder: Path, by_command: Home, sample_home: Home) -> Home:
-    home = archive_of(by_command, folder / "command-command", sample_home)
+def command_again_by_command(folder: Path, by_command: Home, small_homes: Callable[[Path], Home]) -> Home:
+    home = archive_of(by_command, folder / "command-command", small_homes)
     refresh(home, day=DAY, pages="archive", sources=SOURCES, environment={})
     return home
 
 
 @pytest.fixture(scope="module")
-def command_again_by_dagster(folder: Path, by_command: Home, sample_home: Home) -> Home:
-    home = archive_of(by_command, folder / "command-dagster", sample_home)
+def command_again_by_dagster(folder: Path, by_command: Home, small_homes: Callable[[Path], Home]) -> Home:
+    home = archive_of(by_command, folder / "command-dagster", small_homes)
     materialize(home, offers_key)
     return home
 
 
 @pytest.fixture(scope="module")
-def dagster_again_by_command(folder: Path, by_dagster: Home, sample_home: Home) -> Home:
-    home = archive_of(by_dagster, folder / "dagster-command", sample_home)
+def dagster_again_by_command(folder: Path, by_dagster: Home, small_homes: Callable[[Path], Home]) -> Home:
+    home = archive_of(by_dagster, folder / "dagster-command", small_homes)
     refresh(home, day=DAY, pages="archive", sources=SOURCES, environment={})
     return home
 

@@ -24,7 +24,7 @@ from pipeline.daily.doctor import examine
 from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare, reader_on, with_plans
+from tests.conftest import PAGES, gpufare, reader_on
 from tests.faulty_server import refusing
 
 DAY = date(2026, 8, 22)
@@ -33,8 +33,8 @@ TWO = ("lambda", "crusoe")
 
 
 @pytest.fixture
-def home(tmp_path: Path, sample_home: Home) -> Home:
-    return with_plans(tmp_path / "home", sample_home)
+def home(small_home: Home) -> Home:
+    return small_home
 
 
 @contextmanager

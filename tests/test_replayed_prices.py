@@ -2,6 +2,7 @@
 and the sources that are off while people still see their prices."""
 
 import shutil
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from pipeline.daily.permissions import disable, enable
 from pipeline.daily.refresh import refresh
 from pipeline.daily.report import RefreshReport
 from pipeline.daily.source_states import source_states
-from tests.conftest import PAGES, with_plans
+from tests.conftest import PAGES
 
 OBSERVED = date(2026, 8, 22)
 NOW = datetime.now(UTC)
@@ -50,9 +51,11 @@ def said(report: RefreshReport) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory, sample_home: Home) -> tuple[Home, RefreshReport]:
+def mixed(
+    tmp_path_factory: pytest.TempPathFactory, small_homes: Callable[[Path], Home]
+) -> tuple[Home, RefreshReport]:
     """RunPod's live prices, then Lambda's and Hyperstack's of August under today's date."""
-    home = with_plans(tmp_path_factory.mktemp("mixed"), sample_home)
+    home = small_homes(tmp_path_factory.mktemp("mixed") / "home")
     assert said(live(home, "runpod")) == []
     return home, replayed(home, "lambda", "hyperstack")
 
@@ -81,8 +84,8 @@ def test_a_live_refresh_says_what_was_replayed_before(mixed_home: Home) -> None:
     assert line.endswith(f": hyperstack (observed on {OBSERVED})")
 
 
-def test_saved_pages_alone_of_their_own_day_are_what_they_say(tmp_path: Path, sample_home: Home) -> None:
-    home = with_plans(tmp_path, sample_home)
+def test_saved_pages_alone_of_their_own_day_are_what_they_say(small_home: Home) -> None:
+    home = small_home
     assert said(replayed(home, "lambda", day=OBSERVED)) == []
     assert all("replayed" not in (row["why"] or "") for row in source_states(home, TODAY, {}).dicts())
 

@@ -20,19 +20,18 @@ from pipeline.daily.publishing import publish_day
 from pipeline.daily.source_states import source_states
 from pipeline.offers.records import Records
 from pipeline.warehouse.query import ask
-from tests.conftest import PAGES, gpufare, reader_on, with_plans
+from tests.conftest import PAGES, gpufare, reader_on
 
 DAY = sample_days(PAGES)[0]
 NEXT_DAY = DAY + timedelta(days=1)
 
 
 @pytest.fixture
-def home(tmp_path: Path, sample_home: Home) -> Home:
+def home(small_home: Home, sample_home: Home) -> Home:
     """The record of a good day, without the archive and without a published file."""
-    copy = with_plans(tmp_path / "home", sample_home)
     for folder in ("offers", "outcomes", "exchange_rates"):
-        shutil.copytree(sample_home.root / folder, copy.root / folder)
-    return copy
+        shutil.copytree(sample_home.root / folder, small_home.root / folder)
+    return small_home
 
 
 def states(

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 from filelock import FileLock, Timeout
 
+from pipeline.catalog.own_catalogue import OwnCatalogue
 from pipeline.cli.daily import plan_ahead
 from pipeline.contracts.paths import Home
 from pipeline.warehouse import plan_grid
@@ -72,16 +73,16 @@ def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(tmp_path: Pat
     home.published.parent.mkdir(parents=True)
     with connect(tmp_path / "first.duckdb") as connection:
         create(connection, "plan_grid")
-    assert keep(tmp_path / "first.duckdb", home) == []
-    before = kept_file(home)
+    assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
+    before = kept_file(home, OwnCatalogue())
     lines: list[str] = []
     left = plan_grid.complete(home, lines.append, seconds=0)
     assert plan_grid.complete(home, lines.append, seconds=0) == left - 1
     assert lines[0].startswith("plans computed ahead for 1 of ")
     assert lines[1].startswith("plans computed ahead for 2 of ")
-    assert kept_file(home) not in {None, before}
+    assert kept_file(home, OwnCatalogue()) not in {None, before}
     assert len(list(home.cache.iterdir())) == 1
-    assert start(tmp_path / "next.duckdb", home) == []
+    assert start(tmp_path / "next.duckdb", home, OwnCatalogue()) == []
     with connect(tmp_path / "next.duckdb") as connection:
         assert connection.execute("SELECT count(DISTINCT model) FROM main.plan_grid").fetchall() == [(2,)]
 
@@ -94,13 +95,13 @@ def test_the_kept_database_is_only_read_under_the_lock_of_the_home(
     home.published.parent.mkdir(parents=True)
     with connect(tmp_path / "first.duckdb") as connection:
         create(connection, "plan_grid")
-    assert keep(tmp_path / "first.duckdb", home) == []
+    assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
     found = []
 
-    def under_lock(home: Home) -> Path | None:
+    def under_lock(home: Home, own: OwnCatalogue) -> Path | None:
         with pytest.raises(Timeout):
             FileLock(home.lock).acquire(timeout=0)
-        found.append(kept_file(home))
+        found.append(kept_file(home, own))
         return found[-1]
 
     monkeypatch.setattr(plan_grid, "kept_file", under_lock)
@@ -124,8 +125,8 @@ def test_a_disk_that_refuses_the_added_plans_is_an_incident(tmp_path: Path) -> N
     home = Home(tmp_path / "home")
     with connect(tmp_path / "first.duckdb") as connection:
         create(connection, "plan_grid")
-    assert keep(tmp_path / "first.duckdb", home) == []
-    before = kept_file(home)
-    incidents = edit_kept(home, lambda _: None)  # there is no folder for what is published
+    assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
+    before = kept_file(home, OwnCatalogue())
+    incidents = edit_kept(home, OwnCatalogue(), lambda _: None)  # there is no folder for what is published
     assert [incident.remedy for incident in incidents] == ["nothing was added to it"]
-    assert kept_file(home) == before
+    assert kept_file(home, OwnCatalogue()) == before
