@@ -360,6 +360,7 @@ def test_the_notes_of_an_answer_say_what_the_command_says(sample_home: Home, pri
         assert note in said
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_asked_for_is_never_lost(sample_home: Home, prices: gpufare.Prices) -> None:
     machines = ("8 x h100-sxm-80gb at 1.50", "3 x p40 at 0.1", "16 x l40s at 1")
     asked = QLORA | {"quote": list(machines), "gpus": 8, "limit": 2}

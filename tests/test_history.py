@@ -278,6 +278,7 @@ def test_a_source_that_left_the_catalogue_leaves_the_tables_until_it_returns(
     assert differences(tables(growing), whole) == {}
 
 
+@pytest.mark.slow
 def test_a_past_day_is_rebuilt_beside_what_is_published(sample_home: Home, tmp_path: Path) -> None:
     """With its whole rankings, from what the build before kept; nothing of the home changes."""
     home = Home(tmp_path / "home")

@@ -267,6 +267,7 @@ def test_offers_of_own_labels_are_of_own_gpus(published: tuple[Home, Any]) -> No
     assert priced == ("Vultr",)
 
 
+@pytest.mark.slow
 def test_rows_that_would_stop_a_publication_are_left_out_of_it(
     published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ def test_it_says_the_error_as_it_was_measured() -> None:
     assert sentences in " ".join(README.split())
 
 
+@pytest.mark.slow
 def test_refresh_runs_as_written_against_a_replay_server(place: Path) -> None:
     """The command of the README asks the providers; here the same run is sent to the sample pages."""
     command = commands("gpufare refresh")[0]

@@ -413,6 +413,7 @@ def test_a_folder_that_cannot_be_written_costs_its_source_and_is_named(home: Hom
     assert set(published) == {("verda",), ("lambda",)}
 
 
+@pytest.mark.slow
 def test_publishing_goes_on_without_what_it_only_keeps(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     (home.offers / "stray.txt").write_text("x")
     for folder in (home.rankings, home.cache, home.incidents):
@@ -458,6 +459,7 @@ def test_a_full_disk_is_named_with_its_free_space_and_a_remedy(tmp_path: Path) -
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="tmpfs is Linux's")
+@pytest.mark.slow
 def test_a_full_disk_is_not_taken_for_damaged_files(two_days: Home, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "24m") as disk:
         home = Home(disk / "home")
@@ -620,6 +622,7 @@ def spoilt_in_its_rows(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_a_month_that_is_damaged_after_it_was_loaded_is_mended(home: Home) -> None:
     before = loaded(home)
     merge_months(home, AFTER_THE_MONTH)

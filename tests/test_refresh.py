@@ -283,6 +283,7 @@ def test_a_refresh_of_the_same_day_again_gives_the_same_answers(home: Home, tmp_
     assert len(first) > 100
 
 
+@pytest.mark.slow
 def test_an_open_reader_and_new_readers_see_whole_files_during_refreshes(home: Home, tmp_path: Path) -> None:
     """A second process runs the examples of the README all the time while the file is swapped: no error, no
     half state, and a reader that stays open keeps what it opened."""

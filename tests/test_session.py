@@ -45,6 +45,7 @@ def _plain(result: Result) -> list[list[Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_random_jobs_have_the_answers_that_all_plans_give(session: Session) -> None:
     ((unrented,),) = session.ask(
         """SELECT min(gpu_id) FROM main.gpus

@@ -141,6 +141,7 @@ def test_a_damaged_file_is_left_alone_by_name_and_mended_by_a_pull(home: Home, l
     assert digests(home) == before
 
 
+@pytest.mark.slow
 def test_tables_built_from_the_lake_are_those_built_from_the_files(
     sample_home: Home, home: Home, tmp_path: Path, lake: Lake
 ) -> None:
@@ -289,6 +290,7 @@ def readers(lake: Lake, stop: Path) -> Iterator[list[subprocess.Popen[str]]]:
             process.wait()
 
 
+@pytest.mark.slow
 def test_four_writers_and_readers_that_see_whole_days(home: Home, tmp_path: Path, lake: Lake) -> None:
     """The first day of all sources is in one file of the lake, of which each writer replaces its own part."""
     market(home, sellers=4, days=1)

@@ -60,6 +60,7 @@ def test_from_the_first_day_on_only_the_named_reach_a_ranking(days: Sequence[boo
 @pytest.mark.parametrize(
     "days", [AFTER_A_GOOD_DAY, TWICE_AFTER_A_GOOD_DAY], ids=["second day", "second and third day"]
 )
+@pytest.mark.slow
 def test_after_a_good_day_none_reaches_a_ranking_however_often_it_is_repeated(
     days: Sequence[bool], world: World
 ) -> None:

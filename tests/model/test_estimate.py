@@ -270,6 +270,7 @@ FREE_TEXT = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_free_text_never_stops_a_file(estimator: Estimator) -> None:
     rng = random.Random(3)
     columns = PUBLISHED_HEADER.split(",")

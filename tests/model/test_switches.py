@@ -107,6 +107,7 @@ def test_zero_3_of_deepspeed_costs_the_host_time_in_each_layer(speed: Estimate) 
     assert large["zero3"] / large["fsdp"] > 0.9 > small["zero3"][SPEED] / small["fsdp"][SPEED]
 
 
+@pytest.mark.slow
 def test_fused_attention_gets_faster_with_length_and_wider_heads(speed: Estimate) -> None:
     # Dao 2023, figure 4: twice as fast at 16k as at 1k, on an A100.
     def seconds_per_pair(model: str, seq_len: int, stack: str) -> float:

@@ -59,6 +59,7 @@ def answers(home: Home) -> list[list[tuple[object, ...]]]:
         ]
 
 
+@pytest.mark.slow
 def test_a_refresh_is_stored_and_the_next_publication_is_made_elsewhere(
     s3: S3,
     address: str,

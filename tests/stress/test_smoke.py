@@ -27,6 +27,7 @@ def test_a_kill(lab: Lab) -> None:
     assert found["running"] > 0
 
 
+@pytest.mark.slow
 def test_two_readers_over_two_publishes(lab: Lab) -> None:
     found = readers.run(lab, "publishes 1-2", SEED, publishes=2, readers=2)
     assert found["problems"] == []
@@ -37,6 +38,7 @@ def test_a_full_disk(lab: Lab) -> None:
     assert disk.run(lab, "40 KiB left", SEED)["problems"] == []
 
 
+@pytest.mark.slow
 def test_two_refreshes_at_once(lab: Lab) -> None:
     assert two_at_once.run(lab, "pair 1", SEED)["problems"] == []
 
@@ -49,6 +51,7 @@ def test_a_damaged_file(unit: str, lab: Lab) -> None:
     assert damage.run(lab, unit, SEED)["problems"] == []
 
 
+@pytest.mark.slow
 def test_days_that_are_interrupted(lab: Lab) -> None:
     seed = "days 640"  # a killed run, then a damaged file
     year.run(lab, "1 days", seed)
