@@ -129,14 +129,7 @@ def answers(
 
 
 def _choices(filters: Sequence[Filter]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": each.name,
-            "label": each.label,
-            "option": f"--{each.setting} {each.value}" if each.value else "",
-        }
-        for each in filters
-    ]
+    return [{"name": each.name, "label": each.label, "option": each.option} for each in filters]
 
 
 def _rank(connection: duckdb.DuckDBPyConnection, place: Filter, tier: Filter) -> None:
