@@ -15,7 +15,7 @@ import polars as pl
 
 from benchmarks.lines import Line, Taken, below, clock, peak_megabytes, timed, together
 from benchmarks.market import LARGE, SIZES_BY_NAME
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.warehouse import build as building
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.publish import publish

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from benchmarks.lines import Line, Taken, above, timed
-from pipeline.offers.gpu_matching import identify
-from pipeline.offers.gpu_matching.match import clear_caches
+from pipeline.gpus import identify
+from pipeline.gpus.match import clear_caches
 
 CARDS = {
     "H100": (["", "SXM5", "PCIe", "SXM", "NVLink"], [80]), "H100 NVL": ([""], [94]),

@@ -23,13 +23,13 @@ import numpy as np
 import polars as pl
 
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts import paths
 from pipeline.contracts.capture import Outcome, SourceResult
 from pipeline.contracts.offer import Offer
-from pipeline.contracts.paths import Home
-from pipeline.offers.compaction import SETTLED_DAYS
-from pipeline.offers.months import Part, Stamp, days_of_month, month_bytes
-from pipeline.offers.records import parquet_schema
+from pipeline.home import paths
+from pipeline.home.paths import Home
+from pipeline.record.compaction import SETTLED_DAYS
+from pipeline.record.months import Part, Stamp, days_of_month, month_bytes
+from pipeline.record.records import parquet_schema
 
 KINDS = ("on_demand", "spot", "reserved")
 SHARE_OF_ON_DEMAND = {"on_demand": 1.0, "spot": 0.4, "reserved": 0.7}

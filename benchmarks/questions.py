@@ -17,7 +17,7 @@ import polars as pl
 
 import gpufare
 from benchmarks.lines import Line, Taken, above, timed
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.warehouse.connection import connect, quoted
 from pipeline.warehouse.database import planner
 from pipeline.warehouse.query import ask, reader

@@ -10,12 +10,12 @@ from benchmarks.lines import Line, Taken, clock, timed, together
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.paths import Home
-from pipeline.daily.demo import sample_days
-from pipeline.daily.exchange_rates import read_rates
-from pipeline.offers.acceptance import judge
+from pipeline.gates.acceptance import judge
+from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
-from pipeline.offers.records import Records
+from pipeline.record.records import Records
+from pipeline.refresh.demo import sample_days
+from pipeline.refresh.exchange_rates import read_rates
 from pipeline.sources import source_module
 
 REPEATS = 3

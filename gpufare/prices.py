@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Unpack, overload
 
-from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 from pipeline.questions import explain as explaining
 from pipeline.questions import fit as fitting
 from pipeline.questions.explain import Explanation

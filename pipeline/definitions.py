@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import is_first, sources_here
 from pipeline.orchestration.morning import morning_digest, sources_are_healthy

@@ -16,11 +16,11 @@ from filelock import FileLock
 
 from pipeline.capture.replay import PagesServer
 from pipeline.cli.main import main
-from pipeline.contracts import paths
-from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.daily.demo import sample_days
-from pipeline.daily.refresh import refresh
-from pipeline.storage.address import STORE_VARIABLE
+from pipeline.home import paths
+from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.refresh.demo import sample_days
+from pipeline.refresh.refresh import refresh
+from pipeline.store.address import STORE_VARIABLE
 from pipeline.warehouse.query import ask, reader
 from tests.stress.homes import made_once, planned_home, small_catalogue
 

@@ -12,7 +12,7 @@ import termios
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.contracts.paths import HOME_VARIABLE
+from pipeline.home.paths import HOME_VARIABLE
 
 _ERASED = re.compile(r"(?:\n(?:\x1b\[\?25h)?\r?\x1b\[1A)?\x1b\[2K")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")

@@ -10,8 +10,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.contracts.paths import Home
-from pipeline.daily.demo import sample_days
+from pipeline.home.paths import Home
+from pipeline.refresh.demo import sample_days
 from pipeline.warehouse.query import age_note, ask, reader
 from tests.conftest import PAGES, gpufare, reader_on
 

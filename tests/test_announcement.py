@@ -11,9 +11,9 @@ from pipeline.capture.archive import ID_FORMAT, Archive
 from pipeline.capture.visit import MAX_PARALLEL, first_requests
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Entry
-from pipeline.contracts.paths import Home
-from pipeline.daily.announcement import announcement, seconds_in_parallel
-from pipeline.offers.records import Records
+from pipeline.home.paths import Home
+from pipeline.record.records import Records
+from pipeline.refresh.announcement import announcement, seconds_in_parallel
 from pipeline.sources import source_module
 
 TODAY = datetime.now(UTC).date()

@@ -12,15 +12,15 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Outcome
-from pipeline.contracts.paths import Home
-from pipeline.daily.ingest import record_day
-from pipeline.offers.incidents import kept_files, kept_incidents
-from pipeline.offers.price_moves import HELD_DAYS
-from pipeline.offers.records import Records
+from pipeline.gates.price_moves import HELD_DAYS
+from pipeline.home.paths import Home
+from pipeline.record.incidents import kept_files, kept_incidents
+from pipeline.record.records import Records
+from pipeline.refresh.ingest import record_day
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from tests.conftest import PAGES
-from tests.record import load_record
+from tests.full_load import load_record
 
 DAY = date(2026, 8, 22)
 VAST = source_config("vast")

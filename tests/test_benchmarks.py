@@ -16,7 +16,7 @@ import pytest
 from benchmarks.__main__ import NEEDS, PARTS, chosen, main
 from benchmarks.lines import Line, Taken, above, below, table
 from benchmarks.market import Market, write_market
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.marts import query_of, rows_by_key
 

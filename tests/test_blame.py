@@ -8,9 +8,9 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.contracts.paths import Home
-from pipeline.offers.record_files import RecordFile, record_files
-from pipeline.offers.records import Records
+from pipeline.home.paths import Home
+from pipeline.record.record_files import RecordFile, record_files
+from pipeline.record.records import Records
 from pipeline.warehouse.database import create
 from pipeline.warehouse.load import LOADERS, Insert, load_files
 from tests.offers.builders import offer

@@ -12,15 +12,15 @@ import duckdb
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.paths import Home
 from pipeline.contracts.rates import Rate
+from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
-from pipeline.offers.records import Records
+from pipeline.record.records import Records
 from pipeline.sources import source_module
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.marts import fill
-from tests.record import load_record
+from tests.full_load import load_record
 from tests.sources.helpers import answer
 
 CAPTURES = next(

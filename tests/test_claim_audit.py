@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import table_lineage
 from pipeline.warehouse.marts import fill

@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.offers.money import price_text
 from tests.conftest import PAGES, gpufare
 

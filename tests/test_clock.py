@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.replay import PagesServer
-from pipeline.contracts.paths import Home
-from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
-from pipeline.offers.records import Records
+from pipeline.home.paths import Home
+from pipeline.record.records import Records
+from pipeline.refresh.refresh import RefreshError, RefreshReport, refresh
 from pipeline.warehouse.query import age_note, ask, reader
 from tests.conftest import PAGES, gpufare
 

@@ -14,9 +14,9 @@ import yaml
 
 from pipeline.catalog.source_config import source_config
 from pipeline.cli.main import main
-from pipeline.contracts.paths import HOME_VARIABLE
-from pipeline.daily.webhook import WEBHOOK_VARIABLE
 from pipeline.export.rights import forbidden
+from pipeline.health.webhook import WEBHOOK_VARIABLE
+from pipeline.home.paths import HOME_VARIABLE
 from pipeline.orchestration.resources import REPLAY_VARIABLE
 from pipeline.orchestration.schedules import HOURLY_VARIABLE
 

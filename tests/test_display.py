@@ -21,9 +21,9 @@ from pipeline.cli.layout import laid_out
 from pipeline.cli.main import main
 from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, FIRST_OF_CHEAPEST, ROWS_SHOWN, first_of_cheapest
 from pipeline.cli.terminal import progress_shown, wrapped
-from pipeline.contracts.paths import HOME_VARIABLE, SQL_DIR, Home
 from pipeline.contracts.progress import Step
-from pipeline.offers.printable import short_addresses
+from pipeline.home.paths import HOME_VARIABLE, SQL_DIR, Home
+from pipeline.parsing.printable import short_addresses
 from pipeline.warehouse.query import QueryError, Result, count_rows, readable, stream
 from tests.terminals import screen
 

@@ -15,10 +15,10 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.contracts.capture import Capture, Entry, Outcome
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.contracts.paths import Home
-from pipeline.daily.doctor import CHECKS, MAX_LINES_PER_CHECK, Finding, examine
-from pipeline.offers.incidents import report_incident
-from pipeline.offers.records import Records
+from pipeline.health.doctor import CHECKS, MAX_LINES_PER_CHECK, Finding, examine
+from pipeline.home.paths import Home
+from pipeline.record.incidents import report_incident
+from pipeline.record.records import Records
 from tests.conftest import gpufare
 
 TODAY = datetime.now(UTC).date()

@@ -14,11 +14,11 @@ from pipeline.capture.http.client import Limits
 from pipeline.capture.replay import PagesServer, page_entries
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import SourceResult
-from pipeline.contracts.paths import Home
-from pipeline.daily.doctor.live import MEANINGS, Probe, examine_live
-from pipeline.daily.doctor.saved_pages import SaveError, save_pages
-from pipeline.daily.ingest import record_day
-from pipeline.daily.origin import captures_of, day_to_read
+from pipeline.health.doctor.live import MEANINGS, Probe, examine_live
+from pipeline.health.doctor.saved_pages import SaveError, save_pages
+from pipeline.home.paths import Home
+from pipeline.refresh.ingest import record_day
+from pipeline.refresh.origin import captures_of, day_to_read
 from tests.conftest import PAGES, gpufare
 from tests.faulty_server import Fault, FaultyServer, Host, redirects_to, refusing, says
 from tests.test_faults import Edit, each_dollar_price, edited

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import gpufare
 from pipeline.cli.main import main
-from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.offers.money import price_text
 from pipeline.questions.job import Job
 

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from pipeline.capture.http.client import Limits
-from pipeline.contracts.paths import Home
-from pipeline.daily.refresh import RefreshReport, refresh
+from pipeline.home.paths import Home
+from pipeline.refresh.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare, reader_on
 from tests.faulty_server import (

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import gpufare
 from pipeline.cli.main import main
-from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.model.estimate import Estimator
 from pipeline.model.measuring.corrections import Kind, learn
 from pipeline.model.measuring.own_runs import read_own_runs

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.contracts import paths
-from pipeline.offers.gpu_matching import catalogue, instance_types
-from pipeline.offers.gpu_matching.label import parse_label
+from pipeline.gpus import catalogue, instance_types
+from pipeline.gpus.label import parse_label
+from pipeline.home import paths
 
 Row = Mapping[str, str]
 

@@ -19,11 +19,11 @@ import pytest
 
 from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import RejectedRow
-from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.offers.compaction import SETTLED_DAYS, Compaction, compact
-from pipeline.offers.record_files import Damage, record_files
-from pipeline.offers.records import Records
+from pipeline.home.paths import Home
+from pipeline.record.compaction import SETTLED_DAYS, Compaction, compact
+from pipeline.record.record_files import Damage, record_files
+from pipeline.record.records import Records
 from pipeline.warehouse import history
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.history import KEPT_DAYS, bring_up_to_date

@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.market import SMALL, Market, write_market
-from pipeline.contracts.paths import Home
-from pipeline.offers.records import Records
+from pipeline.home.paths import Home
+from pipeline.record.records import Records
 from pipeline.warehouse.database import in_memory
-from tests.record import load_record
+from tests.full_load import load_record
 
 DAY = date(2026, 8, 20)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.warehouse.connection import MEMORY_VARIABLE, SettingError, connect, spill_folder
 from pipeline.warehouse.marts import in_parts
 from pipeline.warehouse.query import QueryError, ask, reader

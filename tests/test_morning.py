@@ -19,13 +19,13 @@ from werkzeug import Request, Response
 
 from pipeline.capture.replay import PagesServer
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.daily import webhook
-from pipeline.daily.digest import send_digest
-from pipeline.daily.morning import MAX_QUOTED_CHARACTERS, Morning, Price, harmless, morning
-from pipeline.daily.refresh import refresh
-from pipeline.daily.webhook import ATTEMPTS, WEBHOOK_VARIABLE, WebhookError, post
-from pipeline.offers.incidents import report_incident
+from pipeline.health import webhook
+from pipeline.health.digest import send_digest
+from pipeline.health.morning import MAX_QUOTED_CHARACTERS, Morning, Price, harmless, morning
+from pipeline.health.webhook import ATTEMPTS, WEBHOOK_VARIABLE, WebhookError, post
+from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.record.incidents import report_incident
+from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
 
 FIRST = date(2026, 8, 22)

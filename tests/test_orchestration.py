@@ -15,10 +15,9 @@ from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.capture import Entry, OutcomeCode
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.daily.permissions import disable, enable
-from pipeline.daily.source_states import source_states
 from pipeline.definitions import defs
+from pipeline.health.source_states import source_states
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.evidence import markdown_of
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
@@ -28,6 +27,7 @@ from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.schedules import HOURLY_VARIABLE, crons, schedules
 from pipeline.orchestration.source_assets import EXPECTATIONS, source_assets
 from pipeline.orchestration.tables import model_does_not_get_worse, published_tables
+from pipeline.refresh.permissions import disable, enable
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare_process

@@ -12,14 +12,14 @@ from pipeline.capture.replay import PagesServer
 from pipeline.catalog.own_catalogue import OwnCatalogue, gpu_like, read_own_catalogue
 from pipeline.catalog.own_gpus import OWN_GPUS
 from pipeline.catalog.own_workloads import OWN_WORKLOADS
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
-from pipeline.daily.refresh import refresh
-from pipeline.offers.incidents import kept_files, kept_incidents
+from pipeline.home import paths
+from pipeline.home.paths import Home
+from pipeline.record.incidents import kept_files, kept_incidents
+from pipeline.refresh.refresh import refresh
 from pipeline.warehouse.build import build
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_own_catalogue
-from pipeline.warehouse.prepared import kept_file
+from pipeline.warehouse.plan_cache import kept_file
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare
 from tests.stress.homes import small_catalogue

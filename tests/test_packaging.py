@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from tests.conftest import with_plans
 
 PROJECT = Path(__file__).parent.parent
@@ -185,7 +185,7 @@ def test_asking_needs_no_more_than_the_packages_that_docs_name(
     program = (
         "import gpufare\n"
         "assert gpufare.cheapest(model='llama-3.1-8b', method='qlora', tokens=1e8)\n"
-        "import pipeline.report.report\n"  # the page itself takes twenty seconds
+        "import pipeline.page.write\n"  # the page itself takes twenty seconds
         "from pipeline.cli.main import main\n"
         f"for command in {commands!r}:\n"
         "    print('asked', command[0])\n"

@@ -18,18 +18,18 @@ from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.listing import Request
-from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.daily.doctor.finding import places
-from pipeline.daily.doctor.live import examine_live
-from pipeline.daily.morning import morning
-from pipeline.daily.origin import ARCHIVE, captures_of
-from pipeline.daily.permissions import disable, enable, off_lines
-from pipeline.daily.refresh import refresh
-from pipeline.daily.source_states import source_states
-from pipeline.offers.records import Records
+from pipeline.health.doctor.finding import places
+from pipeline.health.doctor.live import examine_live
+from pipeline.health.morning import morning
+from pipeline.health.source_states import source_states
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.keys import offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.source_assets import source_assets
+from pipeline.record.records import Records
+from pipeline.refresh.origin import ARCHIVE, captures_of
+from pipeline.refresh.permissions import disable, enable, off_lines
+from pipeline.refresh.refresh import refresh
 from pipeline.sources import source_module
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage

@@ -13,12 +13,12 @@ import pytest
 from pipeline.catalog import places
 from pipeline.catalog.places import NOWHERE, Place, place_of
 from pipeline.catalog.source_config import CatalogError, configs, source_config
-from pipeline.contracts import paths
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import CONTINENTS, Offer
-from pipeline.contracts.paths import CATALOG_DIR
-from pipeline.daily.ingest import read_answers
+from pipeline.home import paths
+from pipeline.home.paths import CATALOG_DIR
 from pipeline.offers.build import build_offers
+from pipeline.refresh.ingest import read_answers
 from tests.offers.builders import config, listing
 from tests.test_sources import PRICE_SOURCES, read_sample
 

@@ -19,12 +19,13 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Entry, Outcome
 from pipeline.contracts.listing import Answer, Listing, SourceChangedError
-from pipeline.contracts.paths import Home
+from pipeline.contracts.offer import Built
 from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.daily.ingest import record_day
-from pipeline.offers.build import Built, build_offers
-from pipeline.offers.records import Records
+from pipeline.home.paths import Home
+from pipeline.offers.build import build_offers
+from pipeline.record.records import Records
+from pipeline.refresh.ingest import record_day
 from tests.sources.helpers import answer, page, read
 
 DAY = date(2026, 8, 22)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import gpufare
 from pipeline.cli.main import main
-from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.questions.job import JOB_SETTINGS
 from pipeline.warehouse.query import ask, reader
 

@@ -16,14 +16,14 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.paths import Home
-from pipeline.daily.ingest import record_day
-from pipeline.daily.origin import capture_live
-from pipeline.daily.refresh import refresh
-from pipeline.offers.records import Records
+from pipeline.home.paths import Home
 from pipeline.orchestration.keys import offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.source_assets import source_assets
+from pipeline.record.records import Records
+from pipeline.refresh.ingest import record_day
+from pipeline.refresh.origin import capture_live
+from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
 from tests.faulty_server import Fault, FaultyServer, Host, first, says
 

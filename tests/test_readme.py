@@ -18,7 +18,7 @@ import yaml
 from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
 from pipeline.cli.main import main
-from pipeline.contracts.paths import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
+from pipeline.home.paths import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, with_plans
 from tests.documentation.pages import commands

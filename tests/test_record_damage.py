@@ -23,32 +23,32 @@ import pipeline
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts import paths
 from pipeline.contracts.capture import Outcome, SourceResult
-from pipeline.contracts.disk import UnwritableError, replacing
 from pipeline.contracts.incidents import Incident
-from pipeline.contracts.paths import Home
-from pipeline.daily.housekeeping import merge_months
-from pipeline.daily.ingest import read_again, record_day
-from pipeline.daily.publishing import publish_day
-from pipeline.daily.refresh import left_out_again, refresh
-from pipeline.daily.repair import mend, report_strays
+from pipeline.home import paths
+from pipeline.home.disk import UnwritableError, replacing
+from pipeline.home.paths import Home
 from pipeline.offers.imported import keep, read_prices
-from pipeline.offers.incidents import kept_files, kept_incidents
-from pipeline.offers.record_files import record_files, stray_files
-from pipeline.offers.records import Records
-from pipeline.warehouse import prepared
+from pipeline.record.incidents import kept_files, kept_incidents
+from pipeline.record.record_files import record_files, stray_files
+from pipeline.record.records import Records
+from pipeline.refresh.housekeeping import merge_months
+from pipeline.refresh.ingest import read_again, record_day
+from pipeline.refresh.publishing import publish_day
+from pipeline.refresh.refresh import left_out_again, refresh
+from pipeline.refresh.repair import mend, report_strays
+from pipeline.warehouse import plan_cache as prepared
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create, prepare
 from pipeline.warehouse.history import bring_up_to_date
 from pipeline.warehouse.load import NEEDED_REJECTS_DAYS, missing_files
-from pipeline.warehouse.prepared import damage_of, state_of_model
+from pipeline.warehouse.plan_cache import damage_of, state_of_model
 from pipeline.warehouse.query import ask, reader
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.sql_files import BuildError
 from tests.conftest import PAGES, shared_folder
+from tests.full_load import load_record
 from tests.offers.builders import offer
-from tests.record import load_record
 from tests.stress.homes import made_once, planned_home, small_catalogue
 
 FIRST, SECOND = date(2026, 8, 21), date(2026, 8, 22)

@@ -18,11 +18,11 @@ from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.contracts.paths import SQL_DIR, Home
-from pipeline.daily import demo
-from pipeline.daily.doctor import examine
-from pipeline.daily.refresh import RefreshError, RefreshReport, refresh
-from pipeline.offers.records import Records
+from pipeline.health.doctor import examine
+from pipeline.home.paths import SQL_DIR, Home
+from pipeline.record.records import Records
+from pipeline.refresh import demo
+from pipeline.refresh.refresh import RefreshError, RefreshReport, refresh
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare, reader_on
 from tests.faulty_server import refusing

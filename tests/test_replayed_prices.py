@@ -15,13 +15,13 @@ from pipeline.capture.permissions import Choices, why_off
 from pipeline.capture.replay import PagesServer, page_entries
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.cli.main import main
-from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.daily.morning import RECENT_DAYS, morning
-from pipeline.daily.origin import ARCHIVE
-from pipeline.daily.permissions import disable, enable
-from pipeline.daily.refresh import refresh
-from pipeline.daily.report import RefreshReport
-from pipeline.daily.source_states import source_states
+from pipeline.health.morning import RECENT_DAYS, morning
+from pipeline.health.source_states import source_states
+from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.refresh.origin import ARCHIVE
+from pipeline.refresh.permissions import disable, enable
+from pipeline.refresh.refresh import refresh
+from pipeline.refresh.report import RefreshReport
 from tests.conftest import PAGES
 
 OBSERVED = date(2026, 8, 22)

@@ -13,8 +13,8 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import CatalogError, UnknownSourceError, load_config, source_config
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.contracts.paths import CATALOG_DIR
 from pipeline.export.cells import csv_cell, safe_text
+from pipeline.home.paths import CATALOG_DIR
 from pipeline.sources import ecb, source_module
 from pipeline.warehouse.connection import connect
 from tests.conftest import gpufare

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.questions.job import Job
 from pipeline.questions.session import JOBS, Session
 from pipeline.warehouse.query import Result, reader

@@ -14,14 +14,14 @@ from pipeline.capture.replay import capture_pages
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.capture import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
-from pipeline.contracts.paths import Home
-from pipeline.daily.diagnosis import diagnosis
-from pipeline.daily.ingest import read_again, record_day
-from pipeline.daily.next_steps import next_step
-from pipeline.daily.origin import capture_live
-from pipeline.daily.report import RefreshReport
-from pipeline.daily.source_states import source_states
-from pipeline.offers.records import Records
+from pipeline.health.source_states import source_states
+from pipeline.home.paths import Home
+from pipeline.record.records import Records
+from pipeline.refresh.diagnosis import diagnosis
+from pipeline.refresh.ingest import read_again, record_day
+from pipeline.refresh.next_steps import next_step
+from pipeline.refresh.origin import capture_live
+from pipeline.refresh.report import RefreshReport
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_newest
 from pipeline.warehouse.query import ask, reader

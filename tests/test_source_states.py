@@ -12,13 +12,13 @@ import pytest
 from pipeline.capture.archive import ID_FORMAT
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.capture import Capture, Outcome
-from pipeline.contracts.paths import Home
-from pipeline.daily.demo import sample_days
-from pipeline.daily.ingest import record_day
-from pipeline.daily.permissions import off_sources
-from pipeline.daily.publishing import publish_day
-from pipeline.daily.source_states import source_states
-from pipeline.offers.records import Records
+from pipeline.health.source_states import source_states
+from pipeline.home.paths import Home
+from pipeline.record.records import Records
+from pipeline.refresh.demo import sample_days
+from pipeline.refresh.ingest import record_day
+from pipeline.refresh.permissions import off_sources
+from pipeline.refresh.publishing import publish_day
 from pipeline.warehouse.query import ask
 from tests.conftest import PAGES, gpufare, reader_on
 

@@ -21,12 +21,11 @@ from pipeline.capture.index import read_answer
 from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.listing import Answer
-from pipeline.contracts.offer import Offer
-from pipeline.contracts.paths import CATALOG_DIR
+from pipeline.contracts.offer import Built, Offer
 from pipeline.contracts.rates import Rate
-from pipeline.daily.ingest import read_answers
-from pipeline.offers.build import Built
-from pipeline.offers.gpu_matching import identify
+from pipeline.gpus import identify
+from pipeline.home.paths import CATALOG_DIR
+from pipeline.refresh.ingest import read_answers
 from pipeline.sources import source_module
 
 PAGES = Path(__file__).parent / "pages"

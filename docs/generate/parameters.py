@@ -3,7 +3,7 @@
 import csv
 
 from docs.generate.markdown import code, table, text
-from pipeline.contracts.paths import CATALOG_DIR
+from pipeline.home.paths import CATALOG_DIR
 
 INTRODUCTION = """# Cost parameters
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docs.generate.markdown import text
-from pipeline.warehouse.scripts import scripts
+from pipeline.warehouse.sql_files import scripts
 
 INTRODUCTION = """# Questions with their queries
 

@@ -7,7 +7,7 @@ from functools import cache
 from docs.generate.markdown import code, table, text
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
-from pipeline.warehouse.scripts import scripts
+from pipeline.warehouse.sql_files import scripts
 
 TABLES = """# Tables
 

@@ -22,9 +22,9 @@ from typing import Any, get_args
 
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
 from pipeline.contracts.capture import Capture, CaptureStatus, Entry, capture_status, first_error
-from pipeline.contracts.disk import flush, naming
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
+from pipeline.home.disk import flush, naming
 
 JOURNAL_NAME = "journal.jsonl"
 

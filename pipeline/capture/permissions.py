@@ -11,7 +11,7 @@ from datetime import date
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 
 
 class Choice(BaseModel):

@@ -26,12 +26,12 @@ from pipeline.contracts.capture import (
     OutcomeCode,
     request_key,
 )
-from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.hosts import host_of, same_origin
 from pipeline.contracts.listing import Answer, Request
-from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.home.disk import disk_error_text
+from pipeline.home.paths import Home
 from pipeline.parsing.paging import next_page
 from pipeline.sources import source_module
 

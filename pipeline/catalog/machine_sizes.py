@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 
 def _counts(text: Any) -> Any:

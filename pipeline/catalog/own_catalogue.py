@@ -15,8 +15,8 @@ from pipeline.catalog.own_gpus import OWN_GPUS, OwnGpu
 from pipeline.catalog.own_models import OWN_MODELS, OwnModel
 from pipeline.catalog.own_workloads import OWN_WORKLOADS, OwnWorkload
 from pipeline.catalog.workloads import deadlines, workloads
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 
 
 @dataclass(slots=True)

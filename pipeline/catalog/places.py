@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.contracts import paths
 from pipeline.contracts.offer import CONTINENTS, Continent
+from pipeline.home import paths
 
 REGION_COLUMNS = ("source", "region", "country", "continent", "place", "evidence_url", "note")
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.hosts import declared_host, host_of
 from pipeline.contracts.tiers import TierClass
+from pipeline.home import paths
 
 
 class CatalogError(GpufareError):

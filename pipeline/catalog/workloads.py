@@ -11,8 +11,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.contracts import paths
 from pipeline.contracts.training import ADAPTER_METHODS, Method
+from pipeline.home import paths
 
 GPUS_OF_A_MACHINE = 8
 """Rankings stay on one machine unless the workload says more."""

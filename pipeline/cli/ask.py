@@ -9,7 +9,7 @@ import click
 from pipeline.cli.job_options import JOB, MODEL, RECIPE, job_of, whole_job_of, with_options
 from pipeline.cli.parameters import FORMATS, today
 from pipeline.cli.terminal import say, tell
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 if TYPE_CHECKING:
     from pipeline.questions.fit import Fit

@@ -14,13 +14,13 @@ import click
 from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.questions import cheapest
 from pipeline.cli.terminal import progress_shown, say, tell
-from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import Home
-from pipeline.offers.printable import printable, short_addresses
+from pipeline.home import paths
+from pipeline.home.paths import Home
+from pipeline.parsing.printable import printable, short_addresses
 
 if TYPE_CHECKING:
-    from pipeline.daily.doctor.finding import Finding
+    from pipeline.health.doctor.finding import Finding
 
 AHEAD_SECONDS = 60.0
 """How long a refresh goes on computing plans that the next publication has ready."""
@@ -44,7 +44,7 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
     with their age. Exit code 1 when nothing was published, or when no source answered and all prices are
     those of before. Days after today (UTC) are refused; what a clock that was ahead left of them is ignored.
     """
-    from pipeline.daily.refresh import refresh as run
+    from pipeline.refresh.refresh import refresh as run
 
     home = paths.home()
     published_before = home.published.exists()
@@ -87,7 +87,7 @@ def demo(pages: Path) -> None:
     The pages that come with gpufare are read unless a folder is given. Everything is kept in $GPUFARE_HOME,
     or, where that is not set, in the folder gpufare-demo here: never beside prices of your own.
     """
-    from pipeline.daily.demo import demo_home, run
+    from pipeline.refresh.demo import demo_home, run
 
     own = paths.home().root
     os.environ[paths.HOME_VARIABLE] = str(demo_home(os.environ).root)  # of the question below, too
@@ -170,7 +170,7 @@ def doctor(
 
 
 def _examine_home(fix: bool, every: bool, form: Any) -> None:
-    from pipeline.daily.doctor import examine
+    from pipeline.health.doctor import examine
 
     with progress_shown("checking") as progress:
         findings = list(
@@ -195,7 +195,7 @@ def _examine_home(fix: bool, every: bool, form: Any) -> None:
 
 def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | None, form: Any) -> None:
     from pipeline.cli.printing import show
-    from pipeline.daily.doctor.live import examine_live
+    from pipeline.health.doctor.live import examine_live
 
     with progress_shown("asking the sources") as progress:
         report = examine_live(
@@ -242,7 +242,7 @@ def sources(context: click.Context, form: Any) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def enable_sources(names: tuple[str, ...]) -> None:
     """Ask these sources from now on, whatever their terms say; shows what they say, and where."""
-    from pipeline.daily.permissions import enable
+    from pipeline.refresh.permissions import enable
 
     for line in enable(names, paths.home(), today(), os.environ):
         tell(printable(line))
@@ -252,7 +252,7 @@ def enable_sources(names: tuple[str, ...]) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def disable_sources(names: tuple[str, ...]) -> None:
     """Never ask these sources, also with a key, until they are enabled again."""
-    from pipeline.daily.permissions import disable
+    from pipeline.refresh.permissions import disable
 
     for line in disable(names, paths.home(), today()):
         tell(printable(line))
@@ -261,7 +261,7 @@ def disable_sources(names: tuple[str, ...]) -> None:
 def _show_sources(form: Any) -> None:
     from pipeline.capture.permissions import read_choices
     from pipeline.cli.printing import COLUMNS_OF_SOURCES, FIRST_OF_SOURCES, show
-    from pipeline.daily.source_states import source_states
+    from pipeline.health.source_states import source_states
     from pipeline.warehouse.query import age_note, reader
 
     states = source_states(paths.home(), today())
@@ -285,8 +285,8 @@ def _show_sources(form: Any) -> None:
 @click.command()
 def digest() -> None:
     """Print the morning's digest, and post it once a day to the webhook in GPUFARE_WEBHOOK_URL."""
-    from pipeline.daily.digest import send_digest
-    from pipeline.daily.morning import morning
+    from pipeline.health.digest import send_digest
+    from pipeline.health.morning import morning
 
     this_morning = morning(paths.home(), datetime.now(UTC))
     tell(this_morning.text())

@@ -8,7 +8,7 @@ import click
 
 from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.terminal import progress_shown, say, tell
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 
 class _Sql(click.Command):
@@ -89,8 +89,8 @@ def export(
     --for writes instead: the newest offers as the catalogue of skypilot or gpuhunt, gauges for prometheus, or
     all tables as a dataset of the Hugging Face Hub.
     """
-    from pipeline.contracts.disk import size_text
     from pipeline.export.layouts import write
+    from pipeline.home.disk import size_text
     from pipeline.warehouse.query import age_note, reader
 
     wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]

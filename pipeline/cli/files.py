@@ -11,7 +11,7 @@ import click
 
 from pipeline.cli.parameters import EXISTING_FILE, FORMATS, Moment, today
 from pipeline.cli.terminal import say, tell
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 if TYPE_CHECKING:
     from pipeline.contracts.rates import Rate
@@ -66,7 +66,7 @@ def read_command(
     from pipeline.capture.index import sha256_of
     from pipeline.catalog.source_config import source_config
     from pipeline.contracts.listing import Answer
-    from pipeline.daily.ingest import read_answers
+    from pipeline.refresh.ingest import read_answers
 
     config = source_config(source)
     if region:

@@ -7,7 +7,7 @@ import click
 
 from pipeline.cli.parameters import DAY
 from pipeline.cli.terminal import progress_shown, say
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 if TYPE_CHECKING:
     from pipeline.lake.exchange import Exchange

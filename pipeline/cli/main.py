@@ -26,9 +26,9 @@ from pipeline.cli import (
     trace_grid,
 )
 from pipeline.cli.terminal import say
-from pipeline.contracts import paths
-from pipeline.contracts.disk import disk_error_text
 from pipeline.contracts.errors import GpufareError
+from pipeline.home import paths
+from pipeline.home.disk import disk_error_text
 
 _EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
 """Packages that a default install lacks, where no command names its own, and the extra that brings them."""

@@ -9,8 +9,8 @@ import click
 
 from pipeline.cli.parameters import EXISTING_FILE
 from pipeline.cli.terminal import tell
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 
 if TYPE_CHECKING:
     from pipeline.model.measuring.report import Report
@@ -205,7 +205,7 @@ def _show_row(report: "Report") -> None:
 
 
 def _printable(text: str) -> str:
-    from pipeline.offers.printable import printable
+    from pipeline.parsing.printable import printable
 
     return printable(text)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.cli.terminal import say, tell
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 if TYPE_CHECKING:
     from pipeline.catalog.own_models import OwnModel
@@ -51,8 +51,8 @@ def add(config: str, name: str | None, pages: str | None) -> None:
 
 def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnModel, list[str]]":
     from pipeline.capture.http.client import Client, ReplayServer
-    from pipeline.capture.hub import fetch_config, is_hub_id
     from pipeline.model.given_models import GivenModelError, model_of_config
+    from pipeline.model.hub import fetch_config, is_hub_id
     from pipeline.model.model_names import canonical
 
     if not is_hub_id(hub_id):

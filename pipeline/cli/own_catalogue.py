@@ -6,8 +6,8 @@ import click
 
 from pipeline.cli.parameters import Tokens
 from pipeline.cli.terminal import say, tell
-from pipeline.contracts import paths
 from pipeline.contracts.training import METHODS
+from pipeline.home import paths
 
 if TYPE_CHECKING:
     from pipeline.catalog.own_rows import Row

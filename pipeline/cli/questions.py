@@ -13,8 +13,8 @@ import click
 from pipeline.cli.job_options import JOB, whole_job_of, with_options
 from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.terminal import progress_shown, say, tell
-from pipeline.contracts import paths
 from pipeline.contracts.progress import no_progress
+from pipeline.home import paths
 
 if TYPE_CHECKING:
     from pipeline.warehouse.query import Result

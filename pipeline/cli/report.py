@@ -7,8 +7,8 @@ import click
 
 from pipeline.cli.parameters import today
 from pipeline.cli.terminal import progress_shown, say, tell
-from pipeline.contracts import paths
-from pipeline.contracts.disk import size_text
+from pipeline.home import paths
+from pipeline.home.disk import size_text
 
 
 @click.command()
@@ -18,7 +18,7 @@ def report(folder: Path) -> None:
 
     A former page is replaced once the new one is whole.
     """
-    from pipeline.report.report import write_report
+    from pipeline.page.write import write_report
     from pipeline.warehouse.query import age_note, reader
 
     home = paths.home()

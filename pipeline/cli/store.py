@@ -9,15 +9,15 @@ import click
 
 from pipeline.cli.parameters import FORMATS
 from pipeline.cli.terminal import progress_shown, say, tell
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
-from pipeline.offers.printable import printable
+from pipeline.home import paths
+from pipeline.home.paths import Home
+from pipeline.parsing.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.storage.bucket import Bucket
-    from pipeline.storage.left import Left
+    from pipeline.store.bucket import Bucket
+    from pipeline.store.left import Left
 
 MAX_SHOWN = 20
 
@@ -41,7 +41,7 @@ def store(context: click.Context, address: str | None) -> None:
 @click.pass_obj
 def push_command(address: str | None, replace: bool) -> None:
     """Send what the store lacks of this home. Each refresh does so, too, where GPUFARE_STORE is set."""
-    from pipeline.storage.push import push
+    from pipeline.store.push import push
 
     with progress_shown("sending") as progress:
         report = push(paths.home(), _bucket(address), datetime.now(UTC), replace=replace, progress=progress)
@@ -59,7 +59,7 @@ def pull_command(address: str | None, home: Path | None, without_archive: bool, 
 
     What is here already is not fetched again. A file that differs here and was never in the store stays.
     """
-    from pipeline.storage.pull import pull
+    from pipeline.store.pull import pull
 
     with progress_shown("fetching") as progress:
         report = pull(
@@ -91,8 +91,8 @@ def prune_command(address: str | None, keep: int, grace_days: float) -> None:
 
     Record and archive are not touched. The store's key needs the right to delete.
     """
-    from pipeline.contracts.disk import size_text
-    from pipeline.storage.prune import prune
+    from pipeline.home.disk import size_text
+    from pipeline.store.prune import prune
 
     found = prune(_bucket(address), datetime.now(UTC), keep=keep, grace=timedelta(days=grace_days))
     deleted = f"deleted {len(found.deleted)} published files ({size_text(found.deleted_bytes)})"
@@ -107,7 +107,7 @@ def newest_command(address: str | None, form: Any) -> None:
     """Print the address of the newest published file, its SHA-256, and what it is as of."""
     from pipeline.cli.printing import show
     from pipeline.contracts.errors import GpufareError
-    from pipeline.storage.publication import newest
+    from pipeline.store.publication import newest
     from pipeline.warehouse.query import Result
 
     bucket = _bucket(address)
@@ -122,8 +122,8 @@ def newest_command(address: str | None, form: Any) -> None:
 
 
 def _bucket(address: str | None) -> "Bucket":
-    from pipeline.storage.address import STORE_VARIABLE, StoreError, checked_address, store_address
-    from pipeline.storage.bucket import Bucket
+    from pipeline.store.address import STORE_VARIABLE, StoreError, checked_address, store_address
+    from pipeline.store.bucket import Bucket
 
     chosen = checked_address(address) if address else store_address(os.environ)
     if chosen is None:

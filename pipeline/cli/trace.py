@@ -52,7 +52,7 @@ def trace(
     from pipeline.model.tracing.result import TraceShape
     from pipeline.model.tracing.steps import build_step
     from pipeline.model.tracing.trace import trace as trace_step
-    from pipeline.offers.printable import printable
+    from pipeline.parsing.printable import printable
     from pipeline.warehouse.database import in_memory
 
     _check_options(step, fit, layers)

@@ -5,6 +5,7 @@ The fields below are the one definition of an offer's columns. The Parquet schem
 types, NOT NULL and comments.
 """
 
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -195,3 +196,12 @@ def _value_type(annotation: Any) -> type:
     if annotation is Any or get_origin(annotation) is Literal or issubclass(annotation, Enum):
         return str
     return annotation  # type: ignore[no-any-return]
+
+
+@dataclass(slots=True)
+class Built:
+    """The offers, rejects and warnings that a source's rows gave."""
+
+    offers: list[Offer] = field(default_factory=list)
+    rejects: list[RejectedRow] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)

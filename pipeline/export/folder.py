@@ -11,10 +11,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from pipeline.contracts.disk import naming
 from pipeline.contracts.errors import GpufareError
 from pipeline.export.tables import BY_DAY, schema_path
-from pipeline.offers.printable import printable
+from pipeline.home.disk import naming
+from pipeline.parsing.printable import printable
 
 PACKAGE = "gpufare"
 DESCRIPTOR = "datapackage.json"

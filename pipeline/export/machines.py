@@ -10,10 +10,10 @@ from typing import Any
 
 import duckdb
 
-from pipeline.contracts import paths
 from pipeline.export.cells import safe_text
 from pipeline.export.folder import replaced
 from pipeline.export.package import resource, write_descriptor
+from pipeline.home import paths
 from pipeline.warehouse.query import ask
 
 OFFERS = """

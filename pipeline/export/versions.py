@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 FOLDER = "schema_versions"
 CHANGES = "changes.yaml"

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import duckdb
 
-from pipeline.contracts.disk import naming
 from pipeline.export.cells import DATETIME, csv_cell
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
 from pipeline.export.tables import BY_DAY, Table, described, published_names, resource_name, schema_path
+from pipeline.home.disk import naming
 from pipeline.warehouse.query import ask
 
 Form = Literal["csv", "parquet"]

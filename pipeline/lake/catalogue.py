@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pipeline.contracts.postgres import asked, connected
+from pipeline.home.postgres import asked, connected
 from pipeline.lake.settings import LAKE_VARIABLE
 
 _CLASS = int.from_bytes(b"lake")

@@ -16,10 +16,10 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.contracts.disk import replacing
 from pipeline.contracts.errors import sentence_of
-from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.home.disk import replacing
+from pipeline.home.paths import Home
 from pipeline.lake.catalogue import make_schema, make_sure_of, only_writer_of
 from pipeline.lake.request import ask
 from pipeline.lake.settings import Lake, LakeError
@@ -36,9 +36,9 @@ from pipeline.lake.units import (
     units_of,
     write_unit,
 )
-from pipeline.offers.printable import printable
-from pipeline.offers.record_files import DAY_FOLDERS, SOURCE_FOLDERS, RecordFile
-from pipeline.offers.records import Records
+from pipeline.parsing.printable import printable
+from pipeline.record.record_files import DAY_FOLDERS, SOURCE_FOLDERS, RecordFile
+from pipeline.record.records import Records
 
 UNITS_AT_ONCE = 200
 """So many are one transaction, and held in memory."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.lake.settings import LAKE_VARIABLE, Lake, LakeError
-from pipeline.offers.printable import printable
+from pipeline.parsing.printable import printable
 
 ENGINE = Path(__file__).with_name("engine.py")
 ENGINE_SECONDS = 3600

@@ -5,7 +5,7 @@ DuckLake has tables and views; the published file's macros stay in the file.
 
 from dataclasses import dataclass
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.lake.request import ask
 from pipeline.lake.settings import Lake, LakeError
 

@@ -14,17 +14,17 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel
 
-from pipeline.contracts.disk import replacing
 from pipeline.contracts.offer import Offer, RejectedRow
-from pipeline.contracts.paths import Home
-from pipeline.offers.record_files import (
+from pipeline.home.disk import replacing
+from pipeline.home.paths import Home
+from pipeline.record.record_files import (
     DAY_FOLDERS,
     MERGED_FOLDERS,
     SOURCE_FOLDERS,
     RecordFile,
     record_files,
 )
-from pipeline.offers.records import Records, parquet_schema
+from pipeline.record.records import Records, parquet_schema
 
 Frames = Mapping[str, pl.DataFrame]
 """By folder of the record."""

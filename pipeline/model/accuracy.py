@@ -5,7 +5,7 @@ from typing import Any
 import duckdb
 import yaml
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 RECORD_FILE = "accuracy_record.yaml"
 # A held-out error may worsen by a tenth before the check fails.

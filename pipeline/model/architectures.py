@@ -24,7 +24,7 @@ from pipeline.model.config_layouts import (
     TEXT_TYPES,
     TIED_BY_DEFAULT,
 )
-from pipeline.offers.printable import printable
+from pipeline.parsing.printable import printable
 
 Config = dict[str, Any]
 

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import yaml
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model import bands
 from pipeline.model.fit_threshold import calibrate_threshold
 from pipeline.model.fitting import (

@@ -15,9 +15,10 @@ from typing import Any
 import duckdb
 
 from pipeline.catalog.own_models import OwnModel
-from pipeline.contracts import paths
-from pipeline.contracts.disk import is_exhaustion
 from pipeline.export.cells import safe_text
+from pipeline.gpus import identify
+from pipeline.home import paths
+from pipeline.home.disk import is_exhaustion
 from pipeline.model.given_models import insert_model
 from pipeline.model.model_names import Architecture
 from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
@@ -30,8 +31,7 @@ from pipeline.model.run_settings import (
     check_parallelism,
     read_run,
 )
-from pipeline.offers.gpu_matching import identify
-from pipeline.offers.printable import printable
+from pipeline.parsing.printable import printable
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_own_catalogue
 

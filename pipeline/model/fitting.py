@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

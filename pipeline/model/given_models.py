@@ -7,14 +7,14 @@ from typing import Any
 import duckdb
 from pydantic import ValidationError
 
-from pipeline.capture.hub import HubError, parse_config
 from pipeline.catalog.own_models import OwnModel
 from pipeline.catalog.own_rows import in_one_line
-from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.home import paths
 from pipeline.model.architectures import ConfigError, shape_of, towers_of
+from pipeline.model.hub import HubError, parse_config
 from pipeline.model.model_names import canonical
-from pipeline.offers.printable import printable
+from pipeline.parsing.printable import printable
 
 
 class GivenModelError(GpufareError):

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from pipeline.contracts.errors import GpufareError
-from pipeline.offers.printable import printable
+from pipeline.parsing.printable import printable
 
 SURPLUS = "_surplus"
 """The key of the values for which a row has no column."""

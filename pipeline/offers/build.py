@@ -6,7 +6,7 @@ certain is an offer without ``gpu_id``; it is counted and kept out of every rank
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,15 +16,15 @@ from pipeline.catalog.machine_sizes import machine_size
 from pipeline.catalog.places import place_of
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Listing, ReaderWarning, Reject, Row, SourceChangedError
-from pipeline.contracts.offer import Offer, RejectedRow, SizeEvidence
+from pipeline.contracts.offer import Built, Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.contracts.tiers import tier_class
-from pipeline.offers.gpu_matching import Identity, identify
+from pipeline.gates.contradictions import flag_conflicting_prices, flag_contradictions
+from pipeline.gpus import Identity, identify
 from pipeline.offers.money import usd_per_hour
-from pipeline.offers.order import flag_conflicting_prices, flag_contradictions
-from pipeline.offers.printable import MAX_CHARACTERS, printable, printable_json
 from pipeline.parsing.prices import RowError
+from pipeline.parsing.printable import MAX_CHARACTERS, printable, printable_json
 
 MAX_RAW_CHARACTERS = 2_000
 """A reject keeps at most this much of its row; one that is exactly as long is kept whole."""
@@ -46,15 +46,6 @@ _STATED = Offer.model_fields.keys() & {field.name for field in fields(Listing)}
 """Columns of an offer that a listing states."""
 
 USD_DIGITS = Decimal("1e-8")
-
-
-@dataclass(slots=True)
-class Built:
-    """The offers and rejects of a source's rows."""
-
-    offers: list[Offer] = field(default_factory=list)
-    rejects: list[RejectedRow] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
 
 def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, Rate] | None = None) -> Built:

@@ -20,13 +20,13 @@ from typing import Any
 import polars as pl
 
 from pipeline.catalog.places import place_of
-from pipeline.contracts.disk import replacing
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import LabelKind
-from pipeline.contracts.paths import Home
-from pipeline.offers.gpu_matching import identify
-from pipeline.offers.gpu_matching.catalogue import cards
-from pipeline.offers.printable import printable
+from pipeline.gpus import identify
+from pipeline.gpus.catalogue import cards
+from pipeline.home.disk import replacing
+from pipeline.home.paths import Home
+from pipeline.parsing.printable import printable
 
 MAX_FILE_BYTES = 50_000_000
 MAX_ROWS = 500_000

@@ -8,8 +8,8 @@ from typing import TextIO
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import LABEL_KINDS, LabelKind
-from pipeline.offers.gpu_matching import Identity, identify
-from pipeline.offers.printable import printable
+from pipeline.gpus import Identity, identify
+from pipeline.parsing.printable import printable
 
 LABEL = "raw_label"
 OPTIONAL = ("provider", "kind", "context", "gpu_count")

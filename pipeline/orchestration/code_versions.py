@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.sources import source_module
 
 

@@ -12,11 +12,11 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.contracts.paths import Home
-from pipeline.daily.ingest import record_day
-from pipeline.offers.incidents import report_incident
+from pipeline.home.paths import Home
 from pipeline.orchestration.keys import SOURCE_TAG, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
+from pipeline.record.incidents import report_incident
+from pipeline.refresh.ingest import record_day
 
 _PARTITION_TAG = "dagster/partition"
 

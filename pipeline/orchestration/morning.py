@@ -9,10 +9,10 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.paths import Home
-from pipeline.daily.digest import send_digest
-from pipeline.daily.morning import FINE, morning
-from pipeline.daily.source_states import source_states
+from pipeline.health.digest import send_digest
+from pipeline.health.morning import FINE, morning
+from pipeline.health.source_states import source_states
+from pipeline.home.paths import Home
 from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import MORNING, PRICES_TEAM, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome

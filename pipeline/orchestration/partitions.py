@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import dagster as dg
 
 from pipeline.capture.archive import Archive
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 
 
 def daily_partitions(home: Home) -> dg.DailyPartitionsDefinition:

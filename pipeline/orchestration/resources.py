@@ -6,8 +6,8 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 
 REPLAY_VARIABLE = "GPUFARE_REPLAY_URL"
 

@@ -18,14 +18,14 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import NOT_ASKED, Capture, Outcome
 from pipeline.contracts.errors import GpufareError, sentence_of
-from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.daily.diagnosis import was_asked
-from pipeline.daily.ingest import record_day
-from pipeline.daily.origin import RefreshError, capture_live, refuse_a_demo
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
+from pipeline.refresh.diagnosis import was_asked
+from pipeline.refresh.ingest import record_day
+from pipeline.refresh.origin import RefreshError, capture_live, refuse_a_demo
 
 EXPECTATIONS = "expectations"
 

@@ -8,22 +8,22 @@ from typing import Any
 
 import dagster as dg
 
-from pipeline.capture.litter import sweep
-from pipeline.contracts.disk import size_text
-from pipeline.daily.housekeeping import merge_months
-from pipeline.daily.publishing import publish_day
-from pipeline.daily.storing import store_home
+from pipeline.home.disk import size_text
+from pipeline.home.litter import sweep
 from pipeline.model.accuracy import worsened
 from pipeline.orchestration.code_versions import table_version
 from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.report.report import write_report
+from pipeline.page.write import write_report
+from pipeline.refresh.housekeeping import merge_months
+from pipeline.refresh.publishing import publish_day
+from pipeline.refresh.storing import store_home
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
 from pipeline.warehouse.plan_grid import TABLE, complete
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.sql_files import BuildError
 
 WRITER_POOL = "publish"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 
 if TYPE_CHECKING:
     from pipeline.model.measuring.corrections import Corrections

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import ask, reader
@@ -86,7 +86,7 @@ def _prices_of(
 
 def _refuse_day_without_prices(home: Home, day: date, today: date) -> None:
     from pipeline.catalog.source_config import configs
-    from pipeline.offers.records import Records
+    from pipeline.record.records import Records
 
     records = Records(home)
     recorded = {each for source in configs() for each in records.accepted_days(source)}

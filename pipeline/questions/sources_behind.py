@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import duckdb
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.warehouse.query import QueryError, ask
 from pipeline.warehouse.replays import replays, unlike_live
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import duckdb
 
-from pipeline.offers.record_files import RecordFile
+from pipeline.record.record_files import RecordFile
 from pipeline.warehouse.connection import connect
 
 Columns = Mapping[str, str]

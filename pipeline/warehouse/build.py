@@ -11,12 +11,12 @@ from pathlib import Path
 import duckdb
 
 from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
-from pipeline.contracts.disk import UnwritableError
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.offers.incidents import report_incident
-from pipeline.offers.record_files import Damage, set_aside
+from pipeline.home.disk import UnwritableError
+from pipeline.home.paths import Home
+from pipeline.record.incidents import report_incident
+from pipeline.record.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
@@ -24,9 +24,9 @@ from pipeline.warehouse.imports import load_imports
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_other_models, missing_files, set_own_labels
 from pipeline.warehouse.marts import fill, is_timeless
-from pipeline.warehouse.prepared import keep, start
+from pipeline.warehouse.plan_cache import keep, start
 from pipeline.warehouse.rankings import save_ranking
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.sql_files import BuildError
 
 
 @dataclass(slots=True)

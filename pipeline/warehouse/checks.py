@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import duckdb
 
-from pipeline.offers.printable import printable
-from pipeline.warehouse.scripts import BuildError, scripts
+from pipeline.parsing.printable import printable
+from pipeline.warehouse.sql_files import BuildError, scripts
 
 SHOWN_ROWS = 3
 

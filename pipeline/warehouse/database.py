@@ -2,11 +2,11 @@
 
 import duckdb
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.warehouse.connection import connect, transaction
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_catalog
-from pipeline.warehouse.scripts import run, scripts
+from pipeline.warehouse.sql_files import run, scripts
 
 
 def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:

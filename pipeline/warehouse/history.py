@@ -17,10 +17,10 @@ from typing import Any
 
 import duckdb
 
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
-from pipeline.offers.months import Stamp, damage_of_month, days_of_month, stamp_of
-from pipeline.offers.record_files import (
+from pipeline.home import paths
+from pipeline.home.paths import Home
+from pipeline.record.months import Stamp, damage_of_month, days_of_month, stamp_of
+from pipeline.record.record_files import (
     SOURCE_FOLDERS,
     Damage,
     MonthFile,
@@ -31,7 +31,7 @@ from pipeline.offers.record_files import (
 from pipeline.warehouse.load import LOADERS, MARK_THE_ATTEMPTS_THAT_STAND, Insert, load_files
 from pipeline.warehouse.marts import fill, query_of
 from pipeline.warehouse.rankings import insert_rankings
-from pipeline.warehouse.scripts import run
+from pipeline.warehouse.sql_files import run
 
 KEPT_DAYS = 30
 """``offers`` and ``rejects`` hold so many days, and ``offers`` the newest day of each source, however old."""

@@ -5,9 +5,9 @@ from datetime import date
 
 import duckdb
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.offers.imported import imported_files
-from pipeline.offers.record_files import Damage, RecordFile
+from pipeline.record.record_files import Damage, RecordFile
 from pipeline.warehouse.load import load_files
 
 

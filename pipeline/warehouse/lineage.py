@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from pipeline.warehouse.scripts import BuildError, run, scripts
+from pipeline.warehouse.sql_files import BuildError, run, scripts
 
 # DuckDB serializes SELECT statements only, so the query of a macro is cut out of its CREATE statement.
 _MACRO = re.compile(

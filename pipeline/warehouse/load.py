@@ -13,13 +13,13 @@ from pipeline.catalog.machine_sizes import machine_size_rows
 from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
-from pipeline.contracts import paths
-from pipeline.contracts.disk import is_exhaustion
-from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.contracts.tiers import NAMED_BY_TIER
-from pipeline.offers.months import merged_parts
-from pipeline.offers.record_files import Damage, RecordFile, record_file, record_files
+from pipeline.home import paths
+from pipeline.home.disk import is_exhaustion
+from pipeline.home.paths import Home
+from pipeline.record.months import merged_parts
+from pipeline.record.record_files import Damage, RecordFile, record_file, record_files
 from pipeline.warehouse.blame import is_of_file
 from pipeline.warehouse.connection import transaction
 
@@ -277,7 +277,7 @@ END) AS size_evidence"""
 _SERVERLESS_SPOT = """
 if(price_kind = 'serverless' AND tier = 'spot', 'spot', price_kind) AS price_kind,
 if(price_kind = 'serverless' AND tier = 'spot', 'serverless', tier) AS tier"""
-"""In earlier versions serverless spot was serverless. The same rule as in pipeline/offers/records.py."""
+"""In earlier versions serverless spot was serverless. The same rule as in pipeline/record/records.py."""
 
 
 _OWN_LABELS = """

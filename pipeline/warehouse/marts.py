@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import duckdb
 
-from pipeline.contracts import paths
-from pipeline.warehouse.scripts import BuildError
+from pipeline.home import paths
+from pipeline.warehouse.sql_files import BuildError
 
 ROWS_IN_A_PART = 500_000
 """Rows that the query of a part works on at most, but for a single key with more: some 600 bytes each."""

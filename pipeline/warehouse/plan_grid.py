@@ -9,17 +9,17 @@ from pathlib import Path
 import duckdb
 
 from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
-from pipeline.contracts.paths import Home
-from pipeline.contracts.postgres import PostgresError
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.contracts.publishing_lock import publishing_lock
-from pipeline.offers.incidents import report_incident
+from pipeline.home.paths import Home
+from pipeline.home.postgres import PostgresError
+from pipeline.home.publishing_lock import publishing_lock
+from pipeline.record.incidents import report_incident
 from pipeline.warehouse.connection import quoted
 from pipeline.warehouse.database import planner
 from pipeline.warehouse.load import load_planned
 from pipeline.warehouse.marts import fill
-from pipeline.warehouse.prepared import edit_kept, kept_file
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.plan_cache import edit_kept, kept_file
+from pipeline.warehouse.sql_files import BuildError
 
 TABLE = "plan_grid"
 

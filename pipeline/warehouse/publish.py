@@ -11,16 +11,16 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
-from pipeline.contracts.disk import UnwritableError, disk_error, flush
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.contracts.paths import Home
-from pipeline.contracts.postgres import PostgresError
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.contracts.publishing_lock import publishing_lock
-from pipeline.offers.incidents import report_incident
-from pipeline.offers.record_files import record_files, set_aside
+from pipeline.home.disk import UnwritableError, disk_error, flush
+from pipeline.home.paths import Home
+from pipeline.home.postgres import PostgresError
+from pipeline.home.publishing_lock import publishing_lock
+from pipeline.record.incidents import report_incident
+from pipeline.record.record_files import record_files, set_aside
 from pipeline.warehouse.build import Mend, Report, build
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.sql_files import BuildError
 
 
 def publish(

@@ -5,9 +5,9 @@ from datetime import date
 
 import duckdb
 
-from pipeline.contracts.disk import replacing
-from pipeline.contracts.paths import Home
-from pipeline.offers.record_files import RecordFile
+from pipeline.home.disk import replacing
+from pipeline.home.paths import Home
+from pipeline.record.record_files import RecordFile
 from pipeline.warehouse.connection import quoted
 
 SAVED_RANKS = 5

@@ -18,9 +18,9 @@ from pipeline.capture.visit import PastDayError, capture_all
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.capture import Capture, Entry, OutcomeCode
 from pipeline.contracts.listing import Request
-from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import no_progress
-from pipeline.daily.ingest import record_day
+from pipeline.home.paths import Home
+from pipeline.refresh.ingest import record_day
 
 from .conftest import DAY, FAST, Capturing, module, source
 from .site import Reply, Site

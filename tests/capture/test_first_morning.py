@@ -12,8 +12,8 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.capture import Capture, Outcome
-from pipeline.contracts.paths import Home
-from pipeline.daily.ingest import record_day
+from pipeline.home.paths import Home
+from pipeline.refresh.ingest import record_day
 from pipeline.sources import source_module
 from tests.conftest import PAGES
 

@@ -12,8 +12,8 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.visit import capture_all
 from pipeline.contracts.capture import Entry
-from pipeline.contracts.disk import disk_error_text, free_bytes, naming, size_text
-from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.home.disk import disk_error_text, free_bytes, naming, size_text
+from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare_process
 
 from .conftest import DAY, FAST, module, source

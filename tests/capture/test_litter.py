@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.litter import OLD_SECONDS, half_written, sweep
-from pipeline.contracts.paths import Home
-from pipeline.daily.refresh import refresh
+from pipeline.home.litter import OLD_SECONDS, half_written, sweep
+from pipeline.home.paths import Home
+from pipeline.refresh.refresh import refresh
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_only_the_newest_days_are_looked_into_every_morning(home: Home, dead_pid
 WRITER = """
 import sys, time
 from pathlib import Path
-from pipeline.contracts.disk import replacing
+from pipeline.home.disk import replacing
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_bytes(b"half")
     print("writing", flush=True)

@@ -10,8 +10,8 @@ from pipeline.capture.replay import PagesServer, capture_pages
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, Entry, capture_status, request_warnings
 from pipeline.contracts.listing import Request
-from pipeline.contracts.paths import Home
-from pipeline.daily.ingest import bounded_warnings, record_day
+from pipeline.home.paths import Home
+from pipeline.refresh.ingest import bounded_warnings, record_day
 
 from .conftest import DAY, Capturing, module, source
 from .site import Reply, Site

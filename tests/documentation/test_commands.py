@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.cli.main import main
-from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.documentation.pages import PROJECT, WRITTEN, blocks, commands
 
 SETS_UP = {
@@ -36,9 +36,9 @@ ELSEWHERE = {
     "gpufare refresh": "tests/test_readme.py",
     "gpufare rebuild": "tests/test_history.py",
     "duckdb -c": "tests/export/test_export_page.py",
-    "gpufare report": "tests/report/test_writing.py",
+    "gpufare report": "tests/page/test_writing.py",
     "gpufare lake": "tests/lake/test_scaling_page.py",
-    "gpufare store": "tests/storage/test_push_and_pull.py",
+    "gpufare store": "tests/store/test_push_and_pull.py",
     "gpufare trace ": "tests/tracing/test_readme_commands.py",
     "gpufare model add": "tests/model/test_own_models.py",
     "gpufare measure": "tests/model/test_measuring.py",
@@ -52,7 +52,7 @@ ELSEWHERE = {
 
 SQL_ELSEWHERE = {
     "docs/explanation/retention.md": "tests/test_history.py",
-    "docs/how-to/object-stores.md": "tests/storage",
+    "docs/how-to/object-stores.md": "tests/store",
 }
 PYTHON_ELSEWHERE = {
     "docs/how-to/export.md": "tests/export/test_export_page.py",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.contracts.paths import Home
 from pipeline.export.whole import export
+from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
 from tests.conftest import shared_folder
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.contracts.paths import Home
 from pipeline.export.folder import ExportError
 from pipeline.export.layouts import write
 from pipeline.export.rights import check_republishable
+from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
 from tests.conftest import gpufare
 from tests.documentation.pages import blocks

@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.cli.main import main
-from pipeline.contracts.paths import Home
 from pipeline.export import folder as folders
 from pipeline.export import layouts
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.whole import export
+from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
 from tests.conftest import gpufare
 from tests.export.conftest import package_of

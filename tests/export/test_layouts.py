@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 import yaml
 
-from pipeline.contracts.paths import CATALOG_DIR, Home
 from pipeline.export.layouts import write
 from pipeline.export.machines import LEFT_OUT, accelerators, clouds
 from pipeline.export.prometheus import FILE, GAUGES, _escaped
+from pipeline.home.paths import CATALOG_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
 from tests.export.conftest import ask_tool, package_of

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.paths import Home
 from pipeline.export.cells import csv_cell
 from pipeline.export.tables import BY_DAY, UNITS, unit_of
 from pipeline.export.versions import schema_version
 from pipeline.export.whole import SMALL, export
+from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
 from tests.export.conftest import ask_tool, package_of
 

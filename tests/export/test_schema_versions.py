@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.contracts.paths import CATALOG_DIR, Home
 from pipeline.export.versions import FOLDER, schema_changes
+from pipeline.home.paths import CATALOG_DIR, Home
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.query import ask, reader

@@ -26,7 +26,7 @@ from typing import Any
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Offer
-from pipeline.offers.gpu_matching import identify
+from pipeline.gpus import identify
 
 MAX_GPUS = 1_024
 """Clusters are sold in hundreds of GPUs; the largest of the sample pages has 256."""

@@ -19,13 +19,12 @@ from pipeline.capture.index import read_answer
 from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.listing import Answer, SourceChangedError
-from pipeline.contracts.offer import Offer
-from pipeline.contracts.paths import Home
+from pipeline.contracts.offer import Built, Offer
 from pipeline.contracts.rates import Rate
-from pipeline.daily.ingest import read_answers
-from pipeline.offers.build import Built
-from pipeline.offers.judgement import judged
-from pipeline.offers.records import Records
+from pipeline.gates.judgement import judged
+from pipeline.home.paths import Home
+from pipeline.record.records import Records
+from pipeline.refresh.ingest import read_answers
 from pipeline.sources import source_module
 from tests.fuzz.mutations import mutated
 from tests.fuzz.oracle import Finding, findings

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.offer import Offer
-from pipeline.daily.ingest import read_answers
+from pipeline.refresh.ingest import read_answers
 from tests.fuzz.oracle import findings
 from tests.fuzz.run import RATES, SOURCES, fuzz, page_of, sample_answers, sample_currencies
 from tests.sources.helpers import answer

@@ -17,15 +17,15 @@ import polars as pl
 import pytest
 
 from benchmarks.market import Market, write_market
-from pipeline.contracts.paths import Home
-from pipeline.contracts.postgres import PostgresError
+from pipeline.home.paths import Home
+from pipeline.home.postgres import PostgresError
 from pipeline.lake.exchange import create, days_in, in_lake, pull, push
 from pipeline.lake.request import ENGINE
 from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE, Lake, LakeError, lake_of
 from pipeline.lake.tables import publish_tables
 from pipeline.lake.units import Unit, digest_of, read_unit, records_of, units_of
-from pipeline.offers.compaction import Compaction, compact
-from pipeline.offers.records import Records
+from pipeline.record.compaction import Compaction, compact
+from pipeline.record.records import Records
 from pipeline.warehouse.publish import publish
 from tests.conftest import gpufare_process, with_plans
 from tests.lake.postgres import new_database

@@ -13,7 +13,7 @@ import yaml
 from dockerfile_parse import DockerfileParser
 
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.publishing_lock import LOCK_VARIABLE
+from pipeline.home.publishing_lock import LOCK_VARIABLE
 from pipeline.orchestration.keys import SHARE_VARIABLE, SOURCE_TAG, enabled_sources, share, sources_here
 from pipeline.orchestration.source_assets import pool_of
 

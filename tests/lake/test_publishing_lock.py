@@ -8,19 +8,19 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from pipeline.capture.litter import half_written
-from pipeline.contracts.paths import Home
-from pipeline.contracts.postgres import PostgresError
 from pipeline.contracts.progress import no_progress
-from pipeline.contracts.publishing_lock import (
+from pipeline.health.doctor.finding import Examination
+from pipeline.health.doctor.machine import lock as examine_lock
+from pipeline.home.litter import half_written
+from pipeline.home.paths import Home
+from pipeline.home.postgres import PostgresError
+from pipeline.home.publishing_lock import (
     LOCK_VARIABLE,
     lock_holder,
     publishing_lock,
 )
-from pipeline.daily.doctor.finding import Examination
-from pipeline.daily.doctor.machine import lock as examine_lock
 from pipeline.warehouse.publish import publish
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.sql_files import BuildError
 from tests.conftest import with_plans
 
 DAY = date(2026, 8, 22)

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.contracts.publishing_lock import LOCK_VARIABLE
+from pipeline.home.publishing_lock import LOCK_VARIABLE
 from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE
 from pipeline.orchestration.keys import SHARE_VARIABLE
 

@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from pipeline.capture.replay import PagesServer
-from pipeline.contracts.paths import HOME_VARIABLE, Home
-from pipeline.contracts.publishing_lock import LOCK_VARIABLE
+from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.home.publishing_lock import LOCK_VARIABLE
 from pipeline.orchestration.keys import SHARE_VARIABLE
 from pipeline.orchestration.resources import REPLAY_VARIABLE
 from tests.conftest import PAGES, with_plans

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.warehouse.checks import CheckFailedError, run_checks
 from pipeline.warehouse.connection import connect
 from tests.marts.database import CASES, from_folder, set_day

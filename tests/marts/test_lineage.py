@@ -6,11 +6,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.contracts.paths import SQL_DIR
+from pipeline.home.paths import SQL_DIR
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.lineage import Lineage, in_order
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.sql_files import BuildError
 
 MARTS = sorted((SQL_DIR / "marts").glob("*.sql"), key=lambda path: path.stem)
 

@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
 
 EXAMPLES = sorted((paths.SQL_DIR / "examples").glob("*.sql"))

@@ -17,8 +17,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.contracts.paths import Home
-from pipeline.daily.demo import sample_days
+from pipeline.home.paths import Home
+from pipeline.refresh.demo import sample_days
 from tests.conftest import PAGES, reader_on
 
 Row = Mapping[str, Any]

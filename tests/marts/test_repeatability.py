@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.warehouse import marts
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.lineage import Lineage

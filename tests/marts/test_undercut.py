@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.warehouse.connection import connect
 
 ANSWERS = """

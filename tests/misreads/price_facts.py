@@ -20,11 +20,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pipeline.catalog.gpu_prices import BOUNDS_COLUMNS
 from pipeline.catalog.source_config import configs
-from pipeline.offers.gpu_matching import identify
-from pipeline.offers.gpu_matching.catalogue import cards
-from pipeline.offers.order import succeeds
+from pipeline.gates.contradictions import succeeds
+from pipeline.gates.price_bounds import BOUNDS_COLUMNS
+from pipeline.gpus import identify
+from pipeline.gpus.catalogue import cards
 
 ROOT = Path(__file__).parents[2]
 
@@ -210,7 +210,7 @@ def inversions(facts: Iterable[Fact]) -> Iterator[tuple[tuple[str, str], Decimal
 
 
 def max_inversion(facts: Iterable[Fact]) -> Decimal:
-    """The rule for pipeline.offers.order.MAX_INVERSION: the largest that was seen, up to the next tenth."""
+    """The rule for gates.contradictions.MAX_INVERSION: the largest that was seen, rounded up to a tenth."""
     seen = max((ratio for _, ratio in inversions(facts)), default=Decimal(1))
     return max(seen, Decimal(1)).quantize(Decimal("0.1"), ROUND_UP)
 

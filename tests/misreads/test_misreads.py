@@ -9,10 +9,10 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Outcome
-from pipeline.contracts.paths import Home
+from pipeline.gates.judgement import judged
+from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
-from pipeline.offers.judgement import judged
-from pipeline.offers.records import Records
+from pipeline.record.records import Records
 from tests.misreads.misreads import MISREADS
 from tests.misreads.world import FIRST_DAY, World
 

@@ -11,12 +11,11 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.catalog import gpu_prices
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.offer import Offer
-from pipeline.offers import order
-from pipeline.offers.order import MAX_INVERSION, flag_contradictions
-from pipeline.offers.price_moves import History, sift
+from pipeline.gates import contradictions, price_bounds
+from pipeline.gates.contradictions import MAX_INVERSION, flag_contradictions
+from pipeline.gates.price_moves import History, sift
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import fill
 from tests.misreads.price_facts import MARKETPLACES, Fact, bounds, facts_file, max_inversion, read_facts
@@ -84,7 +83,7 @@ def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[
 def test_the_bounds_are_those_of_the_facts() -> None:
     """Otherwise: python -m tests.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv"""
     assert FACTS is not None
-    seen = gpu_prices._seen()
+    seen = price_bounds._seen()
     assert {key: dict(row) for key, row in seen.items()} == {
         (row["source"], row["gpu_id"], row["price_kind"]): row for row in bounds(read_facts(FACTS))
     }
@@ -137,8 +136,8 @@ def know_only(known: str, source: str, day: str, monkeypatch: pytest.MonkeyPatch
     assert FACTS is not None
     kept = [fact for fact in read_facts(FACTS) if KNOWN[known](fact, source, day)]
     seen = {(row["source"], row["gpu_id"], row["price_kind"]): row for row in bounds(kept)}
-    monkeypatch.setattr(gpu_prices, "_seen", lambda: seen)
-    monkeypatch.setattr(order, "MAX_INVERSION", max_inversion(kept))
+    monkeypatch.setattr(price_bounds, "_seen", lambda: seen)
+    monkeypatch.setattr(contradictions, "MAX_INVERSION", max_inversion(kept))
 
 
 def test_the_largest_inversion_is_that_of_the_facts() -> None:

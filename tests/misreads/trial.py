@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pipeline.capture.replay import PagesServer
 from pipeline.contracts.listing import Listing
-from pipeline.contracts.paths import Home
-from pipeline.daily.refresh import refresh
+from pipeline.home.paths import Home
+from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
 from tests.misreads.misreads import (
     Misread,

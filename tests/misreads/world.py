@@ -12,11 +12,11 @@ from typing import Any
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Row
-from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import CONTRADICTIONS, RejectReason
+from pipeline.gates.judgement import judged
+from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
-from pipeline.offers.judgement import judged
-from pipeline.offers.records import Records
+from pipeline.record.records import Records
 from pipeline.sources import source_module
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import fill

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline.contracts import paths
 from pipeline.contracts.training import EVIDENCES, METHODS
+from pipeline.home import paths
 from pipeline.model import accuracy, bands
 from pipeline.model.calibrate import data_hash, in_words
 from pipeline.model.fitting import QUANTITIES, Fitter, gemm_ratio, in_first_half, read_parameters

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.cli.main import main
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 from pipeline.model.estimate import Estimator, estimate_file
 from pipeline.model.measuring import card
 from pipeline.model.measuring.measure import MeasureError, _given_model, check, measure

@@ -139,7 +139,7 @@ def test_every_macro_is_commented(model: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_every_constant_has_a_value_a_unit_and_a_meaning(model: duckdb.DuckDBPyConnection) -> None:
-    from pipeline.contracts import paths
+    from pipeline.home import paths
 
     parameters = paths.CATALOG_DIR / "model_parameters.csv"
     described = model.execute(

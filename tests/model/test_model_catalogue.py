@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.catalog.model_shapes import Counts, Shape, counted
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.architectures import shape_of
 
 MODELS = {

@@ -10,11 +10,11 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.hub import MAX_BYTES, HubError, fetch_config, is_hub_id
 from pipeline.catalog.own_models import OWN_MODELS
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 from pipeline.model.architectures import shape_of
+from pipeline.model.hub import MAX_BYTES, HubError, fetch_config, is_hub_id
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_own_catalogue
 from tests.conftest import gpufare, with_plans

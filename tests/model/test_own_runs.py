@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 from pipeline.model.estimate import Estimator
 from pipeline.model.measuring.corrections import Kind, corrected, learn, shrunken
 from pipeline.model.measuring.own_runs import (

@@ -10,12 +10,12 @@ from filelock import FileLock, Timeout
 
 from pipeline.catalog.own_catalogue import OwnCatalogue
 from pipeline.cli.daily import plan_ahead
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.warehouse import plan_grid
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create, in_memory, planner
-from pipeline.warehouse.prepared import edit_kept, keep, kept_file, start
-from pipeline.warehouse.scripts import BuildError
+from pipeline.warehouse.plan_cache import edit_kept, keep, kept_file, start
+from pipeline.warehouse.sql_files import BuildError
 
 MODELS = ("smollm2-135m", "mixtral-8x7b")
 """One that fits everywhere, and one that does not."""

@@ -5,7 +5,7 @@ import csv
 import duckdb
 import pytest
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.coefficients import agreeing_runs
 from pipeline.model.tracing.recipe_settings import COLUMNS, SETTINGS_FILE, setting_rows
 from pipeline.model.tracing.recipes import Recipe, read_recipes

@@ -6,7 +6,7 @@ from typing import Literal
 import duckdb
 import pytest
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.recipe_work import (
     ATTENTION,

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 import yaml
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill

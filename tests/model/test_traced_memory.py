@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.coefficients import (
     CODE_OF_ITS_OWN,
     COEFFICIENTS_FILE,

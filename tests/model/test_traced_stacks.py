@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.measured import read_stacks, recipe_of
 from pipeline.model.tracing.recipes import Recipe

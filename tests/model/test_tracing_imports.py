@@ -66,6 +66,6 @@ def test_no_room_imports_torch(with_empty_torch: dict[str, str]) -> None:
 
 
 def test_a_module_that_imports_torch_would_be_named(with_empty_torch: dict[str, str]) -> None:
-    answer = run(IMPORT_ALL, ["pipeline.contracts.paths", "torch"], with_empty_torch)
+    answer = run(IMPORT_ALL, ["pipeline.home.paths", "torch"], with_empty_torch)
     assert answer.returncode == 1
     assert answer.stderr == "torch imports torch\n"

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from pipeline.contracts.listing import PRICE_KINDS, Listing
 from pipeline.contracts.offer import MatchStatus, Offer, RejectedRow, column_types
-from pipeline.contracts.paths import Home
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
+from pipeline.home.paths import Home
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.query import QueryError, ask, reader
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.offers import imported
 from pipeline.offers.imported import ImportFileError, imported_files, keep, read_prices
 from pipeline.warehouse.connection import connect

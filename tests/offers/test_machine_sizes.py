@@ -10,15 +10,15 @@ import pytest
 
 from pipeline.catalog.machine_sizes import machine_size, machine_sizes
 from pipeline.catalog.source_config import CatalogError
-from pipeline.contracts import paths
-from pipeline.contracts.paths import Home
+from pipeline.home import paths
+from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
-from pipeline.offers.records import Records
+from pipeline.record.records import Records
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.load import load_catalog
+from tests.full_load import load_record
 from tests.offers.builders import config, listing
-from tests.record import load_record
 
 DAY = date(2026, 8, 22)
 HEADER = (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.contracts.paths import Home
-from pipeline.daily.refresh import refresh
-from pipeline.offers.records import Records
+from pipeline.home.paths import Home
+from pipeline.record.records import Records
+from pipeline.refresh.refresh import refresh
 
 DAY = date(2026, 8, 22)
 

@@ -1,7 +1,7 @@
 """The published reasons for leaving out a row."""
 
-from pipeline.contracts.paths import Home
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.home.paths import Home
 from pipeline.warehouse.query import ask, reader
 
 

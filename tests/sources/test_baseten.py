@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.offers.gpu_matching import identify
+from pipeline.gpus import identify
 from tests.sources.helpers import answer, page, read
 
 PAGE = page("baseten", "pricing.html")

@@ -11,9 +11,9 @@ from bs4 import BeautifulSoup, Tag
 
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.listing import Answer, SourceChangedError
-from pipeline.daily.ingest import read_answers
-from pipeline.offers.build import Built
+from pipeline.contracts.offer import Built
 from pipeline.parsing.json_objects import MAX_WARNINGS, FieldAudit
+from pipeline.refresh.ingest import read_answers
 from tests.capture.conftest import source
 from tests.test_sources import RATES, read_sample, sample_answers
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts import paths
 from pipeline.contracts.listing import SourceChangedError
+from pipeline.home import paths
 from tests.sources.helpers import answer, page, read
 
 MACHINE: dict[str, Any] = {

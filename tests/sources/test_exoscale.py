@@ -9,7 +9,7 @@ import pytest
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.daily.ingest import read_answers
+from pipeline.refresh.ingest import read_answers
 from tests.sources.helpers import answer, page, read
 
 PRICES = "https://portal.exoscale.com/api/pricing/opencompute"

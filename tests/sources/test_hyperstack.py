@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import ReaderWarning, SourceChangedError
-from pipeline.offers.gpu_matching import identify
+from pipeline.gpus import identify
 from pipeline.sources import source_module
 from pipeline.sources.hyperstack import requests
 

@@ -8,9 +8,9 @@ import pytest
 
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.listing import ReaderWarning, SourceChangedError
-from pipeline.daily.ingest import read_answers
 from pipeline.parsing.json_objects import MAX_WARNINGS, FieldAudit, JsonObject
 from pipeline.parsing.prices import RowError
+from pipeline.refresh.ingest import read_answers
 from tests.sources.helpers import SAMPLES, answer, page
 
 CONFIG = source_config("linode").model_copy(update={"ignored_fields": (), "optional_fields": ()})

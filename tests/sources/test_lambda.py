@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Listing, ReaderWarning, Reject, SourceChangedError
-from pipeline.daily.ingest import read_answers
+from pipeline.refresh.ingest import read_answers
 from pipeline.sources import source_module
 from pipeline.sources.lambda_ import requests
 from tests.capture.site import Reply, Site

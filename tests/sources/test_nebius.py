@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.offers.gpu_matching import identify
+from pipeline.gpus import identify
 from tests.capture.site import Reply, Site
 
 from .helpers import answer, page, read

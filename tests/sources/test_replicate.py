@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.offers.gpu_matching import identify
+from pipeline.gpus import identify
 from tests.sources.helpers import answer, page, read
 
 PAGE = page("replicate", "pricing.html")

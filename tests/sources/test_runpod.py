@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, SourceChangedError
-from pipeline.daily.ingest import read_answers
+from pipeline.refresh.ingest import read_answers
 from pipeline.sources.runpod import next_requests, retry_requests
 from tests.sources.helpers import answer, read
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Listing, SourceChangedError
-from pipeline.daily.ingest import read_answers
+from pipeline.refresh.ingest import read_answers
 from tests.sources.helpers import answer, page, read
 
 

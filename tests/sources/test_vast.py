@@ -11,8 +11,8 @@ import pytest
 from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, ReaderWarning, Request, SourceChangedError
+from pipeline.gates.price_moves import History, sift
 from pipeline.offers.build import build_offers
-from pipeline.offers.price_moves import History, sift
 from pipeline.sources import vast as source
 from tests.sources.helpers import PAGES, answer, page, read
 

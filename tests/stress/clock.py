@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from pipeline.contracts.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.stress.homes import CountingServer, Lab, price_problems, published_problems, rows
 from tests.stress.market import FIRST_DAY, PRICES, SOURCES, Market
 from tests.stress.runner import Figures, Part

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from tests.stress.homes import Lab, price_problems, published_problems, rows
 from tests.stress.market import FIRST_DAY
 from tests.stress.runner import Figures, Part

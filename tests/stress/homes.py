@@ -25,11 +25,11 @@ from filelock import FileLock
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import SOURCE_HEADER, Limits
 from pipeline.catalog.own_catalogue import OwnCatalogue
-from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import Home
-from pipeline.daily.refresh import refresh
-from pipeline.warehouse import prepared
+from pipeline.home import paths
+from pipeline.home.paths import Home
+from pipeline.refresh.refresh import refresh
+from pipeline.warehouse import plan_cache as prepared
 from pipeline.warehouse.query import ask, reader
 from tests.faulty_server import Fault, FaultyServer, Host
 from tests.stress.market import FIRST_DAY, PRICES, SOURCES, Market, key_of

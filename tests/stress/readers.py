@@ -8,7 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 
-from pipeline.contracts.paths import SQL_DIR
+from pipeline.home.paths import SQL_DIR
 from pipeline.warehouse.query import ask, reader
 from tests.stress.homes import PROCESSES, Lab
 from tests.stress.market import FIRST_DAY

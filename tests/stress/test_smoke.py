@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from tests.conftest import shared_folder
 from tests.stress import damage, disk, kills, readers, report, runner, two_at_once, year
 from tests.stress.__main__ import PARTS

@@ -21,10 +21,10 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import Home
-from pipeline.daily.ingest import record_day
-from pipeline.daily.origin import capture_live
-from pipeline.daily.refresh import refresh
+from pipeline.home.paths import Home
+from pipeline.refresh.ingest import record_day
+from pipeline.refresh.origin import capture_live
+from pipeline.refresh.refresh import refresh
 from tests.faulty_server import Fault, says
 from tests.stress.homes import LIMITS, Lab, bytes_of, litter, noon, published_problems, rows, use_catalogue
 from tests.stress.market import FIRST_DAY, PRICES, SOURCES, Key, Market, Misread, key_of

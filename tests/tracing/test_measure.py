@@ -14,7 +14,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from pipeline.cli.main import main
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.measuring.measure import MeasureError, measure, run_in_another_process
 from pipeline.model.measuring.own_runs import read_own_runs
 from pipeline.model.measuring.result import Request

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.recipe_work import FEATURES, features_of, work_of
 from pipeline.model.tracing.recipes import Recipe

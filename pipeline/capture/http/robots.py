@@ -16,10 +16,10 @@ from protego import Protego
 
 from pipeline.capture.http.client import ROBOT_NAME, Client, Response, Rules
 from pipeline.contracts.capture import OutcomeCode
-from pipeline.contracts.disk import disk_error_text, naming
 from pipeline.contracts.listing import Request
-from pipeline.contracts.paths import Home
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.home.disk import disk_error_text, naming
+from pipeline.home.paths import Home
 
 CACHED_FOR = timedelta(hours=24)
 

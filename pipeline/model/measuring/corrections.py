@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.model.estimate import Answers, Estimator
 from pipeline.model.measuring.own_runs import OwnRun, OwnRuns, read_own_runs
 from pipeline.model.run_settings import SETTING_TYPES, RunError, number
-from pipeline.offers.printable import printable
+from pipeline.parsing.printable import printable
 
 PRIOR_RUNS = 2
 """How many runs of a user the model's own estimate is worth.

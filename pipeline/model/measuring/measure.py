@@ -14,7 +14,7 @@ from pydantic import ValidationError
 import pipeline
 from pipeline.catalog.own_models import OwnModel
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.paths import Home
+from pipeline.home.paths import Home
 from pipeline.model.estimate import Estimator
 from pipeline.model.given_models import model_of_config
 from pipeline.model.measuring import card

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from pipeline.contracts.disk import UnwritableError
-from pipeline.contracts.paths import Home
+from pipeline.home.disk import UnwritableError
+from pipeline.home.paths import Home
 from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator
 from pipeline.model.measuring.card import Card
 from pipeline.model.measuring.corrections import with_own_runs
@@ -16,7 +16,7 @@ from pipeline.model.measuring.result import Measured, Request
 from pipeline.model.run_settings import RunError, RunRow
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.settings import run_settings
-from pipeline.offers.printable import printable
+from pipeline.parsing.printable import printable
 
 GIB = 1 << 30
 MIB_PER_GIB = 1024

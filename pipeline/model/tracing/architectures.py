@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model import architectures
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.result import TraceShape

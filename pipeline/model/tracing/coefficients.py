@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.recipe_settings import SETTINGS_FILE, setting_rows
 from pipeline.model.tracing.recipes import Recipe, read_recipes
 from pipeline.model.tracing.result import TraceShape

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pipeline.contracts.errors import GpufareError
-from pipeline.offers.printable import printable
+from pipeline.parsing.printable import printable
 
 MAX_CHARACTERS = 600
 """Of a message; what a config.json or a library says may be of any length."""

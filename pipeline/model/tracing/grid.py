@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.contracts import paths
 from pipeline.contracts.errors import GpufareError
+from pipeline.home import paths
 from pipeline.model.tracing.kept import (
     Journal,
     Row,

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.card import COMPUTE_CAPABILITIES
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.recipes import Recipe

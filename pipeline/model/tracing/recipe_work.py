@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.architectures import Architecture, architecture_of
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.result import Trace, TraceShape

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 
 RECIPES_FILE = "recipes.yaml"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.architectures import architecture_of
 from pipeline.model.tracing.errors import CannotTraceError
 from pipeline.model.tracing.kept import (

@@ -8,7 +8,7 @@ adds the versions that are installed where it runs.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pipeline.contracts import paths
+from pipeline.home import paths
 from pipeline.model.tracing.grid import Cell, trace_cells
 from pipeline.model.tracing.kept import read_table, write_table
 from pipeline.model.tracing.recipes import Recipe

@@ -1,1 +1,0 @@
-"""The daily job: capture, read into the record, publish; and the state of every source."""

@@ -1,0 +1,1 @@
+"""Which prices are held and why: a reading is accepted, refused, or accepted without some of its prices."""

@@ -1,0 +1,221 @@
+"""Which of a model's cards agree with what a seller states: form factor, architecture, memory, slice."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf, isclose, log
+
+from pipeline.gpus.catalogue import EXPLICIT_FORM_FACTORS, Card
+from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel
+
+# A card reports less memory than its name says (ECC, firmware), and sellers write GiB, GB, or the physical
+# size: an H100 80GB reports 81,559 MiB = 79.6, a B300 of 288 GB 262, an A10G of 24 GB 22.0.
+_LOWEST_REPORTED_SHARE = 0.87
+_MEMORY_TOLERANCE = 0.08
+"""Relative tolerance of a stated memory, of the larger of the two, in each direction."""
+
+# Sizes that are part of a card's usual name but are not the memory of the GPU: GH200's 480 GB is the CPU's.
+_NAMED_SIZES: dict[tuple[str, float], float] = {
+    ("GH200", 480): 96,
+    ("GH200", 576): 96,
+    ("GH200", 624): 144,
+    ("GH200", 141): 144,
+}
+
+# The share of a card's memory that a MIG profile has, by its compute slices.
+_MIG_MEMORY_SHARES = {1: 1 / 8, 2: 2 / 8, 3: 4 / 8, 4: 4 / 8, 7: 8 / 8}
+_MODELS_OF_FOUR_SLICES = frozenset({"A30", "RTX PRO 6000", "RTX PRO 5000"})
+_MIG_MEMORY_TOLERANCE_GB = 1.5
+
+_BOARDS = frozenset({"SXM", "PCIe", "NVL", "OAM"})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is stated about an offer's GPU. ``machine_memory_gb`` is the GPU memory of the whole machine,
+    where its name states it; other memories in such a name can be the host's."""
+
+    label: ParsedLabel
+    columns: Columns = NO_COLUMNS
+    gpu_count: float | None = None
+    machine_memory_gb: float | None = None
+    is_instance_type: bool = False
+
+    def per_gpu(self, total_gb: float | None) -> float | None:
+        """A memory of all GPUs, per GPU; None without a memory or a count."""
+        return total_gb / self.gpu_count if total_gb is not None and self.gpu_count else None
+
+
+def by_form_factor(cards: list[Card], stated: Iterable[str]) -> tuple[list[Card], bool]:
+    """The cards with a stated form factor, and whether one decided. Form factors that no card of the model
+    distinguishes (a consumer card "PCIe") are ignored; without one, cards that sellers always name in full
+    are left out. Empty where the label asks for a form factor that the model does not have."""
+    existing = frozenset(card.form_factor for card in cards)
+    wanted = _wanted_form_factors(stated, existing, has_one_model=len({card.model for card in cards}) == 1)
+    if wanted & existing:
+        return [card for card in cards if card.form_factor in wanted], True
+    if "Laptop" in wanted or (wanted & _BOARDS and len(existing & _BOARDS) > 1):
+        return [], False
+    return [card for card in cards if not _is_named_in_full(card, cards)], False
+
+
+def _wanted_form_factors(stated: Iterable[str], existing: frozenset[str], has_one_model: bool) -> set[str]:
+    """The form factors that a label asks for, in the catalogue's terms."""
+    wanted = set(stated)
+    if not has_one_model:
+        wanted -= {"Server", "Workstation"}  # also ordinary words, which no single model confirms
+    if "Max-Q" in wanted:
+        wanted -= {"Workstation", "Max-Q"}
+        wanted.add("Max-Q" if "Max-Q" in existing else "Laptop")
+    if "NVLink" in wanted:
+        wanted.discard("NVLink")
+        # An NVL card comes with NVLink bridges: "H100 NVL NVLink" is no other card than "H100 NVL".
+        if "SXM" not in wanted and "NVL" not in wanted & existing:
+            linked = {"PCIe-NVLink"} if "PCIe-NVLink" in existing else {"SXM"} & existing
+            wanted = linked or wanted
+    if "NVL" in wanted:
+        wanted.discard("PCIe")
+        if "NVL" not in existing and "PCIe-NVLink" in existing:
+            wanted = {"PCIe-NVLink"}
+    if wanted == {"PCIe"} and "PCIe" not in existing and "NVL" in existing:
+        wanted = {"NVL"}
+    return wanted
+
+
+def _is_named_in_full(card: Card, cards: Sequence[Card]) -> bool:
+    has_ordinary_card = any(other.form_factor == "" and other.model == card.model for other in cards)
+    return card.form_factor in {"Laptop", "PCIe-NVLink"} or (
+        card.form_factor in EXPLICIT_FORM_FACTORS and has_ordinary_card
+    )
+
+
+def by_architecture(cards: list[Card], label: ParsedLabel) -> list[Card]:
+    """The cards of the architectures that the label names, or all."""
+    return [card for card in cards if card.architecture in label.architectures] or cards
+
+
+def by_memory_type(cards: list[Card], label: ParsedLabel) -> list[Card]:
+    """The cards with the memory type that the label names (an H100 with HBM3 is the SXM board), or all."""
+    return [card for card in cards if card.memory_type in label.memory_types] or cards
+
+
+def by_mig_profile(cards: list[Card], label: ParsedLabel) -> list[Card]:
+    """The cards that can have the label's MIG profile: 3g.20gb is one of 40 GB, 3g.40gb one of 80 GB."""
+    if label.slice_gb is None or not label.compute_slices:
+        return cards
+    return [
+        card
+        for card in cards
+        if abs(label.slice_gb - card.memory_gb * _mig_memory_share(card, label.compute_slices))
+        <= _MIG_MEMORY_TOLERANCE_GB
+    ]
+
+
+def _mig_memory_share(card: Card, compute_slices: int) -> float:
+    """The share of a card's memory that a profile of so many slices has; infinite where there is none."""
+    if card.model in _MODELS_OF_FOUR_SLICES:
+        return compute_slices / 4
+    return _MIG_MEMORY_SHARES.get(compute_slices, inf)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMatch:
+    """The cards that the stated memories leave, which statement decided ("" for none), and whether one
+    contradicts every card."""
+
+    cards: list[Card]
+    rule: str
+    contradicted: bool = False
+
+
+def by_memory(cards: list[Card], evidence: Evidence) -> MemoryMatch:
+    """The cards that every stated memory leaves: first the seller's columns, then the label."""
+    columns = _by_memory_columns(cards, evidence)
+    if columns.contradicted:
+        return columns
+    label = _by_label_memories(columns.cards, evidence)
+    if label.contradicted:
+        return label
+    rule = columns.rule or label.rule
+    return MemoryMatch(label.cards, rule) if rule else _by_bare_number(label.cards, evidence)
+
+
+def _by_memory_columns(cards: list[Card], evidence: Evidence) -> MemoryMatch:
+    columns, rule = evidence.columns, ""
+    stated = (
+        (columns.memory_gb, "memory_column"),
+        (evidence.per_gpu(columns.total_memory_gb), "total_memory_column"),
+        (evidence.per_gpu(evidence.machine_memory_gb), "total_memory_in_name"),
+    )
+    for size, name in stated:
+        if size is None:
+            continue
+        left = _of_memory(cards, size) or _of_sold_share(cards, size, evidence)
+        if not left and name == "memory_column":
+            left = _of_memory(cards, evidence.per_gpu(size))
+        if not left:
+            return MemoryMatch(cards, f"{name}_contradicts", contradicted=True)
+        cards, rule = left, name
+    return MemoryMatch(cards, rule)
+
+
+def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
+    """The cards that the label's memories leave, per GPU or of all GPUs. A memory that fits no card is a
+    contradiction, unless it is a slice's or in a machine's name with one that fits."""
+    label, rule, contradicted = evidence.label, "", False
+    can_be_of_host = evidence.is_instance_type or label.mentions_host
+    for size in (*label.adjacent_memories, *(() if can_be_of_host else label.other_memories)):
+        per_gpu = evidence.per_gpu(size)
+        of_one, of_all = _of_memory(cards, size), _of_memory(cards, per_gpu)
+        if per_gpu != size and of_all and of_one and all(card.is_modified for card in of_one):
+            # "2x RTX 4090 48GB" is two cards of 24 GB or of 48 GB.
+            return MemoryMatch([*of_all, *of_one], "memory_of_one_or_of_all", contradicted=True)
+        if of_one or of_all:
+            cards, rule = of_one or of_all, "memory"
+        elif not (label.mentions_mig and any(size < card.memory_gb for card in cards)):
+            contradicted = True
+    if contradicted and not (evidence.is_instance_type and rule):
+        return MemoryMatch(cards, "memory_contradicts", contradicted=True)
+    return MemoryMatch(cards, rule)
+
+
+def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
+    """A number without a unit ("a100-80") is a memory only where a data-centre model has several sizes, none
+    of them usual: elsewhere it can equally count CPUs."""
+    if any(card.named_without_memory for card in cards) or not all(card.form_factor for card in cards):
+        return MemoryMatch(cards, "")
+    for size in (*evidence.label.bare_numbers, evidence.columns.unassigned_memory_gb):
+        exact = [card for card in cards if card.memory_gb == size]
+        if exact:
+            return MemoryMatch(exact, "bare_size")
+    return MemoryMatch(cards, "")
+
+
+def _of_memory(cards: Sequence[Card], size_gb: float | None) -> list[Card]:
+    """The cards whose memory this can be, as named, as reported, or of their whole board: of several sizes in
+    reach, the nearest."""
+    if size_gb is None:
+        return []
+    named = [card for card in cards if _NAMED_SIZES.get((card.model, size_gb)) == card.memory_gb]
+    if named:
+        return named
+    within = [card for card in cards if _is_near(card, size_gb)]
+    distances = [abs(log(size_gb / card.memory_gb)) for card in within]
+    nearest = min(distances, default=0)
+    return [card for card, distance in zip(within, distances, strict=True) if distance < nearest + 1e-9]
+
+
+def _is_near(card: Card, size_gb: float) -> bool:
+    share = size_gb / card.memory_gb
+    return _LOWEST_REPORTED_SHARE <= share <= 1 or any(
+        isclose(share, gpus, rel_tol=_MEMORY_TOLERANCE) for gpus in (1, card.gpus_per_board)
+    )
+
+
+def _of_sold_share(cards: Sequence[Card], size_gb: float, evidence: Evidence) -> list[Card]:
+    """The cards of which this memory is the sold share: a column can state a slice's memory."""
+    count = evidence.gpu_count
+    if count and count < 1:
+        return [card for card in cards if isclose(size_gb, card.memory_gb * count, rel_tol=_MEMORY_TOLERANCE)]
+    if evidence.label.mentions_mig:
+        return [card for card in cards if size_gb < card.memory_gb]
+    return []

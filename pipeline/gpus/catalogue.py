@@ -1,0 +1,216 @@
+"""The catalogue tables that the matcher reads: cards by model, the spellings of a model's name, accelerators
+that are not GPUs, and which card each provider means by a name that leaves it open."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from pipeline.catalog.source_config import CatalogError
+from pipeline.home import paths
+
+EXPLICIT_FORM_FACTORS = frozenset({"Laptop", "SFF", "Server", "MXM"})
+"""Form factors that sellers always state where the same model also exists as an ordinary card."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One GPU of catalog/gpus.csv. ``memory_gb`` is the nominal memory per GPU in GB. A ``generic`` card
+    represents a model and memory whose form factor is not known."""
+
+    gpu_id: str
+    vendor: str
+    model: str
+    form_factor: str
+    memory_gb: float
+    memory_type: str
+    architecture: str
+    named_without_memory: bool
+    gpus_per_board: int
+    generic: bool
+
+    @property
+    def is_modified(self) -> bool:
+        """Whether it is an aftermarket board with more memory than the vendor's card."""
+        return self.form_factor.endswith("-mod")
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """A rented device that is not a GPU: recognized, so that it is counted apart and never ranked.
+    ``memory_gb`` is per device."""
+
+    vendor: str | None
+    model: str | None
+    memory_gb: float | None
+
+
+def rows(name: str) -> Iterator[Mapping[str, str]]:
+    """The rows of catalog/<name>. Raises CatalogError if the file is missing."""
+    path = paths.CATALOG_DIR / name
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+    except FileNotFoundError as error:
+        raise CatalogError(f"{path} is missing: reinstall gpufare or restore the file") from error
+
+
+@cache
+def cards() -> tuple[Card, ...]:
+    """Every GPU of the catalogue, without the other accelerators."""
+    return tuple(
+        Card(
+            gpu_id=row["gpu_id"],
+            vendor=row["vendor"],
+            model=row["model"],
+            form_factor=row["form_factor"],
+            memory_gb=float(row["memory_gb"]),
+            memory_type=row["memory_type"].lower(),
+            architecture=row["architecture"].split()[0].lower(),
+            named_without_memory=row["named_without_memory"] == "true",
+            gpus_per_board=int(row["gpus_per_board"]),
+            generic=bool(row["derived_from"]),
+        )
+        for row in rows("gpus.csv")
+        if row["segment"] != "accelerator"
+    )
+
+
+@cache
+def cards_of_model() -> Mapping[str, tuple[Card, ...]]:
+    """The cards of each model, without the generic ones."""
+    found: dict[str, list[Card]] = {}
+    for card in cards():
+        if not card.generic:
+            found.setdefault(card.model, []).append(card)
+    return {model: tuple(group) for model, group in found.items()}
+
+
+@cache
+def generic_cards() -> Mapping[tuple[str, float], Card]:
+    """The generic card of each model and memory in GB."""
+    return {(card.model, card.memory_gb): card for card in cards() if card.generic}
+
+
+@cache
+def card_by_id() -> Mapping[str, Card]:
+    """Every card by its gpu_id."""
+    return {card.gpu_id: card for card in cards()}
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """The models that a sequence of words can mean. A weak spelling is also an ordinary word or number ("A2",
+    "4090", "Grace Hopper"): it counts only in a label without a strong one."""
+
+    models: tuple[str, ...]
+    weak: bool
+
+
+# Brands are optional: a label may omit them or put them anywhere.
+BRANDS = frozenset({"nvidia", "nvda", "amd", "intel", "geforce", "tesla", "radeon", "instinct"})
+
+# Series names that sellers omit: "A6000", "7900 XTX", "W7900".
+_OPTIONAL_SERIES = frozenset({"rtx", "rx", "quadro", "arc", "grid", "pro"})
+
+# Short names that also occur in machine names, regions or versions.
+_WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", "c500", "k10", "r200"})
+
+
+def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The spellings of a model's name, as words, and whether each is weak."""
+    words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in BRANDS)
+    yield words, " ".join(words) in _WEAK_CODES
+    if model.endswith(")"):
+        yield words[:-1], False  # "Titan X" without "(Pascal)"
+    brand, rest = words[0], words[1:]
+    if words[:2] == ("quadro", "rtx"):
+        yield ("q", *rest), False  # Vast.ai's "Q RTX 8000"
+        yield ("qrtx", *rest[1:]), False
+    if brand == "titan":
+        yield (brand + rest[0],), False
+    if brand in {"rtx", "gtx"} and rest and rest[0].isdigit() and "ada" not in rest:
+        yield rest, len(rest) == 1 or rest == (rest[0], "d")
+    elif brand in _OPTIONAL_SERIES and rest and (len(rest) > 1 or not rest[0].isdigit()) and rest[0] != "vii":
+        yield rest, False
+
+
+def _suffix_orders(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """ "4070 ti super" is also written "4070 super ti", "4070s ti" and "4070 ti s"."""
+    yield words
+    if "super" in words:
+        short = tuple("s" if word == "super" else word for word in words)
+        yield short
+        if words[-2:] == ("ti", "super"):
+            yield (*words[:-2], "super", "ti")
+            yield (*words[:-2], "s", "ti")
+
+
+@cache
+def spellings() -> Mapping[tuple[str, ...], Spelling]:
+    """Every known spelling, in lower-case words, with the models it can mean."""
+    found: dict[tuple[str, ...], Spelling] = {}
+    for model in cards_of_model():
+        for words, weak in _model_spellings(model):
+            for ordered in _suffix_orders(words):
+                found.setdefault(ordered, Spelling((model,), weak))
+    for row in rows("gpu_aliases.csv"):
+        models = tuple(row["models"].split("|"))
+        if unknown := [model for model in models if model not in cards_of_model()]:
+            raise CatalogError(f"gpu_aliases.csv, {row['alias']!r}: gpus.csv has no model {unknown[0]!r}")
+        found[tuple(row["alias"].split())] = Spelling(models, row["strength"] == "weak")
+    return found
+
+
+@cache
+def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
+    """The accelerators that are not GPUs, by the words of their names."""
+    return {
+        tuple(row["name"].split()): Accelerator(
+            vendor=row["vendor"] or None,
+            model=row["model"] or None,
+            memory_gb=float(row["memory_gb"]) if row["memory_gb"] else None,
+        )
+        for row in rows("other_accelerators.csv")
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProviderRule:
+    """One row of provider_gpus.csv: an open name of this provider means ``gpu_id`` (of a generic card: its
+    model and memory). ``applies_to`` restricts it to labels that state this form factor, or replaces the
+    card of this id; empty, it applies to every name that leaves the card open."""
+
+    applies_to: str
+    gpu_id: str
+
+
+def provider_key(name: str) -> str:
+    """A provider's name as the tables write it: letters and digits in lower case."""
+    return "".join(char for char in name.lower() if char.isalnum())
+
+
+@cache
+def _provider_rules() -> tuple[tuple[frozenset[str], str, ProviderRule], ...]:
+    return tuple(
+        (frozenset(row["provider"].split("|")), row["basis"], ProviderRule(row["applies_to"], row["gpu_id"]))
+        for row in rows("provider_gpus.csv")
+    )
+
+
+@cache
+def providers_with_rules() -> frozenset[str]:
+    """The keys of every provider with a row in provider_gpus.csv."""
+    return frozenset[str]().union(*(names for names, _, _ in _provider_rules()))
+
+
+@cache
+def provider_rules(provider: str, upstream: str | None = None) -> tuple[ProviderRule, ...]:
+    """The rules for a label of ``provider``, in order of precedence. For a machine resold from ``upstream``,
+    what the upstream offers comes first; how it names things does not matter, as the reseller named it."""
+    own = tuple(rule for names, _, rule in _provider_rules() if provider in names)
+    if upstream is None or upstream == provider:
+        return own
+    offered = (rule for names, basis, rule in _provider_rules() if upstream in names and basis == "offers")
+    return (*offered, *own)

@@ -1,0 +1,364 @@
+"""What a seller states: the parsed words of a label, and the columns next to it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+
+from pipeline.gpus import catalogue
+from pipeline.gpus.catalogue import Accelerator, Spelling
+from pipeline.gpus.tokens import (
+    CACHE_SIZE,
+    FORM_FACTORS,
+    HOST_MARK,
+    Kind,
+    Token,
+    gigabytes,
+    split_words,
+    tokens_of_word,
+)
+from pipeline.parsing.units import MIB_PER_GIB
+
+_UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
+_LONGEST_NAME = 5
+"""Words of the longest spelling of a model."""
+_HIGHEST_COUNT = 128
+"""A larger number before "gpus" or "x" is no count of GPUs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParsedLabel:
+    """What the words of a label state. Memories are in GB per GPU or of all GPUs.
+
+    ``models`` is empty where no GPU is named. ``adjacent_memories`` are next to the model's name; the
+    ``other_memories`` can be the host's where ``mentions_host``. ``bare_numbers`` have no unit and are before
+    the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU profile.
+    ``conflict`` is true where the label has several names without a model in common, ``is_weak`` where the
+    names are also ordinary words."""
+
+    models: tuple[str, ...] = ()
+    form_factors: frozenset[str] = frozenset()
+    memory_types: frozenset[str] = frozenset()
+    architectures: frozenset[str] = frozenset()
+    adjacent_memories: tuple[float, ...] = ()
+    other_memories: tuple[float, ...] = ()
+    bare_numbers: tuple[float, ...] = ()
+    counts: frozenset[float] = frozenset()
+    slice_gb: float | None = None
+    compute_slices: int = 0
+    mentions_mig: bool = False
+    mentions_host: bool = False
+    conflict: bool = False
+    is_weak: bool = False
+    accelerator: Accelerator | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A model's name among the tokens ``start`` to ``end``."""
+
+    start: int
+    end: int
+    spelling: Spelling
+
+
+# Kinds that can occur inside a model's name ("RTX 4000 SFF Ada") or between it and its memory.
+_TRANSPARENT = frozenset(
+    {Kind.FORM_FACTOR, Kind.MEMORY, Kind.MEMORY_TYPE, Kind.COUNT, Kind.FILLER, Kind.SLICE}
+)
+_NAME_STARTS = frozenset({Kind.WORD, Kind.NUMBER, Kind.ARCHITECTURE, Kind.UNKNOWN})
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Walks once over the tokens of a label and collects what they state; places are token indexes."""
+
+    tokens: Sequence[Token]
+    names: list[_Name] = field(default_factory=list)
+    memories: list[tuple[int, float]] = field(default_factory=list)
+    numbers: list[tuple[int, float]] = field(default_factory=list)
+    counts: set[float] = field(default_factory=set)
+    texts: dict[Kind, set[str]] = field(default_factory=dict)
+    slice_gb: float | None = None
+    compute_slices: int = 0
+    mentions_mig: bool = False
+    accelerator: Accelerator | None = None
+
+    def parse(self) -> ParsedLabel:
+        at = 0
+        while at < len(self.tokens):
+            at = self._take(at)
+        names, conflict = _names_that_count(self.names)
+        if not names:
+            return ParsedLabel(accelerator=self.accelerator, counts=frozenset(self.counts))
+        models = tuple(dict.fromkeys(model for name in names for model in name.spelling.models))
+        if not conflict:
+            models = tuple(m for m in models if all(m in name.spelling.models for name in names))
+        adjacent = [any(self._is_adjacent(at, n.start, n.end) for n in names) for at, _ in self.memories]
+        sizes = [size for _, size in self.memories]
+        return ParsedLabel(
+            models=models,
+            form_factors=self._texts_of(Kind.FORM_FACTOR),
+            memory_types=self._texts_of(Kind.MEMORY_TYPE),
+            architectures=self._texts_of(Kind.ARCHITECTURE),
+            adjacent_memories=tuple(size for size, near in zip(sizes, adjacent, strict=True) if near),
+            other_memories=tuple(size for size, near in zip(sizes, adjacent, strict=True) if not near),
+            bare_numbers=tuple(
+                number for at, number in self.numbers if any(self._is_adjacent(at, 0, n.end) for n in names)
+            ),
+            counts=frozenset(self.counts),
+            slice_gb=self.slice_gb,
+            compute_slices=self.compute_slices,
+            mentions_mig=self.mentions_mig or self.slice_gb is not None,
+            mentions_host=bool(self._texts_of(Kind.HOST)),
+            conflict=conflict,
+            is_weak=all(name.spelling.weak for name in names),
+        )
+
+    def _texts_of(self, kind: Kind) -> frozenset[str]:
+        return frozenset(self.texts.get(kind, ()))
+
+    def _take(self, at: int) -> int:
+        """Collect what starts at a place; return the place after it."""
+        token = self.tokens[at]
+        if token.kind in _NAME_STARTS and (name := self._longest_name(at)):
+            self.names.append(name)
+            for inner in range(at, name.end):
+                self._collect(inner)
+            return name.end
+        if token.kind is Kind.NUMBER:
+            return self._take_number(at)
+        if token.kind is Kind.WORD:
+            return self._take_word(at)
+        self.mentions_mig |= token.text == "mig"
+        self._collect(at)
+        return at + 1
+
+    def _collect(self, at: int) -> None:
+        """Collect a token that needs no other."""
+        token = self.tokens[at]
+        if token.kind is Kind.COUNT:
+            self.counts.add(token.value)
+        elif token.kind is Kind.SLICE:
+            self.slice_gb, self.compute_slices = token.value, token.compute_slices
+        elif token.kind is Kind.MEMORY:
+            self.memories.append((at, token.value))
+        else:
+            self.texts.setdefault(token.kind, set()).add(token.text)
+
+    def _longest_name(self, start: int) -> _Name | None:
+        """The longest spelling of a model that starts at a place."""
+        spellings = catalogue.spellings()
+        words: list[str] = []
+        longest: _Name | None = None
+        for at in range(start, len(self.tokens)):
+            token = self.tokens[at]
+            if token.kind in _TRANSPARENT:
+                continue
+            words.append(token.text)
+            spelling = spellings.get(tuple(words))
+            if spelling is not None:
+                longest = _Name(start, at + 1, spelling)
+            if len(words) == _LONGEST_NAME:
+                break
+        return longest
+
+    def _take_number(self, at: int) -> int:
+        """A bare number: a memory before a unit, a count before "x" or "gpus"."""
+        value = self.tokens[at].value
+        after = self.tokens[at + 1].text if at + 1 < len(self.tokens) else ""
+        if after in _UNITS:
+            self.memories.append((at, gigabytes(value, after)))
+            return at + 2
+        is_counted = after in {"gpu", "gpus"} or (after == "x" and at + 2 < len(self.tokens))
+        if is_counted and value <= _HIGHEST_COUNT:
+            self.counts.add(value)
+            return at + 2
+        self.numbers.append((at, value))
+        return at + 1
+
+    def _take_word(self, at: int) -> int:
+        """A word that starts no model's name: an "x" before a count, or another accelerator."""
+        text = self.tokens[at].text
+        if text == "x" and at and at + 1 < len(self.tokens) and self.tokens[at + 1].kind is Kind.NUMBER:
+            self.counts.add(self.tokens[at + 1].value)
+            return at + 2
+        if text == "s" and self.names and "PRO" in self.names[-1].spelling.models[0]:
+            # Vast.ai lists "RTX PRO 6000 S" next to "RTX PRO 6000 WS".
+            self.texts.setdefault(Kind.FORM_FACTOR, set()).add("Server")
+        self.accelerator = self.accelerator or _accelerator([t.text for t in self.tokens[at : at + 3]])
+        return at + 1
+
+    def _is_adjacent(self, at: int, start: int, end: int) -> bool:
+        """Whether only transparent tokens separate a place from a name, on either side."""
+        between = self.tokens[end:at] if at >= end else self.tokens[at + 1 : start]
+        return all(token.kind in _TRANSPARENT or token.kind is Kind.ARCHITECTURE for token in between)
+
+
+def _accelerator(words: Sequence[str]) -> Accelerator | None:
+    """The accelerator with the longest name that these words begin with."""
+    known = catalogue.accelerators()
+    names = (tuple(words[:length]) for length in range(len(words), 0, -1))
+    return next((known[name] for name in names if name in known), None)
+
+
+def _names_that_count(names: Sequence[_Name]) -> tuple[Sequence[_Name], bool]:
+    """The strong names, or the weak ones where no other is left, and whether they share no model."""
+    chosen = [name for name in names if not name.spelling.weak] or names
+    models = [frozenset(name.spelling.models) for name in chosen]
+    return chosen, bool(models) and not frozenset.intersection(*models)
+
+
+_HOST_MEMORY_WORDS = ("ddr4", "ddr5", "disk", "hdd", "nvme", "ram", "ssd", "storage")
+_HOST_UNITS = (
+    "core", "cores", "ocpu", "ocpus", "tb", "threads", "tib", "vcpu", "vcpus", "w", "year", "years",
+)  # fmt: skip
+_HOST_WORDS = frozenset((*_HOST_MEMORY_WORDS, *_HOST_UNITS))
+_KEPT_WORDS = frozenset({"gpu", "gpus", "mig"}) | _UNITS
+_CANONICAL_WORDS = {Kind.FILLER: "", Kind.UNKNOWN: "?", Kind.HOST: HOST_MARK}
+
+# What a canonical label states about the host: "64 ~vcpu", "512 gb ~ram", "2 ~tb ~nvme".
+_MEMORY_UNITS = "|".join(sorted(_UNITS, key=len, reverse=True))
+_ABOUT_HOST = re.compile(
+    rf"(?<![^ ])(?:\d+ ~(?:{'|'.join(_HOST_UNITS)})"
+    rf"|\d+(?:\.\d+)? ?(?:{_MEMORY_UNITS}) ~(?:{'|'.join(_HOST_MEMORY_WORDS)})"
+    r")(?![^ ])"
+)
+_HOST_WORD = re.compile(r"~\w+")
+_SPACED_COUNT = re.compile(r"(?<![^ ])(\d{1,3}) x(?= [^ ])")
+_COUNT = re.compile(r"#(\d+)")
+_UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _canonical_word(word: str) -> str:
+    """A word as a cache key: itself, "" for filler, "?" for an unknown word, "#8" for a count, "~ram" where
+    the number before it is the host's."""
+    tokens = tokens_of_word(word)
+    if len(tokens) == 1 and tokens[0].kind is Kind.COUNT:
+        return f"#{tokens[0].value:g}"
+    if word in _HOST_WORDS:
+        return f"~{word}"
+    if word in _KEPT_WORDS or len({token.kind for token in tokens}) > 1:
+        return word
+    return _CANONICAL_WORDS.get(tokens[0].kind, word)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _parse_without_counts(words: str) -> ParsedLabel:
+    return _Parser([token for word in words.split() for token in tokens_of_word(word)]).parse()
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _parse_canonical(words: str) -> tuple[ParsedLabel, frozenset[float]]:
+    """Parse a label in canonical words. Labels that differ in their counts share one ParsedLabel."""
+    if "~" in words:
+        words = _HOST_WORD.sub("", _ABOUT_HOST.sub(HOST_MARK, words))
+    if " x " in words:
+        words = _SPACED_COUNT.sub(r"#\1", words)
+    counts: list[str] = []
+    if "#" in words:
+        parts = _COUNT.split(words)
+        words, counts = "".join(parts[::2]), parts[1::2]
+    if "? " in words:
+        words = _UNKNOWN_RUN.sub("?", words)
+    # Unknown words at either end separate nothing.
+    label = _parse_without_counts(words.strip("? "))
+    return label, label.counts.union(map(float, counts))
+
+
+def parse_label(label: str) -> tuple[ParsedLabel, frozenset[float]]:
+    """What a label states, and every GPU count in it. Case, separators and filler make no difference."""
+    return _parse_canonical(" ".join(filter(None, map(_canonical_word, split_words(label)))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """What a seller's other columns state. Memories are in GB (GiB where the unit is MiB):
+    ``memory_gb`` per GPU, ``total_memory_gb`` of all GPUs, ``unassigned_memory_gb`` of the GPU or the host.
+    ``names`` are other labels of the GPU."""
+
+    memory_gb: float | None = None
+    total_memory_gb: float | None = None
+    unassigned_memory_gb: float | None = None
+    form_factors: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+    gpu_count: float | None = None
+
+
+NO_COLUMNS = Columns()
+_PAIR = re.compile(r"\s*([A-Za-z][\w. ]*?)\s*=\s*(.*?)\s*")
+_QUANTITY = re.compile(r"(\d+(?:[.,]\d+)?)\s*(gib|gb|gi|g|mib|mb|mi|m|b|bytes)?", re.IGNORECASE)
+_WORDS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_FORM_FACTOR_COLUMNS = frozenset(
+    {"socket", "form", "formfactor", "interface", "interconnect", "variant", "bus"}
+)
+_NAME_COLUMNS = frozenset({"name", "model", "type", "accelerator", "gpu", "label", "description", "id"})
+_LOWEST_IN_MIB = 1000
+"""A memory without a unit from this number on is in MiB, below it in GB."""
+_BYTES_PER_GIB = 1 << 30
+
+
+def parse_columns(context: Mapping[str, str | float | Decimal] | str) -> Columns:
+    """Parse a seller's other columns: a mapping, or text "key=value; key=value". Any other text is a remark
+    and states nothing."""
+    if isinstance(context, str):
+        return _parse_pairs(tuple(_pairs(context)))
+    return _parse_pairs(tuple((name, str(value)) for name, value in context.items()))
+
+
+def _pairs(context: str) -> Iterator[tuple[str, str]]:
+    for part in re.split(r"[;,]", context):
+        if match := _PAIR.fullmatch(part):
+            yield match[1], match[2]
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _parse_pairs(pairs: tuple[tuple[str, str], ...]) -> Columns:
+    """Recognize each column by the words in its name."""
+    if not pairs:
+        return NO_COLUMNS
+    memory = total = unassigned = count = None
+    form_factors: set[str] = set()
+    names: list[str] = []
+    for column, value in pairs:
+        words = {word.lower() for word in _WORDS_OF_NAME.findall(column)}
+        is_gpu_memory = "vram" in words or ("gpu" in words and bool(words & {"ram", "memory", "mem"}))
+        if words & {"count", "num", "quantity", "qty"}:
+            count = float(value) if value.replace(".", "", 1).isdigit() else count
+        elif is_gpu_memory or words & {"memory", "ram", "size", "mem"}:
+            size = _column_gigabytes(value, words)
+            if "total" in words:
+                total = size if is_gpu_memory else total
+            elif is_gpu_memory or words >= {"size", "mi"} or words >= {"size", "mib"}:
+                memory = size
+            else:
+                unassigned = size
+        elif words & _FORM_FACTOR_COLUMNS:
+            parts = re.split(r"[\s_\-]+", value.lower())
+            form_factors |= {FORM_FACTORS[part] for part in parts if part in FORM_FACTORS}
+        elif words & _NAME_COLUMNS:
+            names.append(value)
+    return Columns(memory, total, unassigned, frozenset(form_factors), tuple(names), count)
+
+
+def _column_gigabytes(value: str, column_words: set[str]) -> float | None:
+    """A memory in GB (GiB where the unit is MiB or bytes); the unit is in the value, else in the column's
+    name, else it follows from the size. None where the value is not one number."""
+    match = _QUANTITY.fullmatch(value.strip())
+    if match is None:
+        return None
+    number, unit = float(match[1].replace(",", ".")), (match[2] or "").lower()
+    if unit in {"b", "bytes"} or (not unit and "bytes" in column_words):
+        return number / _BYTES_PER_GIB
+    if unit:
+        return gigabytes(number, unit)
+    if column_words & {"mib", "mb", "mi"}:
+        return number / MIB_PER_GIB
+    if column_words & {"gb", "gib", "gi"} or number < _LOWEST_IN_MIB:
+        return number
+    return number / MIB_PER_GIB if number < _BYTES_PER_GIB else number / _BYTES_PER_GIB
+
+
+CACHES = (_canonical_word, _parse_without_counts, _parse_canonical, _parse_pairs)

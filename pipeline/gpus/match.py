@@ -1,0 +1,405 @@
+"""The decision: which card a label can only be, or that it is ambiguous, unknown or not a GPU."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cache, lru_cache
+from math import isclose
+
+from pipeline.contracts.listing import LabelKind
+from pipeline.contracts.offer import MatchConfidence, MatchStatus
+from pipeline.gpus import candidates, catalogue, label, tokens
+from pipeline.gpus.candidates import Evidence
+from pipeline.gpus.catalogue import Accelerator, Card, ProviderRule
+from pipeline.gpus.instance_types import InstanceType, find_instance_type
+from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel, parse_columns, parse_label
+
+_COUNT_TOLERANCE = 0.15
+"""Relative difference of two counts that still agree."""
+_WHOLE_CARD_SHARE = 0.8
+"""Below this share of a card's memory, a size is a slice's where MIG is mentioned."""
+_NAME_AMONG_WORDS = re.compile(r"(?<![^ (])[A-Za-z]\w*[._-]\w[\w.-]*(?![^ ),])")
+_FRACTION = re.compile(r"(?<![\d.])1/([2-9]|1[0-6])(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The GPU of a label.
+
+    ``memory_gb`` is of one device: a whole GPU, or the MIG or vGPU slice that is sold, which is then
+    ``gpu_fraction`` of one. ``gpu_count`` is in whole GPUs; slices and shares count as fractions.
+    ``rule`` names what decided. ``candidates`` are the gpu_ids that it can be. ``confidence`` is "usual"
+    where no memory is stated and the model's usual one is assumed."""
+
+    status: MatchStatus
+    gpu_id: str | None = None
+    vendor: str | None = None
+    model: str | None = None
+    form_factor: str | None = None
+    memory_gb: float | None = None
+    gpu_count: float | None = None
+    gpu_fraction: float | None = None
+    rule: str = ""
+    confidence: MatchConfidence = "none"
+    candidates: tuple[str, ...] = ()
+
+
+def identify(
+    raw_label: str,
+    *,
+    provider: str = "",
+    kind: LabelKind = "gpu_name",
+    context: Mapping[str, str | float | Decimal] | str = "",
+    gpu_count: float | None = None,
+) -> Identity:
+    """Find the GPU that a label names.
+
+    ``context`` is the seller's other columns (a mapping, or text "key=value; key=value"; any other text is a
+    remark and ignored). ``gpu_count`` is the number of GPUs of the offer; a fraction is a share of one. A
+    label that leaves the model or memory open is ambiguous, and so is one that a column contradicts.
+    """
+    columns = parse_columns(context) if context else NO_COLUMNS
+    key = _provider_key(provider)
+    identity = _identify(raw_label, key, kind, columns, gpu_count)
+    return _with_name_columns(identity, columns, key, gpu_count) if columns.names else identity
+
+
+def clear_caches() -> None:
+    """Empty the caches of labels, not those of the catalogue: for benchmarks and tests."""
+    for cached in (tokens.tokens_of_word, *label.CACHES, _choose, _decide):
+        cached.cache_clear()
+
+
+@lru_cache(maxsize=1_000)
+def _provider_key(provider: str) -> str:
+    return catalogue.provider_key(provider)
+
+
+def _identify(
+    raw_label: str, provider: str, kind: LabelKind, columns: Columns, given_count: float | None
+) -> Identity:
+    rules = _provider_rules(raw_label, provider)
+    machine, other_words = _instance_type_in(raw_label, provider)
+    parsed, counts = parse_label(other_words)
+    if machine is not None:
+        named_beside = frozenset(() if parsed.is_weak else parsed.models)
+        of_machine, _ = parse_label(machine.gpu_label)
+        if of_machine.models and named_beside and named_beside.isdisjoint(of_machine.models):
+            cards = _cards_of(*of_machine.models, *parsed.models)
+            return _ambiguous(cards, "instance_type_contradicts", None)
+        if of_machine.models or not named_beside:
+            # "4x H100 (p5.48xlarge)": two counts leave it open; "2x p5.48xlarge" counts machines;
+            # "1x A10" beside a machine with a share of one is that share.
+            stated = counts if named_beside else frozenset[float]()
+            if machine.gpu_count is not None:
+                stated = (stated - {1} if machine.gpu_count < 1 else stated) | {machine.gpu_count}
+            counts = stated
+            memory_gb = machine.total_memory_gb
+            return _decide(of_machine, counts, columns, given_count, rules, True, "instance_type+", memory_gb)
+    if "/" in raw_label and (share := _FRACTION.search(raw_label)) and given_count in (None, 1):
+        given_count = 1 / int(share[1])
+    return _decide(parsed, counts, columns, given_count, rules, kind == "instance_type", "", None)
+
+
+def _provider_rules(raw_label: str, provider: str) -> tuple[ProviderRule, ...]:
+    """The rules of the provider. Resellers name the upstream cloud before an underscore:
+    "hyperstack__8xH100_80GB"."""
+    upstream, underscore, _ = raw_label.partition("_")
+    if underscore and (key := _provider_key(upstream)) in catalogue.providers_with_rules():
+        return catalogue.provider_rules(provider, key)
+    return catalogue.provider_rules(provider)
+
+
+def _instance_type_in(raw_label: str, provider: str) -> tuple[InstanceType | None, str]:
+    """The label as a machine name, or a machine name among other words ("A100 40GB (a2-highgpu-1g)"), and
+    these words, in which a machine without a GPU is where its host is described ("T4 (n1-standard-4)")."""
+    machine = find_instance_type(raw_label, provider)
+    if machine is not None:
+        return machine, ""
+    if " " in raw_label and any(map(raw_label.__contains__, "(._-")):
+        for name in _NAME_AMONG_WORDS.findall(raw_label):
+            machine = find_instance_type(name, provider)
+            if machine is not None:
+                return machine, raw_label.replace(name, f" {tokens.HOST_WORD} ")
+    return None, raw_label
+
+
+def _cards_of(*models: str) -> list[Card]:
+    return [card for model in models for card in catalogue.cards_of_model()[model]]
+
+
+@lru_cache(maxsize=tokens.CACHE_SIZE)
+def _decide(
+    parsed: ParsedLabel,
+    counts: frozenset[float],
+    columns: Columns,
+    given_count: float | None,
+    rules: tuple[ProviderRule, ...],
+    is_instance_type: bool,
+    rule_prefix: str,
+    machine_memory_gb: float | None,
+) -> Identity:
+    """The identity of a parsed label with its counts."""
+    given = given_count if given_count is not None else columns.gpu_count
+    count, is_contradicted = _gpu_count(counts, given)
+    if not parsed.models:
+        return _without_model(parsed.accelerator, count, rule_prefix)
+    count_matters = count is not None and (
+        count < 1
+        or machine_memory_gb is not None
+        or columns.total_memory_gb is not None
+        or _has_modified_boards(parsed.models)
+    )
+    # Otherwise a memory is per GPU, and labels that differ in their counts share a cached choice.
+    evidence = (parsed, columns, machine_memory_gb, is_instance_type, rules)
+    identity = _choose(*evidence, count if count_matters else None)
+    if not count_matters and count is not None and count > 1 and identity.rule.endswith("contradicts"):
+        # A memory that fits no card may be that of all GPUs together.
+        identity = _choose(*evidence, count)
+    if is_contradicted and identity.status == "matched":
+        return _ambiguous([catalogue.card_by_id()[identity.gpu_id or ""]], "count_contradicts", count)
+    sold_gpus = _sold_gpus(count, identity.gpu_fraction)
+    return replace(identity, gpu_count=sold_gpus, rule=rule_prefix + identity.rule)
+
+
+def _gpu_count(stated: frozenset[float], given: float | None) -> tuple[float | None, bool]:
+    """The number of GPUs, and whether the counts stated in the label contradict it. A given 1 can be one
+    share of a GPU, as the label states it."""
+    if given is None:
+        return (next(iter(stated)), False) if len(stated) == 1 else (None, False)
+    if given == 1 and stated and max(stated) < 1:
+        return max(stated), False
+    agrees = any(isclose(given, count, rel_tol=_COUNT_TOLERANCE) for count in stated)
+    return given, given > 0 and bool(stated) and not agrees
+
+
+def _sold_gpus(count: float | None, fraction: float | None) -> float | None:
+    """The GPUs of an offer; slices count as their share."""
+    if fraction is None or (count is not None and count < 1):
+        return count
+    return fraction * (count or 1)
+
+
+@cache
+def _has_modified_boards(models: tuple[str, ...]) -> bool:
+    return any(card.is_modified for model in models for card in catalogue.cards_of_model()[model])
+
+
+def _without_model(accelerator: Accelerator | None, count: float | None, rule_prefix: str) -> Identity:
+    """A label that names no GPU: another accelerator, or unknown."""
+    if accelerator is None:
+        return Identity(status="unknown", gpu_count=count, rule="no_known_model")
+    return Identity(
+        status="not_a_gpu",
+        vendor=accelerator.vendor,
+        model=accelerator.model,
+        memory_gb=accelerator.memory_gb,
+        gpu_count=count,
+        rule=f"{rule_prefix}not_a_gpu",
+        confidence="certain",
+    )
+
+
+@lru_cache(maxsize=tokens.CACHE_SIZE)
+def _choose(
+    parsed: ParsedLabel,
+    columns: Columns,
+    machine_memory_gb: float | None,
+    is_instance_type: bool,
+    rules: tuple[ProviderRule, ...],
+    gpu_count: float | None,
+) -> Identity:
+    """The card that all evidence leaves, among the cards of the models that are named."""
+    evidence = Evidence(parsed, columns, gpu_count, machine_memory_gb, is_instance_type)
+    all_cards = _cards_of(*parsed.models)
+    if parsed.conflict:
+        return _ambiguous(all_cards, "several_models", gpu_count)
+    cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
+    if len(parsed.models) > 1:
+        # A word like "server" is a form factor only of the model that has it: the memory decides which first.
+        by_memory = candidates.by_memory(cards, evidence)
+        cards = cards if by_memory.contradicted else by_memory.cards
+    of_any_form_factor = cards
+    cards, has_decided = candidates.by_form_factor(cards, parsed.form_factors | columns.form_factors)
+    if not cards:
+        return _ambiguous(all_cards, "form_factor_contradicts", gpu_count)
+    if has_decided:
+        steps.append("form_factor")
+    of_memory_type = candidates.by_memory_type(cards, parsed)
+    if len(of_memory_type) < len(cards):
+        cards = of_memory_type
+        steps.append("memory_type")
+    cards = candidates.by_mig_profile(cards, parsed)
+    if not cards:
+        return _ambiguous(all_cards, "slice_fits_no_card", gpu_count)
+    renamed = _renamed_by_provider(cards, rules)
+    if renamed is not cards:
+        cards = renamed
+        steps.append("provider")
+    by_memory = candidates.by_memory(cards, evidence)
+    if by_memory.contradicted:
+        other = candidates.by_memory(of_any_form_factor, evidence)
+        return _ambiguous(all_cards if other.contradicted else other.cards, by_memory.rule, gpu_count)
+    if by_memory.rule:
+        steps.append(by_memory.rule)
+    return _single_card(by_memory.cards, steps, evidence, rules)
+
+
+def _single_card(
+    cards: list[Card], steps: list[str], evidence: Evidence, rules: Iterable[ProviderRule]
+) -> Identity:
+    """The one card that is left, also by what the provider means or by the usual memory; else ambiguous."""
+    confidence: MatchConfidence = "certain"
+    if len(cards) > 1:
+        meant = _meant_by_provider(cards, rules)
+        if meant is not cards:
+            cards = meant
+            steps.append("provider")
+    card = _common_card(cards)
+    has_one_model = len({card.model for card in cards}) == 1
+    if card is None and has_one_model:
+        card = _common_card([card for card in cards if card.named_without_memory])
+        if card is not None:
+            confidence = "usual"
+            steps.append("usual_memory")
+    if card is not None and _is_open_slice(card, evidence):
+        return _ambiguous(cards, "slice_open", evidence.gpu_count)
+    if card is not None:
+        return _matched(card, "+".join(steps), confidence, evidence)
+    steps.append("memory_open" if has_one_model else "model_open")
+    return _ambiguous(cards, "+".join(steps), evidence.gpu_count)
+
+
+def _common_card(cards: Sequence[Card]) -> Card | None:
+    """The one card that represents all of these, or None where their model or memory differs."""
+    kinds = {(card.model, card.memory_gb) for card in cards}
+    if len(kinds) != 1:
+        return None
+    if len(cards) == 1:
+        return cards[0]
+    ordinary = [card for card in cards if card.form_factor == ""]
+    return ordinary[0] if ordinary else catalogue.generic_cards().get(kinds.pop())
+
+
+def _meant_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list[Card]:
+    """Of several cards, those that the first applicable rule of the provider means, else all."""
+    for rule in rules:
+        if rule.applies_to and any(card.form_factor != rule.applies_to for card in cards):
+            continue
+        meant = catalogue.card_by_id()[rule.gpu_id]
+        kind = (meant.model, meant.memory_gb)
+        kept = [c for c in cards if c is meant or (meant.generic and (c.model, c.memory_gb) == kind)]
+        if kept:
+            return kept
+    return cards
+
+
+def _renamed_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list[Card]:
+    """The cards of a provider that sells one under another's name, e.g. an SXM board as "NVLink"."""
+    meant = {rule.applies_to: rule.gpu_id for rule in rules}
+    if not any(card.gpu_id in meant for card in cards):
+        return cards
+    return [catalogue.card_by_id()[meant.get(card.gpu_id, card.gpu_id)] for card in cards]
+
+
+def _ambiguous(cards: Sequence[Card], rule: str, gpu_count: float | None) -> Identity:
+    """An open identity, with the vendor and the model where all candidates share them."""
+    vendors, models = {card.vendor for card in cards}, {card.model for card in cards}
+    return Identity(
+        status="ambiguous",
+        vendor=vendors.pop() if len(vendors) == 1 else None,
+        model=models.pop() if len(models) == 1 else None,
+        gpu_count=gpu_count,
+        rule=rule,
+        candidates=tuple(dict.fromkeys(card.gpu_id for card in cards)),
+    )
+
+
+def _matched(card: Card, rule: str, confidence: MatchConfidence, evidence: Evidence) -> Identity:
+    slice_gb = _slice_gb(card, evidence)
+    count = evidence.gpu_count
+    share = count if count and count < 1 else None
+    return Identity(
+        status="matched",
+        gpu_id=card.gpu_id,
+        vendor=card.vendor,
+        model=card.model,
+        form_factor=card.form_factor or None,
+        memory_gb=slice_gb or card.memory_gb,
+        gpu_count=count,
+        gpu_fraction=min(1.0, slice_gb / card.memory_gb) if slice_gb else share,
+        rule=rule,
+        confidence=confidence,
+        candidates=(card.gpu_id,),
+    )
+
+
+def _is_open_slice(card: Card, evidence: Evidence) -> bool:
+    """Whether MIG is mentioned, but neither a size below the card's nor a share: an "H100 MIG" is no H100."""
+    is_share = evidence.gpu_count is not None and evidence.gpu_count < 1
+    return evidence.label.mentions_mig and not is_share and _slice_gb(card, evidence) is None
+
+
+def _slice_gb(card: Card, evidence: Evidence) -> float | None:
+    """The memory of the MIG or vGPU slice that is sold, in GB, or None for whole GPUs."""
+    parsed = evidence.label
+    if parsed.slice_gb is not None or not parsed.mentions_mig:
+        return parsed.slice_gb
+    sizes = (*parsed.adjacent_memories, *parsed.other_memories, evidence.columns.memory_gb or card.memory_gb)
+    return next((size for size in sizes if size < _WHOLE_CARD_SHARE * card.memory_gb), None)
+
+
+def _with_name_columns(
+    identity: Identity, columns: Columns, provider: str, gpu_count: float | None
+) -> Identity:
+    """The identity after the columns that also name the GPU: they decide what the label leaves open; a name
+    that contradicts makes it ambiguous."""
+    without_names = replace(columns, names=())
+    for name in columns.names:
+        # Next to a settled label, a column often states the model only ("Nvidia A100"): what the provider
+        # usually means by that is no contradiction.
+        named_by = "" if identity.status == "matched" else provider
+        other = _identify(name, named_by, "gpu_name", without_names, gpu_count)
+        if other.status not in ("matched", "ambiguous"):
+            continue
+        if identity.status == "unknown":
+            identity = replace(other, rule=f"name_column+{other.rule}")
+        elif identity.status in ("matched", "ambiguous"):
+            identity = _agreed(identity, other)
+    return identity
+
+
+def _agreed(identity: Identity, other: Identity) -> Identity:
+    """What two names of one GPU have in common."""
+    common = _with_siblings(identity.candidates) & _with_siblings(other.candidates)
+    cards = [card for card in catalogue.cards() if card.gpu_id in common]
+    if not cards:
+        return Identity(
+            status="ambiguous",
+            gpu_count=identity.gpu_count,
+            rule="name_column_contradicts",
+            candidates=identity.candidates + other.candidates,
+        )
+    card = _common_card(cards)
+    if card is None or card.gpu_id == identity.gpu_id:
+        return identity
+    return replace(
+        identity,
+        status="matched",
+        gpu_id=card.gpu_id,
+        vendor=card.vendor,
+        model=card.model,
+        form_factor=card.form_factor or None,
+        memory_gb=card.memory_gb,
+        rule=f"{identity.rule}+name_column",
+        confidence="certain",
+        candidates=(card.gpu_id,),
+    )
+
+
+def _with_siblings(gpu_ids: Iterable[str]) -> set[str]:
+    """The ids, with every card that a generic one among them represents."""
+    ids = set(gpu_ids)
+    kinds = {(c.model, c.memory_gb) for c in map(catalogue.card_by_id().__getitem__, ids) if c.generic}
+    return ids | {card.gpu_id for card in catalogue.cards() if (card.model, card.memory_gb) in kinds}

@@ -1,0 +1,237 @@
+"""The lexer: cuts a label into words, and each word into tokens. A word either consists of known tokens from
+end to end or is one unknown token: "h100sxm5x8" is cut into three, and "h100t" is not an H100."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cache, lru_cache
+
+from pipeline.gpus import catalogue
+from pipeline.parsing.units import MIB_PER_GIB
+
+CACHE_SIZE = 200_000
+"""How many labels or words each cache keeps: sellers repeat themselves, so most look-ups are hits."""
+
+_MAX_WORD_LENGTH = 40
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    WORD = auto()  # part of the name of a model, or of an accelerator that is not a GPU
+    NUMBER = auto()
+    COUNT = auto()
+    MEMORY = auto()
+    FORM_FACTOR = auto()
+    MEMORY_TYPE = auto()
+    ARCHITECTURE = auto()
+    SLICE = auto()  # a MIG or vGPU profile
+    FILLER = auto()  # says nothing about the GPU
+    HOST = auto()  # about the machine, not its GPUs
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Token:
+    """``text`` is the canonical spelling. ``value`` is a count, a bare number, a memory in GB (GiB where the
+    label says MiB), or the memory of a slice in GB, which has ``compute_slices`` (0 for vGPU)."""
+
+    kind: Kind
+    text: str
+    value: float = 0.0
+    compute_slices: int = 0
+
+
+FORM_FACTORS = {
+    "sxm": "SXM", "sxm2": "SXM", "sxm3": "SXM", "sxm4": "SXM", "sxm5": "SXM", "sxm6": "SXM", "sxm7": "SXM",
+    "hgx": "SXM", "dgx": "SXM", "dgxs": "SXM",
+    "pcie": "PCIe", "pci": "PCIe", "pcie3": "PCIe", "pcie4": "PCIe", "pcie5": "PCIe", "fhhl": "PCIe",
+    "nvl": "NVL", "nvlink": "NVLink", "nvlinked": "NVLink",
+    "oam": "OAM", "mxm": "MXM", "sff": "SFF",
+    "laptop": "Laptop", "mobile": "Laptop", "notebook": "Laptop", "maxq": "Max-Q",
+    "server": "Server", "se": "Server",
+    "workstation": "Workstation", "ws": "Workstation", "wk": "Workstation", "we": "Workstation",
+}  # fmt: skip
+MEMORY_TYPES = frozenset({"hbm2", "hbm2e", "hbm3", "hbm3e", "gddr5", "gddr5x", "gddr6", "gddr6x", "gddr7"})
+ARCHITECTURES = {
+    "ada": "ada", "lovelace": "ada", "ampere": "ampere", "hopper": "hopper", "blackwell": "blackwell",
+    "turing": "turing", "volta": "volta", "pascal": "pascal", "maxwell": "maxwell", "kepler": "kepler",
+}  # fmt: skip
+_EDITIONS = frozenset({"se", "ws", "wk"})
+_FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl36", "nvl72")
+
+HOST_MARK = "|"
+"""Replaces what a label says about the host; read as a token of kind HOST."""
+
+HOST_WORD = "1vcpu"
+"""A word of kind HOST, to put into a label in place of a machine's name."""
+
+# Words that say nothing about the GPU; they may occur between those that do.
+_FILLER = catalogue.BRANDS | {
+    "gpu", "gpus", "graphics", "card", "cards", "generation", "gen", "edition", "accelerator", "accelerators",
+    "tensor", "core", "cores", "data", "center", "datacenter", "cloud", "the", "with", "and", "per", "hour",
+    "virtual", "vm", "bm", "instance", "node", "nodes", "bare", "metal", "baremetal", "cluster", "compute",
+    "mode", "secure", "community", "spot", "preemptible", "on", "demand", "ondemand", "reserved", "dedicated",
+    "shared", "serverless", "standard", "premium", "basic", "small", "medium", "large", "xlarge", "full",
+    "plus", "mega", "high", "performance", "ib", "infiniband", "roce", "eth", "ethernet", "ecc", "vram",
+    "memory", "ram", "vcpu", "vcpus", "usd", "gddr", "hbm", "r", "tm",
+    "lhr", "nvl2", "nvl4", "nvl8", "nvl16", "nvl36", "nvl72", "nvl144",
+}  # fmt: skip
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)(gib|gbs|gb|gi|g|mib|mb|mi)")
+_COUNT_BEFORE = re.compile(r"([1-9]\d{0,2})x(?!l?arge|l$|\d)")
+_COUNT_AFTER = re.compile(r"x([1-9]\d{0,2})$")
+_GPUS = re.compile(r"([1-9]\d{0,2})gpus?")
+_COUNT_CPUS_MEMORY = re.compile(r"([1-9]\d{0,2})x\d{1,4}v\d{1,5}gb")
+_HARDWARE = re.compile(r"\d+(?:v?cpus?|vcores?|cores?|ocpus?|threads?|nvme|ssd|hdd|tb|tib|gbps|w|h|hr|hrs)")
+_SLICE = re.compile(r"(\d)g\.?(\d+)gb")
+_VGPU = re.compile(r"(\d{1,2})q")
+_NUMBER = re.compile(r"\d+")
+_LEADING_COUNT = re.compile(r"\d{1,2}(?=[a-z]{1,12}\d)")
+_GLUED_SIZES = frozenset({"16", "32", "40", "80", "94", "96", "141", "192"})
+
+_TRADEMARK = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
+_SEPARATORS = b"_-/,()|:;[]{}*#\"'!?@&~=`+\t\n\r"
+_TO_SPACES = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
+_OTHER_SEPARATORS = str.maketrans(dict.fromkeys("–—•·\u00a0", " ") | {"×": "x"})
+_DOT = re.compile(r"(?<![a-z\d.])(\d+\.\d+gi?b?)\b|\.")
+_MAX_Q = re.compile(r"\bmax[- ]?q\b")
+_MIG = re.compile(r"(?<!\d)(\d)g[.\- ](\d+)gb\b")
+
+
+def split_words(label: str) -> list[str]:
+    """The words of a label in lower case, without trademark signs and separators."""
+    if not label.isascii():
+        text = _TRADEMARK.sub(" ", label).replace("×", "x")
+        label = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
+    text = label.lower()
+    if "(" in text and ("(r)" in text or "(tm)" in text):
+        text = _TRADEMARK.sub(" ", text)
+    if "max" in text:
+        text = _MAX_Q.sub("maxq", text)
+    if "mig" in text or "g." in text:
+        text = _MIG.sub(r" \1g\2gb ", text)
+    # Translating bytes is ten times faster than translating characters.
+    text = text.encode("utf-8", "replace").translate(_TO_SPACES).decode("utf-8")
+    if "." in text:
+        text = _DOT.sub(lambda match: match[1] or " ", text)
+    return text.split()
+
+
+@cache
+def _known_words() -> frozenset[str]:
+    """The words in the names of models and of other accelerators."""
+    words = {word for name in catalogue.spellings() for word in name}
+    words |= {word for name in catalogue.accelerators() for word in name}
+    return frozenset(word for word in words if not word.isdigit() and len(word) > 1)
+
+
+@cache
+def _fragments() -> tuple[tuple[str, Token], ...]:
+    """What a word can be composed of besides numbers, longest first."""
+    fragments = {name: Token(Kind.FILLER, name) for name in (*catalogue.BRANDS, *_FILLER_FRAGMENTS)}
+    fragments |= {name: Token(Kind.ARCHITECTURE, text) for name, text in ARCHITECTURES.items()}
+    fragments |= {name: Token(Kind.MEMORY_TYPE, name) for name in MEMORY_TYPES}
+    fragments |= {name: Token(Kind.WORD, name) for name in _known_words()}
+    fragments |= {name: Token(Kind.FORM_FACTOR, text) for name, text in FORM_FACTORS.items() if len(name) > 2}
+    return tuple(sorted(fragments.items(), key=lambda fragment: len(fragment[0]), reverse=True))
+
+
+def gigabytes(number: float, unit: str) -> float:
+    """A memory in GB; one in MB or MiB becomes GiB."""
+    return number / MIB_PER_GIB if unit.startswith("m") else number
+
+
+def _single_token(word: str) -> Token | None:
+    """The token that the whole word is, or None."""
+    if word in FORM_FACTORS:
+        return Token(Kind.FORM_FACTOR, FORM_FACTORS[word])
+    if word in ARCHITECTURES:
+        return Token(Kind.ARCHITECTURE, ARCHITECTURES[word])
+    if word in MEMORY_TYPES:
+        return Token(Kind.MEMORY_TYPE, word)
+    if word in _FILLER:
+        return Token(Kind.FILLER, word)
+    if word == HOST_MARK or _HARDWARE.fullmatch(word):
+        return Token(Kind.HOST, word)
+    if word in _known_words() or word in {"x", "v", "d", "s", "q"}:
+        return Token(Kind.WORD, word)
+    if match := _SLICE.fullmatch(word):
+        return Token(Kind.SLICE, word, float(match[2]), int(match[1]))
+    if match := _VGPU.fullmatch(word):
+        return Token(Kind.SLICE, word, float(match[1]))
+    if match := _GPUS.fullmatch(word) or _COUNT_CPUS_MEMORY.fullmatch(word):
+        return Token(Kind.COUNT, word, float(match[1]))
+    return Token(Kind.NUMBER, word, float(word)) if word.isdigit() else None
+
+
+def _leading_tokens(word: str, start: int) -> Iterator[tuple[Token, int]]:
+    """The tokens that can begin at ``start`` of a composed word, best first, and where each ends."""
+    rest = word[start:]
+    if match := _MEMORY.match(rest):
+        yield Token(Kind.MEMORY, match[0], gigabytes(float(match[1]), match[2])), start + match.end()
+    if start == 0 and (match := _LEADING_COUNT.match(rest)):
+        yield Token(Kind.COUNT, match[0], float(match[0])), match.end()
+    if match := _COUNT_BEFORE.match(rest) or _COUNT_AFTER.match(rest):
+        yield Token(Kind.COUNT, match[0], float(match[1])), start + match.end()
+    for text, token in _fragments():
+        if rest.startswith(text) and not _is_shorter_name_with_count(text, rest):
+            yield token, start + len(text)
+    if rest in _EDITIONS:
+        yield Token(Kind.FORM_FACTOR, FORM_FACTORS[rest]), len(word)
+    if match := _NUMBER.match(rest):
+        yield Token(Kind.NUMBER, match[0], float(match[0])), start + match.end()
+
+
+def _is_shorter_name_with_count(text: str, rest: str) -> bool:
+    """ "a100x8" is eight A100, not an A100X; "mi300x8" is eight MI300X, as no model is called MI300."""
+    return (
+        text.endswith("x")
+        and not text.isalpha()
+        and rest[len(text) :].isdigit()
+        and (text[:-1] in _known_words() or len(rest) > len(text) + 2)
+    )
+
+
+def _can_follow(tokens: tuple[Token, ...], token: Token) -> bool:
+    """Whether a token can directly follow the others in a word. A bare number is a model's number after a
+    brand and a size after a model; anywhere else it belongs to an unknown name."""
+    before = tokens[-1] if tokens else None
+    if token.kind is not Kind.NUMBER:
+        return before is None or before.kind is not Kind.NUMBER or len(before.text) >= 3
+    if before is None:
+        return len(token.text) >= 3
+    if before.kind is Kind.FILLER or (before.kind is Kind.WORD and before.text.isalpha()):
+        return len(token.text) >= 2
+    return before.kind is Kind.WORD and token.text in _GLUED_SIZES
+
+
+def _compose(word: str, start: int = 0, tokens: tuple[Token, ...] = ()) -> tuple[Token, ...] | None:
+    """The word from ``start`` as tokens after those before it, or None if a rest is left."""
+    if start == len(word):
+        return tokens
+    if tokens:
+        before, rest = tokens[-1], word[start:]
+        if before.kind is Kind.NUMBER and len(before.text) >= 3 and rest[0] in "sd":
+            composed = _compose(word, start + 1, (*tokens, Token(Kind.WORD, rest[0])))
+            if composed is not None:
+                return composed
+        if before.kind is Kind.WORD and before.text.endswith("x") and rest.isdigit() and len(rest) <= 2:
+            return (*tokens, Token(Kind.COUNT, rest, float(rest)))
+    for token, end in _leading_tokens(word, start):
+        if _can_follow(tokens, token):
+            composed = _compose(word, end, (*tokens, token))
+            if composed is not None:
+                return composed
+    return None
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def tokens_of_word(word: str) -> tuple[Token, ...]:
+    """The tokens of one lower-case word: at least one, of kind UNKNOWN where the word is not known."""
+    single = _single_token(word)
+    if single is not None:
+        return (single,)
+    composed = _compose(word) if len(word) <= _MAX_WORD_LENGTH else None
+    return composed or (Token(Kind.UNKNOWN, word),)

@@ -1,0 +1,1 @@
+"""The state of every source, the morning's digest, and the doctor."""

@@ -1,0 +1,116 @@
+"""Litter, stray files, keys and incidents."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.secrets import Secrets
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.incidents import IncidentKind
+from pipeline.health.doctor.finding import Examination, Row, began_at, captures_of, places
+from pipeline.health.doctor.machine import used_bytes
+from pipeline.home.disk import size_text
+from pipeline.home.litter import half_written, sweep
+from pipeline.home.paths import Home
+from pipeline.record.record_files import SOURCE_FOLDERS, stray_files
+
+INCIDENT_DAYS = 7
+
+
+def litter(x: Examination) -> Iterator[Row]:
+    """Files that killed processes left half written: swept."""
+    left = half_written(x.home, days=None)
+    if not left:
+        yield "ok", "no half-written files of killed processes", "", ""
+    elif x.fix:
+        swept = sweep(x.home, days=None)
+        yield "fixed", f"{len(swept)} half-written files deleted", "", ""
+        for path in set(left) - set(swept):
+            yield "warn", "half-written, and cannot be deleted", x.short(path), "delete it by hand"
+    else:
+        what = f"{len(left)} half-written files of killed processes, such as {x.short(left[0])}"
+        yield "warn", what, "", "the next `gpufare refresh` or `gpufare doctor --fix` deletes them"
+
+
+def stray(x: Examination) -> Iterator[Row]:
+    """What does not belong in a home."""
+    known = {place.relative_to(x.home.root).parts[0] for place in places(x.home)} | {"lost+found"}
+    top = [path for path in x.home.root.iterdir() if path.name not in known]
+    sources = [
+        path for folder in ("archive", *SOURCE_FOLDERS) for path in _unknown_sources(x.home.root / folder)
+    ]
+    found = sorted({*top, *sources, *stray_files(x.home), *_stray_in_archive(x)})
+    for path in found:
+        yield "warn", "does not belong here and is not read", x.short(path), "move it away"
+    if not found:
+        yield "ok", "nothing that does not belong here", "", ""
+
+
+def _unknown_sources(folder: Path) -> list[Path]:
+    """Folders that are no source's: of one that was renamed or removed, or a copy."""
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return [path for path in entries if path.name not in configs() and not path.name.startswith(".")]
+
+
+def _stray_in_archive(x: Examination) -> Iterator[Path]:
+    archive = Archive(x.home.archive)
+    for source in archive.sources():
+        days = archive.days(source)
+        names = {f"{day}" for day in days}
+        yield from (path for path in (x.home.archive / source).iterdir() if path.name not in names)
+        entries = (path for day in days for path in captures_of(x, source, day))
+        yield from (path for path in entries if began_at(path) is None)
+
+
+def keys(x: Examination) -> Iterator[Row]:
+    """Which keys are set; never their values."""
+    given: list[str] = []
+    missing: list[str] = []
+    for config in configs().values():
+        if config.disabled is not None:
+            continue
+        requests = json.dumps([facts.model_dump(mode="json") for facts in config.requests])
+        for name in sorted({*config.key_variables, *Secrets.names_in(requests)}):
+            needed = f"{name} ({config.name}{'' if config.needs_key else ', optional'})"
+            (given if x.environment.get(name, "").strip() else missing).append(needed)
+    what = f"set: {', '.join(given) or 'none'}; not set: {', '.join(missing) or 'none'}"
+    yield "ok", what, "", ""
+
+
+def incidents(x: Examination) -> Iterator[Row]:
+    """Incidents of the last days, and those whose cause is still there."""
+    recent = [row for path in incident_files(x.home) if (row := _incident(path)) and _is_open(x, row)]
+    for row in sorted(recent, key=lambda row: str(row["noticed_at"]), reverse=True):
+        what = f"{str(row['noticed_at'])[:16]} {row['kind']}: {row['reason']}"
+        yield "warn", what, str(row.get("path") or row.get("source") or ""), str(row.get("remedy") or "")
+    moved = [path for path in x.home.damaged.rglob("*") if path.is_file()]
+    if moved:
+        what = f"{len(moved)} damaged files were moved aside ({size_text(used_bytes(x.home.damaged))})"
+        yield "warn", what, str(x.home.damaged), "delete them when nobody needs them any more"
+    if not recent and not moved:
+        yield "ok", f"none in the last {INCIDENT_DAYS} days", "", ""
+
+
+def incident_files(home: Home) -> list[Path]:
+    """The kept incidents, oldest first."""
+    return sorted(path for path in home.incidents.glob("*.json") if not path.name.startswith("."))
+
+
+def _incident(path: Path) -> dict[str, object] | None:
+    try:
+        row = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None  # the check of the record names it
+    return row if isinstance(row, dict) and {"noticed_at", "kind", "reason"} <= row.keys() else None
+
+
+def _is_open(x: Examination, row: Mapping[str, object]) -> bool:
+    """Whether an incident is of the last days; one with a lasting cause, whether the cause is still there."""
+    path = row.get("path")
+    if row["kind"] == IncidentKind.UNKNOWN_SOURCE and Path(str(path)).name in configs():
+        return False
+    if row["kind"] in {kind for kind in IncidentKind if kind.lasting} and isinstance(path, str):
+        return (x.home.root / path).exists()
+    return str(row["noticed_at"])[:10] > f"{x.today - timedelta(days=INCIDENT_DAYS)}"

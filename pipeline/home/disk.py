@@ -1,0 +1,150 @@
+"""What the machine's disk says no to, in words: the path, the reason and what to do about it."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pipeline.contracts.errors import GpufareError
+from pipeline.home.paths import HOME_VARIABLE, Home
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_EXHAUSTED = (*_FULL, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give an OSError raised within the path that it is about, where it has none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or a folder's list of names, to the disk. Raises OSError, which names the path."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with naming(path):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def disk_error_text(error: OSError, home: Home) -> str:
+    """An OSError in one line: the path, the reason, and what to do. ``home`` is where gpufare writes."""
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    reason = error.strerror or str(error)
+    remedy = _remedy(error.errno, path or home.root, home)
+    place = path or f"standard output, or a file of {home.root}"
+    return f"{place}: {reason}{f'; {remedy}' if remedy else ''}"
+
+
+class UnwritableError(GpufareError):
+    """A file of the home could not be written: says which, why, and what to do."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        named = OSError(error.errno, error.strerror or str(error), str(path))
+        super().__init__(disk_error_text(named, Home(path.parent)))
+        self.path = path
+
+
+def disk_error(error: BaseException) -> OSError | None:
+    """The error of the disk behind an error; None when it is about something else.
+
+    Polars and DuckDB raise errors of their own for a full disk, with its text.
+    """
+    if isinstance(error, OSError):
+        return error
+    full = next((code for code in _FULL if os.strerror(code) in str(error)), None)
+    return None if full is None else OSError(full, os.strerror(full))
+
+
+def is_exhaustion(error: BaseException) -> bool:
+    """Whether memory, disk space or file handles ran out: an error that says nothing about the file."""
+    named = type(error).__name__ in ("MemoryError", "OutOfMemoryException")
+    return named or any(os.strerror(code) in str(error) for code in _EXHAUSTED)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path and rename it onto ``path``, once on the disk, when all went well.
+
+    Raises UnwritableError for what the disk does not allow.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        _begin(temporary)
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    except Exception as error:
+        if (cause := disk_error(error)) is None:
+            raise
+        raise UnwritableError(path, cause) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _begin(temporary: Path) -> None:
+    """Make an empty file, and its folder where there is none. That of a day's attempts is removed when it is
+    empty, once these are merged, which can happen in between: then once more."""
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        temporary.touch()
+    except FileNotFoundError:
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+
+
+def size_text(size_bytes: float) -> str:
+    """A size for people, in units of 1000."""
+    for unit in ("bytes", "kB", "MB"):
+        if size_bytes < 1000:
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:,.1f} GB"
+
+
+def free_bytes(path: Path) -> int | None:
+    """Free bytes on the disk of a path, which need not exist; None where that is not known."""
+    try:
+        return shutil.disk_usage(existing(path)).free
+    except OSError:
+        return None
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _remedy(code: int | None, path: Path, home: Home) -> str | None:
+    elsewhere = (
+        f"set {HOME_VARIABLE} to a folder"
+        if path.is_relative_to(home.root) or home.root.is_relative_to(path)
+        else "choose a folder"
+    )
+    if code in _FULL:
+        free = free_bytes(path)
+        left = "" if free is None else f"{size_text(free)} are free on the disk of {existing(path)}: "
+        return f"{left}free some space or {elsewhere} on another disk, then run the command again"
+    if code in _NOT_ALLOWED:
+        return f"make it writable for this user or {elsewhere} that is"
+    if code in _IN_THE_WAY:
+        return f"a file is where a folder belongs, or a folder where a file does: move {existing(path)} away"
+    if code == errno.EFBIG:
+        return "raise the limit on the size of files (ulimit -f), then run the command again"
+    if code == errno.EMFILE:
+        return "raise the limit on open files (ulimit -n), then run the command again"
+    return None

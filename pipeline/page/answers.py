@@ -1,0 +1,315 @@
+"""The grid of answers: each workload by price kind, place and tier, ranked by the macros of the file.
+
+Every number of it is what SQL answers; the page only looks answers up. Columns are written apart, and what
+many rows share once, which is what keeps the page small.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, product
+from typing import Any
+
+import duckdb
+
+from pipeline.page.choices import ANY_KIND, KINDS, PLACES, TIERS, Filter
+from pipeline.page.queries import cents, digits, outward, query_text, rows, tenths_of_percent
+from pipeline.warehouse.query import ask
+
+ROWS = 10
+"""Ranked rows of each answer."""
+
+_VARIANT = """
+CREATE OR REPLACE TEMP TABLE report_variant AS
+SELECT {columns} FROM main.workloads LIMIT 1
+"""
+
+# The candidates and their cost are the same for both rankings: only how they are ranked differs.
+_RANKED = """
+SELECT
+    job, coalesce(ranked_kind, '{any_kind}') AS kind, rank, candidate, total_usd, hours, meets_deadline,
+    longer_wait
+FROM ranked_candidates('{costs}', '{jobs}')
+"""
+_OF_ANY_KIND = """
+WITH report_any_middle AS (
+    FROM report_middle WHERE list_contains((SELECT price_kinds FROM report_any_jobs LIMIT 1), price_kind)
+)
+"""
+
+
+@dataclass(slots=True)
+class Index:
+    """Numbers things in the order in which they are first met."""
+
+    things: dict[Any, int] = field(default_factory=dict)
+
+    def of(self, thing: Any) -> int:
+        """The number of a thing."""
+        return self.things.setdefault(thing, len(self.things))
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU of the catalogue, and whether any ranked offer has it."""
+
+    gpu_id: str
+    is_rented: bool
+
+
+@dataclass(slots=True)
+class Ways:
+    """The ways to run each workload that any ranking has: a row per way, columns apart."""
+
+    by_workload: dict[str, dict[tuple[Any, ...], int]] = field(default_factory=dict)
+    numbers: dict[str, list[tuple[int, Any, Any, Any]]] = field(default_factory=dict)
+
+    def place(self, row: dict[str, Any]) -> int:
+        """The number of a way among those of its workload."""
+        ways = self.by_workload.setdefault(row["job"], {})
+        way = (row["gpu_id"], row["gpu_count"], row["node_count"], row["offer"])
+        if way not in ways:
+            ways[way] = len(ways)
+            band = outward(row["total_usd_low"], row["total_usd_high"])
+            numbers = (cents(row["total_usd"]), *band, digits(row["hours"]))
+            self.numbers.setdefault(row["job"], []).append(numbers)
+        return ways[way]
+
+
+@dataclass(slots=True)
+class Grid:
+    """What is collected over all variants: ``lists`` has the ways of each ranking in their order, and
+    ``notes`` what is to be said of it, by place, tier, price kind and workload."""
+
+    workloads: list[str]
+    machines: Index
+    offers: Index
+    ways: Ways = field(default_factory=Ways)
+    texts: Index = field(default_factory=Index)
+    lists: dict[tuple[str, str, str, str], list[int]] = field(default_factory=dict)
+    notes: dict[tuple[str, str, str, str], tuple[int, Any]] = field(default_factory=dict)
+    planned: set[tuple[str, int]] = field(default_factory=set)
+
+    def machine(self, job: str, machine: tuple[Any, ...]) -> int:
+        """The number of a machine of which the page shows what the planner says for a job."""
+        number = self.machines.of(machine)
+        self.planned.add((job, number))
+        return number
+
+
+def answers(
+    connection: duckdb.DuckDBPyConnection,
+    workloads: list[str],
+    gpus: Sequence[Gpu],
+    machines: Index,
+    offers: Index,
+) -> dict[str, Any]:
+    """The rankings of the workloads, and of each the best answer with every GPU, as the page reads them.
+    What it meets is added to ``machines`` (gpu_id, gpu_count, node_count) and ``offers`` (rows of rentals).
+    Raises QueryError."""
+    grid = Grid(workloads, machines, offers)
+    ask(connection, "CREATE TEMP TABLE report_plans AS FROM workload_plans()")
+    why_not: dict[str, Any] = {}
+    for place, tier in product(PLACES, TIERS):
+        _rank(connection, place, tier)
+        _collect(connection, grid, place.name, tier.name)
+        if place.value is None and tier.value is None:
+            why_not = _why_not(connection, grid, gpus)
+    return {
+        "rows": ROWS,
+        "kinds": _choices(KINDS),
+        "places": _choices(PLACES),
+        "tiers": _choices(TIERS),
+        "ways": _ways(grid),
+        "lists": _lists(grid),
+        "notes": [[*place, *note] for place, note in _placed(grid)],
+        "why_not": why_not,
+        "plans": _plans(connection, grid),
+        "texts": list(grid.texts.things),
+    }
+
+
+def _choices(filters: Sequence[Filter]) -> list[dict[str, Any]]:
+    return [{"name": each.name, "label": each.label, "option": each.option} for each in filters]
+
+
+def _rank(connection: duckdb.DuckDBPyConnection, place: Filter, tier: Filter) -> None:
+    """Rank all workloads for a place and a tier, into ``report_ranked`` and ``report_costs``."""
+    asked = [each for each in (place, tier) if each.value is not None]
+    columns = ["model", "tokens", "'any' AS kind", *(f"? AS {each.setting}" for each in asked)]
+    ask(connection, _VARIANT.format(columns=", ".join(columns)), [each.value for each in asked])
+    jobs = query_text("jobs")
+    for table, is_any in (("report_jobs", False), ("report_any_jobs", True)):
+        ask(connection, f"SET VARIABLE report_any = {is_any}")
+        ask(connection, f"CREATE OR REPLACE TEMP TABLE {table} AS {jobs}")
+    for statement in (
+        """CREATE OR REPLACE TEMP TABLE report_candidates AS
+            FROM job_candidates('report_jobs', 'report_plans')""",
+        "CREATE OR REPLACE TEMP TABLE report_middle AS FROM candidate_costs('report_candidates', ['middle'])",
+        f"CREATE OR REPLACE TEMP TABLE report_ranked AS {_ranked('report_middle', 'report_jobs')}",
+        f"INSERT INTO report_ranked {_OF_ANY_KIND} {_ranked('report_any_middle', 'report_any_jobs')}",
+        f"""CREATE OR REPLACE TEMP TABLE report_kept AS FROM report_candidates
+            SEMI JOIN (FROM report_ranked WHERE rank <= {ROWS}) USING (candidate)""",
+        """CREATE OR REPLACE TEMP TABLE report_costs AS
+            FROM candidate_costs('report_kept', ['low', 'middle', 'high'])""",
+        f"SET VARIABLE report_rows = {ROWS}",
+    ):
+        ask(connection, statement)
+
+
+def _ranked(costs: str, jobs: str) -> str:
+    return _RANKED.format(any_kind=ANY_KIND, costs=costs, jobs=jobs)
+
+
+def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid, place: str, tier: str) -> None:
+    """Add the first rows of each ranking to the grid."""
+    for (job, kind), found in groupby(rows(connection, "answers"), lambda row: (row["job"], row["kind"])):
+        ranked = list(found)
+        key = (place, tier, kind, job)
+        grid.lists[key] = [grid.ways.place(row) for row in ranked]
+        first = ranked[0]
+        wait = None
+        if first["longer_wait_usd"] is not None:
+            text = grid.texts.of(first["longer_wait_way"])
+            wait = [cents(first["longer_wait_usd"]), digits(first["longer_wait_hours"]), text]
+        if wait or not first["meets_deadline"]:
+            grid.notes[key] = (int(first["meets_deadline"]), wait)
+
+
+def _ways(grid: Grid) -> dict[str, list[Any]]:
+    """The columns of the ways, workload by workload; totals as differences to the way before."""
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("count", "machine", "offer", "total", "low", "high", "hours")
+    }
+    for job in grid.workloads:
+        ways = grid.ways.by_workload.get(job, {})
+        columns["count"].append(len(ways))
+        columns["machine"] += [grid.machine(job, way[:3]) for way in ways]
+        columns["offer"] += [grid.offers.of(way[3]) for way in ways]
+        numbers = grid.ways.numbers.get(job, [])
+        columns["total"] += differences([each[0] for each in numbers])
+        for place, name in enumerate(("low", "high", "hours"), start=1):
+            columns[name] += [each[place] for each in numbers]
+    return columns
+
+
+def differences(numbers: list[int]) -> list[int]:
+    """Each number less the one before it."""
+    return [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
+
+
+def _lists(grid: Grid) -> list[list[list[list[int] | int]]]:
+    """By place and tier, price kind and workload: the numbers of the ways by rank. 0 where they are those
+    without place and tier."""
+    plain = (PLACES[0].name, TIERS[0].name)
+    lists: list[list[list[list[int] | int]]] = []
+    for place, tier in product(PLACES, TIERS):
+        by_kind: list[list[list[int] | int]] = []
+        for kind in KINDS:
+            found: list[list[int] | int] = []
+            for job in grid.workloads:
+                ways = grid.lists.get((place.name, tier.name, kind.name, job), [])
+                is_plain = (place.name, tier.name) == plain
+                same = not is_plain and ways == grid.lists.get((*plain, kind.name, job), [])
+                found.append(0 if same else ways)
+            by_kind.append(found)
+        lists.append(by_kind)
+    return lists
+
+
+def _placed(grid: Grid) -> Iterator[tuple[list[int], list[Any]]]:
+    """The notes with the numbers of their variant, price kind and workload."""
+    variants = [(place.name, tier.name) for place, tier in product(PLACES, TIERS)]
+    kinds = [kind.name for kind in KINDS]
+    numbers = {job: number for number, job in enumerate(grid.workloads)}
+    for (place, tier, kind, job), note in grid.notes.items():
+        yield [variants.index((place, tier)), kinds.index(kind), numbers[job]], list(note)
+
+
+_RANKED_GPUS = """
+CREATE OR REPLACE TEMP TABLE report_ranked_gpus AS
+SELECT r.job, r.rank, c.gpu_id, c.gpu_count, c.provider, r.total_usd, r.hours
+FROM report_ranked AS r JOIN report_candidates AS c USING (candidate)
+WHERE r.kind = ?
+"""
+_WHY_JOBS = """
+CREATE OR REPLACE TEMP TABLE report_why_jobs AS
+SELECT * REPLACE ({kinds} AS price_kinds) FROM {jobs}
+"""
+_REASONS = """
+SELECT job, gpu_id, reason, detail
+FROM why_not_for('report_why_jobs', 'report_plans', 'report_ranked_gpus')
+WHERE reason <> 'ranked'
+ORDER BY job, gpu_id
+"""
+
+
+def _why_not(connection: duckdb.DuckDBPyConnection, grid: Grid, gpus: Sequence[Gpu]) -> dict[str, Any]:
+    """By price kind and workload: the best answer with each GPU by rank, and why others have none, without
+    place and tier. Why a GPU that nobody rents out has none does not depend on the price kind."""
+    best: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows(connection, "best_of_gpus"):
+        best.setdefault((row["kind"], row["job"]), []).append(row)
+    columns: dict[str, list[Any]] = {name: [] for name in ("count", "machine", "rank", "total")}
+    rented, others = [], []
+    for kind in KINDS:
+        reasons = _reasons(connection, kind.name, grid)
+        for job in grid.workloads:
+            ranked = best.get((kind.name, job), [])
+            columns["count"].append(len(ranked))
+            columns["machine"] += [
+                grid.machine(job, (row["gpu_id"], row["gpu_count"], row["node_count"])) for row in ranked
+            ]
+            columns["rank"] += differences([row["rank"] for row in ranked])
+            columns["total"] += differences([cents(row["total_usd"]) for row in ranked])
+            codes = [reasons.get((job, gpu.gpu_id), -1) for gpu in gpus]
+            rented.append([code for code, gpu in zip(codes, gpus, strict=True) if gpu.is_rented])
+            if kind is KINDS[0]:
+                others.append([code for code, gpu in zip(codes, gpus, strict=True) if not gpu.is_rented])
+    return {**columns, "reasons": _each_once(rented), "reasons_of_others": _each_once(others)}
+
+
+def _reasons(connection: duckdb.DuckDBPyConnection, kind: str, grid: Grid) -> dict[tuple[str, str], int]:
+    """The number of the reason why a GPU has no answer, by workload and GPU."""
+    ask(connection, _RANKED_GPUS, [kind])
+    jobs, kinds = ("report_any_jobs", "price_kinds") if kind == ANY_KIND else ("report_jobs", f"['{kind}']")
+    ask(connection, _WHY_JOBS.format(kinds=kinds, jobs=jobs))
+    reasons = ask(connection, _REASONS).rows
+    return {(job, gpu): grid.texts.of(f"{reason}: {detail}") for job, gpu, reason, detail in reasons}
+
+
+def _each_once(lists: list[list[int]]) -> dict[str, Any]:
+    """Lists that are the same are written once."""
+    index = Index()
+    which = [index.of(tuple(each)) for each in lists]
+    return {"which": which, "lists": [list(each) for each in index.things]}
+
+
+def _plans(connection: duckdb.DuckDBPyConnection, grid: Grid) -> dict[str, Any]:
+    """What the planner says of the machines that the answers have: a row per recipe and machine, machines
+    ascending. Workloads of the same recipe have the same plans."""
+    recipes: dict[tuple[str, ...], dict[int, tuple[Any, ...]]] = {}
+    evidence, runs = Index(), Index()
+    for row in rows(connection, "machines"):
+        machine = grid.machines.things.get((row["gpu_id"], row["gpu_count"], row["node_count"]))
+        if machine is not None and any((job, machine) in grid.planned for job in row["jobs"]):
+            recipes.setdefault(tuple(row["jobs"]), {})[machine] = (
+                tenths_of_percent(row["fit_probability"]),
+                evidence.of(row["evidence"]),
+                runs.of(row["evidence_run"] or ""),
+                digits(row["tokens_per_second"]),
+                digits(row["needed_gib"]),
+            )
+    recipe_of = {job: number for number, jobs in enumerate(recipes) for job in jobs}
+    names = ("machine", "fit", "evidence", "run", "speed", "needed")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for machines in recipes.values():
+        for machine, facts in sorted(machines.items()):
+            for name, value in zip(names, (machine, *facts), strict=True):
+                columns[name].append(value)
+    return {
+        "recipe_of": [recipe_of.get(job, -1) for job in grid.workloads],
+        "count": [len(machines) for machines in recipes.values()],
+        **columns,
+        "evidences": list(evidence.things),
+        "runs": list(runs.things),
+    }

@@ -1,0 +1,120 @@
+"""Everything that the page shows, as JSON."""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from itertools import groupby
+from typing import Any
+
+import duckdb
+
+from pipeline.page.answers import Gpu, Index, answers, differences
+from pipeline.page.queries import cents, digits, dollars_per_hour, exact, plain, query, rows, table
+from pipeline.warehouse.query import ask
+
+HISTORY_DAYS = 366
+
+TABLES = ("gpus", "errors", "error_summary", "sources", "rejects", "left_out", "claims")
+"""Queries whose columns the page has as they are."""
+
+
+def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """What the page shows. Raises QueryError where the published file is of an earlier version."""
+    machines, offers = Index(), Index()
+    tables = {name: table(connection, name) for name in TABLES}
+    jobs = _workloads(connection)
+    gpus = [Gpu(*each) for each in zip(tables["gpus"]["gpu_id"], tables["gpus"]["is_rented"], strict=True)]
+    found = {
+        "published": {name: plain(value) for name, value in next(rows(connection, "published")).items()},
+        **tables,
+        "workloads": jobs,
+        "prices": _columns([_as_shown(row) for row in rows(connection, "prices")]),
+        "answers": answers(connection, jobs["workload"], gpus, machines, offers),
+        "pareto": _pareto(connection, jobs["workload"], machines),
+        "history": _history(connection),
+    }
+    every = {row["offer"]: _as_shown(row) for row in rows(connection, "offers")}
+    ranked = [every[offer] for offer in offers.things]
+    return {
+        **found,
+        "offers": _columns(ranked),
+        "machines": [list(machine) for machine in machines.things],
+    }
+
+
+def _as_shown(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its prices as they are shown."""
+    prices = {name: dollars_per_hour(row[name]) for name in row if "usd_per_" in name}
+    return {name: plain(value) for name, value in row.items()} | prices
+
+
+def _columns(found: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns."""
+    return {name: [row[name] for row in found] for name in (found[0] if found else ())}
+
+
+def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
+    """The columns of the workloads that the page shows, with the command that asks each."""
+    columns = table(connection, "workloads", exact)
+    asked = {name: columns.pop(name) for name in [*columns] if name.startswith("asked_")}
+    amounts = {name: columns.pop(name) for name in ("examples", "tokens_per_example", "epochs")}
+    commands = []
+    for place, model in enumerate(columns["model"]):
+        options: dict[str, Any] = {"model": model, "method": columns["method"][place]}
+        counted = {name: values[place] for name, values in amounts.items() if values[place] is not None}
+        options |= counted or {"tokens": tokens_text(columns["tokens"][place])}
+        options |= {name.removeprefix("asked_"): values[place] for name, values in asked.items()}
+        words = [
+            f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None
+        ]
+        commands.append(" ".join(["gpufare cheapest", *words]))
+    return {**columns, "command": commands}
+
+
+def tokens_text(tokens: float) -> str:
+    """A number of tokens as people write it, such as 100M or 1.5M; exact."""
+    for unit, size in (("B", 10**9), ("M", 10**6)):
+        text = f"{tokens / size:.15g}"
+        if tokens >= size and tokens % (size // 1000) == 0 and float(text) * size == tokens:
+            return f"{text}{unit}"
+    return f"{tokens:.15g}"
+
+
+def _pareto(connection: duckdb.DuckDBPyConnection, workloads: list[str], machines: Index) -> dict[str, Any]:
+    """What nothing beats in both cost and hours, cheapest first, by price kind and workload."""
+    providers, kinds = Index(), Index()
+    numbers = {workload: number for number, workload in enumerate(workloads)}
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("workload", "kind", "count", "machine", "provider", "total", "hours", "in_time")
+    }
+    by_front = groupby(rows(connection, "pareto"), lambda row: (row["workload"], row["price_kind"]))
+    for (workload, kind), found in by_front:
+        front = list(found)
+        columns["workload"].append(numbers[workload])
+        columns["kind"].append(kinds.of(kind))
+        columns["count"].append(len(front))
+        columns["in_time"].append(sum(row["meets_deadline"] for row in front))
+        columns["machine"] += [
+            machines.of((row["gpu_id"], row["gpu_count"], row["node_count"])) for row in front
+        ]
+        columns["provider"] += [providers.of(row["provider"]) for row in front]
+        columns["total"] += differences([cents(row["total_usd"]) for row in front])
+        columns["hours"] += [digits(row["hours"]) for row in front]
+    return {**columns, "providers": list(providers.things), "kinds": list(kinds.things)}
+
+
+def _history(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """The cheapest price of each day by GPU, price kind and provider, from ``first_day`` on: of each series
+    the day of its first price, and a price per day, null where there is none."""
+    ((newest,),) = ask(connection, "SELECT as_of_day FROM main.publication").rows
+    first: date = newest - timedelta(days=HISTORY_DAYS - 1)
+    ask(connection, "SET VARIABLE report_first_day = ?::DATE", [first])
+    series = [
+        _series(key, found) for key, found in groupby(query(connection, "history").rows, lambda row: row[:3])
+    ]
+    return {"first_day": first.isoformat(), "days": HISTORY_DAYS, "series": series}
+
+
+def _series(key: tuple[str, str, str], found: Iterator[tuple[Any, ...]]) -> list[Any]:
+    prices = {row[3]: round(float(row[4]), 4) for row in found}
+    first, last = min(prices), max(prices)
+    return [*key, first, [prices.get(day) for day in range(first, last + 1)]]

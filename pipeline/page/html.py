@@ -1,0 +1,56 @@
+"""The page: markup, style, scripts and data in one file that asks for nothing else."""
+
+import base64
+import gzip
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+STYLES = ("uplot/uPlot.min.css", "style.css")
+SCRIPTS = ("uplot/uPlot.iife.min.js", "dom.js", "data.js", "format.js", "charts.js", "sections.js", "main.js")
+"""In the order in which they run; uPlot draws the charts."""
+
+
+def page(facts: dict[str, Any]) -> str:
+    """The whole page. The data are compressed, and base64 has no character that ends a script."""
+    style = "\n".join(_text(name) for name in STYLES)
+    scripts = [_text(name) for name in SCRIPTS]
+    filled = {
+        "policy": _policy(style, scripts),
+        "style": f"<style>{style}</style>",
+        "data": f'<script type="application/gzip" id="data">{_packed(facts)}</script>',
+        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
+    }
+    html = _text("template.html")
+    for name, value in filled.items():
+        html = html.replace(f"<!-- {name} -->", value)
+    return html
+
+
+def _text(name: str) -> str:
+    return (files("pipeline.page") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _packed(facts: dict[str, Any]) -> str:
+    """JSON, compressed, as text. The same facts give the same text."""
+    text = json.dumps(facts, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _policy(style: str, scripts: list[str]) -> str:
+    """What the page may do: run its own scripts and style, and nothing else; no text becomes markup."""
+    rules = [
+        "default-src 'none'",
+        f"script-src {' '.join(_hash(script) for script in scripts)}",
+        f"style-src {_hash(style)}",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+    ]
+    return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,102 @@
+"""The queries of the report, one file each in sql/report, and how their numbers are written."""
+
+import math
+from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+from typing import Any
+
+import duckdb
+
+from pipeline.home import paths
+from pipeline.warehouse.query import Result, ask
+
+DIGITS = 3
+"""Significant digits of what is estimated and shown without cents: hours, speeds, memory."""
+
+BAND_DIGITS = 2
+"""Those of the ends of a band, which are what one in ten runs is beyond; none is finer than a cent."""
+
+WHOLE_DOLLARS = 1000
+"""Amounts from here on are shown without cents."""
+
+
+def query_text(name: str) -> str:
+    """The text of sql/page/``name``.sql."""
+    return (paths.SQL_DIR / "page" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def query(connection: duckdb.DuckDBPyConnection, name: str) -> Result:
+    """The answer of a query of the report. Raises QueryError."""
+    return ask(connection, query_text(name))
+
+
+def rows(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str, Any]]:
+    """The rows of a query of the report, as dictionaries. Raises QueryError."""
+    return query(connection, name).dicts()
+
+
+def exact(value: Any) -> Any:
+    """A value as JSON has it: decimals are numbers, days are texts, and whole numbers have no fraction."""
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float):
+        return whole(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    return value
+
+
+def plain(value: Any) -> Any:
+    """The same with fractions rounded to six significant digits, which is more than is shown."""
+    found = exact(value)
+    return whole(float(f"{found:.6g}")) if isinstance(found, float) else found
+
+
+def table(
+    connection: duckdb.DuckDBPyConnection, name: str, as_json: Callable[[Any], Any] = plain
+) -> dict[str, list[Any]]:
+    """The columns of a query of the report, as JSON has them. Raises QueryError."""
+    found = query(connection, name)
+    return {column: [as_json(row[place]) for row in found.rows] for place, column in enumerate(found.columns)}
+
+
+def whole(number: float) -> float | int:
+    """A number without a fraction as an integer, which is shorter."""
+    return int(number) if number.is_integer() else number
+
+
+def digits(number: float | Decimal) -> float | int:
+    """A number rounded to DIGITS significant digits."""
+    return whole(float(f"{float(number):.{DIGITS}g}"))
+
+
+def outward(low: Decimal, high: Decimal) -> tuple[float | int, float | int]:
+    """A band rounded to BAND_DIGITS significant digits, or to the cent, its low end down and its high end up:
+    the total that is written with more digits stays in it."""
+    return _to_digits(low, ROUND_FLOOR), _to_digits(high, ROUND_CEILING)
+
+
+def _to_digits(amount: Decimal, rounding: str) -> float | int:
+    step = max(Decimal(1).scaleb(amount.adjusted() - BAND_DIGITS + 1), Decimal("0.01"))
+    return whole(float((amount / step).to_integral_value(rounding) * step))
+
+
+def cents(amount: Decimal) -> int:
+    """US dollars as cents, rounded as they are shown: to the cent, to the dollar from WHOLE_DOLLARS on."""
+    step = Decimal("0.01") if amount < WHOLE_DOLLARS else Decimal(1)
+    return int(amount.quantize(step, ROUND_HALF_UP) * 100)
+
+
+def dollars_per_hour(price: Decimal) -> float:
+    """A price in US dollars as it is shown: to the cent, below a dollar to the tenth of one."""
+    step = Decimal("0.001") if price < 1 else Decimal("0.01")
+    return float(price.quantize(step, ROUND_HALF_UP))
+
+
+def tenths_of_percent(probability: float) -> int:
+    """A probability in tenths of a percent, rounded down to whole percent; 995 is over 99% and not certain,
+    5 is above zero and under 1%."""
+    if 0.99 < probability < 1:
+        return 995
+    return 5 if 0 < probability < 0.01 else 10 * math.floor(round(100 * probability, 6))

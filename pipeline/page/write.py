@@ -1,0 +1,39 @@
+"""Writes the report of the published file."""
+
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from pipeline.contracts.errors import GpufareError
+from pipeline.home.disk import replacing
+from pipeline.home.paths import Home
+from pipeline.page.facts import facts
+from pipeline.page.html import page
+from pipeline.warehouse.query import QueryError, reader
+
+FILE = "index.html"
+
+
+class EarlierVersionError(GpufareError):
+    """The published file lacks what the report asks for: says what, and what to run."""
+
+
+def write_report(home: Home, folder: Path, now: datetime) -> Path:
+    """Write the report of the home's published file as ``index.html`` of a folder; a former one is replaced
+    once the new one is whole. ``now`` (UTC) is what it says of when it was written.
+
+    Raises NotPublishedError, DamagedError, EarlierVersionError and UnwritableError.
+    """
+    with reader(home.published) as connection:
+        try:
+            found = facts(connection)
+        except QueryError as error:
+            reason = str(error).splitlines()[0]
+            raise EarlierVersionError(
+                f"{home.published} is of another version of gpufare: run `gpufare refresh` ({reason})"
+            ) from error
+    written = {"version": version("gpufare"), "written_ms": int(now.timestamp() * 1000)}
+    path = folder / FILE
+    with replacing(path) as temporary:
+        temporary.write_text(page({**found, **written}), encoding="utf-8")
+    return path

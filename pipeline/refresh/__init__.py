@@ -1,0 +1,1 @@
+"""One day's work: capture, read into the record, publish."""

@@ -1,0 +1,165 @@
+"""Where a refresh takes its answers from: the providers, a replay server, a folder of pages, or the archive.
+
+Whichever it is, the captures that are read afterwards come from the archive.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.replay import capture_pages, page_entries
+from pipeline.capture.visit import capture_all
+from pipeline.catalog.source_config import SourceConfig, configs, source_config
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.progress import Progress, no_progress
+from pipeline.home.disk import disk_error_text
+from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.sources import source_module
+
+ARCHIVE = "archive"
+"""The value of ``pages`` that reads a day of the archive again with today's readers."""
+
+
+class RefreshError(GpufareError):
+    """The refresh cannot begin: says which option is wrong and what it may be."""
+
+
+def refuse_a_demo(home: Home) -> None:
+    """Prices of today would be filed beside sample prices. Raises RefreshError for the home of a demo."""
+    if home.demo.exists():
+        raise RefreshError(
+            f"{home.root} is the demo's: today's prices do not belong beside its sample prices. Unset "
+            f"{HOME_VARIABLE}, or set it to another folder"
+        )
+
+
+def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:
+    """The named sources, all by default; of a folder of pages only those in it. Raises RefreshError."""
+    chosen = [source_config(name) for name in names] or list(configs().values())
+    if (folder := _folder(pages)) is None:
+        return chosen
+    if not folder.is_dir():
+        raise RefreshError(f"--pages {folder}: there is no such folder")
+    if files := [config.name for config in chosen if (folder / config.name).is_file()]:
+        raise RefreshError(f"--pages {folder}: {', '.join(files)} must be a folder of pages, not a file")
+    found = [config for config in chosen if (folder / config.name).is_dir()]
+    missing = [config.name for config in chosen if config not in found]
+    if names and missing:
+        raise RefreshError(f"--pages {folder}: there is no folder for {', '.join(missing)} in it")
+    if not found:
+        raise RefreshError(f"--pages {folder}: none of its folders has the name of a source")
+    return found
+
+
+def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | None, today: date) -> date:
+    """The day that was asked for; by default the day on which saved answers were observed, else today.
+
+    Raises RefreshError for a day after today (UTC): its prices cannot have been seen yet, and once in the
+    record they would pass for newer than all that is captured until then.
+    """
+    if day is not None:
+        _refuse_after_today(day, today, "--day")
+        return day
+    days = {today}
+    if (folder := _folder(pages)) is not None:
+        observed = {
+            config.name: [entry.observed_at for entry in page_entries(folder / config.name, config)]
+            for config in chosen
+        }
+        days = {moment.date() for moments in observed.values() for moment in moments if moment} or days
+        _refuse_after_today(max(days), today, f"--pages {folder}: observed_at of a saved answer,")
+    return max(days)
+
+
+def _refuse_after_today(day: date, today: date, where: str) -> None:
+    if day > today:
+        raise RefreshError(
+            f"{where} {day} is after today ({today} UTC); check it, and the clock of this machine"
+        )
+
+
+def captures_of(
+    chosen: Sequence[SourceConfig],
+    day: date,
+    pages: str | None,
+    archive: Archive,
+    environment: Mapping[str, str],
+    *,
+    named: bool,
+    progress: Progress = no_progress,
+    limits: Limits | None = None,
+) -> dict[str, list[Capture]]:
+    """The captures to read, by source: those just made, or all that the archive has of the day.
+
+    Of the archive, sources without a capture are left out unless they were ``named``, so that their outcome
+    of that day is kept. Raises RefreshError and PastDayError.
+    """
+    if pages == ARCHIVE:
+        _check_day_is_archived(archive, chosen, day)
+        found = {config.name: archive.captures(config.name, day) for config in chosen}
+        return {name: captures for name, captures in found.items() if captures or named}
+    if (folder := _folder(pages)) is not None:
+        return {config.name: [_capture_pages(folder, config, day, archive)] for config in chosen}
+    captures = capture_live(
+        chosen, day, archive, environment, replay_url=pages, progress=progress, limits=limits
+    )
+    return {name: [capture] for name, capture in captures.items()}
+
+
+def _capture_pages(folder: Path, config: SourceConfig, day: date, archive: Archive) -> Capture:
+    """A capture that cannot be archived has failed: the other sources go on."""
+    try:
+        return capture_pages(folder, config, day=day, archive=archive)
+    except OSError as error:
+        reason = f"the archive cannot be written: {disk_error_text(error, Home(archive.root.parent))}"
+        return Capture(source=config.name, day=day, capture_id=None, status="failed", error=reason)
+
+
+def capture_live(
+    chosen: Sequence[SourceConfig],
+    day: date,
+    archive: Archive,
+    environment: Mapping[str, str],
+    *,
+    replay_url: str | None = None,
+    progress: Progress = no_progress,
+    limits: Limits | None = None,
+    module_of: Callable[[str], ModuleType] = source_module,
+) -> dict[str, Capture]:
+    """Ask the providers, or one replay server in their place. Raises PastDayError for a day not today."""
+    try:
+        replay = ReplayServer(replay_url) if replay_url else None
+    except ValueError as error:
+        raise RefreshError(f"--pages {replay_url}: {error}") from error
+    with Client(limits=limits, replay=replay, environment=environment) as client:
+        return capture_all(
+            chosen,
+            environment=environment,
+            day=day,
+            archive=archive,
+            client=client,
+            progress=progress,
+            module_of=module_of,
+        )
+
+
+def is_url(pages: str | None) -> bool:
+    """Whether ``pages`` is the URL of a replay server."""
+    return bool(pages) and str(pages).startswith(("http://", "https://"))
+
+
+def _folder(pages: str | None) -> Path | None:
+    if not pages or pages == ARCHIVE or is_url(pages):
+        return None
+    return Path(pages)
+
+
+def _check_day_is_archived(archive: Archive, chosen: Iterable[SourceConfig], day: date) -> None:
+    days = sorted({each for config in chosen for each in archive.days(config.name)})
+    if day not in days:
+        available = f"it has captures of {days[0]} to {days[-1]}" if days else "it is empty"
+        raise RefreshError(f"the archive has no captures of {day}; {available}")

@@ -1,0 +1,163 @@
+"""What a user allows and forbids gpufare to ask, and the lines about what is therefore off."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+
+from filelock import FileLock
+
+from pipeline.capture.permissions import (
+    CHOICES,
+    Choice,
+    Choices,
+    off_by_terms_and_by_choice,
+    read_choices,
+    why_off,
+)
+from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.contracts.errors import GpufareError
+from pipeline.home.disk import replacing
+from pipeline.home.paths import Home
+from pipeline.record.record_files import set_aside
+from pipeline.record.records import Records
+
+LOCK_SECONDS = 30
+
+
+class RetiredSourceError(GpufareError):
+    """A source that the catalogue retired was to be enabled: says why it is not asked."""
+
+
+def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
+    """Ask the sources from now on, whatever their terms; ``today`` is in UTC. Returns what to tell the user:
+    what the terms say, where they are, and how to undo it.
+
+    A source that is asked by default needs no permission: only an earlier "never" is forgotten.
+    Raises UnknownSourceError and RetiredSourceError, with nothing changed, and UnwritableError.
+    """
+    chosen = [source_config(name) for name in dict.fromkeys(names)]
+    for config in chosen:
+        if config.disabled is not None:
+            raise RetiredSourceError(f"{config.name} is retired and cannot be enabled: {config.disabled}")
+    wanted = {
+        config.name: Choice(asked=True, since=today) if config.terms.automated == "forbidden" else None
+        for config in chosen
+    }
+    said = _change(home, wanted)
+    return [*said, *(line for config in chosen for line in _enabled(config, environment))]
+
+
+def disable(names: Sequence[str], home: Home, today: date) -> list[str]:
+    """Never ask the sources until they are enabled again, also with a key. Returns what to tell the user.
+
+    Raises UnknownSourceError, with nothing changed, and UnwritableError.
+    """
+    chosen = [source_config(name) for name in dict.fromkeys(names)]
+    said = _change(home, {config.name: Choice(asked=False, since=today) for config in chosen})
+    return said + [
+        f"{config.name}: not asked any more, also with a key{_what_stays(config, home, today)}. "
+        f"To undo it: gpufare sources enable {config.name}"
+        for config in chosen
+    ]
+
+
+def _what_stays(config: SourceConfig, home: Home, today: date) -> str:
+    last = max(Records(home).accepted_days(config.name), default=None)
+    if last is None or (today - last).days > config.stale_after_days:
+        return ""
+    return f"; its last prices stay ranked for {config.stale_after_days} days at most"
+
+
+def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
+    """Which of the sources a live refresh leaves out, why, and how to turn them on: a line per reason."""
+    choices = read_choices(home)
+    if choices.problem:
+        return [choices.problem]
+    retired = [config.name for config in chosen if config.disabled is not None]
+    live = [config for config in chosen if config.name not in retired]
+    by_terms, by_user = off_by_terms_and_by_choice(live, choices, environment)
+    keyless = [
+        config
+        for config in live
+        if config not in [*by_terms, *by_user] and config.needs_key and not config.has_key(environment)
+    ]
+    return [
+        *_line("off by their terms", by_terms, "gpufare sources enable NAME", _or_set_keys(by_terms)),
+        *_line("off because you disabled them", by_user, "gpufare sources enable NAME"),
+        *_line("off without a key", keyless, "set " + _keys(keyless)),
+        *_line(
+            "terms read again since you enabled them",
+            [config for config in live if _is_older_than_terms(choices, config)],
+            "gpufare sources enable NAME shows them and confirms your choice",
+        ),
+        *([f"retired: {', '.join(retired)}"] if retired else []),
+    ]
+
+
+def _is_older_than_terms(choices: Choices, config: SourceConfig) -> bool:
+    """Whether the user's choice is older than what the catalogue has of the terms."""
+    choice, read_on = choices.by_source.get(config.name), config.terms.read_on
+    return choice is not None and choice.asked and read_on is not None and choice.since < read_on
+
+
+def off_sources(
+    configs: Iterable[SourceConfig], home: Home, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Why each source that is off is not asked, by name."""
+    choices = read_choices(home)
+    reasons = {config.name: why_off(config, choices, environment) for config in configs}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
+    """Keep choices in place of earlier ones; None forgets one. Says so where a file was damaged."""
+    said: list[str] = []
+    home.root.mkdir(parents=True, exist_ok=True)
+    with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):
+        choices = read_choices(home)
+        if choices.problem:
+            said += _moved_aside(home)
+        kept = {name: choice for name, choice in {**choices.by_source, **wanted}.items() if choice}
+        with replacing(home.permissions) as temporary:
+            temporary.write_bytes(CHOICES.dump_json(dict(sorted(kept.items())), indent=2) + b"\n")
+    return said
+
+
+def _moved_aside(home: Home) -> list[str]:
+    with suppress(OSError):
+        place = set_aside(home, home.permissions)
+        return [f"{home.permissions} was damaged: it is now {place}, and what it said before is forgotten"]
+    return [f"{home.permissions} was damaged, and what it said before is forgotten"]
+
+
+def _enabled(config: SourceConfig, environment: Mapping[str, str]) -> Iterator[str]:
+    terms = config.terms
+    yield f"{config.name}: asked from now on. To undo it: gpufare sources disable {config.name}"
+    yield f"  terms: {terms.url or 'no address is known'}"
+    yield f"  {_VERDICTS[terms.automated]}{f' (read on {terms.read_on})' if terms.read_on else ''}"
+    if terms.note:
+        yield f"  {terms.note}"
+    if config.needs_key and (missing := config.missing_keys(environment)):
+        yield f"  it still needs a key: set {' and '.join(missing)}"
+
+
+_VERDICTS = {
+    "allowed": "they allow automated reading",
+    "silent": "they say nothing of automated reading",
+    "forbidden": "they forbid automated reading: whether you may is between you and the provider",
+    "unknown": "nobody is known to have read them",
+}
+
+
+def _line(what: str, configs: Sequence[SourceConfig], remedy: str, more: str = "") -> list[str]:
+    names = ", ".join(config.name for config in configs)
+    return [f"{what}: {names}; {remedy}{more}"] if configs else []
+
+
+def _or_set_keys(configs: Sequence[SourceConfig]) -> str:
+    keyed = [config for config in configs if config.key_variables]
+    return f", or set {_keys(keyed)}" if keyed else ""
+
+
+def _keys(configs: Sequence[SourceConfig]) -> str:
+    return ", ".join(f"{' and '.join(config.key_variables)} ({config.name})" for config in configs)

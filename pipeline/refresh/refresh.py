@@ -1,0 +1,163 @@
+"""The daily job in one call: capture, read, build, publish. Dagster runs the same steps as assets.
+
+One broken source never stops the rest: whatever goes wrong with it is in its outcome row, and its last
+accepted offers stay published with their age.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Limits
+from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.home.litter import sweep
+from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.offers.changes import changes
+from pipeline.record.incidents import kept_files, kept_incidents
+from pipeline.record.records import RecordError, Records
+from pipeline.refresh.announcement import announcement
+from pipeline.refresh.future_days import report_future_days
+from pipeline.refresh.housekeeping import merge_months
+from pipeline.refresh.ingest import record_day
+from pipeline.refresh.origin import (
+    RefreshError,
+    captures_of,
+    chosen_sources,
+    day_to_read,
+    is_url,
+    refuse_a_demo,
+)
+from pipeline.refresh.permissions import off_lines
+from pipeline.refresh.publishing import publish_day
+from pipeline.refresh.report import RefreshReport
+from pipeline.refresh.storing import store_home
+from pipeline.warehouse.build import Report
+from pipeline.warehouse.query import reader
+from pipeline.warehouse.replays import replays_text, unlike_live
+from pipeline.warehouse.sql_files import BuildError
+
+
+def refresh(
+    home: Home,
+    *,
+    day: date | None = None,
+    sources: Sequence[str] = (),
+    pages: str | None = None,
+    environment: Mapping[str, str],
+    progress: Progress = no_progress,
+    now: datetime | None = None,
+    limits: Limits | None = None,
+) -> RefreshReport:
+    """Capture and read the chosen sources (all of them by default) and publish.
+
+    ``pages`` is None for the providers themselves, a folder of saved answers, the URL of a replay server,
+    or "archive". ``limits`` bounds every answer; None takes the client's own. Raises GpufareError when the
+    job cannot begin; what goes wrong in one source is in the report, and so is a failed build. ``now`` is
+    the present moment; no day after it is read or published.
+    """
+    now = (now or datetime.now(UTC)).astimezone(UTC)
+    chosen = chosen_sources(sources, pages)
+    day = day_to_read(day, chosen, pages, now.date())
+    if pages is None:
+        refuse_a_demo(home)
+    _check_writable(home)
+    swept = sweep(home)
+    known = kept_files(home)
+    announced = announcement(chosen, home, environment) if pages is None and day == now.date() else []
+    for line in announced:
+        progress(line)
+    captures = captures_of(
+        chosen,
+        day,
+        pages,
+        Archive(home.archive),
+        environment,
+        named=bool(sources),
+        progress=progress,
+        limits=limits,
+    )
+    report = RefreshReport(
+        day,
+        swept_files=len(swept),
+        future_days=report_future_days(home, now),
+        replay_url=pages if is_url(pages) else None,
+        announced=announced,
+    )
+    report.off = off_lines(chosen, home, environment) if pages is None else []
+    for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
+        if config.name in captures:
+            progress(Step(f"reading {config.name}"))
+            _record(config, captures[config.name], home, report)
+    _publish(home, now, report, progress)
+    report.merged = merge_months(home, now).line()
+    report.stored = store_home(home, environment, progress)
+    new = kept_incidents(kept_files(home) - known)
+    report.incidents = [*new, *left_out_again(new, report.published)]
+    return report
+
+
+def left_out_again(new: Sequence[Incident], published: Report | None) -> list[Incident]:
+    """What publications leave out of sources that are not in the catalogue, where it is not among the ``new``
+    incidents: whole sources are missing from the answers, which is said every day."""
+    said = {incident.path for incident in new}
+    every = published.incidents if published else ()
+    return [each for each in every if each.kind is IncidentKind.UNKNOWN_SOURCE and each.path not in said]
+
+
+def _check_writable(home: Home) -> None:
+    """Before any request is sent: those whose answers cannot be stored would only burden the providers."""
+    try:
+        home.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home.root):
+            pass
+    except OSError as error:
+        problem = f"nothing can be written in {home.root} ({error.strerror})"
+        raise RefreshError(f"{problem}: set {HOME_VARIABLE} to a folder that can be written") from error
+
+
+def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, report: RefreshReport) -> None:
+    """Read a source into the record, and report what changed where the day had accepted offers already."""
+    records = Records(home)
+    try:
+        earlier = records.offers(config.name, report.day)
+    except (FileNotFoundError, RecordError):
+        earlier = None
+    outcome = record_day(config, report.day, captures, home)
+    report.outcomes.append(outcome)
+    # What could not be written or read is in the outcome or an incident.
+    with suppress(FileNotFoundError, RecordError):
+        if outcome.rejects and (held := _held(records, config.name, report.day)):
+            report.held[config.name] = held
+        if earlier is not None and (changed := changes(earlier, records.offers(config.name, report.day))):
+            report.changes[config.name] = changed
+
+
+def _held(records: Records, source: str, day: date) -> list[str]:
+    """The details of a day's rejects that a second reading or a person may release."""
+    reasons = {reason for reason in RejectReason if reason.held}
+    return [row["detail"] for row in records.rejects(source, day) if row["reason"] in reasons]
+
+
+def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:
+    """Publish as of the newest day that is not after ``now``: reading a past day again does not turn the
+    clock back, and days to come are ignored."""
+    records = Records(home)
+    recorded = {day for name in configs() for day in records.accepted_days(name)}
+    days = [day for day in recorded if day <= now.date()]
+    if not days:
+        return
+    report.newest_price_day = max(days)
+    report.published_day = max(report.day, report.newest_price_day)
+    try:
+        report.published = publish_day(home, report.published_day, now, progress)
+    except BuildError as error:
+        report.publish_error = str(error)
+        return
+    with reader(home.published) as connection:
+        report.replayed = replays_text(unlike_live(connection))

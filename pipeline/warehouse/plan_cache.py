@@ -1,0 +1,152 @@
+"""What every build starts from: tables, macros, the catalogue, the tables that follow from those alone, and
+the record as the build before loaded it (``history``).
+
+It is made once per state of the catalogue, the model and the code, and kept in the home's cache. The name of
+the file carries the hash of its bytes, so that a damaged one is never built on.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import duckdb
+
+import pipeline
+from pipeline.catalog.own_catalogue import OwnCatalogue
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.home import paths
+from pipeline.home.disk import UnwritableError, replacing
+from pipeline.home.paths import Home
+from pipeline.record.record_files import set_aside
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import prepare
+from pipeline.warehouse.lineage import Lineage
+from pipeline.warehouse.load import load_planned
+from pipeline.warehouse.marts import fill, is_timeless
+from pipeline.warehouse.sql_files import BuildError
+
+PREFIX = "prepared"
+
+
+def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_progress) -> list[Incident]:
+    """Make ``file``, which must not exist, the prepared database: a copy of the kept one, which is made where
+    there is none. Returns what was wrong with the cache. Raises BuildError."""
+    incidents: list[Incident] = []
+    for kept in _kept_files(home, own):
+        if (problem := damage_of(kept)) is None:
+            shutil.copyfile(kept, file)
+            return incidents
+        incidents.append(_set_aside(home, kept, problem))
+    _make(file, own, progress)
+    return incidents + keep(file, home, own)
+
+
+def kept_file(home: Home, own: OwnCatalogue) -> Path | None:
+    """The kept database of this state of catalogue, model and code; None where none is whole."""
+    return next((kept for kept in _kept_files(home, own) if damage_of(kept) is None), None)
+
+
+def _kept_files(home: Home, own: OwnCatalogue) -> Iterator[Path]:
+    return home.cache.glob(f"{PREFIX}-{state_of_model()}{own.state()}-*.duckdb")
+
+
+def edit_kept(home: Home, own: OwnCatalogue, edit: Callable[[Path], None]) -> list[Incident]:
+    """Put an edited copy in the place of the kept database. Returns what was wrong with the disk; raises
+    BuildError where there is none, and what ``edit`` raises. The caller holds the lock of the home."""
+    if (kept := kept_file(home, own)) is None:
+        raise BuildError(f"there is no prepared database in {home.cache}: publish first")
+    copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")
+    try:
+        shutil.copyfile(kept, copy)
+        edit(copy)
+        return keep(copy, home, own)
+    except OSError as error:
+        return [_incident(home, copy, IncidentKind.UNWRITABLE, str(error), "nothing was added to it")]
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _make(file: Path, own: OwnCatalogue, progress: Progress) -> None:
+    with connect(file) as connection:
+        prepare(connection)
+        load_planned(connection, own)
+        for table in filter(is_timeless, Lineage(connection).marts()):
+            progress(Step(f"building {table}, which is kept until the catalogue or the model changes"))
+            fill(connection, table)
+        connection.execute("USE memory")
+        connection.execute("DETACH gpufare")
+
+
+def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
+    """Keep a copy of a prepared database, which is not in use, in place of the others.
+
+    Returns what was wrong with the disk.
+    """
+    kept = home.cache / f"{PREFIX}-{state_of_model()}{own.state()}-{_digest(file)}.duckdb"
+    try:
+        if not kept.exists():
+            with replacing(kept) as temporary:
+                shutil.copyfile(file, temporary)
+    except UnwritableError as error:
+        return [_incident(home, kept, IncidentKind.UNWRITABLE, str(error), "made without keeping it")]
+    for outdated in {*home.cache.glob(f"{PREFIX}-*.duckdb"), *home.cache.glob("*.parquet")} - {kept}:
+        with suppress(OSError):
+            outdated.unlink()
+    return []
+
+
+def damage_of(kept: Path) -> str | None:
+    """Why a kept file is not to be built on; None where its bytes are those that its name says."""
+    try:
+        found = _digest(kept)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if kept.stem.endswith(f"-{found}") else "its bytes are not those that were written"
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+
+
+def _set_aside(home: Home, kept: Path, reason: str) -> Incident:
+    try:
+        place = set_aside(home, kept)
+        remedy = f"moved to {place.relative_to(home.root)}, and computed again"
+    except OSError as error:
+        remedy = f"computed again; it could not be moved to {home.damaged}: {error.strerror}"
+    return _incident(home, kept, IncidentKind.DAMAGED_FILE, reason, remedy)
+
+
+def _incident(home: Home, file: Path, kind: IncidentKind, reason: str, remedy: str) -> Incident:
+    path = str(file.relative_to(home.root))
+    return Incident(at=datetime.now(UTC), kind=kind, path=path, reason=reason, remedy=remedy)
+
+
+def state_of_model() -> str:
+    """A hash over everything that the prepared database depends on: sql/, the catalogue, the code that loads
+    it, and DuckDB's version."""
+    digest = hashlib.sha256(duckdb.__version__.encode() + _code())
+    for folder in (
+        paths.CATALOG_DIR,
+        *(paths.SQL_DIR / name for name in ("schema", "history", "model", "marts")),
+    ):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            digest.update(str(path.relative_to(folder.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _code() -> bytes:
+    """The rooms whose code decides what is in the tables."""
+    digest = hashlib.sha256()
+    for room in ("catalog", "contracts", "gpus", "home", "warehouse"):
+        for path in sorted((Path(pipeline.__file__).parent / room).rglob("*.py")):
+            digest.update(path.read_bytes() + b"\0")
+    return digest.digest()

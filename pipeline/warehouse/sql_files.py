@@ -1,0 +1,25 @@
+"""The SQL files under sql/, and running one of them."""
+
+from pathlib import Path
+
+import duckdb
+
+from pipeline.contracts.errors import GpufareError
+from pipeline.home import paths
+
+
+class BuildError(GpufareError):
+    """The database could not be built: names the file or table and gives DuckDB's message."""
+
+
+def scripts(folder: str) -> list[Path]:
+    """The files of sql/``folder`` in the order of their names."""
+    return sorted((paths.SQL_DIR / folder).glob("*.sql"))
+
+
+def run(connection: duckdb.DuckDBPyConnection, script: Path) -> None:
+    """Execute a script. Raises BuildError."""
+    try:
+        connection.execute(script.read_text(encoding="utf-8"))
+    except duckdb.Error as error:
+        raise BuildError(f"sql/{script.parent.name}/{script.name}: {error}") from error

@@ -1,0 +1,87 @@
+"""Labels that providers publish, with the card that each means, reviewed by hand.
+
+They are from price pages and APIs, or where the context says so from SkyPilot's catalogue. The context also
+has remarks of the review, which the matcher must ignore."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from pipeline.gpus import Identity, catalogue, identify, instance_types, match
+
+Row = Mapping[str, str]
+
+with Path(__file__).with_name("labels.csv").open(encoding="utf-8", newline="") as _file:
+    LABELS: list[Row] = list(csv.DictReader(_file))
+CARDS = catalogue.card_by_id()
+
+
+def _identify(row: Row) -> Identity:
+    return identify(
+        row["raw_label"],
+        provider=row["provider"],
+        kind="instance_type" if row["kind"] == "instance_type" else "gpu_name",
+        context=row["context"],
+        gpu_count=float(row["gpu_count"]) if row["gpu_count"] else None,
+    )
+
+
+@pytest.mark.parametrize("row", LABELS, ids=lambda row: f"{row['provider']}: {row['raw_label']}")
+def test_a_label_is_matched_to_the_card_that_its_seller_means(row: Row) -> None:
+    found = _identify(row)
+    assert (found.gpu_id if found.status == "matched" else found.status) == row["expected"]
+    if row["expected_gpu_count"]:
+        assert found.gpu_count == pytest.approx(float(row["expected_gpu_count"]), abs=0.001)
+
+
+def test_few_rules_contain_a_whole_label() -> None:
+    """Rules describe families of labels: hardly one is written for a single label."""
+    labels = {re.sub(r"[\s_\-/]+", "-", row["raw_label"].strip().lower()) for row in LABELS}
+    patterns = {row["pattern"].replace("\\", "") for row in catalogue.rows("instance_types.csv")}
+    aliases = {row["alias"].replace(" ", "-") for row in catalogue.rows("gpu_aliases.csv")}
+    assert len(labels & (patterns | aliases)) <= 0.02 * len(labels)
+
+
+@pytest.fixture
+def without_provider_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The matcher as a new provider meets it: without rules and instance types of any provider."""
+    monkeypatch.setattr(catalogue, "provider_rules", lambda provider, upstream=None: ())
+    monkeypatch.setattr(instance_types, "_index", lambda provider, index=instance_types._index: index(""))
+    match.clear_caches()
+    yield
+    match.clear_caches()
+
+
+KNOWN_BY_PROVIDER_ONLY = {
+    ("cerebrium", "ADA_L40"),
+    ("coreweave", "A100_NVLINK_80GB"),
+    ("coreweave", "H100_NVLINK_80GB"),
+    ("coreweave", "NVIDIA A100 NVLink"),
+    ("huggingface", "zero-a10g"),
+    ("spheron", "H100_NVL"),
+}
+"""Labels that mean another card, or none, than the same words elsewhere."""
+
+
+@pytest.mark.usefixtures("without_provider_tables")
+def test_a_provider_that_is_not_in_the_tables_gets_no_wrong_card() -> None:
+    answers = [(row, _identify(row)) for row in LABELS]
+    wrong = {
+        (row["provider"], row["raw_label"])
+        for row, found in answers
+        if found.status == "matched" and not _is_same_card(found.gpu_id or "", row["expected"])
+    }
+    assert wrong == KNOWN_BY_PROVIDER_ONLY
+    is_open = [found.status in ("ambiguous", "unknown") for row, found in answers if row["expected"] in CARDS]
+    assert sum(is_open) <= 0.05 * len(is_open)
+
+
+def _is_same_card(gpu_id: str, expected: str) -> bool:
+    """Whether it is the expected card, or the generic card of its model and memory."""
+    if expected not in CARDS:
+        return False
+    found, card = CARDS[gpu_id], CARDS[expected]
+    return found == card or (found.generic and (found.model, found.memory_gb) == (card.model, card.memory_gb))

@@ -1,0 +1,260 @@
+"""What must not change an answer, and what must never change the card."""
+
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from pipeline.gpus import catalogue, identify
+
+UNAMBIGUOUS = [
+    "H100 SXM5 80GB",
+    "H100 PCIe 80GB",
+    "H100 NVL 94GB",
+    "A100 SXM4 40GB",
+    "A100 PCIe 80GB",
+    "V100 SXM2 32GB",
+    "H200 SXM 141GB",
+    "B200 180GB",
+    "GH200 96GB",
+    "L40S 48GB",
+    "L4 24GB",
+    "A10G 24GB",
+    "T4 16GB",
+    "A40 48GB",
+    "MI300X 192GB",
+    "RTX 4090 24GB",
+    "RTX 4070 Ti SUPER 16GB",
+    "RTX 4060 Ti 8GB",
+    "RTX A6000 48GB",
+    "RTX 6000 Ada 48GB",
+    "RTX PRO 6000 Server 96GB",
+    "Quadro RTX 8000 48GB",
+    "GTX 1080 Ti 11GB",
+    "RX 7900 XTX 24GB",
+]
+NVIDIA = [label for label in UNAMBIGUOUS if not label.startswith(("MI", "RX"))]
+
+labels = st.sampled_from(UNAMBIGUOUS)
+separators = st.sampled_from([" ", "-", "_", "  ", " - ", "/", ", "])
+counts = st.integers(min_value=1, max_value=16)
+
+
+@st.composite
+def recased(draw: st.DrawFn, label: str) -> str:
+    upper = draw(st.lists(st.booleans(), min_size=len(label), max_size=len(label)))
+    return "".join(char.upper() if up else char.lower() for char, up in zip(label, upper, strict=True))
+
+
+@given(st.data(), labels)
+def test_case_does_not_matter(data: st.DataObject, label: str) -> None:
+    assert identify(data.draw(recased(label))) == identify(label)
+
+
+@given(labels, separators)
+def test_separators_do_not_matter(label: str, separator: str) -> None:
+    assert identify(label.replace(" ", separator)) == identify(label)
+
+
+@given(labels, st.sampled_from(["(R)", "(TM)", "®", "™", "(tm)"]))
+def test_trademark_signs_do_not_matter(label: str, sign: str) -> None:
+    first, *rest = label.split(" ")
+    assert identify(" ".join([first + sign, *rest])) == identify(label)
+
+
+@given(
+    st.sampled_from(NVIDIA),
+    st.sampled_from(["NVIDIA ", "Nvidia ", "NVIDIA® ", "nvidia-", "NVIDIA(R) Tesla ", "Nvidia "]),
+)
+def test_the_vendor_in_front_does_not_matter(label: str, vendor: str) -> None:
+    assert identify(vendor + label) == identify(label)
+
+
+@given(labels, separators)
+def test_the_order_of_memory_form_and_name_does_not_matter(label: str, separator: str) -> None:
+    *name, memory = label.split(" ")
+    assert identify(separator.join([memory, *name])).gpu_id == identify(label).gpu_id
+
+
+@given(
+    labels,
+    counts,
+    st.sampled_from(
+        [
+            "{n}x {label}",
+            "{n} x {label}",
+            "({n}x) {label}",
+            "{label} x{n}",
+            "{label} x {n}",
+            "{n}× {label}",
+            "{label} ({n}x)",
+        ]
+    ),
+)
+def test_a_count_around_the_label_is_read_and_changes_nothing_else(
+    label: str, count: int, frame: str
+) -> None:
+    found = identify(frame.format(n=count, label=label))
+    assert (found.gpu_id, found.gpu_count) == (identify(label).gpu_id, count)
+
+
+@given(
+    labels,
+    st.sampled_from(
+        [
+            " spot",
+            " on-demand",
+            " - US East",
+            " running in Mumbai",
+            " (secure cloud)",
+            " / 16 vCPU / 64GB RAM",
+        ]
+    ),
+)
+def test_words_about_something_else_do_not_matter(label: str, words: str) -> None:
+    assert identify(label + words).gpu_id == identify(label).gpu_id
+
+
+def _sizes_of(model: str) -> set[float]:
+    return {card.memory_gb for card in catalogue.cards() if card.model == model}
+
+
+@given(labels, st.integers(min_value=1, max_value=300), st.sampled_from(["{label} {gb}GB", "{gb}GB {label}"]))
+@example("H100 SXM5 80GB", 40, "{label} {gb}GB")
+@example("L40S 48GB", 24, "{gb}GB {label}")
+def test_a_contradicting_memory_never_changes_the_card(label: str, gigabytes: int, frame: str) -> None:
+    before = identify(label)
+    found = identify(frame.format(label=label, gb=gigabytes))
+    if found.status == "matched":
+        # A size that the card itself is known by (boards, shares of a nominal size) contradicts nothing.
+        assert found.gpu_id == before.gpu_id
+    else:
+        assert found.status in ("ambiguous", "unknown")
+
+
+@given(labels, st.integers(min_value=1, max_value=400))
+def test_a_contradicting_memory_column_never_changes_the_card(label: str, gigabytes: int) -> None:
+    before = identify(label)
+    assume(gigabytes not in _sizes_of(before.model or ""))
+    found = identify(label, context={"vram_gb": gigabytes})
+    assert found.gpu_id in (before.gpu_id, None)
+
+
+@given(
+    st.sampled_from(
+        [
+            "A100",
+            "V100",
+            "A100 SXM4",
+            "Tesla V100",
+            "NVIDIA A100 PCIe",
+            "RTX A2000",
+            "GTX 1060",
+            "RTX 4060 Ti",
+        ]
+    ),
+    counts,
+)
+def test_a_model_of_several_memories_alone_is_never_matched(label: str, count: int) -> None:
+    found = identify(f"{count}x {label}")
+    assert found.status == "ambiguous"
+    assert len(found.candidates) > 1
+
+
+@settings(max_examples=300)
+@given(
+    st.text(alphabet=st.characters(), max_size=60) | st.text(alphabet="aAhHlL0134 -_.xXgGbB()/", max_size=30)
+)
+@example("\ud800 H100")
+def test_any_text_has_an_answer(text: str) -> None:
+    found = identify(text)
+    assert (found.gpu_id is not None) == (found.status == "matched")
+
+
+@given(st.sampled_from(sorted(card.gpu_id for card in catalogue.cards())))
+def test_a_gpu_id_is_matched_to_its_own_card_or_ambiguous(gpu_id: str) -> None:
+    found = identify(gpu_id)
+    named = catalogue.card_by_id()[gpu_id]
+    if found.status == "matched":
+        assert (found.model, found.memory_gb) == (named.model, named.memory_gb)
+    else:
+        assert found.status == "ambiguous"
+
+
+LINKED = ["H100 NVL", "H100 NVL 94GB", "H200 NVL", "H200 NVL 141GB", "H100 SXM5 80GB", "H200 SXM", "B200 SXM"]
+
+
+@given(st.data(), st.sampled_from(LINKED), separators, counts)
+def test_nvlink_does_not_change_a_board_that_has_it(
+    data: st.DataObject, label: str, separator: str, count: int
+) -> None:
+    linked = data.draw(recased(separator.join([label, f"{count}x", "NVLink"]).replace(" ", separator)))
+    assert (identify(linked).gpu_id, identify(linked).gpu_count) == (identify(label).gpu_id, count)
+
+
+@given(
+    st.data(),
+    labels,
+    st.sampled_from(
+        ["{label}mig", "{label} MIG", "{label}-mig", "MIG {label}", "{label} (MIG)", "{label}_MIG"]
+    ),
+)
+def test_a_slice_without_a_size_is_never_a_whole_card(data: st.DataObject, label: str, frame: str) -> None:
+    whole_name = label.rsplit(" ", 1)[0]
+    for whole in (label, whole_name):
+        found = identify(data.draw(recased(frame.format(label=whole))))
+        assert found.status in ("ambiguous", "unknown")
+
+
+HOSTS = [
+    "n1-standard-4",
+    "n1-highmem-16",
+    "n1-custom-8-16384",
+    "c3d-highcpu-30",
+    "Standard_D4s_v5",
+    "m5.xlarge",
+]
+
+
+@given(
+    labels,
+    counts,
+    st.sampled_from(HOSTS),
+    st.sampled_from(["{n}x {label} ({host})", "{host} ({n}x {label})"]),
+)
+def test_the_host_of_a_gpu_in_brackets_does_not_matter(label: str, count: int, host: str, frame: str) -> None:
+    found = identify(frame.format(n=count, label=label, host=host))
+    assert (found.gpu_id, found.gpu_count) == (identify(label).gpu_id, count)
+
+
+@given(
+    st.sampled_from(
+        ["rtx-a5000", "a40-compute", "l40s-graphics", "rtx-3080", "mi300x", "a800-pci", "rtx-6000-ada"]
+    ),
+    st.sampled_from(["ice-lake", "epyc-genoa", "sapphire-rapids", "intel-broadwell", "cascade-lake"]),
+    counts,
+    st.integers(min_value=1, max_value=999),
+    st.integers(min_value=1, max_value=9999),
+    st.sampled_from(["cudo", "primeintellect", ""]),
+)
+@example("rtx-a5000", "ice-lake", 4, 1, 2, "cudo")
+def test_a_name_with_count_cpus_and_memory_has_the_count(
+    gpu: str, cpu: str, count: int, vcpus: int, memory: int, provider: str
+) -> None:
+    found = identify(f"{cpu}-{gpu}_{count}x{vcpus}v{memory}gb", provider=provider, kind="instance_type")
+    assert found.gpu_count == count
+    assert found.gpu_id == identify(gpu, provider=provider).gpu_id is not None
+
+
+GEFORCE = ["GTX 1080 Ti 11GB", "RTX 3060 Ti 8GB", "RTX 3080 10GB", "RTX 4070 Ti SUPER 16GB", "RTX 4090 24GB"]
+
+
+@given(st.data(), st.sampled_from(GEFORCE))
+def test_a_lite_hash_rate_card_is_the_same_card(data: st.DataObject, label: str) -> None:
+    model, memory = label.rsplit(" ", 1)
+    name = f"geforce{model.replace(' ', '')}lhr-pcie-{memory}"
+    assert identify(data.draw(recased(name))).gpu_id == identify(label).gpu_id is not None
+
+
+@given(labels, counts, st.integers(min_value=1, max_value=16))
+def test_a_count_that_contradicts_the_label_is_never_matched(label: str, stated: int, count: int) -> None:
+    assume(abs(stated - count) > 0.15 * max(stated, count))
+    assert identify(f"{stated}x {label}", gpu_count=count).status == "ambiguous"

@@ -1,0 +1,113 @@
+"""The page of the sample home, written once for all workers, and one browser for each worker."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+from filelock import FileLock
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from pipeline.home.paths import Home
+from pipeline.page.write import write_report
+from tests.conftest import shared_folder
+
+BROWSER_VARIABLE = "GPUFARE_BROWSER"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+WRITTEN = datetime(2026, 8, 23, 7, 30, tzinfo=UTC)
+VIEWED = datetime(2026, 8, 23, 12, tzinfo=UTC)
+"""The morning after the sample prices."""
+
+WIDE, PHONE = 1440, 390
+
+
+def browser_path() -> str:
+    """The browser of GPUFARE_BROWSER, or one of the usual names. Skips the test where there is none."""
+    chosen = os.environ.get(BROWSER_VARIABLE)
+    found = chosen or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser found; {BROWSER_VARIABLE} names one: {', '.join(BROWSERS)} were looked for")
+    return found
+
+
+@pytest.fixture(scope="session")
+def page_file(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the sample home, written once for all workers."""
+    folder = shared_folder(tmp_path_factory) / "sample-report"
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            write_report(sample_home, folder, WRITTEN)
+    return folder / "index.html"
+
+
+FEW = ("llama-3.1-8b-lora-100m", "8b-first-run-subset")
+
+
+@pytest.fixture
+def few_jobs(sample_home: Home, tmp_path: Path) -> Home:
+    """A home whose published file has two workloads, whose report is written at once."""
+    home = Home(tmp_path / "few")
+    home.published.parent.mkdir(parents=True)
+    shutil.copyfile(sample_home.published, home.published)
+    with duckdb.connect(str(home.published)) as connection:
+        for table in ("workloads", "cost_hours_pareto"):
+            connection.execute(f"DELETE FROM {table} WHERE workload NOT IN (?, ?)", list(FEW))
+    return home
+
+
+# Of one module: Playwright keeps an event loop in this thread, beside which others' tests cannot have theirs.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Browser, page_file: Path) -> Iterator[OpenPage]:
+    """Opens the page from disk without a network; fails the test where it wrote an error to the console or
+    asked for anything but itself."""
+    troubles: list[str] = []
+    contexts = []
+
+    def open_page(
+        hash_text: str = "",
+        width: int = WIDE,
+        scheme: str = "light",
+        at: datetime = VIEWED,
+        file: Path = page_file,
+    ) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if scheme == "dark" else "light",
+            offline=True,
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.clock.set_fixed_time(at)
+        page.on("console", lambda said: troubles.append(said.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on(
+            "request", lambda asked: troubles.append(asked.url) if is_elsewhere(asked.url, file) else None
+        )
+        page.goto(f"{file.as_uri()}{hash_text}")
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not troubles
+
+
+def is_elsewhere(url: str, file: Path) -> bool:
+    return not url.startswith((file.as_uri(), "data:"))
