@@ -17,7 +17,8 @@ from pipeline.gates.price_moves import (
     is_same_price,
     price_key,
 )
-from pipeline.record.records import RecordError, Records
+from pipeline.record.damage import RecordError
+from pipeline.record.records import Records
 
 HISTORY_READINGS = 30
 """In how many of the last readings held prices are looked for: of days, a source that is read twice a month

@@ -5,7 +5,6 @@ chat.
 """
 
 import html
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,13 @@ from sparklines import sparklines
 from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import off_by_terms_and_by_choice, read_choices
 from pipeline.catalog.source_config import configs
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.reject_reasons import CONTRADICTIONS
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
+from pipeline.record.incidents import kept_incidents
 from pipeline.record.records import Records
 from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, Result, ask, reader
 
@@ -320,23 +321,20 @@ def _had_live_prices(home: Home, source: str, today: date) -> bool:
 
 
 def _incidents(home: Home, now: datetime) -> Iterator[str]:
-    """Those of the last 24 hours."""
-    if home.incidents.exists() and not home.incidents.is_dir():
-        yield f"Incidents: none can be kept, because {harmless(home.incidents)} is a file: move it away"
+    """Yield those of the last 24 hours."""
+    try:
+        kept = kept_incidents(home)
+    except GpufareError as error:
+        yield f"Incidents: none can be read: {harmless(str(error))}"
         return
-    since = f"{now.astimezone(UTC) - timedelta(days=1):%Y%m%dT%H%M%S}"
-    found = [path for path in sorted(home.incidents.glob("[!.]*.json"), reverse=True) if path.name >= since]
-    if not found:
-        return
-    told = []
-    for path in found[:SHOWN]:
-        try:
-            row = json.loads(path.read_text(encoding="utf-8"))
-            about = row["path"] or row["source"] or row["kind"]
-            told.append(f"{harmless(about)}: {harmless(row['reason'])}; {harmless(row['remedy'])}")
-        except (OSError, ValueError, KeyError, TypeError):
-            told.append(f"{harmless(path.name)} cannot be read")
-    yield f"Incidents: {len(found)} in the last day. " + " / ".join(told)
+    found = [each for each in reversed(kept) if each.at > now.astimezone(UTC) - timedelta(days=1)]
+    if found:
+        told = (
+            f"{harmless(each.path or each.source or each.kind)}: {harmless(each.reason)};"
+            f" {harmless(each.remedy)}"
+            for each in found[:SHOWN]
+        )
+        yield f"Incidents: {len(found)} in the last day. " + " / ".join(told)
 
 
 def _replayed(home: Home, today: date) -> Iterator[str]:

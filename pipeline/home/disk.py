@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.contracts.errors import GpufareError
@@ -14,6 +15,23 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _EXHAUSTED = (*_FULL, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The size and the time of change of a file: a file with the same stamp need not be opened again."""
+
+    bytes: int
+    mtime_ns: int
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Return the stamp of a file; None when it is gone. Raises OSError."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return Stamp(status.st_size, status.st_mtime_ns)
 
 
 @contextmanager
@@ -80,7 +98,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        _begin(temporary)
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
@@ -92,17 +111,6 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def _begin(temporary: Path) -> None:
-    """Make an empty file, and its folder where there is none. That of a day's attempts is removed when it is
-    empty, once these are merged, which can happen in between: then once more."""
-    temporary.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        temporary.touch()
-    except FileNotFoundError:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
-        temporary.touch()
 
 
 def size_text(size_bytes: float) -> str:
@@ -148,3 +156,17 @@ def _remedy(code: int | None, path: Path, home: Home) -> str | None:
     if code == errno.EMFILE:
         return "raise the limit on open files (ulimit -n), then run the command again"
     return None
+
+
+def set_aside(home: Home, path: Path) -> Path:
+    """Move a damaged file of the home under ``damaged``, over no earlier one; return its new place.
+
+    Raises OSError when it cannot be moved, FileNotFoundError when it is gone.
+    """
+    place = home.damaged / path.relative_to(home.root)
+    number = 1
+    while place.exists() or place.is_symlink():
+        number += 1
+        place = place.with_name(f"{path.name}.{number}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return path.rename(place)

@@ -43,9 +43,8 @@ def sweep(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
 
 
 def _candidates(home: Home, days: int | None) -> Iterator[Path]:
-    by_day = {home.archive, home.outcomes}
     for folder, subfolders, names in os.walk(home.root):
-        if days is not None and Path(folder).parent in by_day:
+        if days is not None and Path(folder).parent == home.archive:
             subfolders[:] = sorted(subfolders)[-days:]
         for name in names:
             if _HALF_WRITTEN.fullmatch(name):

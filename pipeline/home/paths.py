@@ -24,8 +24,8 @@ PAGES_DIR = _BUNDLED / "pages" if _BUNDLED.is_dir() else _CLONE / "tests" / "pag
 class Home:
     """The folders under one GPUFARE_HOME.
 
-    ``archive``, ``offers``, ``rejects``, ``outcomes``, ``exchange_rates``, ``rankings`` and ``incidents`` are
-    the record; ``cache``, ``published`` and ``report`` can be built again from it.
+    ``archive`` and ``record`` cannot be made again; ``cache``, ``published`` and ``report`` are built from
+    them.
     """
 
     root: Path
@@ -36,25 +36,9 @@ class Home:
         return self.root / "archive"
 
     @property
-    def offers(self) -> Path:
-        """Accepted offers, one Parquet file per source and day, or month (see record/compaction.py)."""
-        return self.root / "offers"
-
-    @property
-    def rejects(self) -> Path:
-        """Rejected rows with their reason, one Parquet file per source and day, or month."""
-        return self.root / "rejects"
-
-    @property
-    def outcomes(self) -> Path:
-        """The outcome of each attempt, one JSON file each: outcomes/<source>/<day>/<attempt>.json; or one
-        Parquet file per source and month."""
-        return self.root / "outcomes"
-
-    @property
-    def incidents(self) -> Path:
-        """What went wrong with files, the disk or runs, one JSON file each."""
-        return self.root / "incidents"
+    def record(self) -> Path:
+        """What was read of each source and day; only pipeline/record knows what lies where in it."""
+        return self.root / "record"
 
     @property
     def digests(self) -> Path:
@@ -67,11 +51,6 @@ class Home:
         return self.root / "damaged"
 
     @property
-    def exchange_rates(self) -> Path:
-        """The exchange rates of each day, one JSON file per day, or one Parquet file per month."""
-        return self.root / "exchange_rates"
-
-    @property
     def calibration(self) -> Path:
         """Constants and bands that a calibration proposes, for review."""
         return self.root / "calibration"
@@ -80,11 +59,6 @@ class Home:
     def cache(self) -> Path:
         """Results that depend on the catalogue and the model only, by the hash of their inputs."""
         return self.root / "cache"
-
-    @property
-    def rankings(self) -> Path:
-        """The best of the ranking of each published day as it was published, one Parquet file per day."""
-        return self.root / "rankings"
 
     @property
     def imported(self) -> Path:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 
 import dagster as dg
 
+from pipeline.capture.archive import ID_FORMAT
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
@@ -16,6 +17,7 @@ from pipeline.home.paths import Home
 from pipeline.orchestration.keys import SOURCE_TAG, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.record.incidents import report_incident
+from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
 
 _PARTITION_TAG = "dagster/partition"
@@ -86,8 +88,8 @@ def _sources(run: dg.DagsterRun) -> list[str]:
 
 def _has_outcome(home: Home, source: str, day: date, since: datetime) -> bool:
     """Whether an attempt at that day left an outcome since then."""
-    written = [path.stat().st_mtime for path in (home.outcomes / source / f"{day}").glob("*.json")]
-    return max(written, default=0.0) >= since.timestamp()
+    began = since.strftime(ID_FORMAT)
+    return any(row["attempt"] >= began for row in Records(home).outcomes(source, day))
 
 
 def _record_failure(

@@ -15,7 +15,6 @@ from pipeline.orchestration.code_versions import table_version
 from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.page.write import write_report
-from pipeline.refresh.housekeeping import merge_months
 from pipeline.refresh.publishing import publish_day
 from pipeline.refresh.storing import store_home
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
@@ -155,8 +154,6 @@ def published_tables(
         raise dg.Failure(str(error), allow_retries=False) from error
     except BuildError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
-    if merged := merge_months(home.folders(), now).line():
-        context.log.info(merged)
     for incident in report.incidents:
         context.log.warning(incident.line())
     if stored := store_home(home.folders(), os.environ, context.log.info):

@@ -1,21 +1,22 @@
-"""Keeps incidents: one JSON file each under the home's ``incidents``."""
+"""Incidents in the journal: what went wrong outside of a source's own answer."""
 
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.home.disk import replacing
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
+from pipeline.record.damage import RecordError, readable
+from pipeline.record.journal import Entry, Journal
 
 MAX_TEXT_CHARACTERS = 1_000
+
+_KIND = "incident"
 
 _log = logging.getLogger("gpufare")
 
@@ -23,7 +24,7 @@ _log = logging.getLogger("gpufare")
 def report_incident(home: Home, incident: Incident) -> bool:
     """Keep an incident. Never raises: what cannot be kept is logged, on stderr by default.
 
-    A lasting cause (see IncidentKind.lasting) is kept once per path and reason; returns whether it is new.
+    A lasting cause (see IncidentKind.lasting) is kept once per path and reason. Return True if it is new.
     """
     row = {
         "noticed_at": incident.at,  # AT is a keyword of SQL
@@ -33,33 +34,38 @@ def report_incident(home: Home, incident: Incident) -> bool:
         "remedy": printable(incident.remedy)[:MAX_TEXT_CHARACTERS],
         "path": None if incident.path is None else printable(incident.path),
     }
-    about = f"{incident.kind}-{_digest(incident)}.json"
-    name = f"{incident.at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}-{about}"
+    journal = Journal(home)
+    digest = _digest(incident)
+    name = digest if incident.kind.lasting else f"{digest} {incident.at.astimezone(UTC).isoformat()}"
     try:
-        if incident.kind.lasting and any(home.incidents.glob(f"*-{about}")):
+        if incident.kind.lasting and any(entry.name == name for entry in journal.entries(_KIND)):
             return False
-        with replacing(home.incidents / name) as temporary:
-            temporary.write_text(json.dumps(row, default=str, indent=1) + "\n", encoding="utf-8")
+        content = json.dumps(row, default=str)
+        journal.write(_KIND, incident.source or "", incident.at.astimezone(UTC).date(), name, content)
     except Exception as problem:
         _log.error("%s (not kept: %s)", printable(incident.line()), printable(str(problem)))
     return True
 
 
-def kept_files(home: Home) -> set[Path]:
-    """The files with the incidents kept so far."""
-    return set(home.incidents.glob("[!.]*.json"))
+def last_incident(home: Home) -> int:
+    """Return a number such that later incidents have a higher one; 0 where nothing can be read."""
+    try:
+        return Journal(home).last()
+    except RecordError:
+        return 0
 
 
-def kept_incidents(files: Iterable[Path]) -> list[Incident]:
-    """The incidents in these files, oldest first; a file that cannot be read is left out."""
-    found = []
-    for file in sorted(files):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            found.append(_incident(json.loads(file.read_text(encoding="utf-8"))))
-    return found
+def kept_incidents(home: Home, after: int = 0) -> list[Incident]:
+    """Return the incidents kept after a number, oldest first. Raises RecordError."""
+    journal = Journal(home)
+    entries = journal.entries(_KIND, after=after)
+    with readable(journal.path, "journal", ""):
+        return sorted((incident_of(entry) for entry in entries), key=lambda incident: incident.at)
 
 
-def _incident(row: Mapping[str, Any]) -> Incident:
+def incident_of(entry: Entry) -> Incident:
+    """Return the incident of an entry. Raises ValueError, KeyError and TypeError when it has none."""
+    row: Mapping[str, Any] = json.loads(entry.content)
     kinds = {kind.value: kind for kind in IncidentKind}
     return Incident(
         at=datetime.fromisoformat(row["noticed_at"]),
@@ -73,5 +79,7 @@ def _incident(row: Mapping[str, Any]) -> Incident:
 
 
 def _digest(incident: Incident) -> str:
-    about = "\0".join(str(part) for part in (incident.path, incident.source, incident.day, incident.reason))
+    about = "\0".join(
+        str(part) for part in (incident.kind, incident.path, incident.source, incident.day, incident.reason)
+    )
     return hashlib.sha256(about.encode(errors="replace")).hexdigest()[:12]

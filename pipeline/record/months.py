@@ -1,204 +1,252 @@
-"""The file of a month: a source's rows of many days, and in its metadata which days those are.
+"""Offers, rejects and rankings on disk: one Parquet file per source and month (rankings: per month).
 
-A day without rows is known from the metadata alone. ``position`` is a row's place in its day. Of outcomes, of
-which a day has a file per attempt, a part of the month is an attempt, and its one row the text of that file.
+A file is written whole under another name and swapped in, so a reader sees all of it or the one before. Its
+rows are in the order of their days; its metadata lists each day with its number of rows and their hash, so a
+day without rows is known, and so is a day that changed.
 """
 
+import hashlib
 import json
 import re
-from calendar import monthrange
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
+from datetime import date, datetime
+from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
-from pathlib import Path, PurePath
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import polars as pl
+from filelock import FileLock
+from pydantic import BaseModel
 
-from pipeline.home.disk import is_exhaustion
+from pipeline.contracts.offer import Offer, RejectedRow, column_types
+from pipeline.home.disk import Stamp, flush, replacing, stamp_of
+from pipeline.home.paths import Home
+from pipeline.record.damage import Damage, RecordError, readable
+
+_PARQUET_TYPES: dict[type, Any] = {
+    str: pl.String,
+    bool: pl.Boolean,
+    int: pl.Int32,
+    float: pl.Float64,
+    Decimal: pl.Decimal(18, 8),
+    date: pl.Date,
+    datetime: pl.Datetime("us", "UTC"),
+    tuple: pl.List(pl.Int32),
+}
+
+_RANKING: dict[str, Any] = {
+    "workload": pl.String,
+    "price_kind": pl.String,
+    "objective": pl.String,
+    "rank": pl.Int32,
+    "gpu_id": pl.String,
+    "gpu_count": pl.Int32,
+    "node_count": pl.Int32,
+    "source": pl.String,
+    "provider": pl.String,
+    "tier": pl.String,
+    "term_days": pl.Int32,
+    "total_usd": pl.Decimal(18, 4),
+    "hours": pl.Decimal(9, 2),
+}
+
+
+def _schema(contract: type[BaseModel]) -> dict[str, Any]:
+    """Return the columns of a contract as polars types, in its order."""
+    return {name: _PARQUET_TYPES[kind] for name, kind in column_types(contract).items()}
+
+
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "offers": _schema(Offer),
+    "rejects": _schema(RejectedRow),
+    "rankings": _RANKING,
+}
+"""The columns of each table as polars types; a file has the column ``day`` besides."""
+
+BY_SOURCE = ("offers", "rejects")
+TABLES = tuple(SCHEMAS)
 
 DAYS_KEY = "gpufare:days"
-"""The metadata of the file: a JSON list of [day, rows, bytes, mtime_ns], and of outcomes the attempt."""
+"""The metadata of a file: JSON, {day: [rows, hash]}."""
 
-ROWS_PER_GROUP = 122_880
+CACHED_FILES = 4
+"""Months whose rows are kept in memory: a reading asks for one day after the other."""
 
-_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
-
-ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
-"""The name of an attempt."""
-
-P = TypeVar("P", bound=PurePath)
-
-_ALIKE = (
-    "gpu_id",
-    "price_kind",
-    "region",
-    "raw_label",
-    "instance_type",
-    "tier",
-    "gpu_count",
-    "term_days",
-    "reason",
-    "detail",
-)
-"""Rows that are alike in these columns are next to each other, by day: so they compress best, and one GPU's
-history is read in one go."""
+_NAME = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """The size and the time of change of a file."""
+class Month(NamedTuple):
+    """A month (``name`` is YYYY-MM) of a table; ``source`` is empty for rankings."""
 
-    bytes: int
-    mtime_ns: int
+    table: str
+    source: str
+    name: str
 
-
-class Part(NamedTuple):
-    """What a month's file has of one day, or of outcomes of one attempt: what had a file of its own."""
-
-    day: date
-    attempt: str = ""
+    @classmethod
+    def of(cls, table: str, source: str, day: date) -> "Month":
+        """Return the month that has a day."""
+        return cls(table, source, f"{day:%Y-%m}")
 
 
-@dataclass(frozen=True, slots=True)
-class MergedPart:
-    """A part of a month's file: how many rows it has, and the stamp of its own file when it was merged."""
+class Day(NamedTuple):
+    """A day of a month's file: its number of rows, and their hash."""
 
     rows: int
-    stamp: Stamp
+    digest: str
 
 
-def stamp_of(path: Path) -> Stamp:
-    """The stamp of a file. Raises OSError."""
-    status = path.stat()
-    return Stamp(status.st_size, status.st_mtime_ns)
+def months(home: Home, table: str, source: str | None = None) -> list[Month]:
+    """Return the months of a table that have a file, by source and name."""
+    top = home.record / table
+    if table not in BY_SOURCE:
+        parents = {"": top}
+    elif source is not None:
+        parents = {source: top / source}
+    else:
+        parents = {path.name: path for path in _entries(top) if path.is_dir()}
+    return sorted(
+        Month(table, name, path.stem)
+        for name, parent in parents.items()
+        for path in _entries(parent)
+        if path.suffix == ".parquet" and _NAME.fullmatch(path.stem)
+    )
 
 
-def is_month(name: str) -> bool:
-    """Whether a name is that of a month: YYYY-MM."""
-    return _MONTH.fullmatch(name) is not None
+def file_of(home: Home, month: Month) -> Path:
+    """Return where the file of a month lies."""
+    return home.record / month.table / month.source / f"{month.name}.parquet"
 
 
-def days_of_month(name: str) -> list[date]:
-    """Every day of the month of that name."""
-    year, month = map(int, name.split("-"))
-    return [date(year, month, day) for day in range(1, monthrange(year, month)[1] + 1)]
+def days_of(home: Home, month: Month) -> Mapping[date, Day]:
+    """Return the days that a month's file has; none where there is no file. Raises RecordError."""
+    path = file_of(home, month)
+    if (stamp := stamp_of(path)) is None:
+        return {}
+    with readable(path, month.table, month.source):
+        try:
+            return _days(path, month.name, stamp)
+        except FileNotFoundError:
+            return {}
 
 
-def merged_parts(path: Path) -> Mapping[Part, MergedPart] | None:
-    """The parts that a month's file has; None when it is damaged or gone."""
-    try:
-        return _merged_parts(path, path.stem, stamp_of(path))
-    except Exception:  # whatever a damaged file makes its reader raise: whoever reads its rows says what
-        return None
+def rows_of(home: Home, month: Month) -> Mapping[date, pl.DataFrame]:
+    """Return the rows of each day of a month's file, without the column ``day``; none where there is no file.
 
-
-@lru_cache(maxsize=100_000)
-def _merged_parts(path: Path, month: str, _stamp: Stamp) -> Mapping[Part, MergedPart]:
-    rows = json.loads(pl.read_parquet_metadata(path)[DAYS_KEY])
-    found = {
-        Part(date.fromisoformat(day), *attempt): MergedPart(count, Stamp(size, mtime_ns))
-        for day, count, size, mtime_ns, *attempt in rows
-    }
-    if not {part.day for part in found} <= set(days_of_month(month)):
-        raise ValueError("it has days of another month")
-    return found
-
-
-def month_and_part(path: P) -> tuple[P, Part] | None:
-    """The file of the month into which a day's or an attempt's own file is merged, and as what; None for the
-    name of any other file."""
-    is_attempt = ATTEMPT.fullmatch(path.stem) is not None
-    own = path.parent if is_attempt else path
-    day = day_of(own.name if is_attempt else own.stem)
-    if day is None:
-        return None
-    return own.with_name(f"{day:%Y-%m}.parquet"), Part(day, path.stem if is_attempt else "")
-
-
-def day_of(text: str) -> date | None:
-    """The day that a name says, in the one form in which they are written."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return day if day.isoformat() == text else None
-
-
-def damage_of_month(path: Path, source: str) -> str | None:
-    """Why a month's file is damaged; None where all of its rows can be read and are of the source.
-
-    Raises FileNotFoundError, and what ``is_exhaustion`` knows.
+    Raises RecordError for a file that cannot be read, lacks rows that its metadata lists, or has another
+    source's.
     """
+    path = file_of(home, month)
+    if (stamp := stamp_of(path)) is None:
+        return {}
+    with readable(path, month.table, month.source):
+        try:
+            return _rows(path, month, stamp)
+        except FileNotFoundError:
+            return {}
+
+
+def damage_of(home: Home, month: Month) -> Damage | None:
+    """Return what is wrong with a month's file, all of which is read; None when nothing is."""
     try:
-        parts = read_month(path, path.stem).values()
-        foreign = {name for rows in parts for name in rows["source"].unique()}
-        for rows in parts:
-            for text in rows["content"] if "content" in rows.columns else ():
-                json.loads(text)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        if is_exhaustion(error):
-            raise
-        return (str(error).splitlines() or [type(error).__name__])[0][:200]
-    return "it has rows of another source, which is not its place" if foreign - {source} else None
+        rows_of(home, month)
+    except RecordError as error:
+        return error.damage
+    return None
 
 
-def month_bytes(frames: Mapping[Part, pl.DataFrame], stamps: Mapping[Part, Stamp]) -> bytes:
-    """A month's file of the rows of its parts. Columns that only some of them have are null in others."""
-    parts = sorted(frames.items())
-    rows = pl.concat([frame for _, frame in parts], how="diagonal")
-    places = [(*part, position) for part, frame in parts for position in range(frame.height)]
-    place = pl.DataFrame(places, schema=_PLACE, orient="row")
-    rows = rows.hstack(place.select(*_part_columns(rows), "position"))
-    order = [name for name in _ALIKE if name in rows.columns]
-    index = [
-        (
-            f"{part.day}",
-            frame.height,
-            stamps[part].bytes,
-            stamps[part].mtime_ns,
-            *filter(None, [part.attempt]),
-        )
-        for part, frame in parts
-    ]
+def write_day(home: Home, table: str, source: str, day: date, rows: pl.DataFrame) -> None:
+    """Replace a day's rows in the file of its month.
+
+    Raises UnwritableError, leaving the file as it was, and RecordError when the file is damaged.
+    """
+    month = Month.of(table, source, day)
+    path = file_of(home, month)
+    with lock(home):
+        kept = {other: frame for other, frame in rows_of(home, month).items() if other != day}
+        days = {other: each for other, each in days_of(home, month).items() if other != day}
+        days[day] = Day(rows.height, _digest(rows))
+        content = _content(kept | {day: rows}, days)
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
+        flush(path.parent)
+
+
+def lock(home: Home) -> AbstractContextManager[object]:
+    """Hold this while files of months are written, or read by name more than once."""
+    home.record.mkdir(parents=True, exist_ok=True)
+    return FileLock(home.record / "lock", is_singleton=True)
+
+
+def strays(home: Home) -> list[Path]:
+    """Return the files and folders among the months that are none of theirs."""
+    known = {file_of(home, month) for table in TABLES for month in months(home, table)}
+    known |= {path for table in BY_SOURCE for path in _entries(home.record / table) if path.is_dir()}
+    found = (
+        path
+        for table in TABLES
+        for top in [home.record / table]
+        for path in [*_entries(top), *(e for p in _entries(top) if p.is_dir() for e in _entries(p))]
+    )
+    return sorted(set(found) - known)
+
+
+def _entries(folder: Path) -> Collection[Path]:
+    """Return what a folder has, without files that are being written; nothing where there is none."""
+    try:
+        return [path for path in folder.iterdir() if not path.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> bytes:
+    """Return a month's file. It is made in memory: of a full disk polars says little."""
+    rows = pl.concat(
+        [frame.with_columns(day=pl.lit(day)) for day, frame in sorted(frames.items())],
+        how="diagonal_relaxed",
+    )
+    index = {f"{day}": list(days[day]) for day in sorted(days)}
     buffer = BytesIO()
-    rows.sort([*order, *_part_columns(rows), "position"]).write_parquet(
-        buffer,
-        compression="zstd",
-        row_group_size=ROWS_PER_GROUP,
-        metadata={DAYS_KEY: json.dumps(index, separators=(",", ":"))},
+    rows.write_parquet(
+        buffer, compression="zstd", metadata={DAYS_KEY: json.dumps(index, separators=(",", ":"))}
     )
     return buffer.getvalue()
 
 
-_PLACE = {"day": pl.Date, "attempt": pl.String, "position": pl.Int32}
+def _digest(rows: pl.DataFrame) -> str:
+    buffer = BytesIO()
+    rows.write_ndjson(buffer)
+    return hashlib.sha256(buffer.getbuffer()).hexdigest()[:16]
 
 
-def _part_columns(rows: pl.DataFrame) -> list[str]:
-    """The columns that say which part a row is of. Only texts are of attempts."""
-    return ["day", "attempt"] if "content" in rows.columns else ["day"]
+@lru_cache(maxsize=100_000)
+def _days(path: Path, name: str, _stamp: Stamp) -> Mapping[date, Day]:
+    return _index(pl.read_parquet_metadata(path)[DAYS_KEY], name)
 
 
-def read_month(path: Path, month: str) -> dict[Part, pl.DataFrame]:
-    """The rows of each part of a month's file, in their order.
+def _index(text: str, name: str) -> Mapping[date, Day]:
+    found = {date.fromisoformat(day): Day(rows, digest) for day, (rows, digest) in json.loads(text).items()}
+    if foreign := [day for day in found if f"{day:%Y-%m}" != name]:
+        raise ValueError(f"it lists {foreign[0]}, which is not of its month")
+    return found
 
-    Raises FileNotFoundError when it is gone, ValueError, KeyError and polars' errors when it is damaged.
-    """
-    rows = pl.read_parquet(path, glob=False)
-    merged = _merged_parts(path, month, stamp_of(path))
-    columns = _part_columns(rows)
-    parts = (
-        rows.sort([*columns, "position"])
-        .drop("position")
-        .partition_by(columns, as_dict=True, include_key=False, maintain_order=True)
-    )
-    by_part = {Part(*key): frame for key, frame in parts.items()}
-    found = {part: frame.height for part, frame in by_part.items()}
-    if found != {part: each.rows for part, each in merged.items() if each.rows}:
-        raise ValueError("it has not the rows that its metadata says")
-    empty = rows.clear().drop(*columns, "position")
-    return {part: by_part.get(part, empty) for part in merged}
+
+@lru_cache(maxsize=CACHED_FILES)
+def _rows(path: Path, month: Month, _stamp: Stamp) -> Mapping[date, pl.DataFrame]:
+    content = path.read_bytes()  # one file, even if it is replaced meanwhile
+    index = _index(pl.read_parquet_metadata(BytesIO(content))[DAYS_KEY], month.name)
+    rows = pl.read_parquet(BytesIO(content))
+    types = {**SCHEMAS[month.table], "day": pl.Date}
+    if unknown := [name for name, kind in rows.schema.items() if types.get(name) != kind]:
+        raise ValueError(f"its columns {', '.join(unknown)} are not of the record")
+    if month.source and (foreign := set(rows["source"].unique()) - {month.source}):
+        raise ValueError(f"it has rows of {', '.join(sorted(map(str, foreign)))}, another source")
+    by_day = {day: frame.drop("day") for (day,), frame in rows.partition_by("day", as_dict=True).items()}
+    if {day: frame.height for day, frame in by_day.items()} != {
+        day: each.rows for day, each in index.items() if each.rows
+    }:
+        raise ValueError("it does not have the rows that its metadata lists")
+    empty = rows.clear().drop("day")
+    return {day: by_day.get(day, empty) for day in index}

@@ -12,7 +12,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.disk import replacing
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.record.record_files import record_files
+from pipeline.record.records import Records
 from pipeline.refresh.refresh import refresh
 
 FOLDER = "gpufare-demo"
@@ -41,7 +41,7 @@ def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_prog
 
 
 def _refuse_a_home_in_use(home: Home, day: date) -> None:
-    days = {file.day for file in record_files(home, "outcomes")} - {day}
+    days = set(Records(home).outcome_days()) - {day}
     if days:
         raise GpufareError(
             f"{home.root} has prices of {max(days)}, beside which sample prices of {day} have no place: "

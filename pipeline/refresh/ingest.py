@@ -30,11 +30,13 @@ from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
 from pipeline.parsing.printable import printable
+from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import report_incident
-from pipeline.record.record_files import Damage, RecordFile
-from pipeline.record.records import RecordError, Records
+from pipeline.record.journal import Journal
+from pipeline.record.mending import mend
+from pipeline.record.months import BY_SOURCE, Month, damage_of
+from pipeline.record.records import Records
 from pipeline.refresh.exchange_rates import read_rates
-from pipeline.refresh.repair import mend, move_aside, report
 from pipeline.sources import source_module
 
 MAX_ERROR_CHARACTERS = 1_000
@@ -78,7 +80,7 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
     (see Outcome.merit) gives the day's offers and rejects. Never raises for the content of an answer, for a
     damaged file, or for one that cannot be written.
     """
-    damaged = _move_damaged_aside(config, day, home)
+    _mend_what_is_replaced(config, day, home)
     kept = _attempts_kept(config, day, captures, home)
     known = {*kept, *(capture.capture_id or "" for capture in captures)}
     # A run that failed before it could archive anything is only recorded.
@@ -86,16 +88,26 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
     unread = [] if only_failed else Archive(home.archive).captures(config.name, day, without=known)
     to_read = [capture for capture in (*unread, *captures) if capture.status is not None]
     to_read.sort(key=lambda capture: (capture.capture_id is None, capture.capture_id))
-    superseded = any(_is_of_earlier_version(kept.get("", {}), capture) for capture in to_read)
-    if superseded:
-        del kept[""]
     reading = _read_all(config, to_read or [_missing(config, day, captures)], kept, home)
     _store(reading, config, day, home)
-    if superseded:
-        Records(home).remove_outcome_of_earlier_version(config.name, day)
-    for damage, place in damaged:
-        report(home, damage, place, reading.outcomes)
     return reading.outcomes[-1]
+
+
+def mend_journal(home: Home) -> None:
+    """Set a damaged journal aside, and read again from the archive what it lacks."""
+    if damage := Journal(home).damage():
+        _mend([damage], home)
+
+
+def _mend_what_is_replaced(config: SourceConfig, day: date, home: Home) -> None:
+    """Mend the files in which a reading of the day replaces rows."""
+    months = (Month.of(table, config.name, day) for table in BY_SOURCE)
+    _mend([damage for month in months if (damage := damage_of(home, month)) is not None], home)
+
+
+def _mend(found: Sequence[Damage], home: Home) -> None:
+    if found:
+        mend(home, found, lambda source, day: read_again(source, day, home))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,38 +130,22 @@ class _Reading:
     attempt: str = ""
 
 
-def _move_damaged_aside(config: SourceConfig, day: date, home: Home) -> list[tuple[Damage, str]]:
-    """Move the day's own damaged files aside; the captures that they are of are then read again. A damaged
-    file of a whole month stays until all of its days are read again (see repair): a day's own file wins."""
-    records = Records(home)
-    folders = ["exchange_rates"] if config.kind == "exchange_rates" else ["offers", "rejects"]
-    damages = [each for folder in folders for each in records.damages(folder, config.name, day)]
-    damages += records.damages("outcomes", config.name, day)
-    own = [damage for damage in damages if not damage.file.month]
-    return [(damage, place) for damage in own if (place := move_aside(home, damage)) is not None]
-
-
 def _attempts_kept(
     config: SourceConfig, day: date, captures: Sequence[Capture], home: Home
 ) -> dict[str, dict[str, Any]]:
     """The outcomes of the day's other attempts; none when their offers are gone: all are read again."""
     records = Records(home)
     try:
-        rows = {row["attempt"]: row for row in records.outcomes(config.name, day)}
-    except RecordError:
-        return {}
+        outcomes = records.outcomes(config.name, day)
+    except RecordError as error:
+        _mend([error.damage], home)
+        outcomes = records.outcomes(config.name, day)
+    rows = {row["attempt"]: row for row in outcomes}
     days = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
     if any(row["accepted"] for row in rows.values()) and day not in days:
         return {}
     given = {capture.capture_id for capture in captures}
     return {attempt: row for attempt, row in rows.items() if attempt not in given}
-
-
-def _is_of_earlier_version(row: Mapping[str, Any], capture: Capture) -> bool:
-    """Whether an outcome without an attempt, as earlier versions kept them, is of this capture."""
-    return bool(row) and all(
-        row.get(name) == getattr(capture, name) for name in ("sha256", "bytes", "duration_seconds", "retries")
-    )
 
 
 def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Capture:
@@ -192,20 +188,12 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         try:
             return _read_once(config, capture, home)
         except RecordError as error:
-            file = error.damage.file
-            if file.path in tried:
+            if error.damage.path in tried:
                 return _outcome(
                     capture, Acceptance(False, str(error)), str(error), {}, failed_here=True
                 ), None
-            tried.add(file.path)
-            _mend_all_of(file, home)
-
-
-def _mend_all_of(file: RecordFile, home: Home) -> None:
-    """Mend a damaged file and all others of its source: each day is read again after those before it."""
-    folders = ("offers", "rejects", "outcomes") if file.source is not None else (file.folder,)
-    damages = [each for folder in folders for each in Records(home).damages(folder, file.source)]
-    mend(home, damages, lambda source, day: read_again(source, day, home))
+            tried.add(error.damage.path)
+            _mend([error.damage], home)
 
 
 def _read_once(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Content | None]:
@@ -276,7 +264,7 @@ def _store(reading: _Reading, config: SourceConfig, day: date, home: Home) -> No
     for place, outcome in enumerate(reading.outcomes):
         try:
             Records(home).write_outcome(outcome)
-        except UnwritableError as problem:
+        except (UnwritableError, RecordError) as problem:
             _report_unwritable(home, config, day, problem)
             note = f"the outcome is not kept: {problem}"
             reading.outcomes[place] = replace(outcome, warnings=(*outcome.warnings, note))

@@ -16,9 +16,8 @@ from pipeline.capture.permissions import (
 )
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
-from pipeline.home.disk import replacing
+from pipeline.home.disk import replacing, set_aside
 from pipeline.home.paths import Home
-from pipeline.record.record_files import set_aside
 from pipeline.record.records import Records
 
 LOCK_SECONDS = 30

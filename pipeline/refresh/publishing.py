@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.paths import Home
+from pipeline.record.damage import Damage
 from pipeline.record.incidents import report_incident
-from pipeline.record.record_files import Damage
-from pipeline.refresh.ingest import read_again
-from pipeline.refresh.repair import mend, report_strays
+from pipeline.record.mending import mend, report_strays
+from pipeline.refresh.ingest import mend_journal, read_again
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.publish import publish
 from pipeline.warehouse.sql_files import BuildError
@@ -18,13 +18,14 @@ from pipeline.warehouse.sql_files import BuildError
 def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:
     """Publish as of ``day``, with ``now`` (UTC) as the moment of building.
 
-    Damaged files of the record are moved aside and read again from the archive; they and what does not belong
-    in the record are incidents. Raises BuildError, after keeping it as an incident.
+    Damaged files of the record are set aside and their days read again from the archive; they and stray files
+    are incidents. Raises BuildError, after keeping it as an incident.
     """
 
     def mended(damages: Sequence[Damage]) -> list[Incident]:
         return mend(home, damages, lambda source, damaged_day: read_again(source, damaged_day, home))
 
+    mend_journal(home)
     strays = report_strays(home)
     try:
         report = publish(home, day, now, progress, mended)

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
@@ -19,12 +19,12 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.offers.changes import changes
-from pipeline.record.incidents import kept_files, kept_incidents
-from pipeline.record.records import RecordError, Records
+from pipeline.record.damage import RecordError
+from pipeline.record.incidents import kept_incidents, last_incident
+from pipeline.record.records import Records
 from pipeline.refresh.announcement import announcement
 from pipeline.refresh.future_days import report_future_days
-from pipeline.refresh.housekeeping import merge_months
-from pipeline.refresh.ingest import record_day
+from pipeline.refresh.ingest import mend_journal, record_day
 from pipeline.refresh.origin import (
     RefreshError,
     captures_of,
@@ -68,7 +68,8 @@ def refresh(
         refuse_a_demo(home)
     _check_writable(home)
     swept = sweep(home)
-    known = kept_files(home)
+    mend_journal(home)
+    known = last_incident(home)
     announced = announcement(chosen, home, environment) if pages is None and day == now.date() else []
     for line in announced:
         progress(line)
@@ -95,9 +96,8 @@ def refresh(
             progress(Step(f"reading {config.name}"))
             _record(config, captures[config.name], home, report)
     _publish(home, now, report, progress)
-    report.merged = merge_months(home, now).line()
     report.stored = store_home(home, environment, progress)
-    new = kept_incidents(kept_files(home) - known)
+    new = kept_incidents(home, after=known)
     report.incidents = [*new, *left_out_again(new, report.published)]
     return report
 
@@ -146,10 +146,8 @@ def _held(records: Records, source: str, day: date) -> list[str]:
 
 def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:
     """Publish as of the newest day that is not after ``now``: reading a past day again does not turn the
-    clock back, and days to come are ignored."""
-    records = Records(home)
-    recorded = {day for name in configs() for day in records.accepted_days(name)}
-    days = [day for day in recorded if day <= now.date()]
+    clock back, and future days are ignored."""
+    days = [day for day in Records(home).all_accepted_days() if day <= now.date()]
     if not days:
         return
     report.newest_price_day = max(days)

@@ -37,13 +37,12 @@ class RefreshReport:
     publish_error: str | None = None
     newest_price_day: date | None = None
     swept_files: int = 0
-    future_days: dict[date, list[str]] = field(default_factory=dict)
+    future_days: list[date] = field(default_factory=list)
     held: dict[str, list[str]] = field(default_factory=dict)
     incidents: list[Incident] = field(default_factory=list)
     off: list[str] = field(default_factory=list)
     announced: list[str] = field(default_factory=list)
     replayed: str = ""
-    merged: str = ""
     replay_url: str | None = None
     stored: str | None = None
 
@@ -68,15 +67,13 @@ class RefreshReport:
         lines = [*self._of_sources(), *(line for line in self.off if line not in self.announced)]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
-        lines += filter(None, [self.merged])
         for source, changed in self.changes.items():
             lines += _shown(
                 f"{source}: {len(changed)} changes against what was published of {self.day}", changed
             )
         for source, details in self.held.items():
             lines += _shown(f"{source}: prices held until they are confirmed: {len(details)}", details)
-        for day, folders in self.future_days.items():
-            lines.append(f"ignored: files of {day}, a day to come, in {', '.join(folders)}")
+        lines += [f"ignored: data of {day}, a future date" for day in self.future_days]
         if self.incidents:
             problems = [incident.line() for incident in self.incidents]
             lines += _shown(f"incidents, kept in the table of that name: {len(problems)}", problems)

@@ -4,6 +4,7 @@ The file is built under a temporary name and owes nothing to the one before, whi
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,16 +14,17 @@ import duckdb
 from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.home.disk import UnwritableError
+from pipeline.home.disk import UnwritableError, set_aside
 from pipeline.home.paths import Home
+from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import report_incident
-from pipeline.record.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
 from pipeline.warehouse.imports import load_imports
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_incidents, load_other_models, missing_files, set_own_labels
+from pipeline.warehouse.load import load_other_models
+from pipeline.warehouse.load_record import load_incidents, missing_days, set_own_labels
 from pipeline.warehouse.marts import fill, is_timeless
 from pipeline.warehouse.plan_cache import keep, start
 from pipeline.warehouse.rankings import save_ranking
@@ -44,7 +46,7 @@ class Report:
 
 
 Mend = Callable[[Sequence[Damage]], list[Incident]]
-"""Moves damaged files of the record aside and makes them again where it can; reports what it did."""
+"""Sets damaged files of the record aside, reads their days again, and reports what it did."""
 
 
 def build(
@@ -101,7 +103,6 @@ def _build(
             load_other_models(connection, own)
             report.incidents += _reported(home, _left_out_of(own, home))
             report.incidents += _reported(home, _load_imports(connection, home, day))
-            report.incidents += _reported(home, _load_incidents(connection, home))
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
                 if not (is_timeless(table) or is_history(table)):
@@ -114,7 +115,7 @@ def _build(
             report.checks = run_checks(connection)
             connection.execute("USE memory")
             connection.execute("DETACH gpufare")
-    except duckdb.Error as error:
+    except (duckdb.Error, RecordError) as error:
         raise BuildError(f"the database of {day} cannot be built: {error}") from error
     return report
 
@@ -136,9 +137,9 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Me
     damages = bring_up_to_date(connection, home, day)
     mended = []
     if mend is not None:
-        missing = missing_files(connection, home, day)
-        mended = mend([*damages, *missing])
-        if damages or any(damage.file.path.exists() for damage in missing):
+        missing = missing_days(connection, home, day)
+        if damages or missing:
+            mended = mend([*damages, *missing])
             damages = bring_up_to_date(connection, home, day)
     left_out = [_left_out(home, damage) for damage in damages]
     return [*mended, *_reported(home, [*left_out, *_of_unknown_sources(connection, home)])]
@@ -150,57 +151,49 @@ def _of_unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> li
         Incident(
             at=datetime.now(UTC),
             kind=IncidentKind.UNKNOWN_SOURCE,
-            path=f"{folders[0]}/{source}",
+            path=f"record/offers/{source}",
             reason=f"the catalogue has no source {source}",
-            remedy=f"published without what {', '.join(folders)} have of it: bring back "
-            f"catalog/sources/{source}.yaml and its reader, or delete its folder in each",
+            remedy=f"its rows are skipped: bring back catalog/sources/{source}.yaml and its reader",
         )
-        for source, folders in unknown_sources(connection, home).items()
+        for source in unknown_sources(connection, home)
     ]
-
-
-def _load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:
-    """Load the incidents; damaged ones are moved aside, which is an incident again."""
-    return [_left_out(home, damage) for damage in load_incidents(connection, home) if _moved(home, damage)]
 
 
 def _load_imports(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
     """Load what the user imported; damaged files are moved aside: they can be imported again."""
-    return [_left_out(home, damage) for damage in load_imports(connection, home, day) if _moved(home, damage)]
-
-
-def _moved(home: Home, damage: Damage) -> bool:
-    try:
-        set_aside(home, damage.file.path)
-    except OSError:
-        return False
-    return True
+    incidents = []
+    for path, reason in load_imports(connection, home, day).items():
+        with suppress(OSError):
+            remedy = f"moved to {set_aside(home, path).relative_to(home.root)}: import it again"
+            where = str(path.relative_to(home.root))
+            at, kind = datetime.now(UTC), IncidentKind.DAMAGED_FILE
+            incidents.append(Incident(at=at, kind=kind, path=where, reason=reason, remedy=remedy))
+    return incidents
 
 
 def _left_out(home: Home, damage: Damage) -> Incident:
     return Incident(
         at=datetime.now(UTC),
         kind=IncidentKind.DAMAGED_FILE,
-        day=damage.file.day,
-        source=damage.file.source,
-        path=str(damage.file.path.relative_to(home.root)),
+        day=damage.day,
+        source=damage.source or None,
+        path=str(damage.path.relative_to(home.root)),
         reason=damage.reason,
-        remedy="left out of what is published: move it out of the record"
-        if damage.file.path.exists()
-        else f"moved to {home.damaged.name}/: what it said is lost",
+        remedy="published without its rows: move it out of the record",
     )
 
 
 def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
     try:
         save_ranking(connection, home, day)
-    except UnwritableError as error:
+    except (UnwritableError, RecordError) as error:
+        path = error.path if isinstance(error, UnwritableError) else error.damage.path
         return [
             Incident(
                 at=datetime.now(UTC),
                 kind=IncidentKind.UNWRITABLE,
                 day=day,
-                path=str(error.path.relative_to(home.root)),
+                path=str(path.relative_to(home.root)),
                 reason=str(error),
                 remedy="published without it; later publications lack this day's ranking if it stays so",
             )

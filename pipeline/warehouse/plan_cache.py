@@ -21,9 +21,8 @@ from pipeline.catalog.own_catalogue import OwnCatalogue
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home import paths
-from pipeline.home.disk import UnwritableError, replacing
+from pipeline.home.disk import UnwritableError, replacing, set_aside
 from pipeline.home.paths import Home
-from pipeline.record.record_files import set_aside
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage

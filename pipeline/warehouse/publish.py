@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.home.disk import UnwritableError, disk_error, flush
+from pipeline.home.disk import UnwritableError, disk_error, flush, set_aside
 from pipeline.home.paths import Home
 from pipeline.home.postgres import PostgresError
 from pipeline.home.publishing_lock import publishing_lock
 from pipeline.record.incidents import report_incident
-from pipeline.record.record_files import record_files, set_aside
+from pipeline.record.records import Records
 from pipeline.warehouse.build import Mend, Report, build
 from pipeline.warehouse.sql_files import BuildError
 
@@ -64,7 +64,7 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
     What is published stays. Raises what ``build`` raises, and BuildError when the record has nothing up to
     that day or the disk does not allow it.
     """
-    if not any(each.day <= day for each in record_files(home, "offers")):
+    if not any(each <= day for each in Records(home).all_accepted_days()):
         raise BuildError(f"the record has no offers of {day} or before")
     temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:

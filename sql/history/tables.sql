@@ -2,24 +2,29 @@
 -- change with any version.
 CREATE SCHEMA history;
 
--- What of the record is in the tables: the days of its files, as they were (RecordFile.stamp).
-CREATE TABLE history.loaded_files (
-    folder VARCHAR NOT NULL,
-    source VARCHAR,
+-- The days of the record that are in the tables, with the hash of their rows; rankings have no source.
+CREATE TABLE history.loaded_days (
+    table_name VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
     day DATE NOT NULL,
-    attempt VARCHAR NOT NULL,
-    bytes BIGINT NOT NULL,
-    mtime_ns BIGINT NOT NULL
+    digest VARCHAR NOT NULL
 );
 
--- The files of months of which every part is loaded, and nothing else of the month, as these files then were.
--- One that is still so need not be opened.
-CREATE TABLE history.whole_months (
-    folder VARCHAR NOT NULL,
+-- The files of months all of whose days are loaded, as these files then were: one that is still so need not be
+-- opened.
+CREATE TABLE history.loaded_files (
+    table_name VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
     month VARCHAR NOT NULL,
     bytes BIGINT NOT NULL,
     mtime_ns BIGINT NOT NULL
+);
+
+-- The journal whose entries are loaded, up to a number, for builds of this day.
+CREATE TABLE history.loaded_journal (
+    identity VARCHAR NOT NULL,
+    last_number BIGINT NOT NULL,
+    day DATE NOT NULL
 );
 
 -- The prices of the days that are no longer in offers, for cost_history.

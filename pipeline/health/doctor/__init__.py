@@ -2,7 +2,7 @@
 and what the object store lacks.
 
 Nothing is changed unless ``fix`` says so, and then only what is safe: half-written files, outdated and
-damaged caches, archived bodies of which an intact copy exists, and files of past months, which are merged.
+damaged caches, archived bodies of which an intact copy exists,.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,6 @@ CHECKS: Mapping[str, Check] = {
     "clock": machine.clock,
     "archive": archive.bodies,
     "record": record.files,
-    "months": record.months,
     "cache": record.cache,
     "published": record.published,
     "store": store.behind_store,

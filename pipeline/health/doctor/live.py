@@ -268,11 +268,10 @@ def _home_apart(home: Home, folder: Path) -> Home:
         pass
     except OSError:
         apart.permissions.touch()  # one that cannot be read is one that is damaged: nothing is asked
-    rates = sorted(home.exchange_rates.glob("????-??-??.json"))[-1:]
-    if rates:
-        apart.exchange_rates.mkdir(parents=True)
-        with suppress(OSError):  # prices in other currencies are then rejects, with that reason
-            shutil.copyfile(rates[0], apart.exchange_rates / rates[0].name)
+    with suppress(GpufareError):  # prices in other currencies are then rejects, with that reason
+        kept = Records(home)
+        for day in kept.rate_days()[-1:]:
+            Records(apart).write_exchange_rates(day, kept.exchange_rates(day))
     return apart
 
 

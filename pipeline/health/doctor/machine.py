@@ -15,7 +15,7 @@ from pipeline.home.disk import disk_error_text, existing, size_text
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.home.postgres import PostgresError
 from pipeline.home.publishing_lock import LOCK_VARIABLE, lock_holder, several_machines
-from pipeline.record.record_files import DAY_FOLDERS, SOURCE_FOLDERS, record_files
+from pipeline.record.records import Records
 
 LOCK_WARNING = timedelta(hours=1)
 """No build takes so long."""
@@ -112,12 +112,12 @@ def used_bytes(*paths: Path) -> int:
 
 
 def _growth_per_day(x: Examination) -> tuple[float, int]:
-    """Bytes a day over the newest recorded days up to today, without what they share with the day before; and
-    how many days those are."""
-    days = sorted(day for day in _recorded_days(x) if day <= x.today)[-GROWTH_DAYS - 1 :]
+    """Return the archive's bytes a day over its newest days up to today, without what they share with the day
+    before, and the number of these days. What else grows is small beside it."""
+    days = sorted(day for day in _archived_days(x) if day <= x.today)[-GROWTH_DAYS - 1 :]
     if not days:
         return 0.0, 0
-    places = {day: list(_places_of(x, day)) for day in days}
+    places = {day: list(x.home.archive.glob(f"*/{day}")) for day in days}
     first, *later = days
     if not later:
         return float(used_bytes(*places[first])), 1
@@ -125,22 +125,9 @@ def _growth_per_day(x: Examination) -> tuple[float, int]:
     return max(0.0, (all_bytes - used_bytes(*places[first])) / len(later)), len(later)
 
 
-def _recorded_days(x: Examination) -> dict[date, Path]:
-    """Every day that the home has something of, and one of its files or folders."""
-    found: dict[date, Path] = {}
+def _archived_days(x: Examination) -> set[date]:
     archive = Archive(x.home.archive)
-    for source in archive.sources():
-        found |= {day: x.home.archive / source / f"{day}" for day in archive.days(source)}
-    for folder in (*SOURCE_FOLDERS, *DAY_FOLDERS):
-        found |= {file.day: file.path for file in record_files(x.home, folder)}
-    return found
-
-
-def _places_of(x: Examination, day: date) -> Iterator[Path]:
-    for folder in ("archive", *SOURCE_FOLDERS):
-        yield from (x.home.root / folder).glob(f"*/{day}*")
-    for folder in DAY_FOLDERS:
-        yield from (x.home.root / folder).glob(f"{day}.*")
+    return {day for source in archive.sources() for day in archive.days(source)}
 
 
 def lock(x: Examination) -> Iterator[Row]:
@@ -212,10 +199,10 @@ def clock(x: Examination) -> Iterator[Row]:
             )
             yield "fail", what, "", "set the clock of this machine, or find out when it was wrong"
             break
-    ahead = {day: path for day, path in sorted(_recorded_days(x).items()) if day > x.today}
-    for day, path in ahead.items():
-        remedy = "nothing of it is published before that day comes; move it away if the clock was wrong then"
-        yield "fail", f"{day} is after today, {x.today} UTC", x.short(path), remedy
+    ahead = sorted(day for day in _archived_days(x) | Records(x.home).recorded_days() if day > x.today)
+    for day in ahead:
+        remedy = "nothing of it is published before that day; move its captures away if the clock was wrong"
+        yield "fail", f"the home has data of {day}, after today, {x.today} UTC", "", remedy
     if not behind and not ahead:
         yield "ok", f"{x.now:{MINUTE}} UTC, and nothing in the home is later", "", ""
 

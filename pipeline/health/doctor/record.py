@@ -1,6 +1,5 @@
 """The record, and what is built from it."""
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -8,14 +7,10 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.progress import Step
 from pipeline.health.doctor.finding import Examination, Row
-from pipeline.health.doctor.oddments import incident_files
 from pipeline.offers.imported import imported_files
-from pipeline.record.compaction import mergeable
-from pipeline.record.record_files import SOURCE_FOLDERS, record_files
-from pipeline.record.records import Records
-from pipeline.refresh.housekeeping import merge_months
+from pipeline.record.damage import Damage, reason_of
+from pipeline.record.mending import damages
 from pipeline.warehouse.plan_cache import PREFIX, damage_of
 from pipeline.warehouse.query import ask, reader
 
@@ -23,44 +18,17 @@ PUBLISHED_WARNING = timedelta(days=2)
 
 
 def files(x: Examination) -> Iterator[Row]:
-    """Whether every file of the record can be read."""
-    records = Records(x.home)
-    count = 0
-    problems = False
-    for folder in (*SOURCE_FOLDERS, "exchange_rates"):
-        x.progress(Step(f"reading {folder}"))
-        count += len({file.path for file in record_files(x.home, folder)})
-        for damage in records.damages(folder):
-            problems = True
-            remedy = "the next `gpufare refresh` moves it aside and reads that day again from the archive"
-            if damage.file.day > x.today:
-                remedy = "it is of a day after today and is not read: move it away"
-            yield "fail", damage.reason, x.short(damage.file.path), remedy
-    rankings = [file.path for file in record_files(x.home, "rankings")]
-    for path in [*rankings, *imported_files(x.home), *incident_files(x.home)]:
-        count += 1
+    """Check that every file of the record can be read."""
+    found = damages(x.home)
+    for damage in found:
+        remedy = "the next `gpufare refresh` sets it aside and reads its days again from the archive"
+        yield "fail", damage.reason, x.short(damage.path), remedy
+    for path in imported_files(x.home):
         if problem := _unreadable(path):
-            problems = True
+            found.append(Damage(path, "imported", "", problem))
             yield "fail", problem, x.short(path), "the next `gpufare refresh` moves it aside"
-    if not problems:
-        yield "ok", f"{count} files can be read", "", ""
-
-
-def months(x: Examination) -> Iterator[Row]:
-    """Files of single days in months that are over: merged by every refresh, and here."""
-    waiting = mergeable(x.home, x.today)
-    if not waiting:
-        yield "ok", "the months that are over are one file each", "", ""
-    elif x.fix:
-        yield (
-            "fixed",
-            merge_months(x.home, x.now).line() or "nothing could be merged: see the incidents",
-            "",
-            "",
-        )
-    else:
-        what = f"{sum(map(len, waiting.values()))} files of single days are of months that are over"
-        yield "ok", f"{what}: the next `gpufare refresh` or `gpufare doctor --fix` merges them", "", ""
+    if not found:
+        yield "ok", "every file can be read", "", ""
 
 
 def cache(x: Examination) -> Iterator[Row]:
@@ -82,16 +50,13 @@ def cache(x: Examination) -> Iterator[Row]:
 
 
 def _unreadable(path: Path) -> str | None:
-    """Why a file cannot be read as what its name says; None when it can."""
+    """Return why a Parquet file cannot be read; None when it can."""
     try:
-        if path.suffix == ".parquet":
-            pl.read_parquet(path, glob=False)
-        else:
-            json.loads(path.read_text(encoding="utf-8"))
+        pl.read_parquet(path, glob=False)
     except FileNotFoundError:
         return None  # replaced meanwhile
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return reason_of(error)
     return None
 
 

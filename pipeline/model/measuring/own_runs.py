@@ -13,10 +13,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipeline.home import paths
-from pipeline.home.disk import UnwritableError, flush
+from pipeline.home.disk import UnwritableError, flush, set_aside
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
-from pipeline.record.record_files import set_aside
 
 MORE_COLUMNS = ("measured_at", "versions", "reserved_gib", "process_gib", "steps", "not_ready", "note")
 """When (UTC), with which libraries, the other two readings of memory, how many steps were timed, why the run

@@ -1,0 +1,68 @@
+"""A file of the record that cannot be read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from pipeline.contracts.errors import GpufareError
+from pipeline.home.disk import Stamp, is_exhaustion, stamp_of
+
+MAX_REASON_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A file of the record that cannot be read, and why.
+
+    ``table`` is offers, rejects, rankings or journal; ``source`` is empty where the file has more than one;
+    ``stamp`` is the file's when it could not be read. With ``missing`` the file is whole or gone, but lacks a
+    ``day`` that it should have.
+    """
+
+    path: Path
+    table: str
+    source: str
+    reason: str
+    stamp: Stamp | None = None
+    day: date | None = None
+    missing: bool = False
+
+
+class RecordError(GpufareError):
+    """A file of the record cannot be read: says which, why, and what to do."""
+
+    def __init__(self, damage: Damage) -> None:
+        super().__init__(
+            f"{damage.path} is damaged ({damage.reason}); `gpufare refresh` sets it aside and reads its days "
+            "again from the archive"
+        )
+        self.damage = damage
+
+
+def reason_of(error: Exception) -> str:
+    """Return the first line of an error's text, or its name where it has none."""
+    lines = str(error).splitlines()
+    return lines[0][:MAX_REASON_CHARACTERS] if lines else type(error).__name__
+
+
+def damage_by(error: Exception, path: Path, table: str, source: str) -> Damage:
+    """Return the damage of a file whose reader raised an error."""
+    return Damage(path, table, source, reason_of(error), stamp_of(path))
+
+
+@contextmanager
+def readable(path: Path, table: str, source: str) -> Iterator[None]:
+    """Raise RecordError for whatever a damaged file makes its reader raise.
+
+    FileNotFoundError passes through, and so does a lack of memory, disk space or file handles.
+    """
+    try:
+        yield
+    except (FileNotFoundError, RecordError):
+        raise
+    except Exception as error:
+        if is_exhaustion(error):
+            raise
+        raise RecordError(damage_by(error, path, table, source)) from error

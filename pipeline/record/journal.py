@@ -1,0 +1,263 @@
+"""Outcomes, exchange rates and incidents: the entries of one SQLite file, ``record/journal.sqlite``.
+
+Any process may write at any time: SQLite lets one after the other. An entry that is written again gets a new
+number, so what is new since a build is what has a higher number than the last entry that it loaded. The file
+also marks the home as one of this layout.
+"""
+
+import sqlite3
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import date
+from errno import EIO, ENOSPC, EROFS
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.contracts.errors import GpufareError
+from pipeline.home.disk import UnwritableError, stamp_of
+from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.record.damage import Damage, RecordError, reason_of
+from pipeline.record.months import TABLES, months
+
+LAYOUT = 1
+"""The layout of a home that this version reads and writes, kept as the file's user_version."""
+
+BUSY_SECONDS = 60.0
+"""How long a write waits for those of other processes; each takes milliseconds."""
+
+_UNMARKED = ("offers", "outcomes")
+"""Folders of a home that was filled before homes were marked."""
+
+_SCHEMA = """
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,
+    day TEXT NOT NULL,
+    name TEXT NOT NULL,
+    content TEXT NOT NULL,
+    UNIQUE (kind, source, day, name)
+) STRICT;
+CREATE TABLE identity (id TEXT NOT NULL) STRICT;
+"""
+
+
+class HomeLayoutError(GpufareError):
+    """The home is of another version: says where it is and what to set."""
+
+
+class Entry(NamedTuple):
+    """An entry: ``kind`` is outcome, exchange_rates or incident, ``content`` is JSON.
+
+    ``name`` tells a day's entries apart: an outcome's attempt, an incident's hash; empty for rates.
+    """
+
+    number: int
+    kind: str
+    source: str
+    day: date
+    name: str
+    content: str
+
+
+class Journal:
+    """Reads and writes the entries of a home. Raises HomeLayoutError, and RecordError for a damaged file."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._home.record / "journal.sqlite"
+
+    def begin(self) -> None:
+        """Make the file where the home has none yet. Raises UnwritableError."""
+        if not self.path.exists():
+            with self._writing():
+                pass
+
+    def begin_anew(self) -> None:
+        """Make a file in place of one that was damaged or is gone. Raises UnwritableError."""
+        with self._writing(anew=True):
+            pass
+
+    def write(self, kind: str, source: str, day: date, name: str, content: str) -> None:
+        """Keep an entry in place of an earlier one of that name. Raises UnwritableError."""
+        self.write_all([Entry(0, kind, source, day, name, content)])
+
+    def write_all(self, entries: Iterable[Entry]) -> None:
+        """Keep entries, all or none, under new numbers. Raises UnwritableError."""
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO entries (kind, source, day, name, content) VALUES (?, ?, ?, ?, ?)",
+                [(*entry[1:3], f"{entry.day}", *entry[4:]) for entry in entries],
+            )
+
+    def entries(
+        self, kind: str, source: str | None = None, day: date | None = None, *, after: int = 0
+    ) -> list[Entry]:
+        """Return the entries of a kind (of one source, of one day) in the order of their days and names;
+        with ``after`` only those with a higher number."""
+        query = "SELECT number, kind, source, day, name, content FROM entries WHERE kind = ? AND number > ?"
+        values: list[object] = [kind, after]
+        for column, value in (("source", source), ("day", day)):
+            if value is not None:
+                query += f" AND {column} = ?"
+                values.append(f"{value}")
+        rows = self._read(f"{query} ORDER BY source, day, name", values)
+        return [
+            Entry(number, kind, of, date.fromisoformat(at), name, content)
+            for number, kind, of, at, name, content in rows
+        ]
+
+    def days(self, kind: str, source: str | None = None) -> list[date]:
+        """Return the days with entries of a kind (of one source), oldest first."""
+        query, values = "SELECT DISTINCT day FROM entries WHERE kind = ?", [kind]
+        if source is not None:
+            query, values = f"{query} AND source = ?", [kind, source]
+        return [date.fromisoformat(day) for (day,) in self._read(f"{query} ORDER BY day", values)]
+
+    def sources(self) -> set[str]:
+        """Return the sources that have outcomes."""
+        return {
+            source for (source,) in self._read("SELECT DISTINCT source FROM entries WHERE kind = 'outcome'")
+        }
+
+    def last(self) -> int:
+        """Return the highest number of an entry; 0 when there is none."""
+        return int((self._read("SELECT coalesce(max(number), 0) FROM entries") or [(0,)])[0][0])
+
+    def last_through(self, day: date) -> int:
+        """Return the number up to which all outcomes and exchange rates are of days up to ``day``."""
+        later = self._read(
+            "SELECT min(number) - 1 FROM entries WHERE kind <> 'incident' AND day > ?", [f"{day}"]
+        )
+        return self.last() if not later or later[0][0] is None else int(later[0][0])
+
+    def identity(self) -> str | None:
+        """Return what tells this file from one made in its place; None when there is no file."""
+        return next((str(each) for (each,) in self._read("SELECT id FROM identity")), None)
+
+    def damage(self) -> Damage | None:
+        """Return what is wrong with the file; None when nothing is, or there is none."""
+        try:
+            ((found,),) = self._read("PRAGMA quick_check(1)") or [("ok",)]
+            if found == "ok" and self._read("SELECT 1 FROM entries WHERE NOT json_valid(content) LIMIT 1"):
+                found = "an entry is not JSON"
+        except RecordError as error:
+            return error.damage
+        return None if found == "ok" else self._damage(str(found))
+
+    def _damage(self, reason: str) -> Damage:
+        return Damage(self.path, "journal", "", reason, stamp_of(self.path))
+
+    def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return rows; none when there is no file."""
+        if not self.path.exists():
+            self._require_nothing_recorded("it is gone")
+            return []
+        with self._connected() as connection:
+            return connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self, *, anew: bool = False) -> Iterator[sqlite3.Connection]:
+        try:
+            if not self.path.exists():
+                if not anew:
+                    self._require_nothing_recorded("it is gone")
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._connected(anew=anew) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+        except OSError as error:
+            raise UnwritableError(self.path, error) from error
+
+    @contextmanager
+    def _connected(self, *, anew: bool = False) -> Iterator[sqlite3.Connection]:
+        connection = None
+        try:
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            self._check_layout(connection, anew=anew)
+            yield connection
+        except sqlite3.OperationalError as error:
+            raise UnwritableError(self.path, _os_error(error)) from error
+        except sqlite3.DatabaseError as error:
+            raise RecordError(self._damage(reason_of(error))) from error
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _check_layout(self, connection: sqlite3.Connection, *, anew: bool) -> None:
+        ((layout,),) = connection.execute("PRAGMA user_version")
+        if layout == 0:
+            if not anew:
+                self._require_nothing_recorded("it is empty")
+            _create(connection)
+        elif layout != LAYOUT:
+            raise HomeLayoutError(_refusal(self._home))
+
+    def _require_nothing_recorded(self, problem: str) -> None:
+        """Raise RecordError where the home has months, whose journal cannot have been empty."""
+        if any((self._home.root / name).is_dir() for name in _UNMARKED):
+            raise HomeLayoutError(_refusal(self._home))
+        if any(months(self._home, table) for table in TABLES):
+            raise RecordError(self._damage(problem))
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """Fill a new file, unless another process did so meanwhile."""
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone() == (0,):
+        for statement in _SCHEMA.split(";")[:-1]:
+            connection.execute(statement)
+        connection.execute("INSERT INTO identity VALUES (?)", [uuid.uuid4().hex])
+        connection.execute(f"PRAGMA user_version = {LAYOUT}")
+    connection.execute("COMMIT")
+
+
+def _refusal(home: Home) -> str:
+    return (
+        f"{home.root} was filled by another version of gpufare and cannot be read: set {HOME_VARIABLE} to "
+        "another folder, or move it away"
+    )
+
+
+def read_each(path: Path) -> list[Entry]:
+    """Return the entries that can still be read of a damaged file, one by one; none when nothing can."""
+    found = []
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            last = _last_number(connection)
+            for number in range(1, last + 1):
+                with suppress(sqlite3.DatabaseError, ValueError):
+                    row = connection.execute(
+                        "SELECT kind, source, day, name, content FROM entries WHERE number = ?", [number]
+                    ).fetchone()
+                    if row is not None:
+                        kind, source, day, name, content = row
+                        found.append(Entry(number, kind, source, date.fromisoformat(day), name, content))
+    except sqlite3.DatabaseError:
+        return found
+    return found
+
+
+def _last_number(connection: sqlite3.Connection) -> int:
+    for query in ("SELECT seq FROM sqlite_sequence", "SELECT max(number) FROM entries"):
+        with suppress(sqlite3.DatabaseError):
+            return int((connection.execute(query).fetchone() or (0,))[0] or 0)
+    return 0
+
+
+_CODES = {
+    sqlite3.SQLITE_FULL: ENOSPC,
+    sqlite3.SQLITE_READONLY: EROFS,
+}
+
+
+def _os_error(error: sqlite3.OperationalError) -> OSError:
+    """Return what the disk said no to. SQLite's extended codes have the basic one in their lowest byte."""
+    code = _CODES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, EIO)
+    return OSError(code, str(error))

@@ -1,0 +1,187 @@
+"""One policy for damage: a file that cannot be read is set aside and named, and its days are read again from
+the archive, which stays as it is. What the archive cannot give back is named in the incident as lost.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from pipeline.capture.archive import Archive
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.capture import Outcome
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.home.disk import set_aside, stamp_of
+from pipeline.home.paths import Home
+from pipeline.record.damage import Damage
+from pipeline.record.incidents import incident_of, report_incident
+from pipeline.record.journal import Entry, Journal, read_each
+from pipeline.record.months import BY_SOURCE, TABLES, Month, damage_of, days_of, lock, months, strays
+from pipeline.record.records import Records, outcome_row, rate_rows
+
+ReadAgain = Callable[[str, date], Outcome | None]
+"""Reads a source's day again from the archive; None when there is nothing to read."""
+
+SourceDay = tuple[str, date]
+
+
+def damages(home: Home, source: str | None = None) -> list[Damage]:
+    """Return the damaged files of the record (of one source), all of which are read for it."""
+    journal = Journal(home).damage()
+    tables = TABLES if source is None else BY_SOURCE
+    found = (damage_of(home, month) for table in tables for month in months(home, table, source))
+    return [damage for damage in (journal, *found) if damage is not None]
+
+
+def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Incident]:
+    """Set damaged files aside and read their days again, exchange rates first and the oldest days first.
+
+    Returns the incidents, which are kept. A file that cannot be moved has none, nor has a day that was reported
+    missing before.
+    """
+    moved = [(damage, done) for damage in found if (done := _set_aside(home, damage)) is not None]
+    to_read = {each for damage, _ in moved for each in _days_to_read(home, damage)}
+    # All files are set aside before the first day is read again: a reading compares with the days before it.
+    read = [each for each in sorted(to_read, key=_rates_first) if read_again(*each) is not None]
+    incidents = [_incident(home, damage, done, read) for damage, done in moved]
+    return [incident for incident in incidents if report_incident(home, incident)]
+
+
+def report_strays(home: Home) -> list[Incident]:
+    """Keep an incident for each file among the months that is none of theirs. Returns the new ones."""
+    found = [
+        Incident(
+            at=datetime.now(UTC),
+            kind=IncidentKind.STRAY_FILE,
+            path=str(path.relative_to(home.root)),
+            reason="it is not a file of the record",
+            remedy="left where it is and ignored: move it elsewhere or remove it",
+        )
+        for path in strays(home)
+    ]
+    return [incident for incident in found if report_incident(home, incident)]
+
+
+def _rates_first(each: SourceDay) -> tuple[bool, date, str]:
+    source, day = each
+    return source not in _rate_sources(), day, source
+
+
+def _rate_sources() -> list[str]:
+    return [config.name for config in configs().values() if config.kind == "exchange_rates"]
+
+
+def _set_aside(home: Home, damage: Damage) -> str | None:
+    """Return what was done with a damaged file; None when it cannot be moved, or is another one by now."""
+    if damage.missing:
+        return "there was nothing to set aside"
+    with lock(home):
+        if stamp_of(damage.path) != damage.stamp:
+            return None
+        try:
+            place = set_aside(home, damage.path)
+        except FileNotFoundError:
+            place = None
+        except OSError:
+            return None
+        done = "it was gone" if place is None else f"moved to {place.relative_to(home.root)}"
+        return done if damage.table != "journal" else f"{done}; {_begin_journal_anew(home, place)}"
+
+
+def _begin_journal_anew(home: Home, damaged: Path | None) -> str:
+    """Keep what can still be read of a journal that was set aside, in a new one. Raises UnwritableError."""
+    journal = Journal(home)
+    # SQLite would undo in the new file what was being written into the old one.
+    unfinished = journal.path.with_name(f"{journal.path.name}-journal")
+    if unfinished.exists():
+        if damaged is None:
+            unfinished.unlink()
+        else:
+            unfinished.rename(damaged.with_name(f"{damaged.name}-journal"))
+    journal.begin_anew()
+    kept = [entry for entry in read_each(damaged) if _is_whole(entry)] if damaged else []
+    journal.write_all(kept)
+    return f"{len(kept)} of its entries could still be read and were kept"
+
+
+def _is_whole(entry: Entry) -> bool:
+    check = {"outcome": outcome_row, "exchange_rates": rate_rows, "incident": incident_of}.get(entry.kind)
+    try:
+        return check is not None and bool(check(entry))
+    except Exception:  # whatever a damaged entry makes its reader raise
+        return False
+
+
+def _days_to_read(home: Home, damage: Damage) -> list[SourceDay]:
+    """Return the sources' days of which the archive may have what a damaged file had."""
+    archive = Archive(home.archive)
+    if damage.table == "journal":
+        return [
+            (source, day)
+            for source in archive.sources()
+            for day in archive.days(source)
+            if _has_unread(home, archive, source, day)
+        ]
+    if damage.day is not None:
+        sources = _rate_sources() if damage.table == "exchange_rates" else [damage.source]
+        return [(source, damage.day) for source in sources]
+    days = archive.days(damage.source) if damage.source else []
+    return [(damage.source, day) for day in days if f"{day:%Y-%m}" == damage.path.stem]
+
+
+def _has_unread(home: Home, archive: Archive, source: str, day: date) -> bool:
+    known = {row["attempt"] for row in Records(home).outcomes(source, day)}
+    return any(capture.status is not None for capture in archive.captures(source, day, without=known))
+
+
+def _incident(home: Home, damage: Damage, done: str, read: Sequence[SourceDay]) -> Incident:
+    return Incident(
+        at=datetime.now(UTC),
+        kind=IncidentKind.MISSING_FILE if damage.missing else IncidentKind.DAMAGED_FILE,
+        day=damage.day,
+        source=damage.source or None,
+        path=str(damage.path.relative_to(home.root)),
+        reason=damage.reason,
+        remedy=f"{done}; {_result(home, damage, read)}",
+    )
+
+
+def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
+    """Return what was read again, and what is lost."""
+    if damage.table == "rankings":
+        return f"lost: the rankings kept in {damage.path.stem}, as those of past days are not computed again"
+    if damage.table == "journal":
+        lost = "attempts that failed without an archived answer, and incidents, are lost where it is damaged"
+        return f"{len(read)} days were read again from the archive; {lost}"
+    expected = _expected_days(home, damage)
+    made = expected & _recorded_days(home, damage)
+    parts = [f"{len(made)} days were read again from the archive"] if made else []
+    if lost_days := sorted(expected - made):
+        parts.append(f"lost, as the archive gives nothing for them: {_listed(lost_days)}")
+    return "; ".join(parts) or "it had no day with rows"
+
+
+def _expected_days(home: Home, damage: Damage) -> set[date]:
+    """Return the days that a file should have, as the outcomes tell; the day that is missing."""
+    if damage.day is not None:
+        return {damage.day}
+    records = Records(home)
+    days = (day for day in records.outcome_days(damage.source) if f"{day:%Y-%m}" == damage.path.stem)
+    return {
+        day
+        for day in days
+        if any(
+            row["rejects"] if damage.table == "rejects" else row["accepted"] and row["rows"]
+            for row in records.outcomes(damage.source, day)
+        )
+    }
+
+
+def _recorded_days(home: Home, damage: Damage) -> set[date]:
+    if damage.table == "exchange_rates":
+        return set(Records(home).rate_days())
+    name = damage.path.stem if damage.day is None else f"{damage.day:%Y-%m}"
+    return set(days_of(home, Month(damage.table, damage.source, name)))
+
+
+def _listed(days: Iterable[date]) -> str:
+    return ", ".join(map(str, days))
