@@ -14,7 +14,8 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Outcome
 from pipeline.gates.price_moves import HELD_DAYS
 from pipeline.home.paths import Home
-from pipeline.record.incidents import kept_files, kept_incidents
+from pipeline.record.incidents import kept_incidents
+from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
 from pipeline.warehouse.connection import connect
@@ -115,37 +116,6 @@ def test_an_accepted_attempt_that_does_not_stand_says_which_does(home: Home, tmp
     assert noon.rows < morning.rows == len(record(home)["offers"])
 
 
-def test_an_attempt_of_an_earlier_version_competes_until_it_is_read_again(home: Home, tmp_path: Path) -> None:
-    """Earlier versions kept one outcome per day, and no attempt."""
-    morning = attempt(home, tmp_path, ALL)
-    folder = home.outcomes / "vast"
-    (file,) = (folder / str(DAY)).iterdir()
-    row = json.loads(file.read_text(encoding="utf-8"))
-    del row["attempt"]
-    shutil.rmtree(folder / str(DAY))
-    (folder / f"{DAY}.json").write_text(json.dumps(row))
-    assert standing(home) == [("", morning.rows)]
-    noon = attempt(home, tmp_path, FEWER)
-    assert [row["attempt"] for row in record(home)["outcomes"]] == [morning.attempt, noon.attempt]
-    assert standing(home) == [(morning.attempt, morning.rows)]
-    assert not (folder / f"{DAY}.json").exists()
-
-
-def test_without_its_capture_an_attempt_of_an_earlier_version_still_stands(
-    home: Home, tmp_path: Path
-) -> None:
-    morning = attempt(home, tmp_path, ALL)
-    folder = home.outcomes / "vast"
-    (folder / str(DAY) / f"{morning.attempt}.json").rename(folder / f"{DAY}.json")
-    file = folder / f"{DAY}.json"
-    row = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps(row | {"attempt": ""}))
-    shutil.rmtree(home.archive / "vast" / str(DAY))
-    attempt(home, tmp_path, FEWER)
-    assert standing(home) == [("", morning.rows)]
-    assert len(record(home)["offers"]) == morning.rows
-
-
 def test_a_capture_that_was_never_read_is_read_with_the_next(home: Home, tmp_path: Path) -> None:
     """A run was killed between archiving and reading."""
     directory = pages(tmp_path / "killed", ALL)
@@ -161,7 +131,7 @@ def test_earlier_captures_of_the_day_are_not_read_again(home: Home, tmp_path: Pa
     for body in (home.archive / "vast" / str(DAY) / first.attempt).glob("*.gz"):
         body.unlink()
     attempt(home, tmp_path, FEWER)
-    assert kept_incidents(kept_files(home)) == []
+    assert kept_incidents(home) == []
     assert standing(home) == [(first.attempt, first.rows)]
 
 
@@ -186,7 +156,7 @@ def test_a_damaged_newest_capture_falls_back_to_the_one_before(
     assert (again.attempt, again.accepted, again.status) == (noon.attempt, False, "failed")
     assert standing(home) == [(morning.attempt, morning.rows)]
     assert len(record(home)["offers"]) == morning.rows
-    (incident,) = kept_incidents(kept_files(home))
+    (incident,) = kept_incidents(home)
     assert incident.kind == "damaged_capture"
     assert incident.path == str(folder.relative_to(home.root))
     assert kept == {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
@@ -194,12 +164,12 @@ def test_a_damaged_newest_capture_falls_back_to_the_one_before(
 
 def test_lost_offers_of_an_earlier_attempt_are_read_again_with_the_next(home: Home, tmp_path: Path) -> None:
     morning = attempt(home, tmp_path, ALL)
-    (home.offers / "vast" / f"{DAY}.parquet").write_bytes(b"PAR1")
+    file_of(home, Month.of("offers", "vast", DAY)).write_bytes(b"PAR1")
     attempt(home, tmp_path, FEWER)
     assert standing(home) == [(morning.attempt, morning.rows)]
     assert len(record(home)["offers"]) == morning.rows
-    (incident,) = kept_incidents(kept_files(home))
-    assert incident.remedy.endswith("made again from the archive")
+    (incident,) = kept_incidents(home)
+    assert incident.remedy.endswith("1 days were read again from the archive")
 
 
 def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:

@@ -1,7 +1,7 @@
-"""A build that goes on from the one before has the same tables as one from the whole record.
+"""A build that continues from the one before has the same tables as one from the whole record.
 
-Sixty random days of a small record, with days read again, gaps, months that are merged, files that vanish and
-damaged ones, are loaded day by day and, from empty tables, at once.
+Sixty random days of a small record, with days read again, gaps, files that vanish and damaged ones, are loaded
+day by day and, from empty tables, at once.
 """
 
 import random
@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import polars as pl
 import pytest
 
 from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
-from pipeline.record.compaction import SETTLED_DAYS, Compaction, compact
-from pipeline.record.record_files import Damage, record_files
+from pipeline.record.damage import Damage
+from pipeline.record.months import TABLES as MONTHLY
+from pipeline.record.months import file_of, months
 from pipeline.record.records import Records
 from pipeline.warehouse import history
 from pipeline.warehouse.database import prepare
@@ -54,7 +54,7 @@ KEPT = (
 )
 
 
-SHARE_DAMAGED = {"offers": 0.06, "rejects": 0.04, "outcomes": 0.04, "exchange_rates": 0.02, "rankings": 0.04}
+SHARE_DAMAGED = {"offers": 0.06, "rejects": 0.04, "rankings": 0.04}
 
 
 class World:
@@ -75,13 +75,10 @@ class World:
         earlier = day - timedelta(days=self.chance.choice((0, 1, 2, 5, 33)))
         if self.chance.random() < 0.25 and earlier >= FIRST:
             self.read(self.chance.choice(SOURCES), earlier)
-        if self.chance.random() < 0.2:
-            soon = day + timedelta(days=SETTLED_DAYS + self.chance.choice((1, 31)))
-            compact(self.home, soon, Compaction())
-        for folder, share in SHARE_DAMAGED.items():
-            files = record_files(self.home, folder)
+        for table, share in SHARE_DAMAGED.items():
+            files = [file_of(self.home, month) for month in months(self.home, table)]
             if files and self.chance.random() < share:
-                path = self.chance.choice(files[-8:] if self.chance.random() < 0.7 else files).path
+                path = self.chance.choice(files)
                 path.unlink() if self.chance.random() < 0.5 else path.write_bytes(path.read_bytes()[:50])
 
     def read(self, source: str, day: date) -> None:
@@ -142,16 +139,12 @@ class World:
             for workload in ("llama-3.1-8b-lora-100m", "8b-lora-10m-tokens")
             for rank in (1, 2)
         ]
+        where = ("rtx-4090", 1, 1, "lambda", "Lambda", None, None)
+        total = Decimal(self.chance.randrange(100, 500)) / 100
         rows = [
-            {"day": day, "workload": workload, "price_kind": "on_demand", "objective": "cost", "rank": rank,
-             "gpu_id": "rtx-4090", "gpu_count": 1, "node_count": 1, "source": "lambda", "provider": "Lambda",
-             "tier": None, "term_days": None, "total_usd": self.chance.random(), "hours": 2.5}
-            for workload, rank in ranks
-        ]  # fmt: skip
-        self.home.rankings.mkdir(parents=True, exist_ok=True)
-        pl.DataFrame(rows, schema_overrides={"tier": pl.String, "term_days": pl.Int32}).write_parquet(
-            self.home.rankings / f"{day}.parquet"
-        )
+            (workload, "on_demand", "cost", rank, *where, total, Decimal("2.5")) for workload, rank in ranks
+        ]
+        self.records.write_ranking(day, rows)
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +194,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def reasons(damages: list[Damage]) -> set[Path]:
-    return {damage.file.path for damage in damages}
+    return {damage.path for damage in damages}
 
 
 def test_day_by_day_is_what_the_whole_record_gives(
@@ -222,7 +215,7 @@ def test_day_by_day_is_what_the_whole_record_gives(
             assert reasons(bring_up_to_date(at_once, home, day)) == reasons(damages)
             assert differences(tables(growing), tables(at_once)) == {}, day
         for damage in damages:
-            damage.file.path.unlink(missing_ok=True)  # moved aside by whoever publishes
+            damage.path.unlink(missing_ok=True)  # set aside by whoever publishes
         lost.update(reasons(damages))
     assert lost
     assert growing.execute("SELECT count(*) FROM history.prices").fetchone() != (0,)
@@ -233,10 +226,12 @@ def test_day_by_day_is_what_the_whole_record_gives(
     assert kept == (min(oldest[0], first),)
 
     assert bring_up_to_date(growing, home, day) == []
-    changes = history._changes(growing, home, day)
-    assert (changes.new, changes.gone) == ([], [])
-    assert len(changes.months) > 5
-    assert changes.unopened.keys() == changes.months.keys()  # so that a long history costs no more
+    known = history._known_sources(growing)
+    changes = history._changes(growing, home, day, known)
+    assert (changes.new, changes.gone) == ({}, set())
+    past_months = [month for table in MONTHLY for month in months(home, table) if month.name == "2026-06"]
+    assert len(past_months) > 2
+    assert not changes.files.keys() & set(past_months)  # so that a long history costs no more
 
     past = FIRST + timedelta(days=20)
     bring_up_to_date(growing, home, past)
@@ -245,37 +240,23 @@ def test_day_by_day_is_what_the_whole_record_gives(
     assert differences(tables(growing), tables(at_once)) == {}
 
 
-def test_a_source_that_left_the_catalogue_leaves_the_tables_until_it_returns(
-    tmp_path: Path, connections: Any
-) -> None:
-    """With days of its own and months; what another source's prices become then is as if it never was."""
-    home = Home(tmp_path / "home")
-    world = World(home, seed=3)
-    for number in range(40):
-        for source in SOURCES:
-            world.read(source, FIRST + timedelta(days=number))
+def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, connections: Any) -> None:
+    """As if the source had never been read."""
+    home, apart = Home(tmp_path / "home"), Home(tmp_path / "apart")
+    for place, sources in ((home, SOURCES), (apart, ("crusoe", "runpod"))):
+        for source in sources:
+            world = World(place, seed=3)
+            for number in range(40):
+                world.read(source, FIRST + timedelta(days=number))
     day = FIRST + timedelta(days=39)
-    compact(home, day, Compaction())
-    assert len(list((home.offers / "lambda").iterdir())) < 40
-    growing, without = connections(), connections()
-    bring_up_to_date(growing, home, day)
-    whole = tables(growing)
-    assert history.unknown_sources(growing, home) == {}
-
-    growing.execute("CREATE TEMP TABLE gone AS FROM main.sources WHERE source = 'lambda'")
-    growing.execute("DELETE FROM main.sources WHERE source = 'lambda'")
-    assert history.unknown_sources(growing, home) == {"lambda": ["offers", "rejects", "outcomes"]}
-    bring_up_to_date(growing, home, day)
-    without.execute("DELETE FROM main.sources WHERE source = 'lambda'")
-    bring_up_to_date(without, home, day)
-    assert differences(tables(growing), tables(without)) == {}
-    for table in ("offers", "rejects", "capture_outcomes", "price_history", "recorded_days"):
-        (sources,) = growing.execute(f"SELECT list(DISTINCT source ORDER BY source) FROM {table}").fetchall()
-        assert sources == (["crusoe", "runpod"],), table
-
-    growing.execute("INSERT INTO main.sources FROM gone")
-    bring_up_to_date(growing, home, day)
-    assert differences(tables(growing), whole) == {}
+    skipping, without = connections(), connections()
+    for connection in (skipping, without):
+        connection.execute("DELETE FROM main.sources WHERE source = 'lambda'")
+    assert history.unknown_sources(skipping, home) == ["lambda"]
+    bring_up_to_date(skipping, home, day)
+    bring_up_to_date(without, apart, day)
+    assert differences(tables(skipping), tables(without)) == {}
+    assert skipping.execute("SELECT count(*) > 0 FROM main.price_history").fetchone() == (True,)
 
 
 @pytest.mark.slow

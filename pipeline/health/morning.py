@@ -315,7 +315,7 @@ def _had_live_prices(home: Home, source: str, today: date) -> bool:
     records = Records(home)
     return any(
         not any(outcome["accepted"] and outcome.get("replayed") for outcome in records.outcomes(source, day))
-        for day in records.accepted_days(source)
+        for day in records.days_with_offers(source)
         if today - timedelta(days=RECENT_DAYS) < day <= today
     )
 

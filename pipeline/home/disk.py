@@ -29,7 +29,7 @@ def stamp_of(path: Path) -> Stamp | None:
     """Return the stamp of a file; None when it is gone. Raises OSError."""
     try:
         status = path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return Stamp(status.st_size, status.st_mtime_ns)
 

@@ -5,6 +5,7 @@ number, so what is new since a build is what has a higher number than the last e
 also marks the home as one of this layout.
 """
 
+import os
 import sqlite3
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -259,5 +260,5 @@ _CODES = {
 
 def _os_error(error: sqlite3.OperationalError) -> OSError:
     """Return what the disk said no to. SQLite's extended codes have the basic one in their lowest byte."""
-    code = _CODES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, EIO)
-    return OSError(code, str(error))
+    code = _CODES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    return OSError(EIO, str(error)) if code is None else OSError(code, os.strerror(code))

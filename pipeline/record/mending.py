@@ -35,8 +35,8 @@ def damages(home: Home, source: str | None = None) -> list[Damage]:
 def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Incident]:
     """Set damaged files aside and read their days again, exchange rates first and the oldest days first.
 
-    Returns the incidents, which are kept. A file that cannot be moved has none, nor has a day that was reported
-    missing before.
+    Returns the incidents, which are kept. A file that cannot be moved has none, nor has a day that was
+    reported missing before.
     """
     moved = [(damage, done) for damage in found if (done := _set_aside(home, damage)) is not None]
     to_read = {each for damage, _ in moved for each in _days_to_read(home, damage)}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
@@ -14,7 +15,7 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.rates import Rate
 from pipeline.home.paths import Home
-from pipeline.record.damage import readable
+from pipeline.record.damage import RecordError, readable
 from pipeline.record.journal import Entry, Journal
 from pipeline.record.months import SCHEMAS, Month, days_of, file_of, months, rows_of, write_day
 
@@ -78,7 +79,7 @@ class Records:
 
     def recorded_days(self) -> set[date]:
         """Return the days on which anything was recorded but incidents."""
-        return {*self.outcome_days(), *self.rate_days(), *self.all_accepted_days()}
+        return {*self.outcome_days(), *self.rate_days(), *self.days_with_offers()}
 
     def exchange_rates(self, day: date) -> list[dict[str, Any]]:
         """Return the rows of a day's exchange rates: day, currency, usd_per_unit, rate_date; none when no
@@ -107,9 +108,18 @@ class Records:
         """Return the days with accepted offers of a source, oldest first."""
         return self._days("offers", source)
 
-    def all_accepted_days(self) -> set[date]:
-        """Return the days with accepted offers of any source of the record."""
-        return {day for month in months(self._home, "offers") for day in days_of(self._home, month)}
+    def days_with_offers(self, source: str | None = None) -> set[date]:
+        """Return the days with accepted offers of a source, or of any, as far as they can be told: damaged
+        months are skipped."""
+        found: set[date] = set()
+        for month in months(self._home, "offers", source):
+            with suppress(RecordError):
+                found |= days_of(self._home, month).keys()
+        return found
+
+    def is_accepted(self, source: str, day: date) -> bool:
+        """Return True if a source has accepted offers on a day."""
+        return day in days_of(self._home, Month.of("offers", source, day))
 
     def rejected_days(self, source: str) -> list[date]:
         """Return the days with kept rejects of a source, oldest first; a reading without any counts."""

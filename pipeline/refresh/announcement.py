@@ -36,7 +36,7 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
     asked = [config for config in chosen if is_asked(config, environment)]
     asked = [config for config in asked if why_off(config, choices, environment) is None]
     lines = [_whatis_asked(asked, home, environment)]
-    if any(Records(home).accepted_days(name) for name in configs()):
+    if Records(home).days_with_offers():
         return lines
     return [
         *lines,

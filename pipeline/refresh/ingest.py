@@ -141,8 +141,9 @@ def _attempts_kept(
         _mend([error.damage], home)
         outcomes = records.outcomes(config.name, day)
     rows = {row["attempt"]: row for row in outcomes}
-    days = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
-    if any(row["accepted"] for row in rows.values()) and day not in days:
+    is_rates = config.kind == "exchange_rates"
+    is_there = day in records.rate_days() if is_rates else records.is_accepted(config.name, day)
+    if any(row["accepted"] for row in rows.values()) and not is_there:
         return {}
     given = {capture.capture_id for capture in captures}
     return {attempt: row for attempt, row in rows.items() if attempt not in given}

@@ -61,7 +61,7 @@ def disable(names: Sequence[str], home: Home, today: date) -> list[str]:
 
 
 def _what_stays(config: SourceConfig, home: Home, today: date) -> str:
-    last = max(Records(home).accepted_days(config.name), default=None)
+    last = max(Records(home).days_with_offers(config.name), default=None)
     if last is None or (today - last).days > config.stale_after_days:
         return ""
     return f"; its last prices stay ranked for {config.stale_after_days} days at most"

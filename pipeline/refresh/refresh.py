@@ -147,7 +147,7 @@ def _held(records: Records, source: str, day: date) -> list[str]:
 def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:
     """Publish as of the newest day that is not after ``now``: reading a past day again does not turn the
     clock back, and future days are ignored."""
-    days = [day for day in Records(home).all_accepted_days() if day <= now.date()]
+    days = [day for day in Records(home).days_with_offers() if day <= now.date()]
     if not days:
         return
     report.newest_price_day = max(days)

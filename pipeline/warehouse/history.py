@@ -130,7 +130,7 @@ def _update_from_journal(
     return damages
 
 
-# -------------------------------------------------------------- what of the months changed since the last build
+# ------------------------------------------------------- months that changed since the last build
 
 
 @dataclass(slots=True)
@@ -376,7 +376,7 @@ def _chunks(home: Home, pairs: Collection[SourceDay], day: date) -> list[_Chunk]
 
 
 def _recorded_rows(home: Home, key: Key) -> int | None:
-    """Return the number of a day's rows, 0 where its file cannot be read; None where the file lacks the day."""
+    """Return the number of a day's rows, 0 where its file cannot be read; None where it lacks the day."""
     try:
         found = days_of(home, Month.of(*key)).get(key[2])
     except RecordError:

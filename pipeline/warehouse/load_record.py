@@ -239,8 +239,8 @@ WHERE n.id = o.rowid AND n.stands <> o.stands
 
 
 def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
-    """Load what the state of each source on ``day`` depends on: its last accepted offers, and all outcomes and
-    exchange rates. Return the damaged files; the month before is then taken."""
+    """Load what the state of each source on ``day`` depends on: its last accepted offers, and all outcomes
+    and exchange rates. Return the damaged files; the month before is then taken."""
     damages = load_journal(connection, home, day, 0, configs().keys())
     for config in configs().values():
         for month in reversed(months(home, "offers", config.name)):
@@ -264,7 +264,7 @@ NEEDED_REJECTS_DAYS = 30
 
 def missing_days(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Return the offers, rejects and exchange rates that are not loaded, though the attempt that stands of
-    their day has some; rejects only of the last month before ``day``, as older ones may be deleted by hand."""
+    their day has some; rejects only of the last month, as older ones may be deleted by hand."""
     rows = connection.execute(
         _MISSING, {"rejects_after": day - timedelta(days=NEEDED_REJECTS_DAYS)}
     ).fetchall()
@@ -310,6 +310,7 @@ _loaded AS (
 SELECT e.table_name, e.source, e.day
 FROM _expected AS e
 ANTI JOIN _loaded AS l USING (table_name, source, day)
-ANTI JOIN (SELECT DISTINCT 'exchange_rates' AS table_name, day FROM main.exchange_rates) AS r USING (table_name, day)
+ANTI JOIN (SELECT DISTINCT 'exchange_rates' AS table_name, day FROM main.exchange_rates) AS r
+    USING (table_name, day)
 ORDER BY ALL
 """

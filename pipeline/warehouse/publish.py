@@ -64,7 +64,7 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
     What is published stays. Raises what ``build`` raises, and BuildError when the record has nothing up to
     that day or the disk does not allow it.
     """
-    if not any(each <= day for each in Records(home).all_accepted_days()):
+    if not any(each <= day for each in Records(home).days_with_offers()):
         raise BuildError(f"the record has no offers of {day} or before")
     temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:

@@ -1,4 +1,4 @@
-"""Incidents are kept as files, and reporting one never stops anything."""
+"""Incidents are kept in the journal, and reporting one never stops anything."""
 
 import json
 from datetime import UTC, date, datetime
@@ -8,7 +8,8 @@ import pytest
 
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
-from pipeline.record.incidents import report_incident
+from pipeline.record.incidents import kept_incidents, last_incident, report_incident
+from pipeline.record.journal import Journal
 
 AT = datetime(2026, 8, 22, 6, tzinfo=UTC)
 
@@ -26,7 +27,7 @@ def incident(kind: IncidentKind = IncidentKind.DAMAGED_FILE, at: datetime = AT) 
 
 
 def kept(home: Home) -> list[dict[str, object]]:
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(home.incidents.iterdir())]
+    return [json.loads(entry.content) for entry in Journal(home).entries("incident")]
 
 
 def test_an_incident_is_kept_as_plain_text(tmp_path: Path) -> None:
@@ -37,6 +38,17 @@ def test_an_incident_is_kept_as_plain_text(tmp_path: Path) -> None:
     assert row["reason"] == "it is empty\ufffd[31m"
 
 
+def test_incidents_since_a_moment_come_back_as_they_were(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    report_incident(home, incident())
+    before = last_incident(home)
+    later = incident(IncidentKind.UNWRITABLE, AT.replace(hour=7))
+    report_incident(home, later)
+    assert [each.at for each in kept_incidents(home)] == [AT, later.at]
+    (kept_later,) = kept_incidents(home, after=before)
+    assert (kept_later.kind, kept_later.day, kept_later.path) == (later.kind, later.day, later.path)
+
+
 @pytest.mark.parametrize(("kind", "times"), [(IncidentKind.DAMAGED_FILE, 2), (IncidentKind.STRAY_FILE, 1)])
 def test_a_cause_that_stays_in_place_is_reported_once(kind: IncidentKind, times: int, tmp_path: Path) -> None:
     for at in (AT, AT.replace(day=23)):
@@ -45,7 +57,7 @@ def test_a_cause_that_stays_in_place_is_reported_once(kind: IncidentKind, times:
 
 
 def test_an_incident_that_cannot_be_kept_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "incidents").write_text("a file where the folder belongs")
+    (tmp_path / "record").write_text("a file where the folder belongs")
     report_incident(Home(tmp_path), incident())
     assert "offers/acme/2026-08-21.parquet: it is empty" in caplog.text
-    assert str(tmp_path / "incidents") in caplog.text
+    assert str(tmp_path / "record") in caplog.text

@@ -1,30 +1,23 @@
 """The record on disk: what is written is read again, byte for byte and by the day that is asked for."""
 
-import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import duckdb
-import polars as pl
 import pytest
 
 from pipeline.contracts.capture import Outcome
-from pipeline.contracts.listing import PriceKind
 from pipeline.contracts.offer import RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.contracts.tiers import TierClass
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
-from pipeline.record.record_files import record_files
-from pipeline.record.records import RecordError, Records
-from pipeline.warehouse.database import create, prepare
-from pipeline.warehouse.load import load_newest
-from pipeline.warehouse.rankings import insert_rankings
+from pipeline.record.records import Records
+from pipeline.warehouse.database import prepare
+from pipeline.warehouse.load_record import load_days
 from tests.offers.builders import CAPTURED, config, listing, offer
 
 DAY = date(2026, 8, 22)
-MOMENT = datetime(2026, 8, 22, 6, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -43,76 +36,43 @@ def test_offers_come_back_as_they_were(records: Records) -> None:
     assert records.offers("acme", DAY) == kept[:1]
 
 
-@pytest.mark.parametrize(
-    ("source", "tier", "kind", "expected"),
-    [
-        ("aws", None, "on_demand", "dedicated"),
-        ("runpod", "secure", "spot", "dedicated"),
-        ("runpod", "community", "spot", "community"),
-        ("vast", "marketplace_verified", "on_demand", "marketplace"),
-        ("vast", None, "on_demand", "marketplace"),
-        ("salad", "batch", "spot", "community"),
-        ("modal", "any_region", "serverless", "serverless"),
-        ("verda", "serverless", "spot", "serverless"),
-        ("replicate", "committed_spend", "reserved", "serverless"),
-    ],
-)
-def test_records_of_earlier_versions_have_a_tier_class_and_no_country(
-    tmp_path: Path, source: str, tier: str | None, kind: PriceKind, expected: TierClass
-) -> None:
-    """Read again in Python and loaded by SQL, which has the rule a second time."""
+def test_kept_rankings_load_as_far_as_they_are_published(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    records = Records(home)
-    records.write_accepted(
-        DAY, source, [offer(source=source, tier=tier, price_kind=kind, tier_class=expected)]
+    row = (
+        "x",
+        "on_demand",
+        "cost",
+        1,
+        "rtx-4090",
+        1,
+        1,
+        "lambda",
+        "Lambda",
+        None,
+        None,
+        Decimal(2),
+        Decimal(1),
     )
-    (file,) = record_files(home, "offers")
-    pl.read_parquet(file.path).drop("tier_class", "country", "continent").write_parquet(file.path)
-
-    (again,) = records.offers(source, DAY)
+    kept = [("llama-3.1-8b-lora-100m", *row[1:3], rank, *row[4:]) for rank in range(1, 8)]
+    Records(home).write_ranking(DAY, kept)
     with duckdb.connect() as connection:
-        create(connection, "offers", "capture_outcomes", "exchange_rates")
-        assert load_newest(connection, home, DAY) == []
-        loaded = connection.execute("SELECT tier_class, country, continent FROM main.offers").fetchall()
-
-    assert loaded == [(again.tier_class, again.country, again.continent)] == [(expected, None, None)]
-
-
-def test_whole_rankings_of_earlier_versions_load_as_far_as_they_are_kept(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    home.rankings.mkdir(parents=True)
-    with duckdb.connect() as connection:
-        prepare(connection, "cheapest_gpu_per_workload", "ranking_history", "workloads")
-        columns = connection.execute(
-            "SELECT column_name, data_type FROM duckdb_columns()"
-            " WHERE table_name = 'cheapest_gpu_per_workload' AND column_name <> 'price_age_days'"
-        ).fetchall()
-        row = {name: {"VARCHAR": "x", "DATE": DAY}.get(data_type, 1) for name, data_type in columns}
-        row |= {"objective": "cost", "price_kind": "on_demand", "workload": "llama-3.1-8b-lora-100m"}
-        ranked = [row | {"rank": rank} for rank in range(1, 8)]
-        pl.DataFrame(ranked).write_parquet(home.rankings / f"{DAY}.parquet")
-        for scenario, kept in ((True, 5), (False, 1)):
+        prepare(connection, "ranking_history", "workloads")
+        for scenario, ranks in ((True, 5), (False, 1)):
             connection.execute("UPDATE main.workloads SET scenario = ?", [scenario])
             connection.execute("DELETE FROM main.ranking_history")
-            insert_rankings(connection, record_files(home, "rankings"))
+            assert load_days(connection, home, "rankings", [("", DAY)]) == []
             loaded = connection.execute("SELECT day, rank FROM main.ranking_history").fetchall()
-            assert loaded == [(DAY, rank) for rank in range(1, kept + 1)]
+            assert loaded == [(DAY, rank) for rank in range(1, ranks + 1)]
 
 
-def test_serverless_spot_of_earlier_versions_is_spot(tmp_path: Path) -> None:
-    """By both readers of records, so that the day after is compared with the same offer."""
-    home = Home(tmp_path)
-    records = Records(home)
-    old = offer(source="verda", tier="spot", price_kind="serverless", tier_class="serverless")
-    records.write_accepted(DAY, "verda", [old])
-    (again,) = records.offers("verda", DAY)
-    with duckdb.connect() as connection:
-        create(connection, "offers", "capture_outcomes", "exchange_rates")
-        assert load_newest(connection, home, DAY) == []
-        loaded = connection.execute("SELECT price_kind, tier, tier_class FROM main.offers").fetchall()
-    assert (
-        loaded == [(again.price_kind, again.tier, again.tier_class)] == [("spot", "serverless", "serverless")]
-    )
+def test_exchange_rates_come_back_as_they_were(records: Records) -> None:
+    rows = [{"day": DAY, "currency": "EUR", "usd_per_unit": Decimal("1.17"), "rate_date": DAY}]
+    records.write_exchange_rates(DAY, rows)
+    assert records.exchange_rates(DAY) == [
+        {"day": f"{DAY}", "currency": "EUR", "usd_per_unit": "1.17", "rate_date": f"{DAY}"}
+    ]
+    assert records.exchange_rates(DAY - timedelta(days=1)) == []
+    assert (records.rate_days(), records.usd_rates(DAY)["EUR"].usd) == ([DAY], Decimal("1.17"))
 
 
 def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
@@ -149,7 +109,7 @@ def test_rejects_keep_their_row(records: Records) -> None:
     assert records.rejects("acme", DAY + timedelta(days=1)) == []
 
 
-def test_an_outcome_keeps_its_warnings_in_one_text(records: Records, tmp_path: Path) -> None:
+def test_an_outcome_keeps_its_warnings_in_one_text(records: Records) -> None:
     morning, noon = "20260822T060000.000000Z", "20260822T120000.000000Z"
     outcome = Outcome(
         day=DAY,
@@ -169,31 +129,8 @@ def test_an_outcome_keeps_its_warnings_in_one_text(records: Records, tmp_path: P
     assert [row["attempt"] for row in records.outcomes("acme", DAY)] == [morning, noon]
     assert (records.outcome("acme", DAY) or {})["attempt"] == noon
     assert records.outcome("acme", DAY + timedelta(days=1)) is None
-    files = sorted((tmp_path / "outcomes" / "acme" / "2026-08-22").iterdir())
-    assert [file.name for file in files] == [f"{morning}.json", f"{noon}.json"]  # nothing temporary is left
-    assert json.loads(files[0].read_text(encoding="utf-8"))["source"] == "acme"
-
-
-def test_an_outcome_of_an_earlier_version_is_an_attempt_without_a_name(
-    records: Records, tmp_path: Path
-) -> None:
-    records.write_outcome(Outcome(day=DAY, source="acme", status="captured", accepted=True, reason=None))
-    file = tmp_path / "outcomes" / "acme" / "2026-08-22.json"
-    row = json.loads(file.read_text(encoding="utf-8"))
-    del row["attempt"]
-    file.write_text(json.dumps(row))
-    assert records.outcomes("acme", DAY) == [{"attempt": "", **row}]
-
-
-def test_a_damaged_file_names_itself_and_the_way_out(records: Records, tmp_path: Path) -> None:
-    file = tmp_path / "offers" / "acme" / "2026-08-22.parquet"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"not parquet")
-    remedy = (
-        "remove it and read that day again: gpufare refresh --day 2026-08-22 --pages archive --source acme"
-    )
-    with pytest.raises(RecordError, match=rf"{file.name} is damaged or of an older version; {remedy}"):
-        records.offers("acme", DAY)
+    assert records.outcome_days("acme") == records.outcome_days() == [DAY]
+    assert records.outcome_days("other") == []
 
 
 def test_a_listing_that_becomes_no_offer_is_kept_with_its_price() -> None:

@@ -1,0 +1,147 @@
+"""The journal: entries of many processes, one after the other, and a file of this layout or none."""
+
+import multiprocessing
+import sqlite3
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from pipeline.home.disk import UnwritableError
+from pipeline.home.paths import Home
+from pipeline.record.damage import RecordError
+from pipeline.record.journal import LAYOUT, HomeLayoutError, Journal, read_each
+from pipeline.record.months import months
+from pipeline.record.records import Records
+from tests.offers.builders import offer
+
+DAY = date(2026, 8, 22)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_an_entry_that_is_written_again_has_a_new_number(home: Home) -> None:
+    journal = Journal(home)
+    journal.write("outcome", "acme", DAY, "1", '{"a": 1}')
+    journal.write("outcome", "other", DAY, "1", "{}")
+    before = journal.last()
+    journal.write("outcome", "acme", DAY, "1", '{"a": 2}')
+    assert [entry.content for entry in journal.entries("outcome", after=before)] == ['{"a": 2}']
+    assert [entry.source for entry in journal.entries("outcome")] == ["acme", "other"]
+    assert journal.entries("outcome", "acme", date(2026, 8, 21)) == []
+    assert (journal.days("outcome"), journal.sources()) == ([DAY], {"acme", "other"})
+
+
+def test_entries_of_later_days_are_loaded_when_their_day_comes(home: Home) -> None:
+    journal = Journal(home)
+    for day in (21, 23, 22):
+        journal.write("outcome", "acme", date(2026, 8, day), f"{day}", "{}")
+    assert [journal.last_through(date(2026, 8, day)) for day in (20, 21, 22, 23)] == [0, 1, 1, 3]
+
+
+def _write(root: Path, source: str) -> None:
+    for number in range(50):
+        Journal(Home(root)).write("outcome", source, DAY, f"{number}", "{}")
+
+
+def test_processes_that_write_at_once_lose_nothing(home: Home) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(home.root, source)) for source in "abcd"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(Journal(home).entries("outcome")) == 200
+
+
+def test_a_home_without_a_journal_has_no_entries_and_gets_none_by_reading(home: Home) -> None:
+    journal = Journal(home)
+    assert (journal.entries("outcome"), journal.last(), journal.identity(), journal.damage()) == (
+        [],
+        0,
+        None,
+        None,
+    )
+    assert not home.record.exists()
+
+
+def test_a_home_of_another_version_is_refused_in_one_sentence(home: Home) -> None:
+    (home.root / "outcomes").mkdir(parents=True)
+    for attempt in (lambda: Journal(home).begin(), lambda: Journal(home).entries("outcome")):
+        with pytest.raises(HomeLayoutError, match=r"filled by another version .*set GPUFARE_HOME"):
+            attempt()
+    (home.root / "outcomes").rmdir()
+    Journal(home).begin()
+    with sqlite3.connect(Journal(home).path) as connection:
+        connection.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+    connection.close()
+    with pytest.raises(HomeLayoutError, match="another version"):
+        Records(home).outcome_days()
+
+
+@pytest.mark.parametrize("how", ["gone", "empty", "text", "cut"])
+def test_a_journal_that_cannot_have_been_written_so_is_damaged(how: str, home: Home) -> None:
+    Records(home).write_accepted(DAY, "acme", [offer("2")])
+    journal = Journal(home)
+    for number in range(500):
+        journal.write("outcome", "acme", DAY, f"{number}", '"' + "x" * 500 + '"')
+    content = journal.path.read_bytes()
+    journal.path.unlink()
+    if how != "gone":
+        spoilt = {"empty": b"", "text": b"whatever" * 100, "cut": content[: len(content) // 2]}
+        journal.path.write_bytes(spoilt[how])
+    damage = journal.damage()
+    assert damage is not None
+    assert (damage.path, damage.table) == (journal.path, "journal")
+    with pytest.raises(RecordError):
+        journal.entries("outcome")
+    assert months(home, "offers")
+
+
+def test_without_any_month_an_empty_journal_is_a_new_one(home: Home) -> None:
+    home.record.mkdir(parents=True)
+    Journal(home).path.write_bytes(b"")
+    assert Journal(home).damage() is None
+    Journal(home).write("outcome", "acme", DAY, "1", "{}")
+    assert len(Journal(home).entries("outcome")) == 1
+
+
+def test_an_entry_that_is_not_json_is_damage(home: Home) -> None:
+    Journal(home).write("outcome", "acme", DAY, "1", "{")
+    damage = Journal(home).damage()
+    assert damage is not None
+    assert damage.reason == "an entry is not JSON"
+
+
+def test_what_is_whole_of_a_damaged_journal_can_still_be_read(home: Home) -> None:
+    journal = Journal(home)
+    for number in range(500):
+        journal.write("outcome", "acme", DAY, f"{number:03}", '"' + "x" * 500 + '"')
+    assert len(read_each(journal.path)) == 500
+    content = bytearray(journal.path.read_bytes())
+    page = content.index(b"x" * 400, len(content) // 4) // 4096 * 4096
+    content[page : page + 4096] = b"\xff" * 4096
+    journal.path.write_bytes(content)
+    assert 480 < len(read_each(journal.path)) < 500
+    journal.path.write_bytes(b"whatever" * 100)
+    assert read_each(journal.path) == []
+
+
+def test_a_journal_that_cannot_be_written_is_named(home: Home) -> None:
+    home.record.mkdir(parents=True)
+    Journal(home).path.mkdir()
+    with pytest.raises(UnwritableError, match=r"journal\.sqlite"):
+        Journal(home).write("outcome", "acme", DAY, "1", "{}")
+
+
+def test_a_full_disk_is_named_and_leaves_what_was_there(small_disk: Path) -> None:
+    journal = Journal(Home(small_disk))
+    written = 0
+    with pytest.raises(UnwritableError, match="No space left on device"):  # noqa: PT012
+        for number in range(1000):
+            journal.write("outcome", "acme", DAY, f"{number}", '"' + "x" * 1000 + '"')
+            written += 1
+    assert len(journal.entries("outcome")) == written > 0

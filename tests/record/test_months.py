@@ -1,0 +1,148 @@
+"""The file of a source's month: what is written is read, a day at a time, and nothing else."""
+
+import multiprocessing
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.home.paths import Home
+from pipeline.record import months as module
+from pipeline.record.damage import RecordError
+from pipeline.record.months import (
+    SCHEMAS,
+    Day,
+    Month,
+    damage_of,
+    days_of,
+    file_of,
+    months,
+    rows_of,
+    strays,
+    write_day,
+)
+from pipeline.record.records import Records
+from tests.offers.builders import offer
+
+FIRST, LAST, NEXT = date(2026, 8, 1), date(2026, 8, 31), date(2026, 9, 1)
+AUGUST = Month("offers", "acme", "2026-08")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def frame(*prices: str) -> pl.DataFrame:
+    return pl.DataFrame([offer(price).model_dump() for price in prices], SCHEMAS["offers"], orient="row")
+
+
+def prices(home: Home, month: Month = AUGUST) -> dict[date, list[str]]:
+    return {day: [f"{p:.2f}" for p in rows["usd_per_hour"]] for day, rows in rows_of(home, month).items()}
+
+
+def test_a_day_is_replaced_and_the_others_of_its_month_stay(home: Home) -> None:
+    write_day(home, "offers", "acme", LAST, frame("3", "2"))
+    write_day(home, "offers", "acme", FIRST, frame("1"))
+    write_day(home, "offers", "acme", NEXT, frame("4"))
+    write_day(home, "offers", "other", FIRST, frame("9"))
+    write_day(home, "offers", "acme", LAST, frame("5", "6", "7"))
+    assert prices(home) == {FIRST: ["1.00"], LAST: ["5.00", "6.00", "7.00"]}
+    assert months(home, "offers", "acme") == [AUGUST, Month("offers", "acme", "2026-09")]
+    assert {month.source for month in months(home, "offers")} == {"acme", "other"}
+
+
+def test_a_day_without_rows_is_known(home: Home) -> None:
+    write_day(home, "offers", "acme", FIRST, frame())
+    assert prices(home) == {FIRST: []}
+    assert list(days_of(home, AUGUST)) == [FIRST]
+
+
+def test_the_hash_of_a_day_changes_with_its_rows_alone(home: Home) -> None:
+    write_day(home, "offers", "acme", FIRST, frame("1"))
+    before = days_of(home, AUGUST)[FIRST]
+    write_day(home, "offers", "acme", LAST, frame("1", "2"))
+    assert days_of(home, AUGUST) == {FIRST: before, LAST: Day(2, days_of(home, AUGUST)[LAST].digest)}
+    write_day(home, "offers", "acme", FIRST, frame("1.01"))
+    assert days_of(home, AUGUST)[FIRST] != before
+
+
+def test_what_is_not_there_has_no_days(home: Home) -> None:
+    assert (months(home, "offers"), dict(days_of(home, AUGUST)), damage_of(home, AUGUST)) == ([], {}, None)
+
+
+def _spoilt(path: Path, how: str) -> None:
+    content, rows = path.read_bytes(), pl.read_parquet(path)
+    metadata = pl.read_parquet_metadata(path)[module.DAYS_KEY]
+    if how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "folder":
+        path.unlink()
+        path.mkdir()
+    elif how == "no metadata":
+        rows.write_parquet(path)
+    elif how == "another source":
+        rows.with_columns(source=pl.lit("vast")).write_parquet(path, metadata={module.DAYS_KEY: metadata})
+    elif how == "another month":
+        rows.write_parquet(path, metadata={module.DAYS_KEY: metadata.replace("2026-08", "2026-07")})
+    elif how == "a row less":
+        rows.head(-1).write_parquet(path, metadata={module.DAYS_KEY: metadata})
+    elif how == "another type":
+        rows = rows.with_columns(observed_at=pl.lit("yesterday"))
+        rows.write_parquet(path, metadata={module.DAYS_KEY: metadata})
+    elif how == "another column":
+        rows.with_columns(whim=pl.lit(1)).write_parquet(path, metadata={module.DAYS_KEY: metadata})
+
+
+HOW = ("cut", "empty", "folder", "no metadata", "another source", "another month", "a row less")
+
+
+@pytest.mark.parametrize("how", [*HOW, "another type", "another column"])
+def test_a_file_that_is_not_as_it_was_written_is_damaged_and_never_written_over(how: str, home: Home) -> None:
+    write_day(home, "offers", "acme", FIRST, frame("1", "2"))
+    path = file_of(home, AUGUST)
+    _spoilt(path, how)
+    found = damage_of(home, AUGUST)
+    assert found is not None
+    assert (found.path, found.table, found.source) == (path, "offers", "acme")
+    assert found.reason
+    with pytest.raises(RecordError, match=r"2026-08\.parquet is damaged"):
+        write_day(home, "offers", "acme", LAST, frame("3"))
+    with pytest.raises(RecordError):
+        Records(home).offers("acme", FIRST)
+
+
+def _write(root: Path, days: list[int]) -> None:
+    for day in days:
+        write_day(Home(root), "offers", "acme", date(2026, 8, day), frame(f"{day}"))
+
+
+def test_processes_that_write_one_month_lose_no_day(home: Home) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [
+        context.Process(target=_write, args=(home.root, list(range(start, 20, 2)))) for start in (1, 2)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert prices(home) == {date(2026, 8, day): [f"{day:.2f}"] for day in range(1, 20)}
+
+
+def test_strays_are_named_and_ignored(home: Home) -> None:
+    write_day(home, "offers", "acme", FIRST, frame("1"))
+    names = [
+        "offers/notes.txt",
+        "offers/acme/2026-08 (copy).parquet",
+        "offers/acme/2026-8.parquet",
+        "rankings/x",
+    ]
+    for name in names:
+        (home.record / name).parent.mkdir(parents=True, exist_ok=True)
+        (home.record / name).write_bytes(b"x")
+    (home.record / "offers" / "acme" / ".2026-08.parquet.12.tmp").write_bytes(b"half")
+    assert [str(path.relative_to(home.record)) for path in strays(home)] == sorted(names)
+    assert months(home, "offers") == [AUGUST]
