@@ -74,11 +74,11 @@ def large(work: Path) -> list[Line]:
     with phases() as taken, clock() as read:
         publish(home, LAST_DAY, _now(LAST_DAY))
     whole, peak = read(), peak_megabytes()
-    files = str(home.offers / "*" / "*.parquet")
+    files = str(home.record / "offers" / "*" / "*.parquet")
     with connect() as connection:
         bare = timed(lambda n: connection.execute(f"CREATE TABLE t{n} AS FROM read_parquet(?)", [files]), 5)
     polars = timed(lambda _: pl.read_parquet(files), 5)
-    record = sum(file.stat().st_size for file in home.offers.rglob("*.parquet"))
+    record = sum(file.stat().st_size for file in (home.record / "offers").rglob("*.parquet"))
     published = (
         home.published.stat().st_size - (work / "first" / "published" / "gpufare.duckdb").stat().st_size
     )
@@ -95,8 +95,7 @@ def large(work: Path) -> list[Line]:
 
 
 def history(work: Path, size: str = "small", days: tuple[int, int] = (30, 730)) -> list[Line]:
-    """A publication after a long history against one after a short one, each a day after the last. Months
-    that are over are merged, as a refresh leaves them."""
+    """A publication after a long history against one after a short one, each a day after the last."""
     taken, sizes = [], []
     for length in days:
         home = _home(work, f"history-{length}")
@@ -137,7 +136,7 @@ def demo(work: Path, pages: Path) -> list[Line]:
 
 def _write(home: Home, size: str, days: int) -> None:
     """In a process of its own, so that its memory does not count."""
-    command = [sys.executable, "-m", "benchmarks.market", str(home.root), "--size", size, "--merged"]
+    command = [sys.executable, "-m", "benchmarks.market", str(home.root), "--size", size]
     subprocess.run([*command, "--days", str(days), "--last-day", str(LAST_DAY)], check=True)
 
 

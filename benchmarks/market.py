@@ -24,12 +24,10 @@ import polars as pl
 
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Outcome, SourceResult
-from pipeline.contracts.offer import Offer
 from pipeline.home import paths
 from pipeline.home.paths import Home
-from pipeline.record.compaction import SETTLED_DAYS
-from pipeline.record.months import Part, Stamp, days_of_month, month_bytes
-from pipeline.record.records import parquet_schema
+from pipeline.record.journal import Entry, Journal
+from pipeline.record.months import SCHEMAS, Month, write_days
 
 KINDS = ("on_demand", "spot", "reserved")
 SHARE_OF_ON_DEMAND = {"on_demand": 1.0, "spot": 0.4, "reserved": 0.7}
@@ -84,49 +82,27 @@ SIZES_BY_NAME = {"small": SMALL, "middle": MIDDLE, "large": LARGE}
 
 @dataclass(slots=True)
 class _Record:
-    """Writes files of days, or of months, as a home has them that was refreshed up to a day."""
+    """Writes a month at a time: what a home has that was refreshed every day."""
 
     home: Home
-    as_of: date | None
-    kept: dict[tuple[str, str], dict[Part, pl.DataFrame]] = field(default_factory=lambda: defaultdict(dict))
+    offers: dict[Month, dict[date, pl.DataFrame]] = field(default_factory=lambda: defaultdict(dict))
+    entries: list[Entry] = field(default_factory=list)
 
-    def offers(self, day: date, source: str, offers: pl.DataFrame) -> None:
-        if self._is_merged(day):
-            self.kept["offers", source][Part(day)] = offers
-            return
-        file = self.home.offers / source / f"{day}.parquet"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        offers.write_parquet(file)
+    def add(self, kind: str, source: str, day: date, name: str, content: object) -> None:
+        text = json.dumps(content, default=str)
+        self.entries.append(Entry(0, kind, source, day, name, text))
 
-    def text(self, folder: str, source: str, part: Part, content: object) -> None:
-        text = json.dumps(content, default=str, indent=1) + "\n"
-        if self._is_merged(part.day):
-            self.kept[folder, source][part] = pl.DataFrame({"source": [source], "content": [text]})
-            return
-        name = f"{part.day}/{part.attempt}.json" if part.attempt else f"{part.day}.json"
-        file = self.home.root / folder / source / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-
-    def end_of_month(self, month: str) -> None:
-        for (folder, source), parts in self.kept.items():
-            stamps = {part: Stamp(frame.height, part.day.toordinal()) for part, frame in parts.items()}
-            file = self.home.root / folder / source / f"{month}.parquet"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(month_bytes(parts, stamps))
-        self.kept.clear()
-
-    def _is_merged(self, day: date) -> bool:
-        end = days_of_month(f"{day:%Y-%m}")[-1]
-        return self.as_of is not None and end + timedelta(days=SETTLED_DAYS) < self.as_of
+    def write(self) -> None:
+        Journal(self.home).write_all(self.entries)
+        for month, days in self.offers.items():
+            write_days(self.home, month, days)
+        self.entries.clear()
+        self.offers.clear()
 
 
-def write_market(
-    home: Home, market: Market, first_day: date, days: int, merged_as_of: date | None = None
-) -> int:
-    """Write the record of some days into a home, where ``merged_as_of`` is a day with the months merged as a
-    refresh of that day leaves them. Returns the number of offers in all."""
-    record = _Record(home, merged_as_of)
+def write_market(home: Home, market: Market, first_day: date, days: int) -> int:
+    """Write the record of some days into a home. Returns the number of offers in all."""
+    record = _Record(home)
     rng = np.random.default_rng(market.seed)
     frame = _offers(market, rng)
     parts = [(str(source), rows, _constant(rows)) for (source,), rows in _by_source(frame)]
@@ -138,8 +114,9 @@ def write_market(
             prices = levels[rows["series"].to_numpy()] * rows["region_factor"].to_numpy()
             _write_day(record, day, source, constant, prices)
             offers += len(rows)
-        if day == days_of_month(f"{day:%Y-%m}")[-1]:
-            record.end_of_month(f"{day:%Y-%m}")
+        if (day + timedelta(days=1)).day == 1:
+            record.write()
+    record.write()
     return offers
 
 
@@ -151,7 +128,7 @@ def _constant(rows: pl.DataFrame) -> pl.DataFrame:
     """In the columns and types of the record, but for what differs from day to day."""
     return rows.select(
         (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in parquet_schema(Offer).items()
+        for name, kind in SCHEMAS["offers"].items()
     )
 
 
@@ -285,7 +262,7 @@ def _write_day(
     priced = offers.with_columns(
         pl.lit(value).cast(types[name]).alias(name) for name, value in of_the_day.items()
     )
-    record.offers(day, source, priced)
+    record.offers[Month.of("offers", source, day)][day] = priced
     _write_outcome(record, day, source, len(offers), observed_at, sha256)
 
 
@@ -299,14 +276,14 @@ def _write_outcome(
         observed_at=observed_at, result=SourceResult.FRESH, regions=1, replayed=False,
     )  # fmt: skip
     content = asdict(outcome) | {"warnings": None, "result": "fresh"}
-    record.text("outcomes", source, Part(day, attempt), content)
+    record.add("outcome", source, day, attempt, content)
 
 
 def _write_rates(record: _Record, day: date) -> None:
     """The record of the European Central Bank's rates."""
     observed_at = datetime.combine(day, time(6), UTC)
     row = {"day": day, "currency": "EUR", "usd_per_unit": EUR_IN_USD, "rate_date": day}
-    record.text("exchange_rates", "", Part(day), [row])
+    record.add("exchange_rates", "", day, "", [row])
     for config in configs().values():
         if config.kind == "exchange_rates":
             _write_outcome(record, day, config.name, 1, observed_at, hashlib.sha256(b"rates").hexdigest())
@@ -323,11 +300,6 @@ def main() -> None:
     arguments.add_argument("--days", type=int, default=1)
     arguments.add_argument("--last-day", type=date.fromisoformat, default=date(2026, 8, 22))
     arguments.add_argument("--seed", type=int, default=16)
-    arguments.add_argument(
-        "--merged",
-        action="store_true",
-        help="months in one file each, as the refresh of the last day leaves them",
-    )
     options = arguments.parse_args()
     market = (
         SIZES_BY_NAME[options.size]
@@ -335,8 +307,7 @@ def main() -> None:
         else Market(options.sources, options.gpus, options.regions, options.kinds, seed=options.seed)
     )
     first_day = options.last_day - timedelta(days=options.days - 1)
-    merged_as_of = options.last_day if options.merged else None
-    offers = write_market(Home(options.home.absolute()), market, first_day, options.days, merged_as_of)
+    offers = write_market(Home(options.home.absolute()), market, first_day, options.days)
     print(f"{offers:,} offers, {market.offers_per_day:,} a day, {first_day} to {options.last_day}")
 
 

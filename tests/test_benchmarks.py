@@ -104,7 +104,7 @@ def test_a_ranking_takes_no_more_memory_than_its_parts_need(sample_home: Home, t
 
 def test_a_day_of_a_source_takes_few_bytes_per_offer(tmp_path: Path) -> None:
     count = write_market(Home(tmp_path), Market(sellers=2, gpus=45), DAY, 1)
-    files = list((tmp_path / "offers").rglob("*.parquet"))
+    files = list((tmp_path / "record" / "offers").rglob("*.parquet"))
     assert (len(files), count) == (2, 1350)
     assert sum(file.stat().st_size for file in files) / count < MOST_BYTES_PER_OFFER
 

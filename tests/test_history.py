@@ -1,7 +1,7 @@
 """A build that continues from the one before has the same tables as one from the whole record.
 
-Sixty random days of a small record, with days read again, gaps, files that vanish and damaged ones, are loaded
-day by day and, from empty tables, at once.
+Sixty random days of a small record, with days read again, gaps, files that vanish and damaged ones, are
+loaded day by day and, from empty tables, at once.
 """
 
 import random

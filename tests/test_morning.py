@@ -24,7 +24,8 @@ from pipeline.health.digest import send_digest
 from pipeline.health.morning import MAX_QUOTED_CHARACTERS, Morning, Price, harmless, morning
 from pipeline.health.webhook import ATTEMPTS, WEBHOOK_VARIABLE, WebhookError, post
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.record.incidents import report_incident
+from pipeline.record.incidents import kept_incidents, report_incident
+from pipeline.record.journal import Journal
 from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
 
@@ -108,8 +109,8 @@ def test_of_many_broken_sources_all_are_named(two_days: Home) -> None:
 
 def test_a_file_in_the_place_of_the_incidents_is_told(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    home.incidents.write_text("")
-    assert lines_of(morning(home, SEVEN))["Incidents"].startswith("none can be kept")
+    home.record.write_text("")
+    assert lines_of(morning(home, SEVEN))["Incidents"].startswith("none can be")
 
 
 def test_the_usual_gpus_have_a_sparkline_of_both_days(two_days: Home) -> None:
@@ -138,10 +139,9 @@ def test_a_file_of_yesterday_and_a_missing_one_are_the_first_line(two_days: Home
 
 def test_what_cannot_be_said_is_a_line_that_says_so(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    home.incidents.mkdir(parents=True)
-    (home.incidents / "20260823T070000.000000Z-deep.json").write_text("[" * 100_000)
+    Journal(home).write("incident", "", FIRST, "deep", "[" * 100_000)
     lines = lines_of(morning(home, SEVEN))
-    assert lines["Incidents"].startswith("UNKNOWN, because of RecursionError")
+    assert lines["Incidents"].startswith("none can be read")
     assert {"NOT PUBLISHED", "Broke"} <= lines.keys()
 
 
@@ -151,11 +151,9 @@ def test_incidents_of_the_last_day_are_named(two_days: Home, tmp_path: Path) -> 
         report_incident(
             home, Incident(at=at, kind=IncidentKind.RUN_FAILED, source="aws", reason=reason, remedy="look")
         )
-    (home.incidents / "20260823T070000.000000Z-cut.json").write_text('{"kind": ')
     lines = lines_of(morning(home, SEVEN))
-    assert lines["Incidents"].startswith("2 in the last day")
+    assert lines["Incidents"].startswith("1 in the last day")
     assert "too old" not in lines["Incidents"]
-    assert "cut.json cannot be read" in lines["Incidents"]
     assert_harmless(lines["Incidents"])
 
 
@@ -198,7 +196,7 @@ def test_a_digest_is_posted_once_per_morning(httpserver: HTTPServer, tmp_path: P
     assert "already" in send_digest(home, QUIET, hook(httpserver))
     send_digest(home, Morning(SECOND + timedelta(days=1), ()), hook(httpserver))
     assert len(received) == 2
-    assert list(home.incidents.glob("*")) == []
+    assert kept_incidents(home) == []
 
 
 def test_without_a_webhook_nothing_is_posted_or_noted(tmp_path: Path) -> None:
@@ -232,10 +230,10 @@ def test_a_failing_webhook_is_an_incident_without_its_address(
     assert done.startswith("the digest was not posted")
     assert str(status) in done
     assert len(httpserver.log) == attempts
-    (incident,) = home.incidents.iterdir()
-    assert json.loads(incident.read_text())["kind"] == "digest_not_sent"
+    (incident,) = kept_incidents(home)
+    assert incident.kind == "digest_not_sent"
     logged = [record.getMessage() for record in caplog.records if record.name != "werkzeug"]
-    for text in (done, incident.read_text(), *logged):
+    for text in (done, incident.line(), *logged):
         assert "SECRET" not in text
     assert not (home.digests / "2026-08-23.txt").exists()  # the next attempt may post it
 

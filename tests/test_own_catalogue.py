@@ -14,7 +14,7 @@ from pipeline.catalog.own_gpus import OWN_GPUS
 from pipeline.catalog.own_workloads import OWN_WORKLOADS
 from pipeline.home import paths
 from pipeline.home.paths import Home
-from pipeline.record.incidents import kept_files, kept_incidents
+from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.refresh import refresh
 from pipeline.warehouse.build import build
 from pipeline.warehouse.database import in_memory
@@ -295,7 +295,7 @@ def test_what_cannot_be_used_is_said_by_the_refresh(published: tuple[Home, Any])
     said = "\n".join(report.lines())
     assert "gpus.csv: line 3: left out: vendor: Input should be 'nvidia', 'amd' or 'intel'" in said
     assert "workloads.csv: bad: left out: model 'nothing' is not known" in said
-    kinds = {incident.kind.value for incident in kept_incidents(kept_files(home))}
+    kinds = {incident.kind.value for incident in kept_incidents(home)}
     assert kinds == {"own_catalogue"}
 
 

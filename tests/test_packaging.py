@@ -110,13 +110,12 @@ def test_tables_are_exported(installed: Path, place: Path) -> None:
 
 
 def test_a_home_with_other_prices_is_left_alone(installed: Path, tmp_path: Path) -> None:
-    outcome = tmp_path / "own" / "outcomes" / "runpod" / "2026-09-01" / "20260901T120000.000000Z.json"
-    outcome.parent.mkdir(parents=True)
-    outcome.write_text("{}")
+    home = Home(tmp_path / "own")
+    Journal(home).write("outcome", "runpod", date(2026, 9, 1), "20260901T120000.000000Z", "{}")
     answer = run(installed, tmp_path, "demo", home="own")
     assert answer.returncode == 1
     assert "has prices of 2026-09-01" in answer.stderr
-    assert [path for path in (tmp_path / "own").rglob("*") if path.is_file()] == [outcome]
+    assert [path for path in home.root.rglob("*") if path.is_file()] == [Journal(home).path]
 
 
 @pytest.fixture(scope="module")

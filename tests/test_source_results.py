@@ -1,7 +1,6 @@
 """How each source ended, in one class with one next step, and the one cause that many failures have."""
 
 import gzip
-import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,16 +13,12 @@ from pipeline.capture.replay import capture_pages
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.capture import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
-from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
-from pipeline.record.records import Records
 from pipeline.refresh.diagnosis import diagnosis
 from pipeline.refresh.ingest import read_again, record_day
 from pipeline.refresh.next_steps import next_step
 from pipeline.refresh.origin import capture_live
 from pipeline.refresh.report import RefreshReport
-from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_newest
 from pipeline.warehouse.query import ask, reader
 from tests.capture.conftest import module, source
 from tests.capture.site import Reply, Site
@@ -208,23 +203,6 @@ def test_the_regions_that_are_seen_are_counted(bad_day: tuple[Home, dict[str, Ou
     rates = Outcome(day=DAY, source="ecb", status="captured", accepted=True, reason=None, rows=5)
     (line,) = RefreshReport(DAY, outcomes=[rates]).lines()
     assert line == "ecb  accepted  5 exchange rates"
-
-
-def test_an_outcome_of_an_earlier_version_has_no_class_and_still_counts(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    attempt = "20260822T060000.000000Z"
-    facts = {"status": "failed", "accepted": False, "reason": "http_5xx"}
-    outcome = Outcome(day=DAY, source="modal", attempt=attempt, **facts)  # type: ignore[arg-type]
-    Records(home).write_outcome(outcome)
-    (file,) = home.outcomes.rglob("*.json")
-    row = json.loads(file.read_text())
-    file.write_text(json.dumps({name: row[name] for name in row.keys() - {"result", "code", "regions"}}))
-    states = {row["source"]: row for row in source_states(home, DAY, {}).dicts()}
-    assert (states["modal"]["state"], states["modal"]["last_attempt_day"]) == ("never_accepted", DAY)
-    with in_memory("source_health") as connection:
-        assert load_newest(connection, home, DAY) == []
-        query = "SELECT accepted, result, code, regions FROM main.capture_outcomes"
-        assert ask(connection, query).rows == [(False, None, None, None)]
 
 
 def test_the_published_outcomes_have_their_class(sample_home: Home) -> None:

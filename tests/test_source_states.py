@@ -1,5 +1,6 @@
 """`gpufare sources` and the published source_health are one definition: the newest attempt decides."""
 
+import json
 import logging
 import shutil
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.capture import Capture, Outcome
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
+from pipeline.record.journal import Journal
+from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh.demo import sample_days
 from pipeline.refresh.ingest import record_day
@@ -112,18 +115,16 @@ def test_damaged_files_are_named_and_what_is_before_them_decides(
     records = Records(home)
     records.write_accepted(NEXT_DAY, "lambda", records.offers("lambda", DAY))
     accepted = next(iter(records.outcomes("lambda", DAY)))
-    newest = home.offers / "lambda" / f"{NEXT_DAY}.parquet"
+    newest = file_of(home, Month.of("offers", "lambda", NEXT_DAY))
     newest.write_bytes(newest.read_bytes()[:100])
-    (outcome,) = (home.outcomes / "lambda" / f"{DAY}").iterdir()
-    copy = home.outcomes / "lambda" / f"{NEXT_DAY}" / outcome.name
-    copy.parent.mkdir()
-    copy.write_text(outcome.read_text().replace(str(DAY), str(NEXT_DAY)))
+    content = json.dumps(accepted).replace(str(DAY), str(NEXT_DAY))
+    Journal(home).write("outcome", "lambda", NEXT_DAY, accepted["attempt"], content)
     with caplog.at_level(logging.WARNING):
         row = states(home, NEXT_DAY)["lambda"]
     assert accepted["accepted"]
     assert (row["state"], row["last_accepted_day"]) == ("failing", DAY)
     assert f"what was accepted on {NEXT_DAY} is not in the record any more" in row["why"]
-    assert f"{newest} cannot be read and is left out" in caplog.text
+    assert f"{newest} cannot be read and is skipped" in caplog.text
 
 
 def test_an_outcome_that_cannot_be_written_is_a_failed_attempt_until_it_is_written(home: Home) -> None:

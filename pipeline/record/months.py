@@ -157,18 +157,19 @@ def damage_of(home: Home, month: Month) -> Damage | None:
     return None
 
 
-def write_day(home: Home, table: str, source: str, day: date, rows: pl.DataFrame) -> None:
-    """Replace a day's rows in the file of its month.
+def write_days(home: Home, month: Month, rows: Mapping[date, pl.DataFrame]) -> None:
+    """Replace the rows of some days in the file of their month.
 
     Raises UnwritableError, leaving the file as it was, and RecordError when the file is damaged.
     """
-    month = Month.of(table, source, day)
     path = file_of(home, month)
     with lock(home):
-        kept = {other: frame for other, frame in rows_of(home, month).items() if other != day}
-        days = {other: each for other, each in days_of(home, month).items() if other != day}
-        days[day] = Day(rows.height, _digest(rows))
-        content = _content(kept | {day: rows}, days)
+        frames = {**rows_of(home, month), **rows}
+        days = {
+            **days_of(home, month),
+            **{day: Day(each.height, _digest(each)) for day, each in rows.items()},
+        }
+        content = _content(frames, days)
         with replacing(path) as temporary:
             temporary.write_bytes(content)
         flush(path.parent)

@@ -17,7 +17,7 @@ from pipeline.contracts.rates import Rate
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError, readable
 from pipeline.record.journal import Entry, Journal
-from pipeline.record.months import SCHEMAS, Month, days_of, file_of, months, rows_of, write_day
+from pipeline.record.months import SCHEMAS, Month, days_of, file_of, months, rows_of, write_days
 
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
@@ -153,7 +153,7 @@ class Records:
 
     def _write_rows(self, table: str, source: str, day: date, rows: pl.DataFrame) -> None:
         self._journal.begin()
-        write_day(self._home, table, source, day, rows)
+        write_days(self._home, Month.of(table, source, day), {day: rows})
 
 
 def outcome_row(entry: Entry) -> dict[str, Any]:

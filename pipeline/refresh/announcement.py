@@ -9,7 +9,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import WatchedEnvironment
 from pipeline.capture.permissions import read_choices, why_off
 from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.hosts import host_of
 from pipeline.contracts.listing import Request
 from pipeline.home.paths import Home

@@ -45,8 +45,8 @@ def text_of(code: int, path: Path | None, home: Home) -> str:
 
 def test_a_full_disk_says_how_much_is_free_and_what_to_do(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    text = text_of(errno.ENOSPC, home.offers / "x.parquet", home)
-    assert text.startswith(f"{home.offers / 'x.parquet'}: No space left on device; ")
+    text = text_of(errno.ENOSPC, home.record / "x.parquet", home)
+    assert text.startswith(f"{home.record / 'x.parquet'}: No space left on device; ")
     free = free_bytes(tmp_path)
     assert free is not None
     assert f"B are free on the disk of {tmp_path}: free some space or set {HOME_VARIABLE}" in text
@@ -58,10 +58,10 @@ def test_a_full_disk_says_how_much_is_free_and_what_to_do(tmp_path: Path) -> Non
 def test_other_refusals_say_what_to_do(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     for code in (errno.EACCES, errno.EROFS):
-        assert "make it writable for this user or set GPUFARE_HOME" in text_of(code, home.offers, home)
-    assert "ulimit -f" in text_of(errno.EFBIG, home.offers, home)
-    assert "ulimit -n" in text_of(errno.EMFILE, home.offers, home)
-    assert text_of(errno.EIO, home.offers, home) == f"{home.offers}: Input/output error"
+        assert "make it writable for this user or set GPUFARE_HOME" in text_of(code, home.record, home)
+    assert "ulimit -f" in text_of(errno.EFBIG, home.record, home)
+    assert "ulimit -n" in text_of(errno.EMFILE, home.record, home)
+    assert text_of(errno.EIO, home.record, home) == f"{home.record}: Input/output error"
 
 
 def test_sizes_for_people() -> None:

@@ -36,8 +36,7 @@ def put(path: Path, age_seconds: float = 0) -> Path:
 
 def test_files_of_a_dead_process_are_swept(home: Home, dead_pid: int) -> None:
     litter = [
-        put(home.offers / "runpod" / f".2026-08-22.parquet.{dead_pid}.tmp"),
-        put(home.outcomes / "runpod" / "2026-08-22" / f".20260822T060000.000000Z.json.{dead_pid}.tmp"),
+        put(home.record / "offers" / "runpod" / f".2026-08-22.parquet.{dead_pid}.tmp"),
         put(
             home.archive
             / "runpod"
@@ -53,7 +52,7 @@ def test_files_of_a_dead_process_are_swept(home: Home, dead_pid: int) -> None:
 
 
 def test_files_of_a_running_process_are_left_until_they_are_old(home: Home) -> None:
-    now = put(home.offers / "runpod" / f".2026-08-22.parquet.{os.getpid()}.tmp", OLD_SECONDS - 60)
+    now = put(home.record / "offers" / "runpod" / f".2026-08-22.parquet.{os.getpid()}.tmp", OLD_SECONDS - 60)
     assert sweep(home) == []
     os.utime(now, (0, 0))
     assert sweep(home) == [now]
@@ -70,9 +69,9 @@ def test_files_without_a_process_id_are_swept_when_they_are_old(home: Home) -> N
 
 def test_nothing_else_is_touched(home: Home, dead_pid: int) -> None:
     kept = [
-        put(home.offers / "runpod" / "2026-08-22.parquet", 1e7),
-        put(home.offers / "runpod" / ".hidden", 1e7),
-        put(home.offers / "runpod" / f"notes.{dead_pid}.tmp", 1e7),
+        put(home.record / "offers" / "runpod" / "2026-08-22.parquet", 1e7),
+        put(home.record / "offers" / "runpod" / ".hidden", 1e7),
+        put(home.record / "offers" / "runpod" / f"notes.{dead_pid}.tmp", 1e7),
         put(home.root / "note.tmp", 1e7),
         put(home.archive / "runpod" / "2026-08-22" / "20260822T060000.000000Z" / "journal.jsonl", 1e7),
     ]
@@ -107,7 +106,7 @@ with replacing(Path(sys.argv[1])) as temporary:
 
 def test_a_killed_writer_and_one_that_still_writes(home: Home) -> None:
     """Two refreshes at once: one is killed in the middle of a file, the other one goes on."""
-    targets = [home.offers / name / "2026-08-22.parquet" for name in ("killed", "writing")]
+    targets = [home.record / "offers" / name / "2026-08-22.parquet" for name in ("killed", "writing")]
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(target)], stdout=subprocess.PIPE)
         for target in targets
@@ -119,7 +118,7 @@ def test_a_killed_writer_and_one_that_still_writes(home: Home) -> None:
         writers[0].send_signal(signal.SIGKILL)
         writers[0].wait()
         assert [path.parent.name for path in sweep(home)] == ["killed"]
-        assert len(list(home.offers.rglob(".*.tmp"))) == 1
+        assert len(list((home.record / "offers").rglob(".*.tmp"))) == 1
     finally:
         for writer in writers:
             writer.kill()
@@ -129,7 +128,7 @@ def test_a_killed_writer_and_one_that_still_writes(home: Home) -> None:
 def test_a_refresh_sweeps_first_and_says_how_much(home: Home, tmp_path: Path, dead_pid: int) -> None:
     (tmp_path / "pages" / "azure").mkdir(parents=True)
     (tmp_path / "pages" / "azure" / "answer.json").write_text("no prices")
-    litter = put(home.offers / "runpod" / f".2026-08-22.parquet.{dead_pid}.tmp")
+    litter = put(home.record / "offers" / "runpod" / f".2026-08-22.parquet.{dead_pid}.tmp")
     report = refresh(home, pages=str(tmp_path / "pages"), environment={})
     assert not litter.exists()
     assert "swept 1 half-written files of runs that were killed" in report.lines()

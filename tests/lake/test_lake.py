@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 import duckdb
 import polars as pl
 import pytest
+from pipeline.record.compaction import Compaction, compact
 
 from benchmarks.market import Market, write_market
 from pipeline.home.paths import Home
@@ -24,7 +25,6 @@ from pipeline.lake.request import ENGINE
 from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE, Lake, LakeError, lake_of
 from pipeline.lake.tables import publish_tables
 from pipeline.lake.units import Unit, digest_of, read_unit, records_of, units_of
-from pipeline.record.compaction import Compaction, compact
 from pipeline.record.records import Records
 from pipeline.warehouse.publish import publish
 from tests.conftest import gpufare_process, with_plans

@@ -16,6 +16,7 @@ from pipeline.contracts.reject_reasons import CONTRADICTIONS, RejectReason
 from pipeline.gates.judgement import judged
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
+from pipeline.record.months import file_of, months
 from pipeline.record.records import Records
 from pipeline.sources import source_module
 from pipeline.warehouse.database import in_memory
@@ -28,7 +29,7 @@ TOLERANCE = 0.05
 """A ranked price is wrong when no offer of the clean day with the same GPU, count, kind, term, region and
 tier is within this share of it."""
 
-LOAD = "INSERT INTO main.offers BY NAME SELECT *, ?::DATE AS day FROM read_parquet(?)"
+LOAD = "INSERT INTO main.offers BY NAME SELECT * FROM read_parquet(?)"
 
 IDENTITY = "gpu_id, gpu_count, price_kind, term_days, region, tier"
 
@@ -69,8 +70,8 @@ class World:
         self._sample = sample
         self._database = in_memory("offers_latest")
         self._database.execute("SET VARIABLE as_of_day = ?", [FIRST_DAY])
-        for path in sorted(sample.offers.glob(f"*/{FIRST_DAY}.parquet")):
-            self._database.execute(LOAD, [FIRST_DAY, str(path)])
+        for month in months(sample, "offers"):
+            self._database.execute(LOAD, [str(file_of(sample, month))])
         self._truths: dict[str, Mapping[tuple[Any, ...], list[Decimal]]] = {}
         self._read: dict[str, tuple[list[Answer], list[Row]]] = {}
 
@@ -89,9 +90,9 @@ class World:
         """The newest of consecutive days, on each of which the source is misread (True) or read well."""
         home = Home(self._folder / "home")
         shutil.rmtree(home.root, ignore_errors=True)
-        for folder in ("offers", "exchange_rates"):
-            shutil.copytree(getattr(self._sample, folder), getattr(home, folder))
-        shutil.rmtree(home.offers / misread.source)
+        shutil.copytree(self._sample.record, home.record)
+        shutil.rmtree(home.record / "offers" / misread.source)
+        shutil.rmtree(home.record / "rejects" / misread.source)
         last = FIRST_DAY
         for number, misreads in enumerate(days):
             last = FIRST_DAY + timedelta(days=number)
@@ -102,8 +103,8 @@ class World:
         """Of the clean sample day, which is every source's first."""
         counts: Counter[str] = Counter()
         total = 0
-        for path in sorted(self._sample.offers.glob(f"*/{FIRST_DAY}.parquet")):
-            rejects = Records(self._sample).rejects(path.parent.name, FIRST_DAY)
+        for month in months(self._sample, "offers"):
+            rejects = Records(self._sample).rejects(month.source, FIRST_DAY)
             counts.update(row["reason"] for row in rejects if RejectReason[row["reason"].upper()].held)
         total = counts.total() + self._database.execute("SELECT count(*) FROM main.offers").fetchall()[0][0]
         fill(self._database, "offers_latest")
@@ -137,8 +138,8 @@ class World:
         database.begin()
         try:
             database.execute("DELETE FROM main.offers WHERE source = ?", [source])
-            for path in sorted((home.offers / source).glob("*.parquet")):
-                database.execute(LOAD, [date.fromisoformat(path.stem), str(path)])
+            for month in months(home, "offers", source):
+                database.execute(LOAD, [str(file_of(home, month))])
             fill(database, "offers_latest")
             ranked = database.execute(
                 f"SELECT {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers_latest "

@@ -20,7 +20,7 @@ from pipeline.record.months import (
     months,
     rows_of,
     strays,
-    write_day,
+    write_days,
 )
 from pipeline.record.records import Records
 from tests.offers.builders import offer
@@ -36,6 +36,10 @@ def home(tmp_path: Path) -> Home:
 
 def frame(*prices: str) -> pl.DataFrame:
     return pl.DataFrame([offer(price).model_dump() for price in prices], SCHEMAS["offers"], orient="row")
+
+
+def write_day(home: Home, table: str, source: str, day: date, rows: pl.DataFrame) -> None:
+    write_days(home, Month.of(table, source, day), {day: rows})
 
 
 def prices(home: Home, month: Month = AUGUST) -> dict[date, list[str]]:

@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.record.journal import Journal
+from pipeline.record.months import TABLES, Month, months, rows_of, write_days
 from tests.stress.homes import CountingServer, Lab, price_problems, published_problems, rows
 from tests.stress.market import FIRST_DAY, PRICES, SOURCES, Market
 from tests.stress.runner import Figures, Part
@@ -46,10 +48,15 @@ def from_the_future(lab: Lab, home: Home, day: date) -> list[str]:
         return [] if status == 0 and f"published as of {future}" in said else [f"clock ahead: {said[-300:]}"]
     other = Home(lab.folder / "future")
     problems = [] if lab.refresh(other, day)["published"] else ["the other home was not published"]
-    for folder in ("archive", "offers", "rejects", "outcomes", "exchange_rates", "rankings"):
-        for path in sorted((other.root / folder).rglob(f"{day}*"), key=lambda path: -len(path.parts)):
-            path.rename(path.with_name(path.name.replace(str(day), str(future))))
-        shutil.copytree(other.root / folder, home.root / folder, dirs_exist_ok=True)
+    for path in sorted(other.archive.rglob(f"{day}*"), key=lambda path: -len(path.parts)):
+        path.rename(path.with_name(path.name.replace(str(day), str(future))))
+    shutil.copytree(other.archive, home.archive, dirs_exist_ok=True)
+    for month in (month for table in TABLES for month in months(other, table)):
+        write_days(home, Month.of(month.table, month.source, future), {future: rows_of(other, month)[day]})
+    for kind in ("outcome", "exchange_rates"):
+        for entry in Journal(other).entries(kind, day=day):
+            content = entry.content.replace(str(day), str(future))
+            Journal(home).write(kind, entry.source, future, entry.name, content)
     return problems
 
 

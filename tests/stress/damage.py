@@ -30,13 +30,11 @@ def _one(folder: Path, pattern: str) -> Path:
 
 
 PLACES = {
-    "offers": Place(lambda home, day: home.offers / "crusoe" / f"{day}.parquet"),
-    "rejects": Place(lambda home, day: home.rejects / "crusoe" / f"{day}.parquet"),
-    "outcomes": Place(lambda home, day: _one(home.outcomes / "crusoe" / str(day), "*.json")),
-    "exchange_rates": Place(lambda home, day: home.exchange_rates / f"{day}.json"),
-    "rankings": Place(lambda home, day: home.rankings / f"{day}.parquet", rebuilt=False),
+    "offers": Place(lambda home, day: home.record / "offers" / "crusoe" / f"{day:%Y-%m}.parquet"),
+    "rejects": Place(lambda home, day: home.record / "rejects" / "crusoe" / f"{day:%Y-%m}.parquet"),
+    "rankings": Place(lambda home, day: home.record / "rankings" / f"{day:%Y-%m}.parquet", rebuilt=False),
+    "journal": Place(lambda home, day: home.record / "journal.sqlite"),
     "cache": Place(lambda home, day: _one(home.cache, "*.duckdb")),
-    "incidents": Place(lambda home, day: home.incidents / "2025-01-01.json", rebuilt=False),
     "index of a capture": Place(
         lambda home, day: _one(home.archive / "crusoe" / str(day), "index.json"), rebuilt=False
     ),
@@ -110,9 +108,6 @@ def run(lab: Lab, unit: str, seed: str) -> Figures:
     name, _, harm = unit.partition(": ")
     place, old = PLACES[name], FIRST_DAY + timedelta(days=DAYS - 2)
     file = place.file(home, old)
-    if name == "incidents":
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("{}")
     HARMS[harm](file)
     day = FIRST_DAY + timedelta(days=DAYS)
     answer = lab.refresh(home, day)

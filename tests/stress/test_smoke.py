@@ -45,7 +45,7 @@ def test_two_refreshes_at_once(lab: Lab) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["offers: truncated", "outcomes: empty", "offers: stray copy"],
+    ["offers: truncated", "journal: empty", "offers: stray copy"],
 )
 def test_a_damaged_file(unit: str, lab: Lab) -> None:
     assert damage.run(lab, unit, SEED)["problems"] == []

@@ -52,7 +52,7 @@ KINDS = (
 ROBOTS_ARE_ASKED = ("crusoe", "together")
 """The others offer an interface for programs, whose robots.txt is not asked."""
 
-DAMAGED = ("offers", "rejects", "outcomes", "rankings", "exchange_rates", "cache")
+DAMAGED = ("record/offers", "record/rejects", "record/rankings", "record/journal.sqlite", "cache")
 MOST_GROWTH = 1.6
 """The record of the second half year is at most so many times larger than that of the first."""
 
@@ -209,21 +209,14 @@ def _refused(outcomes: Sequence[Outcome], day: date, trouble: Trouble | None) ->
 # ------------------------------------------------------------------ harm
 
 
-def _files(home: Home, folder: str, before: date) -> list[Path]:
-    """Files of the record of days before."""
-    found = sorted(path for path in (home.root / folder).rglob("*") if path.is_file())
-    return [path for path in found if folder == "cache" or _day_in(path, home) < before]
-
-
-def _day_in(path: Path, home: Home) -> date:
-    for part in path.relative_to(home.root).parts:
-        with suppress(ValueError):
-            return date.fromisoformat(part.partition(".")[0])
-    return date.max
+def _files(home: Home, place: str) -> list[Path]:
+    """A file, or the files under a folder."""
+    top = home.root / place
+    return [top] if top.is_file() else sorted(path for path in top.rglob("*") if path.is_file())
 
 
 def _damage(home: Home, day: date, dice: Random) -> list[str]:
-    files = _files(home, dice.choice(DAMAGED), day)
+    files = _files(home, dice.choice(DAMAGED))
     if not files:
         return []
     file = dice.choice(files)
@@ -234,7 +227,7 @@ def _damage(home: Home, day: date, dice: Random) -> list[str]:
 
 def _drop_litter(home: Home, day: date, dice: Random) -> list[str]:
     """What killed processes leave: process ids that are not in use."""
-    names = ("offers/crusoe/.2025-11-20.parquet.999999.tmp", "published/.building-999999.duckdb")
+    names = ("record/offers/crusoe/.2025-11.parquet.999999.tmp", "published/.building-999999.duckdb")
     for name in names:
         (home.root / name).write_bytes(b"half a file")
     (home.root / "published" / ".building-999999.duckdb.tmp").mkdir(exist_ok=True)
@@ -242,7 +235,7 @@ def _drop_litter(home: Home, day: date, dice: Random) -> list[str]:
 
 
 def _copy_a_file(home: Home, day: date, dice: Random) -> list[str]:
-    file = dice.choice(_files(home, "offers", day))
+    file = dice.choice(_files(home, "record/offers"))
     copy = file.with_name(f"{file.stem} (copy {day}){file.suffix}")
     shutil.copy(file, copy)
     return [str(copy.relative_to(home.root))]
