@@ -10,6 +10,7 @@ import sys
 import tomllib
 import venv
 from collections.abc import Iterable
+from datetime import date
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from pipeline.home.paths import Home
+from pipeline.record.journal import Journal
 from tests.conftest import with_plans
 
 PROJECT = Path(__file__).parent.parent

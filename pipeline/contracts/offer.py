@@ -169,9 +169,7 @@ class RejectedRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str = Field(description="Key into sources.")
-    reason: RejectReason = Field(
-        description="Key into reject_reasons; records of earlier versions have codes that are no longer used."
-    )
+    reason: RejectReason = Field(description="Key into reject_reasons.")
     detail: str = Field(description="What exactly was wrong with this row.")
     raw: Any | None = Field(description="The row as the source has it, as JSON, shortened when long.")
     observed_at: datetime = Field(description="When the answer was captured (UTC).")

@@ -29,7 +29,7 @@ CREATE TABLE main.capture_outcomes (
 COMMENT ON TABLE main.capture_outcomes IS 'The outcome of each attempt at a source, from the first request to acceptance.';
 COMMENT ON COLUMN main.capture_outcomes.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.capture_outcomes.source IS 'Key into sources.';
-COMMENT ON COLUMN main.capture_outcomes.attempt IS 'Id of the capture: the UTC time at which it began. Empty in records of earlier versions, which kept one outcome per day.';
+COMMENT ON COLUMN main.capture_outcomes.attempt IS 'Id of the capture: the UTC time at which it began.';
 COMMENT ON COLUMN main.capture_outcomes.stands IS 'Whether the day''s offers are those of this attempt: of the accepted attempts a complete one before a partial one, of complete ones the one that lacks fewer optional answers, of partial ones the one with more offers, then the newest.';
 COMMENT ON COLUMN main.capture_outcomes.status IS 'How the capture ended: captured (every request answered but optional ones), partial, failed, needs_key, needs_permission (off by its terms or by the user''s choice), disabled.';
 COMMENT ON COLUMN main.capture_outcomes.accepted IS 'Whether the attempt''s offers were accepted for publishing.';
@@ -48,7 +48,7 @@ COMMENT ON COLUMN main.capture_outcomes.ambiguous IS 'Offers whose GPU could be 
 COMMENT ON COLUMN main.capture_outcomes.unknown IS 'Offers whose label is in no catalogue.';
 COMMENT ON COLUMN main.capture_outcomes.error IS 'What went wrong, as a sentence.';
 COMMENT ON COLUMN main.capture_outcomes.observed_at IS 'When the last usable answer arrived (UTC).';
-COMMENT ON COLUMN main.capture_outcomes.result IS 'How the attempt ended, for people: fresh, partial, doubted (read, but not believed), changed (another shape), refused_by_host, refused_by_us, unreachable, failed_here, needs_key, needs_permission, retired. Null in records of earlier versions.';
-COMMENT ON COLUMN main.capture_outcomes.code IS 'How the request ended that decided the result; null where none failed and in records of earlier versions.';
+COMMENT ON COLUMN main.capture_outcomes.result IS 'How the attempt ended, for people: fresh, partial, doubted (read, but not believed), changed (another shape), refused_by_host, refused_by_us, unreachable, failed_here, needs_key, needs_permission, retired.';
+COMMENT ON COLUMN main.capture_outcomes.code IS 'How the request ended that decided the result; null where none failed.';
 COMMENT ON COLUMN main.capture_outcomes.regions IS 'Different regions among the offers read.';
-COMMENT ON COLUMN main.capture_outcomes.replayed IS 'Whether saved answers were read, from a folder or a replay server, and the provider was not asked. Null in records of earlier versions.';
+COMMENT ON COLUMN main.capture_outcomes.replayed IS 'Whether saved answers were read, from a folder or a replay server, and the provider was not asked.';

@@ -109,7 +109,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpu IS 'The GPU''s usual name.'
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpu_count IS 'GPUs that the job uses.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.node_count IS 'Machines that it runs on.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.gpus_billed IS 'GPUs that are paid for, idle ones included.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.size_evidence IS 'How it is known that this can be rented: offered (the answer lists the machine) or catalogued (machine_sizes has the machine, or the network of the cluster); null in rankings of earlier versions.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.size_evidence IS 'How it is known that this can be rented: offered (the answer lists the machine) or catalogued (machine_sizes has the machine, or the network of the cluster).';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.provider IS 'Provider of the machine.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.source IS 'Key into sources.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.tier IS 'secure, community, marketplace and the like.';
@@ -127,8 +127,8 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.total_usd_high IS 'The same at 
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours IS 'From renting to the finished job: set-up, training, evaluation, and the time lost to failures and interruptions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_low IS 'The same at the fast end of the speed band.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.hours_high IS 'The same at the slow end of the speed band.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.max_hours IS 'The deadline: hours within which the job is to be finished, of the table workloads or of the question; null in rankings of earlier versions, which had none.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.meets_deadline IS 'True where the ranking keeps to max_hours. False for a whole ranking in which nothing does: then it is sorted by hours. Null in rankings of earlier versions.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.max_hours IS 'The deadline: hours within which the job is to be finished, of the table workloads or of the question.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.meets_deadline IS 'True where the ranking keeps to max_hours. False for a whole ranking in which nothing does: then it is sorted by hours.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_usd IS 'What the job costs at its cheapest if it may take longer than max_hours; null where waiting saves nothing. The same in all rows of a ranking.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_hours IS 'Hours from renting to the finished job for the cheapest way that takes longer than max_hours; null where waiting saves nothing.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_way IS 'The cheapest way that takes longer than max_hours, in words: GPUs, provider and price kind; null where waiting saves nothing.';
@@ -143,7 +143,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.memory_gib_high IS 'High end of
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usable_memory_gib IS 'Memory of the GPU available to a program, in GiB.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.memory_margin_gib IS 'Usable memory that is left, in GiB.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.verdict IS 'fits, or tight where less than 90% was asked for.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.fit_probability IS 'P(fits): probability that the job does not run out of memory, at least 90% in the published rankings (min_fit_probability of a question); null in rankings of earlier versions.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.fit_probability IS 'P(fits): probability that the job does not run out of memory, at least 90% in the published rankings (min_fit_probability of a question).';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.micro_batch IS 'Sequences per GPU and step.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.checkpointing IS 'Activation checkpointing: none, sac (selective) or full.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.sharding IS 'How the job is spread over GPUs.';
@@ -154,7 +154,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.setup_hours IS 'Start, image, d
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.train_hours IS 'tokens / tokens_per_second.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.evaluation_hours IS 'Evaluation, a share of training.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruption_hours IS 'Paid hours that interruptions are expected to add to failure_hours; 0 unless spot.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.failure_hours IS 'Paid hours that failures of machines are expected to cost: checkpoints, work done again and restarts. 0 in rankings of earlier versions, which did not count them.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.failure_hours IS 'Paid hours that failures of machines are expected to cost: checkpoints, work done again and restarts.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.wait_hours IS 'Unpaid hours that the job is expected to wait for a new machine after failures and interruptions.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.interruptions IS 'Expected number of interruptions; 0 unless spot.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.failures IS 'Expected number of failures of machines.';

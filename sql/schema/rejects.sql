@@ -12,7 +12,7 @@ CREATE TABLE main.rejects (
 COMMENT ON TABLE main.rejects IS 'Rows of the sources'' answers that became no offer, each with its reason.';
 COMMENT ON COLUMN main.rejects.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.rejects.source IS 'Key into sources.';
-COMMENT ON COLUMN main.rejects.reason IS 'Key into reject_reasons; records of earlier versions have codes that are no longer used.';
+COMMENT ON COLUMN main.rejects.reason IS 'Key into reject_reasons.';
 COMMENT ON COLUMN main.rejects.detail IS 'What exactly was wrong with this row.';
 COMMENT ON COLUMN main.rejects.raw IS 'The row as the source has it, as JSON, shortened when long.';
 COMMENT ON COLUMN main.rejects.observed_at IS 'When the answer was captured (UTC).';
