@@ -52,17 +52,14 @@ def judge(
     answers may never come again. Raises RecordError and CatalogError.
     """
     history = read_history(records, config.name, day)
+    last_day = history.last_day or day
     last_rows = len(history.last) if history.last_day else None
-    is_lasting = (
-        lacks_answers
-        and history.last_day is not None
-        and (day - history.last_day).days >= thresholds.HELD_DAYS.value
-    )
+    is_lasting = lacks_answers and (day - last_day).days >= thresholds.HELD_DAYS.value
     acceptance = check_reading(built.offers, config, None if is_lasting else last_rows, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
     if is_lasting and last_rows and len(built.offers) < thresholds.MIN_SHARE_OF_LAST_ROWS.value * last_rows:
         warnings += (
-            f"{len(built.offers)} offers where the reading of {history.last_day} had {last_rows}: "
+            f"{len(built.offers)} offers where the reading of {last_day} had {last_rows}: "
             "not all requests are answered",
         )
     reason = (
@@ -125,9 +122,13 @@ def _judge_price(
         return True, doubt_move(offer, before, earlier, config)
     if offer.is_marketplace:
         return False, None
-    if doubt := earlier.still_held(offer) or earlier.figure_of_gone_offer(offer, beside.keys):
+    if doubt := earlier.still_held(offer):
         return True, doubt
-    if offer.gpu_id is None or offer.usd_per_gpu_hour is None or offer.flag_reason:
+    if offer.gpu_id is None:
+        return False, None
+    if doubt := earlier.mixed_up(offer, now=beside.keys):
+        return True, doubt
+    if offer.usd_per_gpu_hour is None or offer.flag_reason:
         return False, None
     if near := earlier.range_of_card(offer):
         return True, doubt_new_offer(offer, near, config)

@@ -4,7 +4,7 @@ of other offers."""
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import islice
@@ -77,30 +77,25 @@ class EarlierPrices:
         )
         return Doubt(held.reason, detail, held.before)
 
-    def figure_of_another_offer(self, offer: Offer, before: Before) -> Doubt | None:
-        """Return a doubt if another card, kind or term cost then what this one costs now."""
-        other = next((other for _, other in self._at_the_figure_of(offer)), None)
-        return _mixed_up(offer, other, before) if other else None
-
-    def figure_of_gone_offer(self, offer: Offer, now: Container[PriceKey]) -> Doubt | None:
-        """Return a doubt about a new offer at the figure of one that is gone: it may be that offer, read as
-        another card, kind or term."""
-        if offer.gpu_id is None:
-            return None
-        gone = (other for key, other in self._at_the_figure_of(offer) if key not in now)
-        other = next(gone, None)
-        return _mixed_up(offer, other) if other else None
-
-    def _at_the_figure_of(self, offer: Offer) -> Iterator[tuple[PriceKey, Offer]]:
+    def mixed_up(
+        self, offer: Offer, before: Before | None = None, now: Container[PriceKey] = ()
+    ) -> Doubt | None:
+        """Return a doubt if another card, kind or term cost then what this offer costs now; with the keys of
+        the reading (``now``), only if that other offer is gone."""
         usd, factor = offer.usd_per_gpu_hour, 1 + thresholds.SAME_FIGURE_TOLERANCE.value
         if usd is None:
-            return
+            return None
         first = bisect_left(self._figures, usd / factor, key=itemgetter(0))
         for figure, key, other in islice(self._figures, first, None):
             if figure > usd * factor:
-                return
-            if _card(other) != _card(offer):
-                yield key, other
+                break
+            if _card(other) != _card(offer) and key not in now:
+                detail = (
+                    f"{offer.raw_label!r} ({offer.price_kind}) is at {offer.native_price} "
+                    f"{offer.native_currency}, before the price of {other.raw_label!r} ({other.price_kind})"
+                )
+                return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, detail, before)
+        return None
 
 
 def doubt_move(offer: Offer, before: Before, earlier: EarlierPrices, config: SourceConfig) -> Doubt | None:
@@ -118,8 +113,7 @@ def doubt_move(offer: Offer, before: Before, earlier: EarlierPrices, config: Sou
     if offer.is_marketplace:
         return None
     is_same = is_same_price(before.native_price, offer.native_price)
-    mixed_up = None if is_same else earlier.figure_of_another_offer(offer, before)
-    return mixed_up or earlier.still_held(offer)
+    return (None if is_same else earlier.mixed_up(offer, before)) or earlier.still_held(offer)
 
 
 def doubt_new_offer(offer: Offer, near: tuple[Decimal, Decimal], config: SourceConfig) -> Doubt | None:
@@ -181,11 +175,3 @@ def _is_jump(before: Decimal, now: Decimal, config: SourceConfig) -> bool:
 
 def _from_to(offer: Offer, before: Before) -> str:
     return f"{offer.raw_label!r} went from {before.native_price} to {offer.native_price}"
-
-
-def _mixed_up(offer: Offer, other: Offer, before: Before | None = None) -> Doubt:
-    detail = (
-        f"{offer.raw_label!r} ({offer.price_kind}) is at {offer.native_price} {offer.native_currency}, "
-        f"before the price of {other.raw_label!r} ({other.price_kind})"
-    )
-    return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, detail, before)

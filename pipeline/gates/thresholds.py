@@ -82,7 +82,7 @@ PRICE_BOUNDS = Threshold(
 )
 MAX_OUT_OF_BOUNDS_ROWS = Threshold(
     1,
-    "prices",
+    "price",
     "A reading with more prices out of bounds, and more than MAX_OUT_OF_BOUNDS_SHARE, fails.",
     "A single price may be a misprint of the page.",
 )
@@ -174,13 +174,13 @@ MAX_HELD_SHARE = Threshold(
 HELD_DAYS = Threshold(
     5,
     "days",
-    "A price first held this long ago is believed; so is a grown or partly answered reading.",
-    "A week's working days are time to look at what the digest names, and shorter than the "
-    "seven days for which most sources' last prices stay ranked.",
+    "A price first held this long ago is believed; a grown or partly answered reading is accepted.",
+    "A week's working days are time to look at what the digest names, and most sources' last prices stay "
+    "ranked for seven days.",
 )
 MIN_HELD_READINGS = Threshold(
     3,
-    "days with a reading",
+    "days",
     "A held price is not believed before it was read at the same price on this many days.",
     "Time alone is no evidence that the page still shows the price.",
 )
@@ -188,7 +188,7 @@ HISTORY_READINGS = Threshold(
     30,
     "readings",
     "Held prices are looked for in this many of the last readings.",
-    "A number of days would never release a price of a source that is read twice a month.",
+    "By days instead, a source that is read twice a month would never release a price.",
 )
 MOVES_WITH_IT = Threshold(
     (0.5, 2.0),
@@ -203,23 +203,21 @@ OWN_MARGIN = Threshold(
     Decimal("1.9"),
     "times",
     "A first price further outside of what was seen at its source is held.",
-    "A halved price is always beyond it, if the right price did not move.",
-    "Of on-demand prices compared with those of the same source and card at least five days away, 2.4% "
-    "lie beyond 1.5 times and 0.7% beyond 2 times.",
+    "A halved price is always beyond it, unless the right price moved as well.",
+    "Of on-demand prices compared with those of the same source and card at least five days, and mostly "
+    "months, away, 2.4% lie beyond 1.5 times and 0.7% beyond 2 times.",
 )
 MARKET_MARGIN = Threshold(
     Decimal("2.5"),
     "times",
     "A first price further outside of what other sources asked is held, if its own source was never seen.",
-    "Sources differ by more than one source's own prices do.",
-    "See the false alarms below.",
+    "Prices differ more between sources than at one source; chosen by the false alarms in the dated facts.",
 )
 SPOT_MARGIN = Threshold(
     Decimal(3),
     "times",
     "The margin of a first spot price, in place of both other margins.",
-    "Spot prices follow demand.",
-    "See the false alarms below.",
+    "Spot prices follow demand; chosen by the false alarms in the dated facts.",
 )
 MIN_SOURCES = Threshold(
     3,
