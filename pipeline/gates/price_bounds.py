@@ -83,11 +83,13 @@ def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds |
     for kind in dict.fromkeys(kinds):
         discount = thresholds.DISCOUNT.value if kind != price_kind else Decimal(1)
         if own := _seen().get((source, gpu_id, kind)):
-            return _widened(own, _margin(kind, thresholds.OWN_MARGIN), f"{source} asked", kind, discount)
+            return _widened(
+                own, _margin(kind, thresholds.OWN_MARGIN.value), f"{source} asked", kind, discount
+            )
         market = _seen().get(("", gpu_id, kind))
         if market and kind != "serverless" and _is_market(market):
             who = f"{market['sources']} sources asked"
-            return _widened(market, _margin(kind, thresholds.MARKET_MARGIN), who, kind, discount)
+            return _widened(market, _margin(kind, thresholds.MARKET_MARGIN.value), who, kind, discount)
     return None
 
 
@@ -138,8 +140,8 @@ def _may_be_one_card(one: Card, other: Card) -> bool:
     return is_open and (one.model, one.memory_gb) == (other.model, other.memory_gb)
 
 
-def _margin(kind: str, usual: thresholds.Threshold[Decimal]) -> Decimal:
-    return thresholds.SPOT_MARGIN.value if kind == "spot" else usual.value
+def _margin(kind: str, usual: Decimal) -> Decimal:
+    return thresholds.SPOT_MARGIN.value if kind == "spot" else usual
 
 
 def _is_market(seen: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a day's reading may be published."""
+"""Whether a day's reading is accepted as a whole."""
 
 from dataclasses import replace
 from datetime import date, timedelta

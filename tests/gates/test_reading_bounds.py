@@ -1,4 +1,4 @@
-"""Every threshold of acceptance on both sides and exactly on it."""
+"""Every threshold of a reading, on both sides and exactly on it."""
 
 from decimal import Decimal
 

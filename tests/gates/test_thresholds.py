@@ -28,7 +28,7 @@ def test_a_threshold_has_its_reason_and_is_used(name: str) -> None:
     assert threshold.unit
     assert threshold.meaning
     assert threshold.reason
-    assert re.search(rf"\b{name}\.(value|unless)\b|_margin\(kind, thresholds\.{name}\)", CODE)
+    assert re.search(rf"\b{name}\.(value|unless)\b", CODE)
 
 
 @pytest.mark.parametrize(("own", "held"), [(None, True), (Decimal("0.7"), False)])
