@@ -28,7 +28,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.hosts import host_of
 from pipeline.contracts.listing import Answer, Request
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.gates.acceptance import missing_cards
+from pipeline.gates.reading import missing_cards
 from pipeline.health.doctor.saved_pages import check_free, save_pages
 from pipeline.home.paths import Home
 from pipeline.parsing.paging import next_page
