@@ -27,7 +27,7 @@ from pipeline.orchestration.keys import offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.record.records import Records
-from pipeline.refresh.origin import ARCHIVE, captures_of
+from pipeline.refresh.inputs import ARCHIVE, captures_of
 from pipeline.refresh.permissions import disable, enable, off_lines
 from pipeline.refresh.refresh import refresh
 from pipeline.sources import source_module
@@ -210,7 +210,7 @@ def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: Conne
     live = examine_live(
         home, names=["linode"], now=datetime.now(UTC), environment={"GPUFARE_PROXY": proxy.url}
     )
-    assert (live.asked, proxy.asked) == (0, [])
+    assert (live.refresh.asked, proxy.asked) == ([], [])
 
 
 def test_enable_says_what_the_terms_are_and_disable_undoes_it(home: Home) -> None:

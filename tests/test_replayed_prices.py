@@ -18,7 +18,7 @@ from pipeline.cli.main import main
 from pipeline.health.morning import RECENT_DAYS, morning
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.refresh.origin import ARCHIVE
+from pipeline.refresh.inputs import ARCHIVE
 from pipeline.refresh.permissions import disable, enable
 from pipeline.refresh.refresh import refresh
 from pipeline.refresh.report import RefreshReport

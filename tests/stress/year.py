@@ -23,7 +23,7 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.origin import capture_live
+from pipeline.refresh.inputs import capture_live
 from pipeline.refresh.refresh import refresh
 from tests.faulty_server import Fault, says
 from tests.stress.homes import LIMITS, Lab, bytes_of, litter, noon, published_problems, rows, use_catalogue
