@@ -286,9 +286,9 @@ def _show_sources(form: Any) -> None:
 @click.command()
 def digest() -> None:
     """Print the morning's digest, and post it once a day to the webhook in GPUFARE_WEBHOOK_URL."""
-    from pipeline.health.digest import send_digest
-    from pipeline.health.morning import morning
+    from pipeline.health.digest import digest_of
+    from pipeline.health.webhook import send_digest
 
-    this_morning = morning(paths.home(), datetime.now(UTC))
+    this_morning = digest_of(paths.home(), datetime.now(UTC))
     tell(this_morning.text())
     say(send_digest(paths.home(), this_morning, os.environ))

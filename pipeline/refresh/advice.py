@@ -1,7 +1,7 @@
 """Why sources failed and what to do about it: the next step of one source, and the cause that many share."""
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -70,46 +70,35 @@ def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Dia
     """The cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None when
     there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
     asked = [outcome for outcome in outcomes if was_asked(outcome)]
-    failed = [(outcome, cause) for outcome in asked if (cause := _cause(outcome, replay_url))]
-    if not failed:
+    alike: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in asked:
+        if cause := _cause(outcome, replay_url):
+            alike[_PATH.sub("", cause[0].replace(outcome.source, ""))].append(outcome)
+    most = max(alike.values(), key=len, default=[])
+    if len(most) < FEWEST_ALIKE or 2 * len(most) <= len(asked):
         return None
-    ((alike, count),) = Counter(cause.alike for _, cause in failed).most_common(1)
-    if count < FEWEST_ALIKE or 2 * count <= len(asked):
-        return None
-    of_these = [outcome for outcome, cause in failed if cause.alike == alike]
-    cause = next(cause for _, cause in failed if cause.alike == alike)
-    step = cause.step or _shared_step(of_these)
-    return Diagnosis(cause.what, step, tuple(each.source for each in of_these), count == len(asked))
+    what, step = _cause(most[0], replay_url) or ("", None)
+    sources = tuple(outcome.source for outcome in most)
+    return Diagnosis(what, step or _shared_step(most), sources, all_asked=len(most) == len(asked))
 
 
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    """Why a source failed. Sources whose ``alike`` is the same failed alike; ``step`` is None where each
-    source has its own next step."""
-
-    what: str
-    step: str | None
-    alike: str
-
-
-def _cause(outcome: Outcome, replay_url: str | None) -> _Cause | None:
-    """Why a source failed; None where it did not, or where its own answer is the reason."""
+def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] | None:
+    """Why a source failed, and what to do where many fail so; None where it did not fail, or where its own
+    answer is the reason."""
     result, code, error = result_of(outcome), outcome.code, outcome.error or outcome.reason or ""
     if outcome.accepted or result is SourceResult.DOUBTED:
         return None
     if result is SourceResult.FAILED_HERE:
-        return _Cause(error, None, _PATH.sub("", error.replace(outcome.source, "")))
+        return error, None
     if code is None:
         return None
     if replay_url and code in _SERVER_IS_DOWN:
-        what = f"{replay_url} does not answer ({code})"
-        return _Cause(what, "start the replay server, or correct --pages", what)
+        return f"{replay_url} does not answer ({code})", "start the replay server, or correct --pages"
     if code is OutcomeCode.TLS_ERROR and _NOT_NOW.search(error):
         what = "every certificate is out of date or not yet valid: this machine's clock is wrong"
-        return _Cause(what, "set the clock", what)
+        return what, "set the clock"
     advice = _BY_CODE.get(code, _Advice())
-    what = advice.of_many or code.sentence
-    return _Cause(what, advice.step_of_many, what)
+    return advice.of_many or code.sentence, advice.step_of_many
 
 
 def _shared_step(outcomes: Sequence[Outcome]) -> str:
