@@ -31,20 +31,20 @@ _LOOK_THROUGH = (
     "address that it was asked from"
 )
 
-_COLUMNS = {
-    "source": "VARCHAR",
-    "result": "VARCHAR",
-    "accepted": "BOOLEAN",
-    "reason": "VARCHAR",
-    "error": "VARCHAR",
-    "code": "VARCHAR",
-    "requests": "INTEGER",
-    "failed_requests": "INTEGER",
-    "bytes": "BIGINT",
-    "duration_seconds": "DOUBLE",
-    "rows": "INTEGER",
-    "rejects": "INTEGER",
-}
+_COLUMNS = (
+    "source",
+    "result",
+    "accepted",
+    "reason",
+    "error",
+    "code",
+    "requests",
+    "failed_requests",
+    "bytes",
+    "duration_seconds",
+    "rows",
+    "rejects",
+)
 """Those of capture_outcomes that are shown."""
 
 
@@ -81,7 +81,8 @@ class LiveReport:
             )
             for outcome in self.refresh.outcomes
         ]
-        return Result((*_COLUMNS, "next_step", "saved_to"), (*_COLUMNS.values(), "VARCHAR", "VARCHAR"), rows)
+        names = (*_COLUMNS, "next_step", "saved_to")
+        return Result(names, ("VARCHAR",) * len(names), rows)
 
 
 def examine_live(
