@@ -43,6 +43,12 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
     return step(config) if step else None
 
 
+def next_step_of(outcome: Outcome) -> str | None:
+    """What to do about an attempt; None where nothing is to be done, or its source is unknown."""
+    config = configs().get(outcome.source)
+    return next_step(result_of(outcome), outcome.code, config) if config else None
+
+
 def key_text(config: SourceConfig) -> str:
     """The variables to set for a source's key, and where a user gets one."""
     origin = config.coverage.key_from
@@ -103,10 +109,7 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] |
 
 def _shared_step(outcomes: Sequence[Outcome]) -> str:
     """The next step of all the sources; where they differ, that of the first, with its name."""
-    steps = {
-        outcome.source: next_step(result_of(outcome), outcome.code, configs()[outcome.source]) or ""
-        for outcome in outcomes
-    }
+    steps = {outcome.source: next_step_of(outcome) or "" for outcome in outcomes}
     name, step = next(iter(steps.items()))
     return step if len(set(steps.values())) == 1 else f"begin with {name}: {step}"
 

@@ -20,7 +20,7 @@ from pipeline.home.disk import size_text
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
-from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step, result_of, was_asked
+from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of, result_of, was_asked
 from pipeline.refresh.permissions import off_lines, standing
 from pipeline.sources import source_module
 from pipeline.warehouse.build import Report
@@ -227,19 +227,6 @@ class RefreshReport:
             what = "no source answered" if self.nobody_answered else "no source was accepted"
         return f"{what} ({len(self.asked)} asked)"
 
-    def why_not_published(self) -> str:
-        """The reason, in one line, for readers who do not have ``lines``."""
-        if self.publish_error:
-            return f"nothing was published: {self.publish_error}"
-        if self.diagnosis:
-            return f"nothing was published: {self.diagnosis.line(len(self.asked))}"
-        if len(self.outcomes) <= 1:
-            reasons = "; ".join(f"{outcome.source}: {_summary(outcome)}" for outcome in self.outcomes)
-        else:
-            counts = Counter(result_of(outcome) for outcome in self.outcomes)
-            reasons = "; ".join(f"{counts[result]} {result.sentence}" for result in _ORDER if counts[result])
-        return f"nothing was published, because no source has accepted offers ({reasons})"
-
 
 def _shown(heading: str, details: Sequence[str]) -> list[str]:
     more = len(details) - MAX_SHOWN
@@ -252,7 +239,7 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 
 def _summary(outcome: Outcome, measured: bool = False) -> str:
     config = configs().get(outcome.source)
-    step = next_step(result_of(outcome), outcome.code, config) if config else None
+    step = next_step_of(outcome)
     if not was_asked(outcome):
         said = f"not asked  {'needs a key' if step else outcome.reason}"
     elif outcome.accepted:

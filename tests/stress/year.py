@@ -195,7 +195,7 @@ def _refreshed(home: Home, url: str, day: date, trouble: Trouble | None) -> list
     except Exception as error:  # a traceback is a problem of this day; the year goes on
         return [f"{day} ({kind}): {type(error).__name__}: {error}"[:400]]
     if not report.published:
-        return [f"{day} ({kind}): {report.why_not_published()}"[:400]]
+        return [f"{day} ({kind}): {report.failure()}"[:400]]
     unswept = [f"{day}: the litter is not reported"] if kind == "litter" and not report.swept_files else []
     return unswept + _refused(report.outcomes, day, trouble)
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.health.doctor.saved_pages import SaveError, check_free, save_pages
 from pipeline.home.paths import Home
-from pipeline.refresh.advice import next_step, result_of
+from pipeline.refresh.advice import next_step_of
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.inputs import RefreshError, captures_of, chosen_sources, is_url
 from pipeline.refresh.permissions import off_lines
@@ -76,7 +76,7 @@ class LiveReport:
         rows = [
             (
                 *(getattr(outcome, name) for name in _COLUMNS),
-                next_step(result_of(outcome), outcome.code, configs()[outcome.source]),
+                next_step_of(outcome),
                 str(self.saved.get(outcome.source, "")) or None,
             )
             for outcome in self.refresh.outcomes
