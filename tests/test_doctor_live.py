@@ -89,7 +89,9 @@ def test_many_that_fail_alike_are_one_line(tmp_path: Path) -> None:
     with refusing() as url:
         asked = {"names": ["modal", "ecb", "civo", "primeintellect"], "environment": {}, "pages": url}
         report = examine_live(Home(tmp_path), now=NOW, limits=LIMITS, **asked)  # type: ignore[arg-type]
-    assert report.lines()[0].startswith(f"all 3 sources asked failed alike: {url} does not answer")
+    shared = report.lines()[0]
+    assert shared.startswith(f"all 3 sources asked failed alike: {url} does not answer")
+    assert shared.endswith("; --format json has each error")
     assert (len(report.failed), len(report.refresh.asked)) == (3, 3)
 
 

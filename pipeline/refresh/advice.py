@@ -64,7 +64,7 @@ class Diagnosis:
     sources: tuple[str, ...]
     all_asked: bool
 
-    def line(self, asked: int, where: str = "`gpufare sources` has each error") -> str:
+    def line(self, asked: int, where: str) -> str:
         """The diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says where the
         sources' own errors are."""
         who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"

@@ -189,11 +189,12 @@ class RefreshReport:
                 lines.append(self._nothing_new())
         return [*lines, *filter(None, [self.stored])]
 
-    def source_lines(self, *, measured: bool = False) -> list[str]:
-        """The sources by their result, each in one line or in the diagnosis that they share. ``measured``:
-        with the number of requests, their bytes and seconds."""
+    def source_lines(self, *, recorded: bool = True) -> list[str]:
+        """The sources by their result, each in one line or in the diagnosis that they share; those of outcomes
+        that are not ``recorded`` also say how many requests, bytes and seconds there were."""
         shared = self.diagnosis
-        lines = [shared.line(len(self.asked))] if shared else []
+        where = "`gpufare sources` has each error" if recorded else "--format json has each error"
+        lines = [shared.line(len(self.asked), where)] if shared else []
         rest = [each for each in self.outcomes if not shared or each.source not in shared.sources]
         if self.off:
             rest = [each for each in rest if was_asked(each)]
@@ -205,7 +206,9 @@ class RefreshReport:
             same = list(outcomes)
             if len(self.outcomes) > 1:
                 lines.append(f"{result.sentence}: {len(same)} of {len(self.outcomes)} sources")
-            lines += [f"{outcome.source:<{width}}  {_summary(outcome, measured)}" for outcome in same]
+            lines += [
+                f"{outcome.source:<{width}}  {_summary(outcome, measured=not recorded)}" for outcome in same
+            ]
         return lines
 
     def failure(self) -> str | None:
@@ -237,7 +240,7 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
     ]
 
 
-def _summary(outcome: Outcome, measured: bool = False) -> str:
+def _summary(outcome: Outcome, *, measured: bool) -> str:
     config = configs().get(outcome.source)
     step = next_step_of(outcome)
     if not was_asked(outcome):

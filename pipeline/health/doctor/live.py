@@ -64,7 +64,7 @@ class LiveReport:
 
     def lines(self) -> list[str]:
         """A line per source, those that failed alike in one, and where the answers are."""
-        lines = [*self.refresh.source_lines(measured=True), *self.refresh.off]
+        lines = [*self.refresh.source_lines(recorded=False), *self.refresh.off]
         lines += [f"{source}: not saved: {reason}" for source, reason in self.not_saved.items()]
         if self.saved:
             folder = next(iter(self.saved.values())).parent
