@@ -190,8 +190,8 @@ class RefreshReport:
         return [*lines, *filter(None, [self.stored])]
 
     def source_lines(self, *, recorded: bool = True) -> list[str]:
-        """The sources by their result, each in one line or in the diagnosis that they share; those of outcomes
-        that are not ``recorded`` also say how many requests, bytes and seconds there were."""
+        """The sources by their result, each in one line or in the diagnosis that they share; where outcomes
+        are not ``recorded``, with the number of requests, bytes and seconds."""
         shared = self.diagnosis
         where = "`gpufare sources` has each error" if recorded else "--format json has each error"
         lines = [shared.line(len(self.asked), where)] if shared else []
