@@ -22,10 +22,9 @@ from pipeline.offers.changes import changes
 from pipeline.record.damage import RecordError
 from pipeline.record.incidents import kept_incidents, last_incident
 from pipeline.record.records import Records
-from pipeline.refresh.announcement import announcement
 from pipeline.refresh.future_days import report_future_days
 from pipeline.refresh.ingest import mend_journal, record_day
-from pipeline.refresh.origin import (
+from pipeline.refresh.inputs import (
     RefreshError,
     captures_of,
     chosen_sources,
@@ -35,7 +34,7 @@ from pipeline.refresh.origin import (
 )
 from pipeline.refresh.permissions import off_lines
 from pipeline.refresh.publishing import publish_day
-from pipeline.refresh.report import RefreshReport
+from pipeline.refresh.report import RefreshReport, announcement
 from pipeline.refresh.storing import store_home
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.query import reader
