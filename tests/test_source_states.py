@@ -12,28 +12,26 @@ import pytest
 
 from pipeline.capture.archive import ID_FORMAT
 from pipeline.catalog.source_config import configs, source_config
-from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.capture import Outcome
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.record.journal import Journal
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh.demo import sample_days
-from pipeline.refresh.ingest import record_day
 from pipeline.refresh.permissions import off_sources
-from pipeline.refresh.publishing import publish_day
 from pipeline.warehouse.query import ask
 from tests.conftest import PAGES, gpufare, reader_on
 
 DAY = sample_days(PAGES)[0]
 NEXT_DAY = DAY + timedelta(days=1)
+NEXT_MONTH = DAY + timedelta(days=10)
 
 
 @pytest.fixture
 def home(small_home: Home, sample_home: Home) -> Home:
     """The record of a good day, without the archive and without a published file."""
-    for folder in ("offers", "outcomes", "exchange_rates"):
-        shutil.copytree(sample_home.root / folder, small_home.root / folder)
+    shutil.copytree(sample_home.record, small_home.record)
     return small_home
 
 
@@ -113,49 +111,18 @@ def test_damaged_files_are_named_and_what_is_before_them_decides(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     records = Records(home)
-    records.write_accepted(NEXT_DAY, "lambda", records.offers("lambda", DAY))
+    records.write_accepted(NEXT_MONTH, "lambda", records.offers("lambda", DAY))
     accepted = next(iter(records.outcomes("lambda", DAY)))
-    newest = file_of(home, Month.of("offers", "lambda", NEXT_DAY))
+    newest = file_of(home, Month.of("offers", "lambda", NEXT_MONTH))
     newest.write_bytes(newest.read_bytes()[:100])
-    content = json.dumps(accepted).replace(str(DAY), str(NEXT_DAY))
-    Journal(home).write("outcome", "lambda", NEXT_DAY, accepted["attempt"], content)
+    content = json.dumps(accepted).replace(str(DAY), str(NEXT_MONTH))
+    Journal(home).write("outcome", "lambda", NEXT_MONTH, accepted["attempt"], content)
     with caplog.at_level(logging.WARNING):
-        row = states(home, NEXT_DAY)["lambda"]
+        row = states(home, NEXT_MONTH)["lambda"]
     assert accepted["accepted"]
     assert (row["state"], row["last_accepted_day"]) == ("failing", DAY)
-    assert f"what was accepted on {NEXT_DAY} is not in the record any more" in row["why"]
+    assert f"what was accepted on {NEXT_MONTH} is not in the record any more" in row["why"]
     assert f"{newest} cannot be read and is skipped" in caplog.text
-
-
-def test_an_outcome_that_cannot_be_written_is_a_failed_attempt_until_it_is_written(home: Home) -> None:
-    """What the source did on that day is not in the record: no face calls that good."""
-    folder = home.outcomes / "lambda"
-    kept = folder.rename(home.root / "kept")
-    folder.write_text("in the way")
-    capture = Capture(
-        source="lambda", day=NEXT_DAY, capture_id=f"{NEXT_DAY:%Y%m%d}T070000.000000Z", status="failed"
-    )
-    outcome = record_day(source_config("lambda"), NEXT_DAY, [capture], home)
-    assert "the outcome is not kept" in outcome.warnings[-1]
-    row = states(home, NEXT_DAY)["lambda"]
-    assert (row["state"], row["last_attempt_day"]) == ("failing", NEXT_DAY)
-    assert row["why"].startswith(f"its outcome could not be written: {folder}/{NEXT_DAY}")
-    publish_day(home, NEXT_DAY, datetime.now(UTC))
-    with reader_on(home.published, NEXT_DAY) as connection:
-        (now,) = ask(connection, "SELECT state, why FROM main.source_health WHERE source = 'lambda'").dicts()
-        (then,) = ask(
-            connection,
-            "SELECT state, why FROM main.source_health_history"
-            f" WHERE source = 'lambda' AND day = '{NEXT_DAY}'",
-        ).dicts()
-    assert (now["state"], now["why"]) == ("failing", row["why"])
-    assert then["state"] == "failing"
-    assert then["why"] in row["why"]
-
-    folder.unlink()
-    kept.rename(folder)
-    record_day(source_config("lambda"), NEXT_DAY, [capture], home)
-    assert "could not be written" not in states(home, NEXT_DAY)["lambda"]["why"]
 
 
 def test_days_to_come_decide_nothing(home: Home) -> None:

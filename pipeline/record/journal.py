@@ -160,6 +160,9 @@ class Journal:
             self._require_nothing_recorded("it is gone")
             return []
         with self._connected() as connection:
+            if not self._has_layout(connection):
+                self._require_nothing_recorded("it is empty")
+                return []
             return connection.execute(query, values).fetchall()
 
     @contextmanager
@@ -169,7 +172,11 @@ class Journal:
                 if not anew:
                     self._require_nothing_recorded("it is gone")
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._connected(anew=anew) as connection:
+            with self._connected() as connection:
+                if not self._has_layout(connection):
+                    if not anew:
+                        self._require_nothing_recorded("it is empty")
+                    _create(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
@@ -177,11 +184,10 @@ class Journal:
             raise UnwritableError(self.path, error) from error
 
     @contextmanager
-    def _connected(self, *, anew: bool = False) -> Iterator[sqlite3.Connection]:
+    def _connected(self) -> Iterator[sqlite3.Connection]:
         connection = None
         try:
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-            self._check_layout(connection, anew=anew)
             yield connection
         except sqlite3.OperationalError as error:
             raise UnwritableError(self.path, _os_error(error)) from error
@@ -191,21 +197,23 @@ class Journal:
             if connection is not None:
                 connection.close()
 
-    def _check_layout(self, connection: sqlite3.Connection, *, anew: bool) -> None:
+    def _has_layout(self, connection: sqlite3.Connection) -> bool:
+        """Return False for a file without tables. Raises HomeLayoutError for another version's."""
         ((layout,),) = connection.execute("PRAGMA user_version")
-        if layout == 0:
-            if not anew:
-                self._require_nothing_recorded("it is empty")
-            _create(connection)
-        elif layout != LAYOUT:
+        if layout not in (0, LAYOUT):
             raise HomeLayoutError(_refusal(self._home))
+        return bool(layout)
 
     def _require_nothing_recorded(self, problem: str) -> None:
-        """Raise RecordError where the home has months, whose journal cannot have been empty."""
+        """Raise RecordError where the home has months, whose journal cannot have been empty, or a file is in the
+        place of the record."""
         if any((self._home.root / name).is_dir() for name in _UNMARKED):
             raise HomeLayoutError(_refusal(self._home))
-        if any(months(self._home, table) for table in TABLES):
-            raise RecordError(self._damage(problem))
+        if self._home.record.exists() and not self._home.record.is_dir():
+            problem = f"{self._home.record} is a file: move it away"
+        elif not any(months(self._home, table) for table in TABLES):
+            return
+        raise RecordError(self._damage(problem))
 
 
 def _create(connection: sqlite3.Connection) -> None:

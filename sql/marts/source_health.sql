@@ -4,7 +4,7 @@ WITH _attempts AS (
         row_number() OVER _newest_first AS place,
         -- How many accepted attempts are as new or newer: 0 for the failures since the last accepted one.
         count(*) FILTER (accepted) OVER (_newest_first ROWS UNBOUNDED PRECEDING) AS accepted_since
-    FROM attempt_outcomes()
+    FROM main.capture_outcomes
     WHERE day <= getvariable('as_of_day')::DATE
         -- A source that has its permission again is as its attempts before left it.
         AND NOT (

@@ -13,7 +13,7 @@ WITH _attempts AS (
             ),
             ''
         ) AS error
-    FROM attempt_outcomes()
+    FROM main.capture_outcomes
     WHERE day <= getvariable('as_of_day')::DATE
     GROUP BY source, day
 ),
