@@ -3,6 +3,7 @@
 ``expected.csv`` and ``expected_rejects.csv`` are typed by hand from the page and the source's yaml.
 """
 
+import ast
 import csv
 import inspect
 import json
@@ -26,7 +27,7 @@ from pipeline.contracts.rates import Rate
 from pipeline.gpus import identify
 from pipeline.home.paths import CATALOG_DIR
 from pipeline.refresh.ingest import read_answers
-from pipeline.sources import source_module
+from pipeline.sources import kit, source_module
 
 PAGES = Path(__file__).parent / "pages"
 PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]
@@ -124,6 +125,19 @@ def test_each_source_has_its_yaml_its_module_and_its_page() -> None:
     assert yamls
     for name in yamls:
         assert callable(source_module(name).read), name
+
+
+def test_a_reader_imports_our_code_from_the_kit_only() -> None:
+    used: set[str] = set()
+    for name in configs():
+        tree = ast.parse(inspect.getsource(source_module(name)))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        ours = [text for node in imports if "pipeline" in (text := ast.unparse(node)) or "gpufare" in text]
+        assert ours == ["from pipeline.sources import kit"], name
+        assert not any(node.level for node in imports if isinstance(node, ast.ImportFrom)), name
+        used.update(re.findall(r"\bkit\.(\w+)", ast.unparse(tree)))
+    offered = {name for name in vars(kit) if not name.startswith("_")}
+    assert offered - {"Iterator", "Sequence"} == used
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)

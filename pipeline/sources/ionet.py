@@ -1,37 +1,31 @@
 """io.net: virtual machines of its network's hosts and of partners, priced whole and without fees."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Row
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError
+from pipeline.sources import kit
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One flagged listing per machine and country. Machines without GPUs are skipped.
 
     Raises SourceChangedError when no machine has GPUs.
     """
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     machines = (
         machine
         for answer in answers
         for machine in audit.envelope(answer, "hardware").object("data").items("hardware")
         if machine.peek("num_cards") != 0
     )
-    rows = read_rows(machines, partial(_read_machine, config=config), "id")
-    yield from at_least_one(rows, f"{config.name}: no machine with GPUs")
+    rows = kit.read_rows(machines, partial(_read_machine, config=config), "id")
+    yield from kit.at_least_one(rows, f"{config.name}: no machine with GPUs")
     yield from audit.warnings()
 
 
-def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing]:
+def _read_machine(machine: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings:
     sold_out, form_factor = machine.get("sold_out"), machine.optional_text("interconnect")
     vram_gb = machine.optional_number("vram_per_card")
-    yield Listing(
+    yield kit.Listing(
         raw_label=machine.text("name"),
         gpu_count=machine.gpu_count("num_cards"),
         price_kind="on_demand",
@@ -49,14 +43,14 @@ def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing
         ram_gib=machine.optional_number("memory"),
         local_disk_gb=machine.optional_number("storage"),
         # Fees are added to it when it is booked.
-        flag_reason=FlagReason.PARTS_PRICED_APART,
+        flag_reason=kit.FlagReason.PARTS_PRICED_APART,
     )
 
 
-def _tier(supplier: object, config: SourceConfig) -> str:
+def _tier(supplier: object, config: kit.SourceConfig) -> str:
     """Whose machine it is. Raises RowError for a supplier that is not known."""
     tiers = config.settings["suppliers"]
     if not isinstance(supplier, str) or supplier not in tiers:
         detail = f"the supplier {supplier!r} is none of {', '.join(tiers)}"
-        raise RowError(RejectReason.UNKNOWN_TERMS, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     return str(tiers[supplier])
