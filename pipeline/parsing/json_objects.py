@@ -62,6 +62,7 @@ class FieldAudit:
     """
 
     def __init__(self, config: SourceConfig) -> None:
+        self.config = config
         self._ignored = frozenset(config.ignored_fields)
         self._optional = frozenset(config.optional_fields)
         self._places: dict[str, _Fields] = {}
@@ -158,6 +159,11 @@ class JsonObject:
         self._fields = fields
         self._audit = audit
         self._is_counted = False
+
+    @property
+    def config(self) -> SourceConfig:
+        """What the yaml says of the source."""
+        return self._audit.config
 
     def peek(self, *path: str) -> Any:
         """A field, or a field of nested objects, that says whether the object is wanted.

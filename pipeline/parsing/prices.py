@@ -20,6 +20,10 @@ class RowError(Exception):
         super().__init__(detail)
         self.reason = reason
 
+    def reject(self, name: str, raw: Any, answer: Answer) -> Reject:
+        """The row as a reject. ``name`` is what its detail begins with."""
+        return Reject(self.reason, f"{name}: {self}", raw, answer)
+
 
 def price_of(value: Any) -> Decimal:
     """The price in a field of a JSON answer, above zero. Raises RowError."""

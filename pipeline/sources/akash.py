@@ -3,16 +3,10 @@
 from pipeline.sources import kit
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One flagged listing per card, memory and interface.
-
-    Raises SourceChangedError when there is no card.
-    """
-    audit = kit.FieldAudit(config)
-    models = (model for answer in answers for model in audit.items(answer, "models"))
-    rows = kit.read_rows(models, _read_model, "model", "ram", "interface")
-    yield from kit.at_least_one(rows, f"{config.name}: no GPU model")
-    yield from audit.warnings()
+@kit.reader("no GPU model")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One flagged listing per card, memory and interface."""
+    return kit.read_rows(audit.items(answer, "models"), _read_model, "model", "ram", "interface")
 
 
 def _read_model(model: kit.JsonObject) -> kit.Listings:

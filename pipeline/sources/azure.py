@@ -49,7 +49,7 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every Linux price of a GPU size. Raises SourceChangedError when no item has the mandatory fields."""
     audit = kit.FieldAudit(config)
-    rows = (row for answer in answers for row in _read_page(answer, audit, config))
+    rows = (row for answer in answers for row in _read_page(answer, audit))
     yield from _one_per_size(kit.at_least_one(rows, f"{config.name}: no item of a GPU size"))
     yield from audit.warnings()
 
@@ -67,20 +67,20 @@ def _one_per_size(rows: Iterable[kit.Listing | kit.Reject]) -> kit.Rows:
         yield replace(first, detail=f"{first.detail} (and {len(more)} more)") if more else first
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     page = audit.envelope(answer, "Items")
     items = page.items("Items")
     if items and not any(all(name in item.raw for name in _MANDATORY) for item in items):
         raise kit.SourceChangedError(f"{answer.url}: no item has all of {', '.join(_MANDATORY)}")
-    currency = page.optional_text("BillingCurrency") or config.currency
-    is_gpu_size = re.compile(config.settings["gpu_sizes"]).fullmatch
+    currency = page.optional_text("BillingCurrency") or audit.config.currency
+    is_gpu_size = re.compile(audit.config.settings["gpu_sizes"]).fullmatch
     gpu_items = (item for item in items if is_gpu_size(str(item.peek("armSkuName"))))
     yield from kit.read_rows(
-        gpu_items, lambda item: _read_item(item, currency, config), "armSkuName", "armRegionName"
+        gpu_items, lambda item: _read_item(item, currency), "armSkuName", "armRegionName"
     )
 
 
-def _read_item(item: kit.JsonObject, currency: str, config: kit.SourceConfig) -> kit.Rows:
+def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
     missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
     if missing:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"without {', '.join(missing)}")
@@ -89,9 +89,9 @@ def _read_item(item: kit.JsonObject, currency: str, config: kit.SourceConfig) ->
     ends = kit.date_of(item.optional_text("effectiveEndDate") or "")
     if ends is not None and ends < max(kit.day_of(item.answer), starts or ends):
         raise kit.RowError(kit.RejectReason.DISCONTINUED, f"the price is of {starts} to {ends}")
-    term_days = _term_days(item, config)
+    term_days = _term_days(item)
     size, region = item.text("armSkuName"), item.text("armRegionName")
-    restricted = region.startswith(tuple(config.settings["restricted_region_prefixes"]))
+    restricted = region.startswith(tuple(item.config.settings["restricted_region_prefixes"]))
     listing = kit.Listing(
         raw_label=size,
         instance_type=size,
@@ -104,31 +104,29 @@ def _read_item(item: kit.JsonObject, currency: str, config: kit.SourceConfig) ->
         answer=item.answer,
         term_days=term_days,
         region=region,
-        max_nodes=1 if re.fullmatch(config.settings["sizes_without_rdma"], size) else None,
+        max_nodes=1 if re.fullmatch(item.config.settings["sizes_without_rdma"], size) else None,
         effective_from=kit.effective_from(starts, item.answer),
         flag_reason=kit.FlagReason.RESTRICTED_REGION if restricted else None,
     )
     yield listing
     for plan in item.objects("savingsPlan"):
-        yield _read_savings_plan(plan, listing, config)
+        yield _read_savings_plan(plan, listing)
 
 
-def _read_savings_plan(
-    plan: kit.JsonObject, listing: kit.Listing, config: kit.SourceConfig
-) -> kit.Listing | kit.Reject:
+def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listing | kit.Reject:
     """The same machine under a savings plan: an hourly price, unlike a reservation's total."""
     try:
         if listing.price_kind != "on_demand":
             detail = f"a savings plan for a price that is {listing.price_kind}"
             raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
         term = str(plan.get("term"))
-        if term not in config.settings["term_days"]:
+        if term not in plan.config.settings["term_days"]:
             raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a savings plan for {term!r}")
         return replace(
             listing,
             price_kind="reserved",
             tier="savings_plan",
-            term_days=int(config.settings["term_days"][term]),
+            term_days=int(plan.config.settings["term_days"][term]),
             native_price=plan.price("retailPrice"),
         )
     except kit.RowError as error:
@@ -173,11 +171,11 @@ def _is_spot(item: kit.JsonObject) -> bool:
     return any(name.lower().endswith(" spot") for name in names)
 
 
-def _term_days(item: kit.JsonObject, config: kit.SourceConfig) -> int | None:
+def _term_days(item: kit.JsonObject) -> int | None:
     if item.get("type") != "Reservation":
         return None
     term = item.get("reservationTerm")
-    days = config.settings["term_days"].get(str(term))
+    days = item.config.settings["term_days"].get(str(term))
     if days is None:
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a reservation for {term!r}")
     return int(days)

@@ -12,16 +12,10 @@ DOLLARS = "USD-Blockchain"
 _THREADS = re.compile(r"\d{1,4}/(\d{1,4})")
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One flagged listing per server that can be paid in dollars. Spot prices, which are bids, are not read.
-
-    Raises SourceChangedError when there is no server.
-    """
-    audit = kit.FieldAudit(config)
-    servers = (server for answer in answers for server in audit.items(answer, "servers"))
-    rows = kit.read_rows(servers, _read_server, "id")
-    yield from kit.at_least_one(rows, f"{config.name}: no server")
-    yield from audit.warnings()
+@kit.reader("no server")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One flagged listing per server that can be paid in dollars. Spot prices are bids, and not read."""
+    return kit.read_rows(audit.items(answer, "servers"), _read_server, "id")
 
 
 def _read_server(server: kit.JsonObject) -> kit.Listings:

@@ -8,18 +8,9 @@ CENTS_PER_DOLLAR = 100
 BYTES_PER_GIB = 2**30
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per variant with GPUs and data centre; one without a region where there is none.
-
-    Raises SourceChangedError when no variant has GPUs.
-    """
-    audit = kit.FieldAudit(config)
-    rows = (row for answer in answers for row in _read_answer(answer, audit))
-    yield from kit.at_least_one(rows, f"{config.name}: no instance type with GPUs")
-    yield from audit.warnings()
-
-
-def _read_answer(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+@kit.reader("no instance type with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One listing per variant with GPUs and data centre; one without a region where there is none."""
     page = audit.envelope(answer, "instance_types")
     for kind in page.object("data").items("instance_types"):
         # Types for CPUs only have variants without GPUs, which are not ours.

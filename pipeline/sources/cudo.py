@@ -2,36 +2,28 @@
 
 import math
 from decimal import Decimal
-from functools import partial
 
 from pipeline.sources import kit
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader("no machine type with a GPU")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Machine types with GPUs, as the price of a machine with one GPU that can feed it: with the vCPUs and
     memory of the settings, or the nearest within the answer's limits.
 
-    Machine types without a GPU are skipped. Raises SourceChangedError when none has a GPU.
+    Machine types without a GPU are skipped.
     """
-    audit = kit.FieldAudit(config)
-    machines = (
-        machine
-        for answer in answers
-        for machine in audit.items(answer, "machineTypes")
-        if machine.peek("gpuModelId") or machine.peek("gpuModel")
-    )
-    read_machine = partial(_read_machine, config=config)
-    rows = kit.read_rows(machines, read_machine, "machineType", "dataCenterId")
-    yield from kit.at_least_one(rows, f"{config.name}: no machine type with a GPU")
-    yield from audit.warnings()
+    machines = audit.items(answer, "machineTypes")
+    with_gpu = [machine for machine in machines if machine.peek("gpuModelId") or machine.peek("gpuModel")]
+    return kit.read_rows(with_gpu, _read_machine, "machineType", "dataCenterId")
 
 
-def _read_machine(machine: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings:
+def _read_machine(machine: kit.JsonObject) -> kit.Listings:
     gpu, vcpu, memory_gib = (
         _part_price(machine, part) for part in ("gpuPriceHr", "vcpuPriceHr", "memoryGibPriceHr")
     )
-    vcpus = _vcpus(config.settings["vcpus_per_gpu"], machine)
-    ram_gib = _memory_gib(config.settings["ram_gib_per_gpu"], vcpus, machine)
+    vcpus = _vcpus(machine.config.settings["vcpus_per_gpu"], machine)
+    ram_gib = _memory_gib(machine.config.settings["ram_gib_per_gpu"], vcpus, machine)
     sizes = _machine_sizes(vcpus, ram_gib, machine)
     no_room = machine.get("maxGpuFree") is not None and not sizes
     yield kit.Listing(

@@ -17,7 +17,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per machine. Raises SourceChangedError when the page's data has no machine."""
     audit = kit.FieldAudit(config)
     machines = (machine for answer in answers for machine in _machines(answer, audit))
-    rows = kit.read_rows(machines, lambda machine: _read_machine(machine, config), "title", "gpuVram")
+    rows = kit.read_rows(machines, _read_machine, "title", "gpuVram")
     yield from kit.reject_contradictions(
         kit.at_least_one(rows, f"{config.name}: no machine"),
         lambda row: (row.raw_label, row.context.get("vram_gb"), row.gpu_count),
@@ -43,13 +43,13 @@ def _machines(answer: kit.Answer, audit: kit.FieldAudit) -> Iterator[kit.JsonObj
     yield from (audit.item(record, answer) for record in records)
 
 
-def _read_machine(machine: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_machine(machine: kit.JsonObject) -> kit.Rows:
     label, vram_gb = machine.text("title"), kit.gigabytes(machine.optional_text("gpuVram"))
     vcpus, ram_gib = machine.optional_number("vCpUs"), kit.gigabytes(machine.optional_text("memory"))
     count, price = machine.gpu_count("gpuCount"), str(machine.get("price") or "")
     if not re.search(r"\d", price):
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"no price is given: {price!r}")
-    amount, currency, flag = kit.cell_price(price, PER_GPU, [config.currency])
+    amount, currency, flag = kit.cell_price(price, PER_GPU, [machine.config.currency])
     yield kit.Listing(
         raw_label=label,
         gpu_count=count,

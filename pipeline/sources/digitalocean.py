@@ -10,31 +10,27 @@ _KINDS: dict[str, kit.PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
 _PER_DROPLET_HOUR = frozenset({"h", "hr", "hour", "droplet/hour", "droplet/hr"})
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader("no GPU droplet in any answer")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Droplets with GPUs: prices are per droplet, not per GPU.
 
-    CPU sizes and tables without a GPU column are skipped. Raises SourceChangedError when a page has no
-    on-demand price or no answer has a GPU droplet.
+    CPU sizes and tables without a GPU column are skipped. Raises SourceChangedError for a page without an
+    on-demand price.
     """
-    audit = kit.FieldAudit(config)
-    rows = (
-        row
-        for answer in answers
-        for row in (_read_sizes(answer, audit) if answer.is_json else _read_page(answer, audit, config))
-    )
-    yield from kit.at_least_one(rows, f"{config.name}: no GPU droplet in any answer")
-    yield from audit.warnings()
+    return _read_sizes(answer, audit) if answer.is_json else _read_page(answer, audit)
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     rows: list[kit.Listing | kit.Reject] = []
     for tag in kit.page(answer).find_all("table"):
         grid = kit.table(tag)
-        if not kit.is_hidden(tag) and kit.columns(grid.headers, config.settings["headers"]["gpu"]):
+        if not kit.is_hidden(tag) and kit.columns(grid.headers, audit.config.settings["headers"]["gpu"]):
             audit.columns(grid.headers)
-            rows += _read_table(grid, *_section(tag, config), answer, config)
+            rows += _read_table(grid, *_section(tag, audit.config), answer, audit.config)
     if not any(isinstance(row, kit.Listing) and row.price_kind == "on_demand" for row in rows):
-        raise kit.SourceChangedError(f"{answer.url}: no on-demand price under {config.settings['sections']}")
+        raise kit.SourceChangedError(
+            f"{answer.url}: no on-demand price under {audit.config.settings['sections']}"
+        )
     # A table may be on the page twice, but not with two prices for one droplet.
     return kit.reject_contradictions(rows, lambda row: (row.price_kind, row.raw_label))
 

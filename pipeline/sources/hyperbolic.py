@@ -9,16 +9,10 @@ _KNOWN_PRICES = ("costPerHourCents", "providerCostPerHourCents")
 _LEAST_HOURS = "minHours"
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per option of a single machine; an option of several is a reject.
-
-    Raises SourceChangedError when there is no option.
-    """
-    audit = kit.FieldAudit(config)
-    options = (option for answer in answers for option in audit.items(answer, "options"))
-    rows = kit.read_rows(options, _read_option, "gpuType", "gpuCount", "region")
-    yield from kit.at_least_one(rows, f"{config.name}: no rental option")
-    yield from audit.warnings()
+@kit.reader("no rental option")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One listing per option of a single machine; an option of several is a reject."""
+    return kit.read_rows(audit.items(answer, "options"), _read_option, "gpuType", "gpuCount", "region")
 
 
 def _read_option(option: kit.JsonObject) -> kit.Listings:

@@ -52,7 +52,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     for answer in answers:
         if _is_stock(answer):
             continue
-        rows = _read_pricebook(answer, audit, config) if answer.is_json else _read_page(answer, audit, config)
+        rows = _read_pricebook(answer, audit) if answer.is_json else _read_page(answer, audit)
         for row in rows:
             if isinstance(row, kit.Listing) and row.price_kind == "on_demand":
                 yield from _in_regions(row, stock.get(models.get(row.raw_label, row.raw_label), []))
@@ -105,9 +105,9 @@ def _in_regions(row: kit.Listing, stock: Sequence[_Stock]) -> kit.Listings:
         yield replace(row, region=place.region, available=place.available, gpu_counts=counts)
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     cards = [card for card in kit.with_class(kit.page(answer), "page-price_card") if not kit.is_hidden(card)]
-    grids = [(title, _grid(card, title, config)) for card in cards for title in [_title(card)]]
+    grids = [(title, _grid(card, title, audit.config)) for card in cards for title in [_title(card)]]
     gpu_grids = []
     for title, grid in grids:
         is_read = bool(kit.columns(grid.headers, _gpu_header(title)))
@@ -171,8 +171,8 @@ def _read_card(title: str, grid: kit.Table, answer: kit.Answer) -> kit.Rows:
         )
 
 
-def _read_pricebook(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
-    is_gpu = re.compile(str(config.settings["pricebook_gpu"])).search
+def _read_pricebook(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    is_gpu = re.compile(str(audit.config.settings["pricebook_gpu"])).search
     items = audit.items(answer, "pricebook", "data", "prices", "resources")
     if not all(isinstance(item.peek("name"), str) for item in items):
         raise kit.SourceChangedError(f"{answer.url}: a row of the pricebook has no name")
@@ -183,7 +183,7 @@ def _read_pricebook(answer: kit.Answer, audit: kit.FieldAudit, config: kit.Sourc
         name, price = item.text("name"), _list_price(item)
         kind: kit.PriceKind = "spot" if name.endswith(SPOT_SUFFIX) else "on_demand"
         label = name.removesuffix(SPOT_SUFFIX)
-        yield kit.gpu_hour_field(label, kind, price, config.currency, item.raw, answer)
+        yield kit.gpu_hour_field(label, kind, price, audit.config.currency, item.raw, answer)
 
 
 def _list_price(item: kit.JsonObject) -> Any:

@@ -1,28 +1,17 @@
 """io.net: virtual machines of its network's hosts and of partners, priced whole and without fees."""
 
-from functools import partial
-
 from pipeline.sources import kit
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One flagged listing per machine and country. Machines without GPUs are skipped.
-
-    Raises SourceChangedError when no machine has GPUs.
-    """
-    audit = kit.FieldAudit(config)
-    machines = (
-        machine
-        for answer in answers
-        for machine in audit.envelope(answer, "hardware").object("data").items("hardware")
-        if machine.peek("num_cards") != 0
-    )
-    rows = kit.read_rows(machines, partial(_read_machine, config=config), "id")
-    yield from kit.at_least_one(rows, f"{config.name}: no machine with GPUs")
-    yield from audit.warnings()
+@kit.reader("no machine with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One flagged listing per machine and country. Machines without GPUs are skipped."""
+    machines = audit.envelope(answer, "hardware").object("data").items("hardware")
+    with_gpus = [machine for machine in machines if machine.peek("num_cards") != 0]
+    return kit.read_rows(with_gpus, _read_machine, "id")
 
 
-def _read_machine(machine: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings:
+def _read_machine(machine: kit.JsonObject) -> kit.Listings:
     sold_out, form_factor = machine.get("sold_out"), machine.optional_text("interconnect")
     vram_gb = machine.optional_number("vram_per_card")
     yield kit.Listing(
@@ -37,7 +26,7 @@ def _read_machine(machine: kit.JsonObject, config: kit.SourceConfig) -> kit.List
         | ({"vram_gb": vram_gb} if vram_gb else {}),
         region=machine.optional_text("location"),
         available=not sold_out if isinstance(sold_out, bool) else None,
-        tier=_tier(machine.get("supplier"), config),
+        tier=_tier(machine.get("supplier"), machine.config),
         interconnect="nvlink" if machine.get("nvlink") is True else None,
         vcpus=machine.optional_number("vcpu"),
         ram_gib=machine.optional_number("memory"),

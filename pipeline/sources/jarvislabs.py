@@ -30,19 +30,10 @@ def _page_requests(config: kit.SourceConfig) -> list[kit.Request]:
     return [kit.Request(request.url) for request in config.requests]
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """GPUs by the hour, on demand and spot.
-
-    CPU machines and storage are skipped. Raises SourceChangedError when no GPU is found.
-    """
-    audit = kit.FieldAudit(config)
-    rows = (
-        row
-        for answer in answers
-        for row in (_read_server_meta(answer, audit) if answer.is_json else _read_page(answer, audit, config))
-    )
-    yield from kit.at_least_one(rows, f"{config.name}: no GPU in a table, a card or server_meta")
-    yield from audit.warnings()
+@kit.reader("no GPU in a table, a card or server_meta")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """GPUs by the hour, on demand and spot. CPU machines and storage are skipped."""
+    return _read_server_meta(answer, audit) if answer.is_json else _read_page(answer, audit)
 
 
 def _read_server_meta(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
@@ -76,10 +67,10 @@ def _vram(stated: Any) -> dict[str, float]:
     return {} if memory_gb is None else {"vram_gb": memory_gb}
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """The tables that have GPUs and prices (comparisons with other clouds have none); else the cards."""
     soup = kit.page(answer)
-    headers = config.settings["headers"]
+    headers = audit.config.settings["headers"]
     grids = []
     for grid in kit.visible_tables(soup):
         is_read = bool(
@@ -88,11 +79,11 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConf
         audit.table(grid.headers, is_read=is_read)
         grids += [grid] if is_read else []
     for grid in grids:
-        yield from _read_table(grid, answer, config)
+        yield from _read_table(grid, answer, audit.config)
     if not grids:
-        spec = _spec(tuple(config.settings["generations"]))
+        spec = _spec(tuple(audit.config.settings["generations"]))
         for _, text in kit.cards(soup, spec, _CARD_END):
-            yield from _read_card(text, spec, answer, config)
+            yield from _read_card(text, spec, answer, audit.config)
 
 
 def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:

@@ -24,6 +24,7 @@ from pipeline.parsing.announced import is_superseded as is_superseded
 from pipeline.parsing.announced import validity as validity
 from pipeline.parsing.answers import at_least_one as at_least_one
 from pipeline.parsing.answers import each_answer as each_answer
+from pipeline.parsing.answers import reader as reader
 from pipeline.parsing.dates import date_of as date_of
 from pipeline.parsing.dates import day_of as day_of
 from pipeline.parsing.dates import effective_from as effective_from

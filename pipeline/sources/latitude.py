@@ -22,7 +22,7 @@ _IN_STOCK = {"high": True, "medium": True, "low": True, "unavailable": False}
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per plan, region and term. Raises SourceChangedError when there is no plan with GPUs."""
     audit = kit.FieldAudit(config)
-    rows = [row for answer in answers for row in _read_page(answer, audit, config)]
+    rows = [row for answer in answers for row in _read_page(answer, audit)]
     yield from kit.reject_contradictions(
         kit.at_least_one(rows, f"{config.name}: no plan with GPUs"),
         lambda row: (row.instance_type, row.region, row.price_kind, row.term_days),
@@ -30,21 +30,21 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     yield from audit.warnings()
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     plans = [audit.item(raw, answer) for raw in kit.objects_after(kit.flight_text(answer), _PLAN, answer)]
     if not plans:
         raise kit.SourceChangedError(f"{answer.url}: the page's data has no plan")
     for plan in plans:
         if plan.peek("attributes", "specs", "gpu"):
-            yield from _read_plan(plan, config)
+            yield from _read_plan(plan)
 
 
-def _read_plan(plan: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     attributes = plan.object("attributes")
     name, specs = attributes.optional_text("slug"), attributes.object("specs")
     for region in attributes.objects("regions"):
         place = region.optional_text("name")
-        prices = region.object("pricing").object(config.currency)
+        prices = region.object("pricing").object(plan.config.currency)
         for field, kind, days, unit in PRICES:
             try:
                 yield kit.Listing(
@@ -53,7 +53,7 @@ def _read_plan(plan: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
                     price_kind=kind,
                     term_days=days,
                     native_price=prices.price(field),
-                    native_currency=config.currency,
+                    native_currency=plan.config.currency,
                     native_unit=unit,
                     answer=plan.answer,
                     region=place,

@@ -5,20 +5,15 @@ from pipeline.sources import kit
 MB_PER_GB = 1000
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader("no plan with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Plans with GPUs, priced per Linode: one listing for the plan and one per region with its own price.
 
-    Plans without GPUs are skipped. Raises SourceChangedError when no plan has GPUs.
+    Plans without GPUs are skipped.
     """
-    audit = kit.FieldAudit(config)
-    plans = (
-        plan
-        for answer in answers
-        for plan in audit.items(answer, "data")
-        if plan.peek("class") == "gpu" or plan.peek("gpus")
-    )
-    yield from kit.at_least_one(kit.read_rows(plans, _read_plan, "id"), f"{config.name}: no plan with GPUs")
-    yield from audit.warnings()
+    plans = audit.items(answer, "data")
+    with_gpus = [plan for plan in plans if plan.peek("class") == "gpu" or plan.peek("gpus")]
+    return kit.read_rows(with_gpus, _read_plan, "id")
 
 
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:

@@ -15,15 +15,9 @@ _ROUNDING_USD = Decimal("0.01")
 """The price of a whole node may be rounded to the cent."""
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every node of the feed. Raises SourceChangedError when it has none, and for other objects."""
-    audit = kit.FieldAudit(config)
-    rows = (row for answer in answers for row in _read_feed(answer, audit, config))
-    yield from kit.at_least_one(rows, f"{config.name}: the feed has no node")
-    yield from audit.warnings()
-
-
-def _read_feed(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+@kit.reader("the feed has no node")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """Every node of the feed. Raises SourceChangedError for other objects."""
     feed = audit.envelope(answer, "nodes")
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
@@ -31,15 +25,13 @@ def _read_feed(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConf
     by_id: dict[Any, list[Mapping[str, Any]]] = {}
     for node in nodes:
         by_id.setdefault(node.peek("id"), []).append(node.raw)
-    yield from kit.read_rows(nodes, lambda node: _read_once(node, by_id[node.peek("id")], config), "id")
+    yield from kit.read_rows(nodes, lambda node: _read_once(node, by_id[node.peek("id")]), "id")
     if (stated := feed.optional_number("count")) is not None and stated != len(nodes):
         detail = f"the feed says that it has {stated:g} nodes, and lists {len(nodes)}"
         yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, stated, answer)
 
 
-def _read_once(
-    node: kit.JsonObject, with_same_id: Sequence[Mapping[str, Any]], config: kit.SourceConfig
-) -> kit.Listings:
+def _read_once(node: kit.JsonObject, with_same_id: Sequence[Mapping[str, Any]]) -> kit.Listings:
     """A node, once. Which of several that differ under one id is right is not known."""
     if node.peek("id") is not None:
         if any(other != node.raw for other in with_same_id):
@@ -48,10 +40,10 @@ def _read_once(
             )
         if with_same_id[0] is not node.raw:
             raise kit.RowError(kit.RejectReason.DUPLICATE, "listed twice")
-    yield from _read_node(node, config)
+    yield from _read_node(node)
 
 
-def _read_node(node: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings:
+def _read_node(node: kit.JsonObject) -> kit.Listings:
     tier, counts = node.text("tier"), _rentable(node)
     if tier not in _KINDS:
         raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, f"the tier {tier!r} is not known")
@@ -66,7 +58,7 @@ def _read_node(node: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings:
         min_gpu_count=counts[0],
         price_kind=_KINDS[tier],
         native_price=_price(node),
-        native_currency=node.optional_text("currency") or config.currency,
+        native_currency=node.optional_text("currency") or node.config.currency,
         native_unit="gpu_hour",
         answer=node.answer,
         context={"vram_gb": vram_gb} if vram_gb else {},
@@ -74,7 +66,7 @@ def _read_node(node: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings:
         country=country,
         available=True,
         tier=f"marketplace_{tier}",
-        **_share(node, gpus, config),
+        **_share(node, gpus),
     )
 
 
@@ -102,12 +94,12 @@ def _price(node: kit.JsonObject) -> Decimal:
     return price
 
 
-def _share(node: kit.JsonObject, gpus: int, config: kit.SourceConfig) -> dict[str, Any]:
+def _share(node: kit.JsonObject, gpus: int) -> dict[str, Any]:
     """What a rental of so many GPUs has of its host: the same share of its CPUs, disk and memory, after the
     memory that the host keeps."""
     share = gpus / node.gpu_count("gpu_count")
     cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")
-    host_gib, kept = node.optional_number("ram_gb"), config.settings["host_keeps"]
+    host_gib, kept = node.optional_number("ram_gb"), node.config.settings["host_keeps"]
     if host_gib is not None:
         host_gib -= max(kept["least_gib"], kept["share"] * host_gib)
     return {

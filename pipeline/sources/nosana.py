@@ -9,39 +9,19 @@ ONE_GPU = ("PREMIUM", "COMMUNITY")
 """Types of markets whose name states no number of GPUs because it is one."""
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per market that is open to everybody. Raises SourceChangedError when there is none."""
-    audit = kit.FieldAudit(config)
-    partners = frozenset(config.settings["markets_of_partners"])
-    left_out = frozenset(config.settings["markets_left_out"])
-    is_of_a_card = re.compile(config.settings["names_of_cards"]).search
-
-    def read_market(market: kit.JsonObject) -> kit.Listings:
-        if market.peek("slug") in partners:
-            raise kit.RowError(
-                kit.RejectReason.OTHER_PRODUCT, "a partner's market, which the provider's site leaves out"
-            )
-        name, slug = market.optional_text("name") or "", str(market.peek("slug") or "")
-        if slug in left_out or re.search("laptop", f"{name} {slug}", re.IGNORECASE):
-            raise kit.RowError(
-                kit.RejectReason.OTHER_PRODUCT, "a market that the provider's calculator leaves out"
-            )
-        if name and not is_of_a_card(name):
-            raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, "a market that is not named after a card")
-        yield _listing(market)
-
-    markets = (market for answer in answers for market in audit.items(answer, "markets"))
-    yield from kit.at_least_one(
-        kit.read_rows(markets, read_market, "name", "slug"), f"{config.name}: no market"
-    )
-    yield from audit.warnings()
+@kit.reader("no market")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One listing per market that is open to everybody."""
+    return kit.read_rows(audit.items(answer, "markets"), _read_market, "name", "slug")
 
 
-def _listing(market: kit.JsonObject) -> kit.Listing:
+def _read_market(market: kit.JsonObject) -> kit.Listings:
+    if (problem := _other_product(market)) is not None:
+        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, problem)
     label, gpu_types = market.text("name"), market.get("gpu_types")
     is_one_kind = isinstance(gpu_types, list) and len(gpu_types) == 1 and isinstance(gpu_types[0], str)
     tier = market.optional_text("type")
-    return kit.Listing(
+    yield kit.Listing(
         raw_label=label,
         gpu_count=_gpu_count(label, market.optional_text("slug") or "", tier),
         price_kind="on_demand",
@@ -52,6 +32,19 @@ def _listing(market: kit.JsonObject) -> kit.Listing:
         context={"gpu_name": gpu_types[0]} if is_one_kind else {},
         tier=tier.lower() if tier else None,
     )
+
+
+def _other_product(market: kit.JsonObject) -> str | None:
+    """Why a market is not of a card for everybody; None where it is."""
+    settings = market.config.settings
+    if market.peek("slug") in settings["markets_of_partners"]:
+        return "a partner's market, which the provider's site leaves out"
+    name, slug = market.optional_text("name") or "", str(market.peek("slug") or "")
+    if slug in settings["markets_left_out"] or re.search("laptop", f"{name} {slug}", re.IGNORECASE):
+        return "a market that the provider's calculator leaves out"
+    if name and not re.search(settings["names_of_cards"], name):
+        return "a market that is not named after a card"
+    return None
 
 
 def _gpu_count(name: str, slug: str, tier: str | None) -> int:

@@ -43,11 +43,11 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     Other products and shapes are skipped. Raises SourceChangedError when no answer has a GPU.
     """
     audit = kit.FieldAudit(config)
-    items = [item for answer in answers for item in _items(answer, audit, config)]
+    items = [item for answer in answers for item in _items(answer, audit)]
     products = [item for item in items if not _is_shape(item)]
     if products and not any(_names_its_unit(item) or "pricetype" in item.raw for item in products):
         raise kit.SourceChangedError(f"{config.name}: no product has a metricName and a serviceCategory")
-    gpus = [product for product in products if _is_gpu_hour(product, config)]
+    gpus = [product for product in products if _is_gpu_hour(product)]
     shapes = [item for item in items if _is_shape(item) and item.peek("gpuQty")]
     if not gpus and not shapes:
         raise kit.SourceChangedError(f"{config.name}: no product billed per GPU-hour and no GPU shape")
@@ -57,7 +57,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     for shape in shapes:
         numbers = dict.fromkeys(str(part.get("partNumber")) for part in shape.objects("products"))
         billed.update(numbers)
-        yield from _read_shape(shape, [parts[number] for number in numbers if number in parts], config)
+        yield from _read_shape(shape, [parts[number] for number in numbers if number in parts])
     for part in parts.values():
         if part.number not in billed:
             yield _listing(part, part.price, "on_demand", raw_label=part.label, gpu_count=1)
@@ -67,14 +67,14 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         yield kit.ReaderWarning(f"{url} names no units: only the {number} known part numbers are read")
 
 
-def _items(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> list[kit.JsonObject]:
+def _items(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
     """The products or shapes of an answer. The list behind the price page has a price by part number and
     currency; its known parts are given as the estimator's products are."""
     body = answer.json()
     prices = body.get("items") if isinstance(body, dict) else None
     if not isinstance(prices, dict):
         return audit.items(answer, "items")
-    known = [number for number in config.settings["gpu_parts"] if isinstance(prices.get(number), dict)]
+    known = [number for number in audit.config.settings["gpu_parts"] if isinstance(prices.get(number), dict)]
     if not known:
         raise kit.SourceChangedError(f"{answer.url}: none of the known part numbers has prices by currency")
     return [audit.item(_as_product(number, prices[number]), answer, "price.") for number in known]
@@ -96,13 +96,13 @@ def _is_shape(item: kit.JsonObject) -> bool:
     return "gpuQty" in item.raw or "shapeType" in item.raw
 
 
-def _is_gpu_hour(product: kit.JsonObject, config: kit.SourceConfig) -> bool:
+def _is_gpu_hour(product: kit.JsonObject) -> bool:
     """Whether a product is a GPU rented by the hour."""
     if not _names_its_unit(product):
-        return product.peek("partNumber") in config.settings["gpu_parts"]
+        return product.peek("partNumber") in product.config.settings["gpu_parts"]
     metric, category = (kit.clean_text(str(product.peek(name))) for name in ("metricName", "serviceCategory"))
-    prefix = re.escape(config.settings["category_prefix"])
-    return metric == config.settings["metric"] and re.match(rf"{prefix}\b", category) is not None
+    prefix = re.escape(product.config.settings["category_prefix"])
+    return metric == product.config.settings["metric"] and re.match(rf"{prefix}\b", category) is not None
 
 
 def _read_parts(
@@ -113,7 +113,7 @@ def _read_parts(
     prices: dict[str, list[Decimal]] = defaultdict(list)
     for product in products:
         try:
-            part = _part(product, config)
+            part = _part(product)
             read.append((product, part))
             prices[part.number].append(part.price)
         except kit.RowError as error:
@@ -126,12 +126,12 @@ def _read_parts(
             yield product.reject(error, part.label)
 
 
-def _part(product: kit.JsonObject, config: kit.SourceConfig) -> Part:
+def _part(product: kit.JsonObject) -> Part:
     part_number = product.text("partNumber")
     if not _names_its_unit(product):
         if product.get("pricetype") != "HOUR":
             raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {product.get('pricetype')!r}")
-        label = config.settings["gpu_parts"][part_number]
+        label = product.config.settings["gpu_parts"][part_number]
         return Part(part_number, label, *_price(product), product.answer)
     label = product.text("displayName")
     if not _MACHINE.search(kit.clean_text(label)):
@@ -156,7 +156,7 @@ def _price(product: kit.JsonObject) -> tuple[Decimal, str]:
     return kit.agreed(map(kit.price_of, priced[currency])), currency
 
 
-def _read_shape(shape: kit.JsonObject, parts: list[Part], config: kit.SourceConfig) -> kit.Rows:
+def _read_shape(shape: kit.JsonObject, parts: list[Part]) -> kit.Rows:
     name = _SHAPE_NOTE.sub("", kit.clean_text(shape.optional_text("name") or ""))
     is_hidden, status = shape.get("hidden") is True, shape.get("status") or "ACTIVE"
     try:
@@ -180,7 +180,7 @@ def _read_shape(shape: kit.JsonObject, parts: list[Part], config: kit.SourceConf
     (part,) = parts
     yield _listing(part, part.price, "on_demand", **facts)
     if shape.get("allowPreemptible") is True:
-        price = part.price * kit.number(config.settings["preemptible_share"])
+        price = part.price * kit.number(shape.config.settings["preemptible_share"])
         yield _listing(part, price, "spot", tier="preemptible_by_rule", **facts)
 
 

@@ -31,7 +31,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         currency, addons = _catalogue(answer, audit)
         for addon in addons:
             try:
-                yield _listing(addon, currency, config)
+                yield _listing(addon, currency)
             except kit.RowError as error:
                 raw = {name: addon.raw.get(name) for name in ("planCode", "pricings", "blobs")}
                 yield addon.reject(error, addon.name("planCode"), raw)
@@ -51,7 +51,7 @@ def _catalogue(answer: kit.Answer, audit: kit.FieldAudit) -> tuple[str | None, l
     return currency, addons
 
 
-def _listing(addon: kit.JsonObject, currency: str | None, config: kit.SourceConfig) -> kit.Listing:
+def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
     blobs = addon.object("blobs")
     technical = blobs.object("technical")
     gpu = technical.object("gpu")
@@ -77,7 +77,7 @@ def _listing(addon: kit.JsonObject, currency: str | None, config: kit.SourceConf
         vcpus=technical.object("cpu").optional_number("cores"),
         ram_gib=technical.object("memory").optional_number("size"),
         flag_reason=kit.FlagReason.COMING_SOON if is_coming else None,
-        **(config.settings["billing"].get(native_currency, {}) if kind == "on_demand" else {}),
+        **(addon.config.settings["billing"].get(native_currency, {}) if kind == "on_demand" else {}),
     )
 
 

@@ -5,21 +5,12 @@ from pipeline.sources import kit
 _SOLD_OUT = frozenset({"unavailable", "out_of_stock", "none"})
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every offer with GPUs; machines without (``CPU_NODE``) are skipped.
-
-    Raises SourceChangedError when there is no offer.
-    """
-    audit = kit.FieldAudit(config)
-    offers = (
-        offer
-        for answer in answers
-        for offer in _offers(answer, audit)
-        if offer.peek("gpuType") not in config.settings["not_gpus"]
-    )
-    rows = kit.read_rows(offers, lambda offer: _read_offer(offer, config), "provider", "cloudId")
-    yield from kit.at_least_one(rows, f"{config.name}: no offer with GPUs")
-    yield from audit.warnings()
+@kit.reader("no offer with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """Every offer with GPUs; machines without (``CPU_NODE``) are skipped."""
+    not_gpus = audit.config.settings["not_gpus"]
+    offers = [offer for offer in _offers(answer, audit) if offer.peek("gpuType") not in not_gpus]
+    return kit.read_rows(offers, _read_offer, "provider", "cloudId")
 
 
 def _offers(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
@@ -33,7 +24,7 @@ def _offers(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
     return body.items("items")
 
 
-def _read_offer(offer: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings:
+def _read_offer(offer: kit.JsonObject) -> kit.Listings:
     prices, form_factor = offer.object("prices"), offer.optional_text("socket")
     stock, tier = offer.optional_text("stockStatus"), offer.optional_text("security")
     vcpus, memory = offer.object("vcpu"), offer.object("memory")
@@ -43,7 +34,7 @@ def _read_offer(offer: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings
         gpu_count=offer.gpu_count("gpuCount"),
         price_kind="spot" if offer.get("isSpot") is True else "on_demand",
         native_price=prices.price("onDemand", "communityPrice"),
-        native_currency=prices.optional_text("currency") or config.currency,
+        native_currency=prices.optional_text("currency") or offer.config.currency,
         native_unit="instance_hour",
         answer=offer.answer,
         context={"form_factor": form_factor} if form_factor else {},
@@ -51,7 +42,7 @@ def _read_offer(offer: kit.JsonObject, config: kit.SourceConfig) -> kit.Listings
         country=offer.optional_text("country"),
         available=stock.casefold() not in _SOLD_OUT if stock else None,
         tier=tier.removesuffix("_cloud") if tier else None,
-        upstream_provider=_upstream(offer.optional_text("provider"), config),
+        upstream_provider=_upstream(offer.optional_text("provider"), offer.config),
         interconnect=offer.optional_text("interconnectType"),
         node_network_gbps=offer.optional_number("interconnect") or None,
         vcpus=vcpus.optional_number("defaultCount"),

@@ -105,10 +105,10 @@ def _read_gpus(gpus: Sequence[kit.JsonObject], config: kit.SourceConfig) -> kit.
     if not any(name in gpu.raw for gpu in gpus for name in _PRICE_FIELDS if gpu.peek("id")):
         raise kit.SourceChangedError("no GPU type of RunPod has an id and any of the price fields")
     memory = {str(gpu.peek("id")): gpu.peek("memoryInGb") for gpu in gpus}
-    yield from kit.read_rows(gpus, lambda gpu: _read_gpu(gpu, memory, config), "id")
+    yield from kit.read_rows(gpus, lambda gpu: _read_gpu(gpu, memory), "id")
 
 
-def _read_gpu(gpu: kit.JsonObject, memory: Mapping[str, object], config: kit.SourceConfig) -> kit.Rows:
+def _read_gpu(gpu: kit.JsonObject, memory: Mapping[str, object]) -> kit.Rows:
     gpu_id = gpu.text("id")
     if gpu_id == "unknown":
         raise kit.RowError(kit.RejectReason.NOT_A_GPU, "RunPod's own row for no GPU")
@@ -116,7 +116,7 @@ def _read_gpu(gpu: kit.JsonObject, memory: Mapping[str, object], config: kit.Sou
         if name not in gpu:
             continue
         try:
-            yield _listing(gpu, name, price_field, memory, config)
+            yield _listing(gpu, name, price_field, memory)
         except kit.RowError as error:
             shown = ("id", name, *_FLAGS.values())
             yield gpu.reject(error, gpu_id, {field: gpu.raw.get(field) for field in shown})
@@ -127,10 +127,9 @@ def _listing(
     name: str,
     price_field: _PriceField,
     memory: Mapping[str, object],
-    config: kit.SourceConfig,
 ) -> kit.Listing:
-    price = _price(gpu, name, price_field, config)
-    smallest_cluster = _smallest_cluster(gpu, config) if price_field.cluster else None
+    price = _price(gpu, name, price_field)
+    smallest_cluster = _smallest_cluster(gpu) if price_field.cluster else None
     slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
     lowest = gpu.object(_LOWEST_PRICES[price_field.tier])
     stock = (lowest.optional_text("stockStatus") or "").lower()
@@ -141,7 +140,7 @@ def _listing(
         gpu_counts=_pod_sizes(gpu, price_field.tier) if not smallest_cluster and slice_of_card == 1 else None,
         price_kind=price_field.kind,
         native_price=price,
-        native_currency=config.currency,
+        native_currency=gpu.config.currency,
         native_unit="gpu_hour" if slice_of_card == 1 else "instance_hour",
         answer=gpu.answer,
         context={"vram_gb": memory_gb / slice_of_card} if memory_gb else {},
@@ -153,7 +152,7 @@ def _listing(
     )
 
 
-def _price(gpu: kit.JsonObject, name: str, price_field: _PriceField, config: kit.SourceConfig) -> Decimal:
+def _price(gpu: kit.JsonObject, name: str, price_field: _PriceField) -> Decimal:
     """The price, if the GPU is offered in that tier. Without the tier's flag the placeholder is refused."""
     is_offered = gpu.get(_FLAGS[price_field.tier])
     if is_offered is False:
@@ -163,7 +162,7 @@ def _price(gpu: kit.JsonObject, name: str, price_field: _PriceField, config: kit
     if gpu.get(name) in (0, "0"):
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"{name} is 0")
     price = gpu.price(name)
-    if is_offered is not True and price == Decimal(config.settings["placeholder_price"]):
+    if is_offered is not True and price == Decimal(gpu.config.settings["placeholder_price"]):
         detail = f"{name} is exactly {price}, which RunPod also shows for tiers not offered"
         raise kit.RowError(kit.RejectReason.PLACEHOLDER_SUSPECTED, detail)
     return price
@@ -190,8 +189,8 @@ def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
     return tuple(range(least, gpu.gpu_count(field) + 1)) or None
 
 
-def _smallest_cluster(gpu: kit.JsonObject, config: kit.SourceConfig) -> int:
-    return gpu.gpu_count("maxGpuCount") * int(config.settings["cluster_min_pods"])
+def _smallest_cluster(gpu: kit.JsonObject) -> int:
+    return gpu.gpu_count("maxGpuCount") * int(gpu.config.settings["cluster_min_pods"])
 
 
 def _slice(gpu: kit.JsonObject, memory: Mapping[str, object]) -> Decimal:

@@ -17,19 +17,10 @@ _MONEY = re.compile(kit.MONEY_IN_TEXT, re.IGNORECASE)
 _MONTH_TOLERANCE = Decimal("0.01")
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """GPUs by the hour, one listing per priority where the priorities are named.
-
-    Raises SourceChangedError when no GPU is found.
-    """
-    audit = kit.FieldAudit(config)
-    rows = (
-        row
-        for answer in answers
-        for row in (_read_gpu_classes(answer, audit) if answer.is_json else _read_page(answer, audit, config))
-    )
-    yield from kit.at_least_one(rows, f"{config.name}: no GPU in a table, a card or gpu-classes")
-    yield from audit.warnings()
+@kit.reader("no GPU in a table, a card or gpu-classes")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """GPUs by the hour, one listing per priority where the priorities are named."""
+    return _read_gpu_classes(answer, audit) if answer.is_json else _read_page(answer, audit)
 
 
 def _read_gpu_classes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
@@ -48,21 +39,21 @@ def _read_gpu_class(gpu: kit.JsonObject) -> kit.Rows:
         yield kit.gpu_hour_field(label, "spot", price, "USD", gpu.raw, gpu.answer, tier=tier)
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Tables with headers, or rows without headers in a table, or in blocks of text."""
     soup = kit.page(answer)
     grids = kit.visible_tables(soup)
-    headed = [grid for grid in grids if kit.columns(grid.headers, config.settings["headers"]["gpu"])]
+    headed = [grid for grid in grids if kit.columns(grid.headers, audit.config.settings["headers"]["gpu"])]
     bare = [kit.texts_of(cells) for grid in grids if not grid.headers for cells in grid.rows]
     if headed:
         for grid in headed:
             audit.columns(grid.headers)
-            yield from _read_table(grid, answer, config)
+            yield from _read_table(grid, answer, audit.config)
     elif bare:
-        yield from (row for texts in bare for row in _read_bare_row(texts, answer, config))
+        yield from (row for texts in bare for row in _read_bare_row(texts, answer, audit.config))
     else:
         for _, text in kit.cards(soup, _ROW, _TWO_PRICES):
-            yield from _read_block(text, answer, config)
+            yield from _read_block(text, answer, audit.config)
         yield from (
             _read_calculator(text, answer) for _, text in kit.cards(soup, _NAMED_MEMORY, _HOURLY_PRICE)
         )

@@ -25,7 +25,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         if "availability" in server.raw
     }
     rows = (
-        _read_server(name, server, available.get((_zone(answer), name)), config)
+        _read_server(name, server, available.get((_zone(answer), name)))
         for answer, servers in pages
         for name, server in servers.items()
         if server.peek("gpu") not in (0, "0", None)
@@ -53,18 +53,14 @@ def _zone(answer: kit.Answer) -> str | None:
     return found[1] if found else None
 
 
-def _read_server(
-    name: str, server: kit.JsonObject, available: bool | None, config: kit.SourceConfig
-) -> kit.Listing | kit.Reject:
+def _read_server(name: str, server: kit.JsonObject, available: bool | None) -> kit.Listing | kit.Reject:
     try:
-        return _listing(name, server, available, config)
+        return _listing(name, server, available)
     except kit.RowError as error:
         return server.reject(error, f"{name} in {_zone(server.answer)}", {name: server.raw})
 
 
-def _listing(
-    name: str, server: kit.JsonObject, available: bool | None, config: kit.SourceConfig
-) -> kit.Listing:
+def _listing(name: str, server: kit.JsonObject, available: bool | None) -> kit.Listing:
     if server.get("end_of_service"):
         raise kit.RowError(kit.RejectReason.DISCONTINUED, "cannot be ordered any more")
     if profile := server.get("mig_profile"):
@@ -80,9 +76,9 @@ def _listing(
         gpu_count=server.gpu_count("gpu"),
         price_kind="on_demand",
         native_price=server.price("hourly_price"),
-        native_currency=config.currency,
+        native_currency=server.config.currency,
         native_unit="instance_hour",
-        billing_increment_seconds=config.settings["increment_seconds"].get(name),
+        billing_increment_seconds=server.config.settings["increment_seconds"].get(name),
         answer=server.answer,
         context={"vram_gb": memory_gib} if memory_gib else {},
         region=_zone(server.answer),

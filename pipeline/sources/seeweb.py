@@ -3,20 +3,14 @@
 from pipeline.sources import kit
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Plans with GPUs. Raises SourceChangedError when none is read, and for an answer that is an error."""
-    audit = kit.FieldAudit(config)
-    plans = (plan for answer in answers for plan in _plans(answer, audit) if _has_gpus(plan))
-    rows = kit.read_rows(plans, lambda plan: _read_plan(plan, config), "name")
-    yield from kit.at_least_one(rows, f"{config.name}: no plan with GPUs")
-    yield from audit.warnings()
-
-
-def _plans(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
+@kit.reader("no plan with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """Plans with GPUs, one listing per region. Raises SourceChangedError for an answer that is an error."""
     envelope = audit.envelope(answer, "plans")
     if "status" in envelope and envelope.get("status") != "ok":
         raise kit.SourceChangedError(f"{answer.url}: the answer's status is {envelope.get('status')!r}")
-    return envelope.items("plans")
+    plans = [plan for plan in envelope.items("plans") if _has_gpus(plan)]
+    return kit.read_rows(plans, _read_plan, "name")
 
 
 def _has_gpus(plan: kit.JsonObject) -> bool:
@@ -24,7 +18,7 @@ def _has_gpus(plan: kit.JsonObject) -> bool:
     return plan.peek("gpu") not in (None, "", "0", 0) or bool(plan.peek("gpu_label"))
 
 
-def _read_plan(plan: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if plan.get("available") is False:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "the plan is not active")
     if plan.get("windows") is True:
@@ -39,7 +33,7 @@ def _read_plan(plan: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
             gpu_count=plan.gpu_count("gpu"),
             price_kind="on_demand",
             native_price=plan.price("hourly_price"),
-            native_currency=config.currency,
+            native_currency=plan.config.currency,
             native_unit="instance_hour",
             answer=plan.answer,
             region=region,

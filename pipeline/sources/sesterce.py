@@ -24,36 +24,36 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     Raises SourceChangedError when neither is read.
     """
     audit = kit.FieldAudit(config)
-    pages, refused = kit.each_answer(answers, lambda answer: list(_read_page(answer, audit, config)))
+    pages, refused = kit.each_answer(answers, lambda answer: list(_read_page(answer, audit)))
     yield from refused
     rows = (row for _, found in pages for row in found)
     yield from kit.at_least_one(rows, f"{config.name}: neither machines nor a table of prices")
     yield from audit.warnings()
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     if '"filteredOffers' in (text := kit.flight_text(answer).replace('\\"', '"')):
-        return _read_console(text, answer, audit, config)
-    return _read_home(answer, audit, config)
+        return _read_console(text, answer, audit)
+    return _read_home(answer, audit)
 
 
 # --- the console --------------------------------------------------------------------------------------------
 
 
-def _read_console(text: str, answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_console(text: str, answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     lists = list(kit.objects_after(text, _OFFERS, answer))
     if len(lists) != 1 or not lists[0]:
         raise kit.SourceChangedError(f"{answer.url}: {len(lists)} lists of offers, or an empty one")
     offers = [audit.item(raw, answer) for raw in lists[0] if isinstance(raw, dict)]
     gpus = [offer for offer in offers if offer.peek("gpuCount") != 0]
-    yield from kit.read_rows(gpus, lambda offer: _read_offer(offer, config), "instanceId")
+    yield from kit.read_rows(gpus, _read_offer, "instanceId")
 
 
-def _read_offer(offer: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_offer(offer: kit.JsonObject) -> kit.Rows:
     name, places = offer.text("instanceId"), offer.objects("availability")
     if not places:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "the machine is in no region")
-    machine = _machine(offer, config)
+    machine = _machine(offer)
     prices: list[tuple[kit.PriceKind, str]] = [("on_demand", "hourlyPrice")]
     if offer.get("spotOfferAvailable") is True:
         prices.append(("spot", "hourlySpotPrice"))
@@ -75,7 +75,7 @@ def _read_offer(offer: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
             )
 
 
-def _machine(offer: kit.JsonObject, config: kit.SourceConfig) -> dict[str, Any]:
+def _machine(offer: kit.JsonObject) -> dict[str, Any]:
     """What an offer is, whatever its price and region. Raises RowError."""
     parts = offer.object("configuration")
     vram_gb, form = parts.optional_number("vRamGB"), parts.optional_text("interconnect")
@@ -84,7 +84,7 @@ def _machine(offer: kit.JsonObject, config: kit.SourceConfig) -> dict[str, Any]:
         "raw_label": offer.text("gpuName"),
         "instance_type": offer.text("instanceId"),
         "gpu_count": offer.gpu_count("gpuCount"),
-        "native_currency": config.currency,
+        "native_currency": offer.config.currency,
         "native_unit": "instance_hour",
         "answer": offer.answer,
         "context": {name: value for name, value in context.items() if value},
@@ -98,14 +98,14 @@ def _machine(offer: kit.JsonObject, config: kit.SourceConfig) -> dict[str, Any]:
 # --- the home page ------------------------------------------------------------------------------------------
 
 
-def _read_home(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     found = [
         (tag, grid) for tag in kit.named(kit.page(answer), "table") if _has_floors(grid := kit.table(tag))
     ]
     if len(found) != 1:
         raise kit.SourceChangedError(f"{answer.url}: {len(found)} tables of prices per GPU-hour")
     ((tag, grid),) = found
-    if not _says_dollars_on_demand(tag, config):
+    if not _says_dollars_on_demand(tag, audit.config):
         raise kit.SourceChangedError(
             f"{answer.url}: the table's footer does not say that it is on demand, in USD"
         )
@@ -126,7 +126,7 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConf
             texts,
             answer,
             context={"form_factor": forms.pop()} if len(forms) == 1 else {},
-            tier=config.settings["floor_tier"],
+            tier=audit.config.settings["floor_tier"],
             flag_reason=kit.FlagReason.STARTING_PRICE,
         )
 

@@ -6,38 +6,29 @@ from typing import Any
 from pipeline.sources import kit
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader("no GPU at any location (the list was empty in 2026-08 too)")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One offer per GPU model of a location or host. A host without GPUs is skipped.
 
-    Raises SourceChangedError when an answer has neither locations nor hosts, or none has a GPU.
+    Raises SourceChangedError for an answer with neither locations nor hosts.
     """
-    audit = kit.FieldAudit(config)
-    rows = (row for answer in answers for row in _read_answer(answer, audit, config))
-    yield from kit.at_least_one(
-        rows, f"{config.name}: no GPU at any location (the list was empty in 2026-08 too)"
-    )
-    yield from audit.warnings()
-
-
-def _read_answer(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
     body = audit.envelope(answer, "locations")
     if "hostnodes" in body:
         for host in body.objects_by_name("hostnodes").values():
-            yield from _read_host(host, config)
+            yield from _read_host(host)
         return
     data = body.object("data") if isinstance(body.raw.get("data"), dict) else body
     for place in data.items("locations", "data"):
-        yield from _read_location(place, config)
+        yield from _read_location(place)
 
 
-def _read_location(place: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_location(place: kit.JsonObject) -> kit.Rows:
     tier, region = place.get("tier"), _region(place)
     for gpu in place.objects("gpus"):
         yield _row(
             gpu,
             gpu.optional_text("displayName", "v0Name"),
             "price_per_hr",
-            config,
             region=region,
             country=place.optional_text("country"),
             available=kit.is_available(gpu.get("max_count")),
@@ -46,7 +37,7 @@ def _read_location(place: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
         )
 
 
-def _read_host(host: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_host(host: kit.JsonObject) -> kit.Rows:
     specs, online = host.object("specs"), host.object("status").get("online")
     for label, gpu in specs.objects_by_name("gpu").items():
         amount = gpu.optional_number("amount")
@@ -54,7 +45,6 @@ def _read_host(host: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
             gpu,
             label,
             "price",
-            config,
             region=_region(host.object("location")),
             country=host.object("location").optional_text("country"),
             available=None if online is None and amount is None else online is not False and amount != 0,
@@ -62,13 +52,11 @@ def _read_host(host: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
         )
 
 
-def _row(
-    gpu: kit.JsonObject, label: str | None, price: str, config: kit.SourceConfig, **facts: Any
-) -> kit.Listing | kit.Reject:
+def _row(gpu: kit.JsonObject, label: str | None, price: str, **facts: Any) -> kit.Listing | kit.Reject:
     raw = {"location": facts["region"], **gpu.raw}
     if not label:
         return gpu.reject(kit.RowError(kit.RejectReason.MISSING_FIELD, "no name"), "a GPU", raw)
-    facts["flag_reason"] = kit.FlagReason(config.settings["flag_reason"])
+    facts["flag_reason"] = kit.FlagReason(gpu.config.settings["flag_reason"])
     return kit.gpu_hour_field(label, "on_demand", gpu.get(price), "USD", raw, gpu.answer, **facts)
 
 

@@ -85,9 +85,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     found = _sort(answers, audit)
     periods, refused = _read_periods(found.periods)
     yield from refused
-    rows = list(
-        kit.read_rows(found.types, lambda item: _read_type(item, config, found.free_at), "instance_type")
-    )
+    rows = list(kit.read_rows(found.types, lambda item: _read_type(item, found.free_at), "instance_type"))
     rows += [row for each in rows if isinstance(each, kit.Listing) for row in _long_term(each, periods)]
     by_api = {_price_key(row): row.native_price for row in rows if isinstance(row, kit.Listing)}
     rows += [_unless_by_api(row, by_api) for row in kit.read_rows(found.offers, _read_page_offer, "name")]
@@ -181,10 +179,8 @@ def _long_term(listing: kit.Listing, periods: list[_Period]) -> kit.Listings:
         )
 
 
-def _read_type(
-    item: kit.JsonObject, config: kit.SourceConfig, free_at: Mapping[kit.PriceKind, Mapping[str, list[str]]]
-) -> kit.Rows:
-    machine = _machine_of(item, config)
+def _read_type(item: kit.JsonObject, free_at: Mapping[kit.PriceKind, Mapping[str, list[str]]]) -> kit.Rows:
+    machine = _machine_of(item)
     if machine is None:
         return
     fixed_price: dict[str | None, Decimal] = {}  # by tier; of the instance the tier is None
@@ -224,7 +220,7 @@ def _read_type(
             )
 
 
-def _machine_of(item: kit.JsonObject, config: kit.SourceConfig) -> _Machine | None:
+def _machine_of(item: kit.JsonObject) -> _Machine | None:
     """The machine of an instance type, None for a CPU machine."""
     gpu, instance_type = item.peek("gpu"), item.peek("instance_type")
     if gpu is None and str(instance_type).startswith("CPU."):
@@ -232,7 +228,7 @@ def _machine_of(item: kit.JsonObject, config: kit.SourceConfig) -> _Machine | No
     if isinstance(gpu, dict) and gpu.get("number_of_gpus") in (0, "0"):
         return None
     instance_type = item.text("instance_type")
-    currency = item.text("currency") if "currency" in item else config.currency
+    currency = item.text("currency") if "currency" in item else item.config.currency
     described = item.object("gpu")
     count = None if gpu is None else described.gpu_count("number_of_gpus")
     label = kit.clean_text(described.optional_text("description") or "")

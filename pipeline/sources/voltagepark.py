@@ -5,40 +5,34 @@ from pipeline.sources import kit
 _PRICE_FIELD = "gpu_price_"
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader("neither a location nor a preset with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Locations and presets, distinguished by their fields. Presets without GPUs are skipped.
 
-    Raises SourceChangedError for objects of another kind and when nothing is read.
+    Raises SourceChangedError for objects of another kind.
     """
-    audit = kit.FieldAudit(config)
-    rows = (row for answer in answers for row in _read_answer(answer, audit, config))
-    yield from kit.at_least_one(rows, f"{config.name}: neither a location nor a preset with GPUs")
-    yield from audit.warnings()
-
-
-def _read_answer(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
     page = audit.envelope(answer, "results")
     items = page.items("results")
     if items and not any("specs_per_node" in item.raw or "compute_rate_hourly" in item.raw for item in items):
         raise kit.SourceChangedError(
             f"{answer.url}: neither locations nor presets: {sorted(items[0].raw)[:12]}"
         )
-    yield from kit.read_rows(items, lambda item: _read_item(item, config), "id")
+    yield from kit.read_rows(items, _read_item, "id")
     if page.get("has_next"):
         detail = "the list continues on pages whose addresses are not known"
         yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, page.get("total_result_count"), answer)
 
 
-def _read_item(item: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_item(item: kit.JsonObject) -> kit.Rows:
     if "specs_per_node" in item.raw:
-        return _read_location(item, config)
+        return _read_location(item)
     if "compute_rate_hourly" in item.raw:
         return _read_preset(item)
     detail = f"neither a location nor a preset: {sorted(item.raw)[:12]}"
     raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, detail)
 
 
-def _read_location(item: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_location(item: kit.JsonObject) -> kit.Rows:
     """One listing per network: prices are per GPU, and a node is rented whole."""
     node = item.object("specs_per_node")
     model, gpu_count = node.text("gpu_model"), node.gpu_count("gpu_count")
@@ -48,7 +42,7 @@ def _read_location(item: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
     for network in networks:
         try:
             price = item.price(_PRICE_FIELD + network)
-            if network not in config.settings["networks"]:
+            if network not in item.config.settings["networks"]:
                 raise kit.RowError(
                     kit.RejectReason.UNKNOWN_TERMS, f"a price for {network!r}, which is not known"
                 )
@@ -66,7 +60,7 @@ def _read_location(item: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
             min_gpu_count=gpu_count,
             available=kit.is_available(item.get(f"gpu_count_{network}")),
             tier=f"bare_metal_{network}",
-            node_network_gbps=config.settings["node_network_gbps"].get(network),
+            node_network_gbps=item.config.settings["node_network_gbps"].get(network),
             ram_gib=node.optional_number("ram_gb"),
             local_disk_gb=node.optional_number("storage_gb"),
         )

@@ -14,41 +14,35 @@ PRICES: tuple[tuple[str, kit.PriceKind, str], ...] = (
 """Price fields of a plan: field, kind, and the field that says whether it can be deployed at that price."""
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader("no plan with a GPU")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU plan, price kind and location. Plans without a GPU are skipped.
 
     A plan that can be deployed nowhere keeps one listing without region, ``available`` False.
     """
-    audit = kit.FieldAudit(config)
-    rows = (row for answer in answers for row in _read_answer(answer, audit, config))
-    yield from kit.at_least_one(rows, f"{config.name}: no plan with a GPU")
-    yield from audit.warnings()
-
-
-def _read_answer(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
     plans = audit.items(answer, "plans", "plans_metal")
     if plans and not any("hourly_cost" in plan.raw for plan in plans):
         raise kit.SourceChangedError(f"{answer.url}: no plan has an hourly_cost")
-    yield from kit.read_rows(plans, lambda plan: _read_plan(plan, config), "id")
+    yield from kit.read_rows(plans, _read_plan, "id")
 
 
-def _read_plan(plan: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if plan.peek("type") == "vcg" or "gpu_type" in plan.raw:
-        return _read_cloud_gpu(plan, config)
+        return _read_cloud_gpu(plan)
     # Bare metal, and cloud GPUs on dedicated machines (type vdm), name their GPUs in the id only.
     words = str(plan.peek("id")).lower().split("-")
     has_brand = plan.peek("gpu_brand") not in (None, "", "none")
     if "gpu" in words or words[0] == "vcg" or has_brand or plan.peek("id") is None:
-        return _read_prices(plan, plan.text("id"), _stated_count(plan), {}, config)
+        return _read_prices(plan, plan.text("id"), _stated_count(plan), {})
     return iter(())
 
 
-def _read_cloud_gpu(plan: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
+def _read_cloud_gpu(plan: kit.JsonObject) -> kit.Rows:
     """A cloud GPU plan: as many cards as it states, and by its memory a whole number of them or a part of one
     (a quarter, a twentieth)."""
     gpu_type, vram_gb = plan.text("gpu_type"), plan.get("gpu_vram_gb")
     count = _stated_count(plan)
-    card_gb = config.settings["vram_gb_per_gpu"].get(gpu_type)
+    card_gb = plan.config.settings["vram_gb_per_gpu"].get(gpu_type)
     if card_gb is None and (count is None or count < 1):
         detail = f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml"
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
@@ -60,7 +54,7 @@ def _read_cloud_gpu(plan: kit.JsonObject, config: kit.SourceConfig) -> kit.Rows:
     if by_memory is None or count not in (None, by_memory):
         detail = f"gpu_count {plan.peek('gpu_count')!r}, but {vram_gb} GB of {gpu_type} are {by_memory}"
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
-    return _read_prices(plan, gpu_type, by_memory, {"vram_gb": float(card_gb or vram / by_memory)}, config)
+    return _read_prices(plan, gpu_type, by_memory, {"vram_gb": float(card_gb or vram / by_memory)})
 
 
 def _stated_count(plan: kit.JsonObject) -> Fraction | None:
@@ -91,7 +85,6 @@ def _read_prices(
     label: str,
     gpu_count: Fraction | None,
     context: dict[str, float],
-    config: kit.SourceConfig,
 ) -> kit.Rows:
     plan_id = plan.text("id")
     disk_gb, disks = plan.optional_number("disk"), plan.optional_number("disk_count")
@@ -113,7 +106,7 @@ def _read_prices(
                 gpu_count=None if gpu_count is None else float(gpu_count),
                 price_kind=kind,
                 native_price=price,
-                native_currency=config.currency,
+                native_currency=plan.config.currency,
                 native_unit="instance_hour",
                 answer=plan.answer,
                 context=context,
