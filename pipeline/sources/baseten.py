@@ -18,13 +18,13 @@ _SPECS = re.compile(
 """No letter may be glued to the price: "RAM$2.50" is no price of the row."""
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One offer per instance with GPU memory. Raises SourceChangedError when there is none."""
-    for answer in answers:
-        rows = [_read_item(item, config, answer) for item in _items(kit.visible_texts(kit.page(answer)))]
-        if not rows:
-            raise kit.SourceChangedError(f'{answer.url}: no instance with "GiB VRAM"')
-        yield from kit.reject_contradictions(rows, lambda row: row.raw_label)
+    rows = [_read_item(item, audit.config, answer) for item in _items(kit.visible_texts(kit.page(answer)))]
+    if not rows:
+        raise kit.SourceChangedError(f'{answer.url}: no instance with "GiB VRAM"')
+    yield from kit.reject_contradictions(rows, lambda row: row.raw_label)
 
 
 def _items(texts: list[str]) -> Iterator[kit.Item]:

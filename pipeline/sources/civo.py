@@ -34,25 +34,23 @@ class _Machine:
     columns: dict[str, Any]
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per machine and term. Tables of other products are not read.
 
     Raises SourceChangedError when there is no GPU table.
     """
-    audit = kit.FieldAudit(config)
-    for answer in answers:
-        tables = [
-            (found["model"], table)
-            for table in kit.named(kit.page(answer), "table")
-            for caption in kit.named(table, "caption")
-            if (found := _CAPTION.fullmatch(kit.text_of(caption)))
-        ]
-        for _, table in tables:
-            audit.columns(kit.texts_of(kit.named(table, "th")))
-            audit.columns(str(td.get("data-title") or "") for td in kit.named(table, "td"))
-        rows = (row for model, table in tables for row in _read_table(model, table, answer, config))
-        yield from kit.at_least_one(rows, f"{answer.url}: no table of GPU prices")
-    yield from audit.warnings()
+    tables = [
+        (found["model"], table)
+        for table in kit.named(kit.page(answer), "table")
+        for caption in kit.named(table, "caption")
+        if (found := _CAPTION.fullmatch(kit.text_of(caption)))
+    ]
+    for _, table in tables:
+        audit.columns(kit.texts_of(kit.named(table, "th")))
+        audit.columns(str(td.get("data-title") or "") for td in kit.named(table, "td"))
+    rows = (row for model, table in tables for row in _read_table(model, table, answer, audit.config))
+    yield from kit.at_least_one(rows, f"{answer.url}: no table of GPU prices")
 
 
 def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:

@@ -35,28 +35,26 @@ class _Layout:
     prices: list[kit.PriceColumn]
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Every on-demand and spot price of every region. Raises SourceChangedError without a GPU table."""
-    audit = kit.FieldAudit(config)
-    for answer in answers:
-        layout: _Layout | None = None
-        for tag in kit.with_class(kit.page(answer), "table-v2"):
-            if tag.name != "div":
-                continue
-            header_rows = kit.with_class(tag, "table-v2-header")
-            headers = kit.texts_of(_cells(header_rows[0])) if header_rows else []
-            if kit.columns(headers, r"\bGPUs?\b"):
-                layout = _layout(headers, answer)
-                audit.columns(headers)
-            elif headers or "gpu-pricing" not in tag.get_attribute_list("class"):
-                audit.table(headers, is_read=False)
-                continue
-            # A table without a header has the columns of the one before it, the first one those of the yaml.
-            layout = layout or _usual_layout(tag, answer, config)
-            yield from _read_table(tag, layout, answer)
-        if layout is None:
-            raise kit.SourceChangedError(f"{answer.url}: no table of GPUs on the page")
-    yield from audit.warnings()
+    layout: _Layout | None = None
+    for tag in kit.with_class(kit.page(answer), "table-v2"):
+        if tag.name != "div":
+            continue
+        header_rows = kit.with_class(tag, "table-v2-header")
+        headers = kit.texts_of(_cells(header_rows[0])) if header_rows else []
+        if kit.columns(headers, r"\bGPUs?\b"):
+            layout = _layout(headers, answer)
+            audit.columns(headers)
+        elif headers or "gpu-pricing" not in tag.get_attribute_list("class"):
+            audit.table(headers, is_read=False)
+            continue
+        # A table without a header has the columns of the one before it, the first one those of the yaml.
+        layout = layout or _usual_layout(tag, answer, audit.config)
+        yield from _read_table(tag, layout, answer)
+    if layout is None:
+        raise kit.SourceChangedError(f"{answer.url}: no table of GPUs on the page")
 
 
 def _cells(row: Tag) -> list[Tag]:

@@ -14,27 +14,23 @@ SECTION = r"^GPU instances? pricing$"
 SECTION_HEADINGS = ("h1", "h2", "h3")
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and price column. CPU, storage and token prices are in other sections."""
-    audit = kit.FieldAudit(config)
-    for answer in answers:
-        section = _section(answer)
-        headers = [
-            kit.text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")
+    section = _section(answer)
+    headers = [kit.text_of(tag) for tag in section if "pricing-heading" in tag.get_attribute_list("class")]
+    rows = [
+        [
+            kit.exactly_one(kit.with_class(tag, "pricing-item-heading"), "GPU name in a row", answer),
+            *kit.with_class(tag, "pricing-rich"),
         ]
-        rows = [
-            [
-                kit.exactly_one(kit.with_class(tag, "pricing-item-heading"), "GPU name in a row", answer),
-                *kit.with_class(tag, "pricing-rich"),
-            ]
-            for tag in section
-            if tag.get("role") == "listitem" and kit.with_class(tag, "pricing-item-heading")
-        ]
-        audit.columns(headers)
-        # Without a heading that says what is priced, each price must say itself that it is per hour.
-        units = kit.HOURLY if headers else kit.HOURLY - {""}
-        yield from _read_table(kit.Table(headers or config.settings["usual_columns"], rows), units, answer)
-    yield from audit.warnings()
+        for tag in section
+        if tag.get("role") == "listitem" and kit.with_class(tag, "pricing-item-heading")
+    ]
+    audit.columns(headers)
+    # Without a heading that says what is priced, each price must say itself that it is per hour.
+    units = kit.HOURLY if headers else kit.HOURLY - {""}
+    yield from _read_table(kit.Table(headers or audit.config.settings["usual_columns"], rows), units, answer)
 
 
 def _section(answer: kit.Answer) -> list[Tag]:

@@ -22,23 +22,21 @@ PER_GPU = re.compile(r"prices are per GPU[- ]hour", re.IGNORECASE)
 _COUNT_BUTTON = re.compile(r"(\d{1,2}) ?x")
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and term.
 
     Raises SourceChangedError without the one table of GPUs, and when it may be of more than one GPU.
     """
-    audit = kit.FieldAudit(config)
-    for answer in answers:
-        soup = kit.page(answer)
-        tables = [table for table in kit.visible_tables(soup) if _is_of_gpus(table)]
-        if len(tables) != 1:
-            raise kit.SourceChangedError(f"{answer.url}: {len(tables)} tables of GPUs")
-        if PER_GPU.search(kit.text_of(soup)) is None:
-            raise kit.SourceChangedError(f"{answer.url}: the page does not say that prices are per GPU-hour")
-        _check_count(soup, answer)
-        audit.columns(tables[0].headers)
-        yield from _read_table(tables[0], answer, config)
-    yield from audit.warnings()
+    soup = kit.page(answer)
+    tables = [table for table in kit.visible_tables(soup) if _is_of_gpus(table)]
+    if len(tables) != 1:
+        raise kit.SourceChangedError(f"{answer.url}: {len(tables)} tables of GPUs")
+    if PER_GPU.search(kit.text_of(soup)) is None:
+        raise kit.SourceChangedError(f"{answer.url}: the page does not say that prices are per GPU-hour")
+    _check_count(soup, answer)
+    audit.columns(tables[0].headers)
+    yield from _read_table(tables[0], answer, audit.config)
 
 
 def _is_of_gpus(table: kit.Table) -> bool:

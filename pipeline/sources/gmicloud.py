@@ -17,20 +17,20 @@ _VENDOR = re.compile(r"(?:NVIDIA|AMD) ", re.IGNORECASE)
 _NOT_SOLD_YET = re.compile(r"\bpre-?\s?order\b|coming soon", re.IGNORECASE)
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per card. Raises SourceChangedError for a page without cards, and when a price per GPU-hour
     is outside of them."""
-    for answer in answers:
-        soup = kit.page(answer)
-        cards = [(kit.text_of(title), card) for title in kit.named(soup, "h3") if (card := _card(title))]
-        if not cards:
-            raise kit.SourceChangedError(f"{answer.url}: no card with a GPU and {UNIT!r}")
-        units = sum(text == UNIT for text in kit.texts_of(kit.named(soup, "span")))
-        if units != len(cards):
-            detail = f"{units} prices per GPU-hour in {len(cards)} cards"
-            raise kit.SourceChangedError(f"{answer.url}: {detail}")
-        for label, card in cards:
-            yield _read_card(label, card, answer, config)
+    soup = kit.page(answer)
+    cards = [(kit.text_of(title), card) for title in kit.named(soup, "h3") if (card := _card(title))]
+    if not cards:
+        raise kit.SourceChangedError(f"{answer.url}: no card with a GPU and {UNIT!r}")
+    units = sum(text == UNIT for text in kit.texts_of(kit.named(soup, "span")))
+    if units != len(cards):
+        detail = f"{units} prices per GPU-hour in {len(cards)} cards"
+        raise kit.SourceChangedError(f"{answer.url}: {detail}")
+    for label, card in cards:
+        yield _read_card(label, card, answer, audit.config)
 
 
 def _card(title: Tag) -> Tag | None:

@@ -22,19 +22,19 @@ _TERM = re.compile(r"one[- ]month minimum|1[- ]month minimum", re.IGNORECASE)
 _VM, _BARE_METAL = "vm", "bare metal"
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per card and number of GPUs. Raises SourceChangedError when there is no card."""
-    for answer in answers:
-        soup = kit.page(answer)
-        plans = [(heading, card) for heading in kit.named(soup, "h2") if (card := _card(heading)) is not None]
-        if not plans:
-            raise kit.SourceChangedError(f"{answer.url}: no card of a plan with GPUs")
-        for heading, card in plans:
-            yield from _read_card(kit.text_of(heading), card, answer, config)
-        for tag in kit.named(soup, "p"):
-            if _FORMER.search(text := kit.text_of(tag)) and _PRICE.search(text):
-                detail = f"a price that only existing customers keep: {text[:120]!r}"
-                yield kit.Reject(kit.RejectReason.DISCONTINUED, detail, text, answer)
+    soup = kit.page(answer)
+    plans = [(heading, card) for heading in kit.named(soup, "h2") if (card := _card(heading)) is not None]
+    if not plans:
+        raise kit.SourceChangedError(f"{answer.url}: no card of a plan with GPUs")
+    for heading, card in plans:
+        yield from _read_card(kit.text_of(heading), card, answer, audit.config)
+    for tag in kit.named(soup, "p"):
+        if _FORMER.search(text := kit.text_of(tag)) and _PRICE.search(text):
+            detail = f"a price that only existing customers keep: {text[:120]!r}"
+            yield kit.Reject(kit.RejectReason.DISCONTINUED, detail, text, answer)
 
 
 def _card(heading: Tag) -> Tag | None:

@@ -22,21 +22,21 @@ _MEMORY = re.compile(r'"(\d{1,5}) GB"')
 _HOUR = re.compile(r"/ ?(?:hr|hour)")
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per machine. Raises SourceChangedError when the page's data has no row."""
-    for answer in answers:
-        text = kit.flight_text(answer)
-        keys = list(_KEY.finditer(text))
-        if not keys:
-            raise kit.SourceChangedError(f"{answer.url}: the page's data has no row of a GPU")
-        machines: dict[tuple[str, str, str], list[str]] = {}
-        for at, key in enumerate(keys):
-            following = keys[at + 1].start() if at + 1 < len(keys) else len(text)
-            end = min(following, key.end() + MAX_ROW_CHARACTERS)
-            row = text[key.end() : end].partition("\n")[0]
-            machines.setdefault((key["label"].strip(), key["count"], key["place"]), []).append(row)
-        for (label, count, _), rows in machines.items():
-            yield _read_machine(label, count, rows, answer, config)
+    text = kit.flight_text(answer)
+    keys = list(_KEY.finditer(text))
+    if not keys:
+        raise kit.SourceChangedError(f"{answer.url}: the page's data has no row of a GPU")
+    machines: dict[tuple[str, str, str], list[str]] = {}
+    for at, key in enumerate(keys):
+        following = keys[at + 1].start() if at + 1 < len(keys) else len(text)
+        end = min(following, key.end() + MAX_ROW_CHARACTERS)
+        row = text[key.end() : end].partition("\n")[0]
+        machines.setdefault((key["label"].strip(), key["count"], key["place"]), []).append(row)
+    for (label, count, _), rows in machines.items():
+        yield _read_machine(label, count, rows, answer, audit.config)
 
 
 def _read_machine(

@@ -21,21 +21,19 @@ MODES: dict[str, tuple[kit.PriceKind, int | None, kit.NativeUnit]] = {
 SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per Linux GPU plan; Windows plans are rejects, add-ons of another brick than "gpu" skipped.
 
     A plan tagged as coming soon has a price but cannot be ordered: it is flagged and so not ranked.
     """
-    audit = kit.FieldAudit(config)
-    for answer in answers:
-        currency, addons = _catalogue(answer, audit)
-        for addon in addons:
-            try:
-                yield _listing(addon, currency)
-            except kit.RowError as error:
-                raw = {name: addon.raw.get(name) for name in ("planCode", "pricings", "blobs")}
-                yield addon.reject(error, addon.name("planCode"), raw)
-    yield from audit.warnings()
+    currency, addons = _catalogue(answer, audit)
+    for addon in addons:
+        try:
+            yield _listing(addon, currency)
+        except kit.RowError as error:
+            raw = {name: addon.raw.get(name) for name in ("planCode", "pricings", "blobs")}
+            yield addon.reject(error, addon.name("planCode"), raw)
 
 
 def _catalogue(answer: kit.Answer, audit: kit.FieldAudit) -> tuple[str | None, list[kit.JsonObject]]:

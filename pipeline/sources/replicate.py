@@ -18,20 +18,20 @@ _LEADING_SKU = re.compile(rf"[| ]*(?P<sku>{_SKU.pattern})?[| ]*", re.IGNORECASE)
 _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """GPU hardware of the page's text, or of the data embedded in its scripts.
 
     Raises SourceChangedError when neither has a price: then the page is drawn by a script in the browser.
     """
-    for answer in answers:
-        soup = kit.page(answer)
-        rows = list(_read_text(soup, answer)) or list(_read_embedded(soup, config, answer))
-        if not rows:
-            raise kit.SourceChangedError(
-                f"{answer.url}: no hardware with a price per second, neither as text nor as embedded data; "
-                "the table is drawn by a script in the browser, which is not run here"
-            )
-        yield from rows
+    soup = kit.page(answer)
+    rows = list(_read_text(soup, answer)) or list(_read_embedded(soup, audit.config, answer))
+    if not rows:
+        raise kit.SourceChangedError(
+            f"{answer.url}: no hardware with a price per second, neither as text nor as embedded data; "
+            "the table is drawn by a script in the browser, which is not run here"
+        )
+    yield from rows
 
 
 def _read_text(soup: BeautifulSoup, answer: kit.Answer) -> kit.Rows:

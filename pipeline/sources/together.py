@@ -18,14 +18,12 @@ _ON_DEMAND = re.compile(r"\bon[ -]?demand\b|^pay as you go\b", re.IGNORECASE)
 """A caption that only ends in "Pay as you go" names another product, such as one that may be interrupted."""
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
-    audit = kit.FieldAudit(config)
-    for answer in answers:
-        grid = kit.table(kit.exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
-        audit.columns(grid.headers)
-        yield from _read_table(grid, answer, config)
-    yield from audit.warnings()
+    grid = kit.table(kit.exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
+    audit.columns(grid.headers)
+    yield from _read_table(grid, answer, audit.config)
 
 
 def _cluster_tables(answer: kit.Answer) -> list[Tag]:
