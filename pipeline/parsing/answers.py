@@ -18,8 +18,8 @@ ReadAnswers = Callable[[Sequence[Answer], SourceConfig], Iterator[Row]]
 def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
     """Make a source's ``read`` of a function that reads one of its answers.
 
-    It yields each answer's rows and then the audit's warnings, and raises SourceChangedError with the complaint
-    when no answer has a row. Without a complaint, the function itself raises for an answer without rows.
+    It yields each answer's rows and then the audit's warnings. Raises SourceChangedError with the complaint
+    when no answer has a row; without a complaint, the function itself raises for an answer without rows.
     """
 
     def read_all(read_one: ReadAnswer) -> ReadAnswers:

@@ -147,6 +147,11 @@ def optional_number(value: Any) -> float | None:
         return None
 
 
+def known(**columns: Any) -> dict[str, Any]:
+    """The columns that have a value: without those that are None, 0 or empty."""
+    return {name: value for name, value in columns.items() if value}
+
+
 def is_available(free_count: Any) -> bool | None:
     """Whether any are free, from how many are; None where that is not given or unreadable."""
     count = optional_number(free_count)

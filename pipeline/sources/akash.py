@@ -19,7 +19,10 @@ def _read_model(model: kit.JsonObject) -> kit.Listings:
         price.price("min"),
         price.text("currency"),
         model.answer,
-        context=_context(model),
+        context=kit.known(
+            form_factor=model.optional_text("interface"),
+            vram_gb=kit.gigabytes(f"{model.optional_text('ram')}B"),  # 80Gi
+        ),
         available=kit.is_available(model.object("availability").get("available")),
         flag_reason=kit.FlagReason.STARTING_PRICE,
     )
@@ -28,10 +31,3 @@ def _read_model(model: kit.JsonObject) -> kit.Listings:
 def _label(model: kit.JsonObject) -> str:
     """The card, with the vendor's name before it."""
     return " ".join(filter(None, (model.optional_text("vendor"), model.text("model"))))
-
-
-def _context(model: kit.JsonObject) -> dict[str, str | float]:
-    """What the card is, beside its name: ``80Gi`` of memory, SXM5."""
-    form_factor, memory = model.optional_text("interface"), model.optional_text("ram")
-    vram_gb = kit.gigabytes(f"{memory}B") if memory else None
-    return ({"form_factor": form_factor} if form_factor else {}) | ({"vram_gb": vram_gb} if vram_gb else {})

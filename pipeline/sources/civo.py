@@ -62,7 +62,7 @@ def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceCo
             machine = _machine(model, tr)
             on_demand, commitment = (_cell(tr, f"{kind}-pricing") for kind in ("on-demand", "commitment"))
         except kit.RowError as error:
-            yield kit.Reject(error.reason, f"{model}: {error}", kit.text_of(tr), answer)
+            yield error.reject(model, kit.text_of(tr), answer)
             continue
         yield _read_price(machine, "on_demand", None, on_demand, answer, config)
         yield from _read_terms(machine, commitment, answer, config)
@@ -133,7 +133,7 @@ def _read_price(
         if machine.gpu_count < 1:
             raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{machine.gpu_count} GPUs")
     except kit.RowError as error:
-        return kit.Reject(error.reason, f"{name}: {error}", kit.text_of(cell), answer)
+        return error.reject(name, kit.text_of(cell), answer)
     return kit.Listing(
         raw_label=machine.label,
         instance_type=machine.size or None,

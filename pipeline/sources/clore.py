@@ -30,7 +30,7 @@ def _read_server(server: kit.JsonObject) -> kit.Listings:
         native_currency="USD",
         native_unit="instance_hour",
         answer=server.answer,
-        context={"vram_gb": vram_gib} if vram_gib else {},
+        context=kit.known(vram_gb=vram_gib),
         country=specs.object("net").optional_text("cc"),
         available=_available(server, gpu_count),
         vcpus=_threads(specs.get("cpus")),

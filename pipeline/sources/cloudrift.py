@@ -5,7 +5,6 @@ from functools import partial
 from pipeline.sources import kit
 
 CENTS_PER_DOLLAR = 100
-BYTES_PER_GIB = 2**30
 
 
 @kit.reader("no instance type with GPUs")
@@ -19,7 +18,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings:
-    vram_gib, ram_gib, disk_gib = (_gib(variant, name) for name in ("vram", "dram", "disk"))
+    vram_gib, ram_gib, disk_gib = (kit.gib_from_bytes(variant.get(name)) for name in ("vram", "dram", "disk"))
     for region, available in _places(variant):
         yield kit.Listing(
             raw_label=kind.text("brand_short"),
@@ -30,19 +29,13 @@ def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings
             native_currency="USD",
             native_unit="instance_hour",
             answer=variant.answer,
-            context={"vram_gb": round(vram_gib)} if vram_gib else {},
+            context={"vram_gb": round(vram_gib)} if vram_gib else {},  # of one GPU
             region=region,
             available=available,
             vcpus=variant.optional_number("cpu_count"),
             ram_gib=ram_gib,
             local_disk_gb=None if disk_gib is None else kit.gb_from_gib(disk_gib),
         )
-
-
-def _gib(variant: kit.JsonObject, name: str) -> float | None:
-    """An amount in bytes; that of ``vram`` is of one GPU."""
-    amount = variant.optional_number(name)
-    return None if amount is None else amount / BYTES_PER_GIB
 
 
 def _places(variant: kit.JsonObject) -> list[tuple[str | None, bool | None]]:

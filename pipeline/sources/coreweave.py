@@ -106,8 +106,7 @@ def _read_table(tag: Tag, layout: _Layout, answer: kit.Answer) -> kit.Rows:
             try:
                 yield _listing(grid, cells, texts, price, layout, region, answer)
             except kit.RowError as error:
-                detail = f"{texts[layout.label_at]} in {region}, {price.kind}: {error}"
-                yield kit.Reject(error.reason, detail, texts, answer)
+                yield error.reject(f"{texts[layout.label_at]} in {region}, {price.kind}", texts, answer)
 
 
 def _region(tag: Tag) -> str | None:
@@ -127,7 +126,7 @@ def _listing(
     answer: kit.Answer,
 ) -> kit.Listing:
     found = _price(cells[price.at], price.kind)
-    vram_gb, disk_tb = (kit.optional_number(grid.text(texts, name)) for name in (r"^vram", r"^local storage"))
+    disk_tb = kit.optional_number(grid.text(texts, r"^local storage"))
     return kit.Listing(
         raw_label=texts[layout.label_at],
         gpu_count=kit.gpu_count(texts[layout.count_at]),
@@ -136,7 +135,7 @@ def _listing(
         native_currency=found.currency,
         native_unit="instance_hour",
         answer=answer,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^vram"))),
         region=region,
         vcpus=kit.optional_number(grid.text(texts, r"^vcpus")) or None,
         ram_gib=kit.optional_number(grid.text(texts, r"^(?:system )?ram")) or None,

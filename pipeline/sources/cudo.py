@@ -95,4 +95,4 @@ def _storage_usd_per_gb_month(machine: kit.JsonObject) -> Decimal | None:
         per_gib_hour = _part_price(machine, "minStorageGibPriceHr")
     except kit.RowError:
         return None
-    return round(per_gib_hour * kit.HOURS_PER_MONTH / kit.GB_PER_GIB, 6)
+    return kit.usd_per_gb_month(per_gib_hour)

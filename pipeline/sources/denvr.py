@@ -59,7 +59,7 @@ def _read_machine(machine: kit.JsonObject) -> kit.Rows:
         native_currency=currency,
         native_unit="gpu_hour",
         answer=machine.answer,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=vram_gb),
         flag_reason=flag,
         vcpus=vcpus,
         ram_gib=ram_gib,

@@ -87,7 +87,7 @@ def _read_row(
             flag_reason=flag,
         )
     except kit.RowError as error:
-        return kit.Reject(error.reason, f"{label}: {error}", raw, answer)
+        return error.reject(label, raw, answer)
 
 
 def _read_sizes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:

@@ -68,7 +68,6 @@ def _read_table(table: kit.Table, answer: kit.Answer, config: kit.SourceConfig) 
     for row in table.full_rows():
         texts = kit.texts_of(row)
         yield from kit.prices_in_unknown_columns(table.headers, texts, known, answer)
-        vram_gb = kit.optional_number(texts[memory])
         for pattern, kind, days, unit, spellings in PRICES:
             try:
                 price, currency, flag = kit.cell_price(texts[at[pattern]], spellings, [config.currency])
@@ -80,14 +79,14 @@ def _read_table(table: kit.Table, answer: kit.Answer, config: kit.SourceConfig) 
                     native_currency=currency,
                     native_unit=unit,
                     answer=answer,
-                    context={"vram_gb": vram_gb} if vram_gb else {},
+                    context=kit.known(vram_gb=kit.optional_number(texts[memory])),
                     term_days=days,
                     flag_reason=flag,
                     vcpus=kit.optional_number(table.text(texts, "^vCPUs?$")),
                     ram_gib=kit.optional_number(table.text(texts, "^RAM, GB$")),
                 )
             except kit.RowError as error:
-                yield kit.Reject(error.reason, f"{texts[label]}, {kind}: {error}", texts, answer)
+                yield error.reject(f"{texts[label]}, {kind}", texts, answer)
 
 
 def _label(text: str) -> str:

@@ -7,8 +7,6 @@ from typing import Any
 
 from pipeline.sources import kit
 
-BYTES_PER_GIB = 2**30
-
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per type with GPUs and zone; a type or a price without its counterpart is a reject.
@@ -58,7 +56,7 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
     if not zones:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no zone has it")
     instance_type = f"{kind.text('family')}.{kind.text('size')}"
-    memory = kind.optional_number("memory")
+    memory_gib = kit.gib_from_bytes(kind.get("memory"))
     for zone in dict.fromkeys(zones):
         yield kit.Listing(
             raw_label=instance_type,
@@ -72,7 +70,7 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
             answer=kind.answer,
             region=zone,
             vcpus=kind.optional_number("cpus"),
-            ram_gib=memory / BYTES_PER_GIB if memory else None,
+            ram_gib=memory_gib or None,
             storage_usd_per_gb_month=_storage_usd_per_gb_month(prices.get("volume")),
         )
 
@@ -80,7 +78,7 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
 def _storage_usd_per_gb_month(per_gib_hour: Any) -> Decimal | None:
     if kit.optional_number(per_gib_hour) is None:
         return None
-    return round(Decimal(str(per_gib_hour)) * kit.HOURS_PER_MONTH / kit.GB_PER_GIB, 6)
+    return kit.usd_per_gb_month(Decimal(str(per_gib_hour)))
 
 
 def _without_type(

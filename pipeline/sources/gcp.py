@@ -154,7 +154,7 @@ def _read_machine(
         try:
             amount, currency, flag = kit.cell_price(texts[price.at], currencies=["USD"])
         except kit.RowError as error:
-            yield kit.Reject(error.reason, f"{machine}, {price.kind}: {error}", texts, answer)
+            yield error.reject(f"{machine}, {price.kind}", texts, answer)
             continue
         yield kit.Listing(
             raw_label=machine,

@@ -53,5 +53,5 @@ def _read_card(
             detail = f"{texts[0]!r} may be an on-demand or a committed price"
             raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
     except kit.RowError as error:
-        return kit.Reject(error.reason, f"{label}: {error}", raw, answer)
+        return error.reject(label, raw, answer)
     return kit.Listing.per_gpu_hour(label, "on_demand", price, currency, answer, flag_reason=flag)

@@ -54,7 +54,7 @@ def _read_card(plan: str, card: Tag, answer: kit.Answer, config: kit.SourceConfi
             kit.cell_price(found, PER_GPU_HOUR, [config.currency]) for found in prices
         )
     except kit.RowError as error:
-        yield kit.Reject(error.reason, f"{plan}: {error}", text, answer)
+        yield error.reject(plan, text, answer)
         return
     for count in counts:
         yield kit.Listing(

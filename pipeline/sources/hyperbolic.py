@@ -30,7 +30,7 @@ def _read_option(option: kit.JsonObject) -> kit.Listings:
         native_currency="USD",
         native_unit="instance_hour",
         answer=option.answer,
-        context={"form_factor": form_factor} if form_factor else {},
+        context=kit.known(form_factor=form_factor),
         region=option.optional_text("region"),
         available=_available(option),
         tier=_tier(option),

@@ -156,14 +156,13 @@ def _read_card(title: str, grid: kit.Table, answer: kit.Answer) -> kit.Rows:
             detail = f"the card {title!r} does not say what kind of price it lists"
             yield kit.Reject(kit.RejectReason.UNKNOWN_PRICE_KIND, detail, raw, answer)
             continue
-        vram_gb = kit.optional_number(grid.text(texts, r"^VRAM\b"))
         yield kit.gpu_hour_row(
             texts[gpu_at],
             kind,
             texts[price_at],
             raw,
             answer,
-            context={"vram_gb": vram_gb} if vram_gb else {},
+            context=kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^VRAM\b"))),
             # Its flavors have these numbers as virtual CPUs: 28 of n3-H100x1, 192 of n3-H100-SXM5x8.
             vcpus=kit.optional_number(grid.text(texts, r"\b[pv]?CPUs? per GPU$")),
             ram_gib=kit.optional_number(grid.text(texts, r"\bRAM \(GB\) per GPU$")),

@@ -22,8 +22,7 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
         native_currency="USD",
         native_unit="instance_hour",
         answer=machine.answer,
-        context=({"form_factor": form_factor} if form_factor else {})
-        | ({"vram_gb": vram_gb} if vram_gb else {}),
+        context=kit.known(form_factor=form_factor, vram_gb=vram_gb),
         region=machine.optional_text("location"),
         available=not sold_out if isinstance(sold_out, bool) else None,
         tier=_tier(machine.get("supplier"), machine.config),

@@ -57,6 +57,7 @@ from pipeline.parsing.prices import cell_price as cell_price
 from pipeline.parsing.prices import gpu_hour_field as gpu_hour_field
 from pipeline.parsing.prices import gpu_hour_row as gpu_hour_row
 from pipeline.parsing.prices import is_available as is_available
+from pipeline.parsing.prices import known as known
 from pipeline.parsing.prices import optional_number as optional_number
 from pipeline.parsing.prices import price_of as price_of
 from pipeline.parsing.prices import reject_contradictions as reject_contradictions
@@ -93,8 +94,10 @@ from pipeline.parsing.units import GB_PER_GIB as GB_PER_GIB
 from pipeline.parsing.units import HOURS_PER_MONTH as HOURS_PER_MONTH
 from pipeline.parsing.units import TimeUnit as TimeUnit
 from pipeline.parsing.units import gb_from_gib as gb_from_gib
+from pipeline.parsing.units import gib_from_bytes as gib_from_bytes
 from pipeline.parsing.units import gib_from_mib as gib_from_mib
 from pipeline.parsing.units import gigabytes as gigabytes
+from pipeline.parsing.units import usd_per_gb_month as usd_per_gb_month
 
 Answers = Sequence[Answer]
 """What a reader is given: the answers to one visit's requests."""

@@ -124,7 +124,7 @@ def _api_listing(offered: kit.JsonObject, config: kit.SourceConfig) -> kit.Listi
         native_currency=config.currency,
         native_unit="instance_hour",
         answer=offered.answer,
-        context={"gpu_name": described} if described else {},
+        context=kit.known(gpu_name=described),
         available=bool(regions) if isinstance(regions, list) else None,
         vcpus=specs.optional_number("vcpus"),
         ram_gib=specs.optional_number("memory_gib"),
@@ -158,8 +158,7 @@ def _read_row(
             validities = _validities(price_labels, answer)
             listing = _listing(row, cells, label, tab if in_instances else None, answer, config)
         except kit.RowError as error:
-            detail = f"{row['data-plan']}: {error}"
-            yield kit.Reject(error.reason, detail, dict(cells), answer)
+            yield error.reject(str(row["data-plan"]), dict(cells), answer)
             continue
         if any(stated != kit.Validity() for stated in validities.values()):
             replaced = kit.is_superseded(validities[label], validities.values(), answer)

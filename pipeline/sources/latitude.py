@@ -71,7 +71,7 @@ def _machine(specs: kit.JsonObject) -> dict[str, Any]:
     return {
         "raw_label": gpu.text("type"),
         "gpu_count": gpu.gpu_count("count"),
-        "context": {"vram_gb": vram_gb} if vram_gb else {},
+        "context": kit.known(vram_gb=vram_gb),
         "interconnect": gpu.optional_text("interconnect"),
         "ram_gib": specs.object("memory").optional_number("total"),
     }

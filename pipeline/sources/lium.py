@@ -61,7 +61,7 @@ def _read_node(node: kit.JsonObject) -> kit.Listings:
         native_currency=node.optional_text("currency") or node.config.currency,
         native_unit="gpu_hour",
         answer=node.answer,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=vram_gb),
         region=", ".join(place for place in places if place) or None,
         country=country,
         available=True,

@@ -51,7 +51,7 @@ def _read_machine(
             raise kit.RowError(kit.RejectReason.MISSING_FIELD, "its price is elsewhere in the page's data")
         price, currency, flag = kit.agreed(prices)
     except kit.RowError as error:
-        return kit.Reject(error.reason, f"{name}: {error}", [row[:300] for row in rows], answer)
+        return error.reject(name, [row[:300] for row in rows], answer)
     return kit.Listing(
         raw_label=label,
         gpu_count=gpus,

@@ -187,7 +187,7 @@ def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
             try:
                 price = _gpu_hour_price(row, title, valid)
             except kit.RowError as error:
-                yield kit.Reject(error.reason, f"{title}: {error}", row, answer)
+                yield error.reject(title, row, answer)
                 continue
             flag = kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA if has_parts else price.flag_reason
             if valid and kit.is_superseded(valid, valid_by_header.values(), answer):
@@ -303,7 +303,7 @@ def _row(
         kit.agreed(map(_price_or_reason, stated))
         price = kit.cell_price(text)
     except kit.RowError as error:
-        return kit.Reject(error.reason, f"{machine.label}, {header}: {error}", raw, answer)
+        return error.reject(f"{machine.label}, {header}", raw, answer)
     return kit.Listing.per_gpu_hour(
         machine.label,
         machine.kind,

@@ -69,7 +69,7 @@ def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
         native_currency=native_currency,
         native_unit=unit,
         answer=addon.answer,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=vram_gb),
         region=zone,
         available=False if is_coming else None,
         vcpus=technical.object("cpu").optional_number("cores"),

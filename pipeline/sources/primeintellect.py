@@ -37,7 +37,7 @@ def _read_offer(offer: kit.JsonObject) -> kit.Listings:
         native_currency=prices.optional_text("currency") or offer.config.currency,
         native_unit="instance_hour",
         answer=offer.answer,
-        context={"form_factor": form_factor} if form_factor else {},
+        context=kit.known(form_factor=form_factor),
         region=offer.optional_text("region", "country"),
         country=offer.optional_text("country"),
         available=stock.casefold() not in _SOLD_OUT if stock else None,

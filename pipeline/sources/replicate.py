@@ -112,7 +112,7 @@ def _read_object(found: dict[str, Any], config: kit.SourceConfig, answer: kit.An
         )
         yield _listing(label, sku, price, {}, False, answer)
     except kit.RowError as error:
-        yield kit.Reject(error.reason, f"{sku}: {error}", found, answer)
+        yield error.reject(sku, found, answer)
 
 
 def _listing(

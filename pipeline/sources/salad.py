@@ -104,7 +104,7 @@ def _read_bare_row(raw: list[str], answer: kit.Answer, config: kit.SourceConfig)
     try:
         *hourly, month = sorted(map(kit.cell_price, prices), key=lambda price: price.amount)
     except kit.RowError as error:
-        yield kit.Reject(error.reason, f"{raw[0]}: {error}", raw, answer)
+        yield error.reject(raw[0], raw, answer)
         return
     amounts = [price.amount for price in hourly]
     hours = Decimal(config.settings["hours_per_month"])

@@ -80,7 +80,7 @@ def _listing(name: str, server: kit.JsonObject, available: bool | None) -> kit.L
         native_unit="instance_hour",
         billing_increment_seconds=server.config.settings["increment_seconds"].get(name),
         answer=server.answer,
-        context={"vram_gb": memory_gib} if memory_gib else {},
+        context=kit.known(vram_gb=memory_gib),
         region=_zone(server.answer),
         available=available,
         vcpus=_amount(server, "ncpus", 1),

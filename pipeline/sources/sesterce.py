@@ -79,7 +79,6 @@ def _machine(offer: kit.JsonObject) -> dict[str, Any]:
     """What an offer is, whatever its price and region. Raises RowError."""
     parts = offer.object("configuration")
     vram_gb, form = parts.optional_number("vRamGB"), parts.optional_text("interconnect")
-    context = {"vram_total_gb": vram_gb, "form_factor": form}
     return {
         "raw_label": offer.text("gpuName"),
         "instance_type": offer.text("instanceId"),
@@ -87,7 +86,7 @@ def _machine(offer: kit.JsonObject) -> dict[str, Any]:
         "native_currency": offer.config.currency,
         "native_unit": "instance_hour",
         "answer": offer.answer,
-        "context": {name: value for name, value in context.items() if value},
+        "context": kit.known(vram_total_gb=vram_gb, form_factor=form),
         "tier": offer.optional_text("deploymentType"),
         "vcpus": parts.optional_number("vCpu"),
         "ram_gib": parts.optional_number("ramGB"),

@@ -104,7 +104,7 @@ def _machine(
         native_unit="instance_hour",
         answer=machine.answer,
         tier=mode if mode in config.settings["modes"] else None,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(status),
         # The price includes the fewest; how a cap on the memory is applied to them is not documented.
         vcpus=least_vcpus,

@@ -157,7 +157,7 @@ def _listing(ask: kit.JsonObject, kind: kit.PriceKind, config: kit.SourceConfig)
         native_currency="USD",
         native_unit="instance_hour",
         answer=ask.answer,
-        context={"gpu_ram_mib": gpu_ram_mib} if gpu_ram_mib else {},
+        context=kit.known(gpu_ram_mib=gpu_ram_mib),
         region=_region(ask.get("geolocation")),
         available=_available(ask),
         tier=f"marketplace_{verification}" if verification else None,

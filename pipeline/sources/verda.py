@@ -184,7 +184,7 @@ def _read_type(item: kit.JsonObject, free_at: Mapping[kit.PriceKind, Mapping[str
     if machine is None:
         return
     fixed_price: dict[str | None, Decimal] = {}  # by tier; of the instance the tier is None
-    total_vram_gb = item.object("gpu_memory").optional_number("size_in_gigabytes")
+    context = kit.known(vram_total_gb=item.object("gpu_memory").optional_number("size_in_gigabytes"))
     for name, kind, tier, is_expected in API_PRICES:
         try:
             price = item.price(name)
@@ -208,7 +208,7 @@ def _read_type(item: kit.JsonObject, free_at: Mapping[kit.PriceKind, Mapping[str
                 native_currency=machine.currency,
                 native_unit="instance_hour",
                 answer=item.answer,
-                context={"vram_total_gb": total_vram_gb} if total_vram_gb else {},
+                context=context,
                 tier=tier,
                 region=region,
                 available=available,
