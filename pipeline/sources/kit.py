@@ -12,13 +12,12 @@ from pipeline.contracts.listing import PriceKind as PriceKind
 from pipeline.contracts.listing import ReaderWarning as ReaderWarning
 from pipeline.contracts.listing import Reject as Reject
 from pipeline.contracts.listing import Request as Request
-from pipeline.contracts.listing import Row as Row
+from pipeline.contracts.listing import Row
 from pipeline.contracts.listing import SourceChangedError as SourceChangedError
 from pipeline.contracts.listing import read_json as read_json
 from pipeline.contracts.rates import ExchangeRates as ExchangeRates
 from pipeline.contracts.reject_reasons import FlagReason as FlagReason
 from pipeline.contracts.reject_reasons import RejectReason as RejectReason
-from pipeline.parsing import html as html
 from pipeline.parsing.announced import Validity as Validity
 from pipeline.parsing.announced import is_superseded as is_superseded
 from pipeline.parsing.announced import validity as validity
@@ -90,7 +89,6 @@ from pipeline.parsing.text_blocks import leading_price as leading_price
 from pipeline.parsing.text_blocks import native_unit as native_unit
 from pipeline.parsing.text_blocks import prices_with_words as prices_with_words
 from pipeline.parsing.text_blocks import visible_texts as visible_texts
-from pipeline.parsing.units import GB_PER_GIB as GB_PER_GIB
 from pipeline.parsing.units import HOURS_PER_MONTH as HOURS_PER_MONTH
 from pipeline.parsing.units import TimeUnit as TimeUnit
 from pipeline.parsing.units import gb_from_gib as gb_from_gib

@@ -117,7 +117,7 @@ def _documents(answer: kit.Answer) -> list[Any]:
     """The JSON in an answer: all of it, or each JSON-LD script of a page."""
     if answer.is_json:
         return [answer.json()]
-    documents = kit.html.json_ld(kit.html.page(answer), answer)
+    documents = kit.json_ld(kit.page(answer), answer)
     if not documents:
         raise kit.SourceChangedError(f"{answer.url}: the page has no JSON-LD")
     return documents
