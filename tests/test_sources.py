@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ from pydantic import TypeAdapter
 from pipeline.capture.index import read_answer
 from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
-from pipeline.contracts.listing import Answer
+from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Built, Offer
 from pipeline.contracts.rates import Rate
 from pipeline.gpus import identify
@@ -43,6 +44,31 @@ DERIVED = {
     "size_evidence",  # follows from these columns and catalog/machine_sizes.csv
 }
 """Columns that no expected.csv states, because no page does."""
+NO_PRICES = [
+    *(
+        "",
+        "{",
+        "[",
+        "null",
+        "3",
+        "{}",
+        "[1, 2]",
+        "Access denied",
+        '{"status": 401, "message": "Unauthorized"}',
+    ),
+    *(
+        '{"error": {"code": "busy"}}',
+        '{"errors": ["x"]}',
+        '{"detail": "Not found"}',
+        '{"title": "Unauthorized"}',
+    ),
+    *(
+        "<html></html>",
+        "<html><body><h1>Just a moment...</h1></body></html>",
+        "<html>503 Service Unavailable",
+    ),
+]
+"""What any provider may answer in place of its prices."""
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -170,6 +196,14 @@ def test_an_offer_of_the_sample_page_is_converted_at_the_rate(name: str) -> None
 def test_the_sample_page_gives_exactly_its_rejects(name: str) -> None:
     expected = {row["reason"]: int(row["rows"]) for row in rows_of(PAGES / name / "expected_rejects.csv")}
     assert Counter(reject.reason for reject in read_sample(name).rejects) == expected
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
+@pytest.mark.parametrize("body", NO_PRICES)
+def test_what_has_no_prices_is_a_change(name: str, body: str) -> None:
+    first, *_ = sample_answers(source_config(name))
+    with pytest.raises(SourceChangedError):
+        list(source_module(name).read([replace(first, body=body.encode())], source_config(name)))
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)

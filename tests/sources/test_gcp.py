@@ -128,9 +128,7 @@ def test_row_with_a_cell_too_few_is_a_reject() -> None:
     assert Counter(reject.reason for reject in rejects)["unreadable_row"] == 1
 
 
-@pytest.mark.parametrize(
-    "body", ["<html></html>", "<table><tr><th>Machine type</th></tr></table>", '{"skus": [', "{}"]
-)
+@pytest.mark.parametrize("body", ["<table><tr><th>Machine type</th></tr></table>", '{"skus": ['])
 def test_answer_of_another_shape_fails_the_source(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("gcp", answer(body))

@@ -133,16 +133,7 @@ def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -
 
 @pytest.mark.parametrize(
     "body",
-    [
-        "",
-        "{",
-        "<html></html>",
-        "null",
-        "[]",
-        {"error": "unavailable"},
-        [1, 2],
-        '[{"name": "a", "name": "b"}]',
-    ],
+    ["[]", '[{"name": "a", "name": "b"}]'],
 )
 def test_another_shape_is_a_change(body: Any) -> None:
     with pytest.raises(SourceChangedError):
