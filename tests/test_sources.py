@@ -45,28 +45,22 @@ DERIVED = {
 }
 """Columns that no expected.csv states, because no page does."""
 NO_PRICES = [
-    *(
-        "",
-        "{",
-        "[",
-        "null",
-        "3",
-        "{}",
-        "[1, 2]",
-        "Access denied",
-        '{"status": 401, "message": "Unauthorized"}',
-    ),
-    *(
-        '{"error": {"code": "busy"}}',
-        '{"errors": ["x"]}',
-        '{"detail": "Not found"}',
-        '{"title": "Unauthorized"}',
-    ),
-    *(
-        "<html></html>",
-        "<html><body><h1>Just a moment...</h1></body></html>",
-        "<html>503 Service Unavailable",
-    ),
+    "",
+    "{",
+    "[",
+    "null",
+    "3",
+    "{}",
+    "[1, 2]",
+    "Access denied",
+    '{"status": 401, "message": "Unauthorized"}',
+    '{"error": {"code": "busy"}}',
+    '{"errors": ["x"]}',
+    '{"detail": "Not found"}',
+    '{"title": "Unauthorized"}',
+    "<html></html>",
+    "<html><body><h1>Just a moment...</h1></body></html>",
+    "<html>503 Service Unavailable",
 ]
 """What any provider may answer in place of its prices."""
 
