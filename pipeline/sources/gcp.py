@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlencode
 
 from bs4 import Tag
 from pydantic import BaseModel, ConfigDict
@@ -35,12 +34,6 @@ _COMPONENT_PREFIX = re.compile(r"^(?:Spot Preemptible|DWS Calendar Mode) ")
 _COMPONENT_SUFFIX = re.compile(
     r"(?: attached to (?:Spot Preemptible|DWS Defined Duration) VMs)?(?: running)?(?: in [A-Z][^()]{0,60})?$"
 )
-
-
-def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """The page, and with a key the first page of the billing catalogue."""
-    wanted = [kit.Request(request.url, request.method, request.headers) for request in config.requests]
-    return wanted + ([_catalog_request(config)] if config.has_key(environment) else [])
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
@@ -350,9 +343,3 @@ def _unit_price(pricing: Any) -> Decimal:
     if amount <= 0:
         raise kit.UnreadableError(f"the price is {amount}")
     return amount
-
-
-def _catalog_request(config: kit.SourceConfig) -> kit.Request:
-    query = {"pageSize": str(config.settings["catalog_page_size"])}
-    headers = {"X-Goog-Api-Key": f"${{{config.key_variables[0]}}}"}
-    return kit.Request(f"{config.settings['catalog_url']}?{urlencode(query)}", headers=headers)

@@ -7,7 +7,7 @@ price of a GPU that it lists is given once per region.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,16 +20,6 @@ PRICE_HEADER = r"pric(?:e|ing)|per hour|starting from|^spot\b|on[ -]demand"
 SPOT_SUFFIX = "-spot"
 _LEADING_NUMBER = re.compile(r"\d{1,7}(?=\+?$)")
 _SIZE = re.compile(r"(\d{1,3})x")
-
-
-def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """The page, and with a key the API's stock."""
-    wanted = [kit.Request(request.url, request.method, request.headers) for request in config.requests]
-    (key,) = config.key_variables
-    if config.has_key(environment):
-        headers = {"api_key": f"${{{key}}}"}
-        wanted.append(kit.Request(config.settings["stock_url"], headers=headers, optional=True))
-    return wanted
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:

@@ -33,20 +33,6 @@ _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
 _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
 
 
-def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """The pages, and with a key the API's instance types."""
-    wanted = [
-        kit.Request(request.url, request.method, request.headers, optional=request.optional)
-        for request in config.requests
-    ]
-    (key,) = config.key_variables
-    if config.has_key(environment):
-        wanted.append(
-            kit.Request(config.settings["api_url"], headers={"authorization": f"Bearer ${{{key}}}"})
-        )
-    return wanted
-
-
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every price of the pages and of the API. A row that an earlier page has, too, is left out.
 
