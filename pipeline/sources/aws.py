@@ -67,9 +67,9 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         row
         for answer, (kind, content) in kinds
         for row in (
-            _read_on_demand(content, answer, audit, config)
+            _read_on_demand(content, answer, audit)
             if kind == "on_demand"
-            else _read_spot(content, answer, audit, config)
+            else _read_spot(content, answer, audit)
             if kind == "spot"
             else _read_bulk(answer, config, reserved_only=has_small_lists)
         )
@@ -147,9 +147,7 @@ def _listing(
 # On-demand lists
 
 
-def _read_on_demand(
-    regions: Mapping[str, Any], answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig
-) -> kit.Rows:
+def _read_on_demand(regions: Mapping[str, Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     for region, rows in regions.items():
         if not isinstance(rows, dict):
             yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{region} has no rows", rows, answer)
@@ -160,13 +158,11 @@ def _read_on_demand(
         for key, raw in rows.items():
             if not isinstance(raw, dict):
                 yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"no row of {region}", raw, answer)
-            elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], config):
-                yield _on_demand(audit.item(raw, answer), key, region, config)
+            elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], audit.config):
+                yield _on_demand(audit.item(raw, answer), key, region)
 
 
-def _on_demand(
-    row: kit.JsonObject, key: str, region: str, config: kit.SourceConfig
-) -> kit.Listing | kit.Reject:
+def _on_demand(row: kit.JsonObject, key: str, region: str) -> kit.Listing | kit.Reject:
     try:
         if "Instance Type" not in row or "price" not in row:
             raise kit.RowError(kit.RejectReason.MISSING_FIELD, "a row without an instance type or a price")
@@ -181,9 +177,9 @@ def _on_demand(
             row.text("Instance Type"),
             "on_demand",
             row.price("price"),
-            config.settings["regions"].get(location, location) or None,
+            row.config.settings["regions"].get(location, location) or None,
             row.answer,
-            config,
+            row.config,
             vcpus=_leading_number(row.get("vCPU")),
             ram_gib=_leading_number(row.get("Memory"), "GiB"),
             local_disk_gb=_disk_gb(row.get("Storage")),
@@ -214,14 +210,12 @@ def _disk_gb(text: Any) -> float | None:
 # Spot prices
 
 
-def _read_spot(
-    regions: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig
-) -> kit.Rows:
+def _read_spot(regions: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     for region in regions:
-        name = _spot_region(region, answer, config)
+        name = _spot_region(region, answer, audit.config)
         sizes = (audit.item(size, answer, "spot.") for size in _sizes(region, answer))
-        gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), config))
-        yield from kit.read_rows(gpu_sizes, partial(_spot, region=name, config=config), "size")
+        gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), audit.config))
+        yield from kit.read_rows(gpu_sizes, partial(_spot, region=name), "size")
 
 
 def _spot_region(region: Any, answer: kit.Answer, config: kit.SourceConfig) -> str:
@@ -242,14 +236,14 @@ def _sizes(region: Mapping[str, Any], answer: kit.Answer) -> Iterator[Mapping[st
         yield from sizes
 
 
-def _spot(size: kit.JsonObject, region: str, config: kit.SourceConfig) -> kit.Listings:
+def _spot(size: kit.JsonObject, region: str) -> kit.Listings:
     linux = [column for column in size.objects("valueColumns") if column.get("name") == "linux"]
     prices = linux[0].get("prices") if len(linux) == 1 else None
-    if not isinstance(prices, dict) or config.currency not in prices:
-        detail = f"no single Linux column with a price in {config.currency}"
+    if not isinstance(prices, dict) or size.config.currency not in prices:
+        detail = f"no single Linux column with a price in {size.config.currency}"
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, detail)
-    price = kit.price_of(prices[config.currency])
-    yield _listing(size.text("size"), "spot", price, region, size.answer, config)
+    price = kit.price_of(prices[size.config.currency])
+    yield _listing(size.text("size"), "spot", price, region, size.answer, size.config)
 
 
 # The bulk list

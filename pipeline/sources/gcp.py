@@ -45,13 +45,13 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     on_page: set[tuple[str, kit.PriceKind, str | None]] = set()
     for answer in answers:
         if not answer.is_json:
-            for row in _read_page(answer, audit, config):
+            for row in _read_page(answer, audit):
                 if isinstance(row, kit.Listing):
                     on_page.add((row.raw_label, row.price_kind, row.tier))
                 yield row
     catalog = [answer for answer in answers if answer.is_json]
     if catalog:
-        for row in _read_catalog(catalog, audit, config):
+        for row in _read_catalog(catalog, audit):
             here = isinstance(row, kit.Listing) and row.region == config.attributes.region
             if not (here and (row.raw_label, row.price_kind, row.tier) in on_page):  # type: ignore[union-attr]
                 yield row
@@ -61,7 +61,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 # --- the page -----------------------------------------------------------------------------------------------
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     grids = [kit.table(tag) for tag in kit.page(answer).find_all("table")]
     priced = [grid for grid in grids if _is_priced(grid)]
     if not priced:
@@ -69,7 +69,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConf
     for grid in grids:
         captions = [_MODEL_ID.sub("", header) for header in grid.headers]
         audit.table(captions, is_read=_is_priced(grid))
-    rows = [row for grid in priced for row in _read_table(grid, answer, config)]
+    rows = [row for grid in priced for row in _read_table(grid, answer, audit.config)]
     if not rows:
         raise kit.SourceChangedError(f"{answer.url}: the price tables have no machine")
     yield from kit.reject_contradictions(
@@ -232,11 +232,13 @@ class Rates:
         return None if key in self.contradicted else self.by_key.get(key)
 
 
-def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
-    families = {name: Family.model_validate(parts) for name, parts in config.settings["families"].items()}
+def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
+    families = {
+        name: Family.model_validate(parts) for name, parts in audit.config.settings["families"].items()
+    }
     gpu_parts = {part: family.gpu[0] for family in families.values() for part in family.gpu}
     other_parts = {part for family in families.values() for part in (family.core, family.ram) if part}
-    other_parts.add(config.settings["local_ssd"])
+    other_parts.add(audit.config.settings["local_ssd"])
     rates = Rates()
     gpu_skus = 0
     for answer in answers:
@@ -260,8 +262,8 @@ def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit, config: kit.
                 yield _unused_gpu(sku, usage)
     if not gpu_skus:
         raise kit.SourceChangedError(f"{answers[0].url}: the catalogue has no GPU")
-    for name, amounts in config.settings["machines"].items():
-        yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, config)
+    for name, amounts in audit.config.settings["machines"].items():
+        yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, audit.config)
 
 
 def _unused_gpu(sku: kit.JsonObject, usage: str) -> kit.Reject:

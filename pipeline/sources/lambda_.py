@@ -42,21 +42,21 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     audit = kit.FieldAudit(config)
     pages = [answer for answer in answers if not answer.is_json]
     from_api = len(pages) < len(answers)
-    for row in _read_pages(pages, audit, config):
+    for row in _read_pages(pages, audit):
         if not (from_api and isinstance(row, kit.Listing) and row.tier is None):
             yield row
     for answer in answers:
         if answer.is_json:
-            yield from _read_api(answer, audit, config)
+            yield from _read_api(answer, audit)
     yield from audit.warnings()
 
 
-def _read_pages(pages: kit.Answers, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Reading:
+def _read_pages(pages: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     changed: list[tuple[kit.Answer, kit.SourceChangedError]] = []
     earlier: list[kit.Listing] = []
     for answer in pages:
         try:
-            rows = list(_read_page(answer, audit, config))
+            rows = list(_read_page(answer, audit))
         except kit.SourceChangedError as error:
             changed.append((answer, error))
             continue
@@ -73,7 +73,7 @@ def _is_among(row: kit.Listing, others: Sequence[kit.Listing]) -> bool:
     return any(replace(row, answer=other.answer) == other for other in others)
 
 
-def _read_api(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_api(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     body = answer.json()
     data = body.get("data", body) if isinstance(body, dict) else body
     types = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
@@ -89,12 +89,12 @@ def _read_api(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfi
         if instance_type.peek("instance_type", "specs", "gpus") == 0:
             continue
         try:
-            yield _api_listing(instance_type, config)
+            yield _api_listing(instance_type)
         except kit.RowError as error:
             yield instance_type.reject(error, str(instance_type.peek("instance_type", "name")))
 
 
-def _api_listing(offered: kit.JsonObject, config: kit.SourceConfig) -> kit.Listing:
+def _api_listing(offered: kit.JsonObject) -> kit.Listing:
     instance, regions = offered.object("instance_type"), offered.get("regions_with_capacity_available")
     specs, described = instance.object("specs"), instance.optional_text("gpu_description")
     if "gpus" not in specs:
@@ -107,7 +107,7 @@ def _api_listing(offered: kit.JsonObject, config: kit.SourceConfig) -> kit.Listi
         gpu_count=specs.optional_number("gpus"),
         price_kind="on_demand",
         native_price=instance.price("price_cents_per_hour") / 100,
-        native_currency=config.currency,
+        native_currency=offered.config.currency,
         native_unit="instance_hour",
         answer=offered.answer,
         context=kit.known(gpu_name=described),
@@ -118,7 +118,7 @@ def _api_listing(offered: kit.JsonObject, config: kit.SourceConfig) -> kit.Listi
     )
 
 
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConfig) -> kit.Rows:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     tree = kit.page(answer)
     rows = [row for row in kit.named(tree, "tr") if row.has_attr("data-plan")]
     if not rows:
@@ -127,7 +127,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit, config: kit.SourceConf
     tabs = _tabs(tree)
     for row in rows:
         audit.columns(_cells(row, answer))
-        yield from _read_row(row, _tab_count(row, tabs), announced, answer, config)
+        yield from _read_row(row, _tab_count(row, tabs), announced, answer, audit.config)
 
 
 def _read_row(

@@ -45,7 +45,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     specs = next((body for body in with_specs if _first(body.peek("specs"), dict)), None)
     status = next((body for body in with_specs if _first(body.peek("specs"), str)), None)
     if prices is not None and specs is not None:
-        rows = _read_machines(prices, specs, status, config)
+        rows = _read_machines(prices, specs, status)
     else:
         rows = (row for answer in answers for row in _read_answer(answer, config))
     yield from kit.at_least_one(rows, f"{config.name}: no GPU in the API, in a card or in JSON-LD")
@@ -63,9 +63,7 @@ def _first(values: dict[str, Any], kind: type) -> bool:
     return isinstance(next(iter(values.values()), None), kind)
 
 
-def _read_machines(
-    prices: kit.JsonObject, specs: kit.JsonObject, status: kit.JsonObject | None, config: kit.SourceConfig
-) -> kit.Rows:
+def _read_machines(prices: kit.JsonObject, specs: kit.JsonObject, status: kit.JsonObject | None) -> kit.Rows:
     """One listing per machine that has a specification and a price; other prices are refused."""
     machines = specs.objects_by_name("specs")
     priced = prices.get("pricing")
@@ -73,18 +71,16 @@ def _read_machines(
     for key, machine in machines.items():
         raw = {key: machine.raw, "price": str(priced.get(key))}
         try:
-            yield _machine(key, machine, priced.get(key), available.get(key), config)
+            yield _machine(key, machine, priced.get(key), available.get(key))
         except kit.RowError as error:
             yield machine.reject(error, key, raw)
     for key in sorted(priced.keys() - machines.keys()):
-        if not any(word in key for word in config.settings["extras"]):
+        if not any(word in key for word in prices.config.settings["extras"]):
             without = kit.RowError(kit.RejectReason.MISSING_FIELD, "a price without a specification")
             yield prices.reject(without, key, {key: str(priced[key])})
 
 
-def _machine(
-    key: str, machine: kit.JsonObject, price: Any, status: Any, config: kit.SourceConfig
-) -> kit.Listing:
+def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.Listing:
     if price is None:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "a specification without a price")
     vcpus = machine.get("vcpuOptions")
@@ -100,10 +96,10 @@ def _machine(
         gpu_count=machine.gpu_count("gpuCount"),
         price_kind="on_demand",
         native_price=kit.price_of(price),
-        native_currency=config.currency,
+        native_currency=machine.config.currency,
         native_unit="instance_hour",
         answer=machine.answer,
-        tier=mode if mode in config.settings["modes"] else None,
+        tier=mode if mode in machine.config.settings["modes"] else None,
         context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(status),
         # The price includes the fewest; how a cap on the memory is applied to them is not documented.

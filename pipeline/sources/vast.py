@@ -89,10 +89,10 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
                 error = kit.RowError(kit.RejectReason.DUPLICATE, "shown by an earlier search")
                 yield ask.reject(error, f"ask {name}")
                 continue
-            seen[name, kind] = row = _read_ask(ask, kind, config)
+            seen[name, kind] = row = _read_ask(ask, kind)
             may_bid = kind == "on_demand" and not searched_for_bids and isinstance(row, kit.Listing)
             if may_bid and ask.get("min_bid") is not None:
-                seen[name, "spot"] = _read_ask(ask, "spot", config)
+                seen[name, "spot"] = _read_ask(ask, "spot")
     if not asks:
         raise kit.SourceChangedError(f"{config.name}: no search shows any ask")
     for (ask_id, _), row in seen.items():
@@ -133,14 +133,14 @@ def _flagged(
     return replace(row, flag_reason=flag_reason) if flag_reason else row
 
 
-def _read_ask(ask: kit.JsonObject, kind: kit.PriceKind, config: kit.SourceConfig) -> kit.Listing | kit.Reject:
+def _read_ask(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing | kit.Reject:
     try:
-        return _listing(ask, kind, config)
+        return _listing(ask, kind)
     except kit.RowError as error:
         return ask.reject(error, f"ask {ask.raw.get('id')}")
 
 
-def _listing(ask: kit.JsonObject, kind: kit.PriceKind, config: kit.SourceConfig) -> kit.Listing:
+def _listing(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing:
     price_field = _price_field(ask, kind)
     missing = [name for name in ("gpu_name", "num_gpus", price_field) if ask.get(name) in (None, "")]
     if missing:
@@ -164,7 +164,7 @@ def _listing(ask: kit.JsonObject, kind: kit.PriceKind, config: kit.SourceConfig)
         interconnect="nvlink" if ask.optional_number("bw_nvlink") else None,
         vcpus=ask.optional_number("cpu_cores_effective"),
         ram_gib=_ram_gib(ask),
-        local_disk_gb=config.settings["disk_in_total_gb"] if price_field == "dph_total" else None,
+        local_disk_gb=ask.config.settings["disk_in_total_gb"] if price_field == "dph_total" else None,
         storage_usd_per_gb_month=ask.optional_decimal("storage_cost"),
         egress_usd_per_gb=ask.optional_decimal("inet_up_cost"),
         download_usd_per_gb=ask.optional_decimal("inet_down_cost"),
