@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import gpu_counts, prices
 from pipeline.parsing.prices import RowError
@@ -91,7 +91,7 @@ class FieldAudit:
         if isinstance(body, list):
             return JsonObject({bare_list: body}, answer, _Fields(ENVELOPE), self)
         if not isinstance(body, dict):
-            raise SourceChangedError(f"{answer.url}: the answer is neither an object nor a list")
+            raise answer.changed("the answer is neither an object nor a list")
         return self.item(body, answer, ENVELOPE)
 
     def items(self, answer: Answer, *names: str) -> list["JsonObject"]:
@@ -281,10 +281,10 @@ class JsonObject:
         """
         lists = [self.get(name) for name in names if name in self]
         if len(lists) != 1 or not isinstance(lists[0], list):
-            raise SourceChangedError(f"{self.answer.url}: the answer has no list under {' or '.join(names)}")
+            raise self.answer.changed(f"the answer has no list under {' or '.join(names)}")
         objects = [self._audit.item(raw, self.answer) for raw in lists[0] if isinstance(raw, dict)]
         if lists[0] and not objects:
-            raise SourceChangedError(f"{self.answer.url}: the list under {' or '.join(names)} has no objects")
+            raise self.answer.changed(f"the list under {' or '.join(names)} has no objects")
         return objects
 
     def name(self, *names: str) -> str:

@@ -91,7 +91,7 @@ def _content(answer: kit.Answer) -> tuple[str, Any]:
         try:
             body = kit.read_json(wrapped[1].decode("utf-8-sig"), answer.url)
         except ValueError as error:
-            raise kit.SourceChangedError(f"{answer.url}: the JSONP answer has no JSON ({error})") from error
+            raise answer.changed(f"the JSONP answer has no JSON ({error})") from error
     else:
         body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
@@ -101,9 +101,7 @@ def _content(answer: kit.Answer) -> tuple[str, Any]:
     config = body.get("config") if isinstance(body, dict) else None
     if isinstance(config, dict) and isinstance(config.get("regions"), list):
         return "spot", config["regions"]
-    raise kit.SourceChangedError(
-        f"{answer.url}: neither an on-demand list (regions) nor spot prices (config.regions)"
-    )
+    raise answer.changed("neither an on-demand list (regions) nor spot prices (config.regions)")
 
 
 def _bare_rows(body: Any) -> dict[str, Any]:
@@ -154,7 +152,7 @@ def _read_on_demand(regions: Mapping[str, Any], answer: kit.Answer, audit: kit.F
             continue
         known = [row for row in rows.values() if isinstance(row, dict)]
         if rows and not any("Instance Type" in row and "price" in row for row in known):
-            raise kit.SourceChangedError(f"{answer.url}: no row of {region} has an Instance Type and a price")
+            raise answer.changed(f"no row of {region} has an Instance Type and a price")
         for key, raw in rows.items():
             if not isinstance(raw, dict):
                 yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"no row of {region}", raw, answer)
@@ -220,7 +218,7 @@ def _read_spot(regions: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit
 
 def _spot_region(region: Any, answer: kit.Answer, config: kit.SourceConfig) -> str:
     if not isinstance(region, dict) or not isinstance(region.get("region"), str):
-        raise kit.SourceChangedError(f"{answer.url}: a region without a name in config.regions")
+        raise answer.changed("a region without a name in config.regions")
     name = region["region"]
     return str(config.settings["legacy_spot_regions"].get(name, name))
 
@@ -230,9 +228,7 @@ def _sizes(region: Mapping[str, Any], answer: kit.Answer) -> Iterator[Mapping[st
     for family in families if isinstance(families, list) else [None]:
         sizes = family.get("sizes") if isinstance(family, dict) else None
         if not isinstance(sizes, list) or not all(isinstance(size, dict) for size in sizes):
-            raise kit.SourceChangedError(
-                f"{answer.url}: {region['region']} has no list of instanceTypes with sizes"
-            )
+            raise answer.changed(f"{region['region']} has no list of instanceTypes with sizes")
         yield from sizes
 
 
@@ -291,7 +287,7 @@ def _gpu_csv_rows(answer: kit.Answer, config: kit.SourceConfig) -> Iterator[dict
                 if _is_wanted(row, config):
                     yield row
     except (csv.Error, UnicodeDecodeError) as error:
-        raise kit.SourceChangedError(f"{answer.url}: the bulk list is not CSV in UTF-8 ({error})") from error
+        raise answer.changed(f"the bulk list is not CSV in UTF-8 ({error})") from error
 
 
 def _csv_header(lines: Iterator[list[str]], answer: kit.Answer) -> dict[str, int]:
@@ -300,12 +296,10 @@ def _csv_header(lines: Iterator[list[str]], answer: kit.Answer) -> dict[str, int
         if "SKU" in cells:
             missing = [name for name in _CSV_COLUMNS if cells.count(name) != 1]
             if missing:
-                raise kit.SourceChangedError(
-                    f"{answer.url}: the bulk list has no single column {', '.join(missing)}"
-                )
+                raise answer.changed(f"the bulk list has no single column {', '.join(missing)}")
             known = (*_CSV_COLUMNS, _CSV_MARKET) if _CSV_MARKET in cells else _CSV_COLUMNS
             return {name: cells.index(name) for name in known}
-    raise kit.SourceChangedError(f"{answer.url}: the bulk list has no header line with SKU")
+    raise answer.changed("the bulk list has no header line with SKU")
 
 
 def _is_wanted(row: Mapping[str, str], config: kit.SourceConfig) -> bool:

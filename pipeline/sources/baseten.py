@@ -23,7 +23,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One offer per instance with GPU memory. Raises SourceChangedError when there is none."""
     rows = [_read_item(item, audit.config, answer) for item in _items(kit.visible_texts(kit.page(answer)))]
     if not rows:
-        raise kit.SourceChangedError(f'{answer.url}: no instance with "GiB VRAM"')
+        raise answer.changed('no instance with "GiB VRAM"')
     yield from kit.reject_contradictions(rows, lambda row: row.raw_label)
 
 

@@ -56,7 +56,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     trs = [tr for tr in kit.named(table, "tr") if kit.named(tr, "td")]
     if not trs:
-        raise kit.SourceChangedError(f"{answer.url}: the table of {model!r} has no rows")
+        raise answer.changed(f"the table of {model!r} has no rows")
     for tr in trs:
         try:
             machine = _machine(model, tr)

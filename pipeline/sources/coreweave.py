@@ -54,7 +54,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         layout = layout or _usual_layout(tag, answer, audit.config)
         yield from _read_table(tag, layout, answer)
     if layout is None:
-        raise kit.SourceChangedError(f"{answer.url}: no table of GPUs on the page")
+        raise answer.changed("no table of GPUs on the page")
 
 
 def _cells(row: Tag) -> list[Tag]:
@@ -73,9 +73,7 @@ def _usual_layout(tag: Tag, answer: kit.Answer, config: kit.SourceConfig) -> _La
     width = len(_cells(rows[0])) if rows else 0
     headers: list[str] = config.settings["usual_columns"][:width]
     if len(headers) != width or not kit.columns(headers, r"^spot\b"):
-        raise kit.SourceChangedError(
-            f"{answer.url}: the first GPU table has no header row and {width} columns"
-        )
+        raise answer.changed(f"the first GPU table has no header row and {width} columns")
     return _layout(headers, answer)
 
 
@@ -94,9 +92,7 @@ def _read_table(tag: Tag, layout: _Layout, answer: kit.Answer) -> kit.Rows:
     region, headers = _region(tag), layout.headers
     grid = kit.Table(headers, [_cells(row) for row in kit.with_role(tag, "listitem")])
     if not grid.full_rows():
-        raise kit.SourceChangedError(
-            f"{answer.url}: no row of {region} has the {len(headers)} cells of its header"
-        )
+        raise answer.changed(f"no row of {region} has the {len(headers)} cells of its header")
     known = {price.at for price in layout.prices} | set(kit.columns(headers, _NOT_PRICES))
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():

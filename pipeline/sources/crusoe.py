@@ -55,11 +55,11 @@ def _section(answer: kit.Answer) -> list[Tag]:
 
 def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> kit.Rows:
     if kit.column(grid.headers, r"^(?:GPU|model|GPU model|instance|name)$", answer) != 0:
-        raise kit.SourceChangedError(f"{answer.url}: the GPU model is not the first column of {grid.headers}")
+        raise answer.changed(f"the GPU model is not the first column of {grid.headers}")
     prices = kit.price_columns(grid.headers, answer)
     kit.require_on_demand(prices, grid.headers, answer)
     if not grid.rows:
-        raise kit.SourceChangedError(f"{answer.url}: the GPU section has no rows")
+        raise answer.changed("the GPU section has no rows")
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
         label, texts = _label(cells[0]), kit.texts_of(cells)

@@ -28,18 +28,18 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 def _machines(answer: kit.Answer, audit: kit.FieldAudit) -> Iterator[kit.JsonObject]:
     scripts = kit.page(answer).find_all("script", id=SCRIPT)
     if len(scripts) != 1:
-        raise kit.SourceChangedError(f"{answer.url}: {len(scripts)} scripts {SCRIPT!r}, not one")
+        raise answer.changed(f"{len(scripts)} scripts {SCRIPT!r}, not one")
     try:
         data = kit.read_json(scripts[0].get_text(), answer.url)
     except ValueError as error:
-        raise kit.SourceChangedError(f"{answer.url}: {SCRIPT!r} cannot be read ({error})") from error
+        raise answer.changed(f"{SCRIPT!r} cannot be read ({error})") from error
     for name in PATH:
         data = data.get(name) if isinstance(data, dict) else None
     records = (
         [record for record in data.values() if isinstance(record, dict)] if isinstance(data, dict) else []
     )
     if not records:
-        raise kit.SourceChangedError(f"{answer.url}: no machines at {'.'.join(PATH)}")
+        raise answer.changed(f"no machines at {'.'.join(PATH)}")
     yield from (audit.item(record, answer) for record in records)
 
 

@@ -31,9 +31,9 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     soup = kit.page(answer)
     tables = [table for table in kit.visible_tables(soup) if _is_of_gpus(table)]
     if len(tables) != 1:
-        raise kit.SourceChangedError(f"{answer.url}: {len(tables)} tables of GPUs")
+        raise answer.changed(f"{len(tables)} tables of GPUs")
     if PER_GPU.search(kit.text_of(soup)) is None:
-        raise kit.SourceChangedError(f"{answer.url}: the page does not say that prices are per GPU-hour")
+        raise answer.changed("the page does not say that prices are per GPU-hour")
     _check_count(soup, answer)
     audit.columns(tables[0].headers)
     yield from _read_table(tables[0], answer, audit.config)
@@ -57,7 +57,7 @@ def _check_count(soup: BeautifulSoup, answer: kit.Answer) -> None:
     looks = Counter(look for _, look in buttons)
     pressed = [count for count, look in buttons if looks[look] == 1]
     if buttons and pressed != ["1"]:
-        raise kit.SourceChangedError(f"{answer.url}: of the numbers of GPUs, {pressed} are pressed")
+        raise answer.changed(f"of the numbers of GPUs, {pressed} are pressed")
 
 
 def _read_table(table: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:

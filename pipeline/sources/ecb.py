@@ -31,7 +31,7 @@ def _rates(answer: kit.Answer, config: kit.SourceConfig) -> kit.ExchangeRates:
     tree = _tree(answer)
     days = [cube for cube in tree.iter("{*}Cube") if cube.get("time") is not None]
     if not days:
-        raise kit.SourceChangedError(f"{answer.url}: no Cube with a time")
+        raise answer.changed("no Cube with a time")
     # The daily file has one day, the 90-day file many.
     latest = max(days, key=lambda cube: cube.get("time", ""))
     try:
@@ -42,16 +42,14 @@ def _rates(answer: kit.Answer, config: kit.SourceConfig) -> kit.ExchangeRates:
             if cube is not latest
         ]
     except ValueError as error:
-        raise kit.SourceChangedError(f"{answer.url}: a day or rate cannot be read ({error})") from error
+        raise answer.changed(f"a day or rate cannot be read ({error})") from error
     rates = dict(found)
     if len(rates) != len(found) or not all(len(c) == 3 and c.isupper() and r > 0 for c, r in found):
-        raise kit.SourceChangedError(
-            f"{answer.url}: a currency is listed twice, or lacks a code or a rate above 0"
-        )
+        raise answer.changed("a currency is listed twice, or lacks a code or a rate above 0")
     low, high = (Decimal(bound) for bound in config.settings["usd_per_eur"])
     if "USD" not in rates or not low <= rates["USD"] <= high:
-        raise kit.SourceChangedError(
-            f"{answer.url}: {rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
+        raise answer.changed(
+            f"{rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
         )
     return kit.ExchangeRates(date=day, rates=rates)
 
@@ -69,4 +67,4 @@ def _tree(answer: kit.Answer) -> Any:
     try:
         return etree.fromstring(answer.body, parser)
     except etree.XMLSyntaxError as error:
-        raise kit.SourceChangedError(f"{answer.url}: the answer is not XML ({error})") from error
+        raise answer.changed(f"the answer is not XML ({error})") from error

@@ -65,13 +65,13 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     grids = [kit.table(tag) for tag in kit.page(answer).find_all("table")]
     priced = [grid for grid in grids if _is_priced(grid)]
     if not priced:
-        raise kit.SourceChangedError(f"{answer.url}: no table of machine types, GPUs and prices")
+        raise answer.changed("no table of machine types, GPUs and prices")
     for grid in grids:
         captions = [_MODEL_ID.sub("", header) for header in grid.headers]
         audit.table(captions, is_read=_is_priced(grid))
     rows = [row for grid in priced for row in _read_table(grid, answer, audit.config)]
     if not rows:
-        raise kit.SourceChangedError(f"{answer.url}: the price tables have no machine")
+        raise answer.changed("the price tables have no machine")
     yield from kit.reject_contradictions(
         rows, lambda row: (row.raw_label, row.price_kind, row.term_days, row.tier)
     )
@@ -115,7 +115,7 @@ def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColu
         if price.at in (on_demand_at, *dws) or price.kind == "on_demand":
             continue
         if price.kind == "reserved" and price.term_days is None:
-            raise kit.SourceChangedError(f"{answer.url}: {price.header!r} does not say how many years")
+            raise answer.changed(f"{price.header!r} does not say how many years")
         tier = "flexible_cud" if re.search("flexible", price.header, re.IGNORECASE) else "resource_cud"
         found.append(replace(price, tier=tier) if price.kind == "reserved" else price)
     return found + [dws_price for at in dws if (dws_price := _dws_column(at, headers[at]))]
@@ -261,7 +261,7 @@ def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
             elif is_gpu:
                 yield _unused_gpu(sku, usage)
     if not gpu_skus:
-        raise kit.SourceChangedError(f"{answers[0].url}: the catalogue has no GPU")
+        raise answers[0].changed("the catalogue has no GPU")
     for name, amounts in audit.config.settings["machines"].items():
         yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, audit.config)
 

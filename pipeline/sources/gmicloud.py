@@ -24,11 +24,11 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     soup = kit.page(answer)
     cards = [(kit.text_of(title), card) for title in kit.named(soup, "h3") if (card := _card(title))]
     if not cards:
-        raise kit.SourceChangedError(f"{answer.url}: no card with a GPU and {UNIT!r}")
+        raise answer.changed(f"no card with a GPU and {UNIT!r}")
     units = sum(text == UNIT for text in kit.texts_of(kit.named(soup, "span")))
     if units != len(cards):
         detail = f"{units} prices per GPU-hour in {len(cards)} cards"
-        raise kit.SourceChangedError(f"{answer.url}: {detail}")
+        raise answer.changed(f"{detail}")
     for label, card in cards:
         yield _read_card(label, card, answer, audit.config)
 

@@ -28,7 +28,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     soup = kit.page(answer)
     plans = [(heading, card) for heading in kit.named(soup, "h2") if (card := _card(heading)) is not None]
     if not plans:
-        raise kit.SourceChangedError(f"{answer.url}: no card of a plan with GPUs")
+        raise answer.changed("no card of a plan with GPUs")
     for heading, card in plans:
         yield from _read_card(kit.text_of(heading), card, answer, audit.config)
     for tag in kit.named(soup, "p"):

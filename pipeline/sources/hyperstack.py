@@ -104,7 +104,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         audit.table(grid.headers, is_read=is_read)
         gpu_grids += [(title, grid)] if is_read else []
     if not any(kit.price_kind(title) == "on_demand" for title, _ in gpu_grids):
-        raise kit.SourceChangedError(f"{answer.url}: no card with on-demand GPU prices")
+        raise answer.changed("no card with on-demand GPU prices")
     for title, grid in gpu_grids:
         yield from _read_card(title, grid, answer)
 
@@ -136,7 +136,7 @@ def _read_card(title: str, grid: kit.Table, answer: kit.Answer) -> kit.Rows:
     gpu_at = kit.column(grid.headers, _gpu_header(title), answer)
     price_at = kit.column(grid.headers, PRICE_HEADER, answer)
     if not grid.rows:
-        raise kit.SourceChangedError(f"{answer.url}: the card {title!r} has no rows")
+        raise answer.changed(f"the card {title!r} has no rows")
     kind = kit.price_kind(title)
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
@@ -164,10 +164,10 @@ def _read_pricebook(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     is_gpu = re.compile(str(audit.config.settings["pricebook_gpu"])).search
     items = audit.items(answer, "pricebook", "data", "prices", "resources")
     if not all(isinstance(item.peek("name"), str) for item in items):
-        raise kit.SourceChangedError(f"{answer.url}: a row of the pricebook has no name")
+        raise answer.changed("a row of the pricebook has no name")
     gpus = [item for item in items if is_gpu(item.peek("name"))]
     if not gpus:
-        raise kit.SourceChangedError(f"{answer.url}: the pricebook names no GPU")
+        raise answer.changed("the pricebook names no GPU")
     for item in gpus:
         name, price = item.text("name"), _list_price(item)
         kind: kit.PriceKind = "spot" if name.endswith(SPOT_SUFFIX) else "on_demand"
@@ -178,6 +178,6 @@ def _read_pricebook(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _list_price(item: kit.JsonObject) -> Any:
     """The price before the discount of the account that asked: ``value`` is after it."""
     if "value" not in item:
-        raise kit.SourceChangedError(f"{item.answer.url}: {item.peek('name')!r} has no value")
+        raise item.answer.changed(f"{item.peek('name')!r} has no value")
     original = item.get("original_value", "value")
     return original if item.get("discount_applied") else item.get("value")

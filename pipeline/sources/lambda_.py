@@ -79,7 +79,7 @@ def _read_api(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     types = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
     known = [t for t in types if isinstance(t, dict) and isinstance(t.get("instance_type"), dict)]
     if not known:
-        raise kit.SourceChangedError(f"{answer.url}: data has no instance types by name")
+        raise answer.changed("data has no instance types by name")
     for offered in types:
         if not any(offered is one for one in known):
             detail = "not an instance type"
@@ -122,7 +122,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     tree = kit.page(answer)
     rows = [row for row in kit.named(tree, "tr") if row.has_attr("data-plan")]
     if not rows:
-        raise kit.SourceChangedError(f"{answer.url}: no pricing row (tr with data-plan) on the page")
+        raise answer.changed("no pricing row (tr with data-plan) on the page")
     announced = _effective_dates(kit.text_of(tree), answer)
     tabs = _tabs(tree)
     for row in rows:
@@ -138,7 +138,7 @@ def _read_row(
     in_instances = _named(cells, _DURATION) is None and _named(cells, _GPU_COUNT) is None and tab is not None
     price_labels = [label for label in cells if re.search(_PRICE, label, re.IGNORECASE)]
     if not price_labels or not (in_cluster or in_instances):
-        raise kit.SourceChangedError(f"{answer.url}: a pricing row has unknown columns: {list(cells)}")
+        raise answer.changed(f"a pricing row has unknown columns: {list(cells)}")
     for label in price_labels:
         try:
             validities = _validities(price_labels, answer)
@@ -182,7 +182,7 @@ def _cells(row: Tag, answer: kit.Answer) -> dict[str, str]:
             str(cell.get("data-label") or (headers[at] if at < len(headers) else f"column {at}"))
         )
         if label in cells:
-            raise kit.SourceChangedError(f"{answer.url}: a pricing row has two columns named {label!r}")
+            raise answer.changed(f"a pricing row has two columns named {label!r}")
         cells[label] = kit.text_of(cell)
     return cells
 

@@ -33,7 +33,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     plans = [audit.item(raw, answer) for raw in kit.objects_after(kit.flight_text(answer), _PLAN, answer)]
     if not plans:
-        raise kit.SourceChangedError(f"{answer.url}: the page's data has no plan")
+        raise answer.changed("the page's data has no plan")
     for plan in plans:
         if plan.peek("attributes", "specs", "gpu"):
             yield from _read_plan(plan)

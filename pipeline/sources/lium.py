@@ -21,7 +21,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     feed = audit.envelope(answer, "nodes")
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
-        raise kit.SourceChangedError(f"{answer.url}: no nodes but other objects: {sorted(nodes[0].raw)[:12]}")
+        raise answer.changed(f"no nodes but other objects: {sorted(nodes[0].raw)[:12]}")
     by_id: dict[Any, list[Mapping[str, Any]]] = {}
     for node in nodes:
         by_id.setdefault(node.peek("id"), []).append(node.raw)

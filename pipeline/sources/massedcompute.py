@@ -28,7 +28,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     text = kit.flight_text(answer)
     keys = list(_KEY.finditer(text))
     if not keys:
-        raise kit.SourceChangedError(f"{answer.url}: the page's data has no row of a GPU")
+        raise answer.changed("the page's data has no row of a GPU")
     machines: dict[tuple[str, str, str], list[str]] = {}
     for at, key in enumerate(keys):
         following = keys[at + 1].start() if at + 1 < len(keys) else len(text)

@@ -28,7 +28,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     texts = _with_vendors(kit.visible_texts(kit.page(answer)))
     rows = [row for item in kit.items(texts, _labels(texts)) if (row := _read_item(item, answer))]
     if not rows:
-        raise kit.SourceChangedError(f"{answer.url}: no GPU with a price per second")
+        raise answer.changed("no GPU with a price per second")
     yield from kit.reject_contradictions(rows, lambda row: row.raw_label)
 
 

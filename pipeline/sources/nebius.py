@@ -82,7 +82,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     for block in _blocks(answer):
         _collect(block, answer, prices, audit)
     if not prices:
-        raise kit.SourceChangedError(f"{answer.url}: no GPU table with a price per GPU-hour")
+        raise answer.changed("no GPU table with a price per GPU-hour")
     for machine, stated in prices.items():
         yield _row(machine, stated, prices, answer)
 
@@ -162,7 +162,7 @@ def _read_documentation(answer: kit.Answer, *, is_alone: bool) -> kit.Rows:
     if not has_prices:
         detail = "the documentation has no platform with a price per GPU hour in dollars"
         if is_alone:
-            raise kit.SourceChangedError(f"{answer.url}: {detail}")
+            raise answer.changed(f"{detail}")
         yield kit.Reject(kit.RejectReason.UNREADABLE_ANSWER, detail, text[:200], answer)
 
 
@@ -239,7 +239,7 @@ def _collect(
         if re.search(r"(?<!non-)(?<!non )\bGPU\b", block.title, re.IGNORECASE) and kit.columns(
             headers, r"price|hour|on-demand|spot"
         ):
-            raise kit.SourceChangedError(f"{answer.url}: {block.title!r} has no GPU-hour column: {headers}")
+            raise answer.changed(f"{block.title!r} has no GPU-hour column: {headers}")
         return
     audit.columns(headers)
     label_at = kit.column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
@@ -248,11 +248,9 @@ def _collect(
     known = {label_at, *vcpus_at, *ram_at, *(price.at for price in price_columns)}
     for row in rows:
         if len(row) != len(headers):
-            raise kit.SourceChangedError(
-                f"{answer.url}: a row of {len(row)} cells under {len(headers)} headers: {row}"
-            )
+            raise answer.changed(f"a row of {len(row)} cells under {len(headers)} headers: {row}")
         if list(kit.prices_in_unknown_columns(headers, row, known, answer)):
-            raise kit.SourceChangedError(f"{answer.url}: an unknown column has prices: {headers}")
+            raise answer.changed(f"an unknown column has prices: {headers}")
         for price in price_columns:
             machine = _Machine(
                 label=row[label_at],
@@ -274,14 +272,12 @@ def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[k
     for at in found:
         kind = kit.price_kind(headers[at]) or general
         if kind is None:
-            raise kit.SourceChangedError(
-                f"{answer.url}: {headers[at]!r} does not say which of {own_kinds} it prices"
-            )
+            raise answer.changed(f"{headers[at]!r} does not say which of {own_kinds} it prices")
         term = kit.term_days(headers[at]) if kind == "reserved" else None
         try:
             first_day = kit.validity(headers[at], answer).first_day
         except kit.UnreadableError as error:
-            raise kit.SourceChangedError(f"{answer.url}: {error}") from error
+            raise answer.changed(f"{error}") from error
         prices.append(kit.PriceColumn(at, headers[at], kind, term, effective_from=first_day))
     return prices
 
@@ -393,9 +389,7 @@ def _embedded_blocks(text: str, answer: kit.Answer) -> list[_Block]:
         try:
             value = kit.read_json(chunk, answer.url, beginning=True)
         except ValueError as error:
-            raise kit.SourceChangedError(
-                f"{answer.url}: a {BLOCK_TYPE} is incomplete JSON ({error})"
-            ) from error
+            raise answer.changed(f"a {BLOCK_TYPE} is incomplete JSON ({error})") from error
         blocks += _json_blocks(value)
     return blocks
 

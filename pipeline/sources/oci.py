@@ -76,7 +76,7 @@ def _items(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
         return audit.items(answer, "items")
     known = [number for number in audit.config.settings["gpu_parts"] if isinstance(prices.get(number), dict)]
     if not known:
-        raise kit.SourceChangedError(f"{answer.url}: none of the known part numbers has prices by currency")
+        raise answer.changed("none of the known part numbers has prices by currency")
     return [audit.item(_as_product(number, prices[number]), answer, "price.") for number in known]
 
 

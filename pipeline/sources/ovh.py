@@ -42,10 +42,10 @@ def _catalogue(answer: kit.Answer, audit: kit.FieldAudit) -> tuple[str | None, l
     is_list = answer.body.lstrip().startswith(b"[")
     currency = None if is_list else body.object("locale").optional_text("currencyCode")
     if not is_list and currency is None:
-        raise kit.SourceChangedError(f"{answer.url}: the catalogue does not say its currency")
+        raise answer.changed("the catalogue does not say its currency")
     addons = [a for a in body.items("addons") if a.peek("blobs", "commercial", "brick") == "gpu"]
     if not addons:
-        raise kit.SourceChangedError(f"{answer.url}: the catalogue has no add-on of the brick 'gpu'")
+        raise answer.changed("the catalogue has no add-on of the brick 'gpu'")
     return currency, addons
 
 

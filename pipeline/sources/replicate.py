@@ -27,8 +27,8 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     soup = kit.page(answer)
     rows = list(_read_text(soup, answer)) or list(_read_embedded(soup, audit.config, answer))
     if not rows:
-        raise kit.SourceChangedError(
-            f"{answer.url}: no hardware with a price per second, neither as text nor as embedded data; "
+        raise answer.changed(
+            "no hardware with a price per second, neither as text nor as embedded data; "
             "the table is drawn by a script in the browser, which is not run here"
         )
     yield from rows

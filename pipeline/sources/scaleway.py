@@ -39,12 +39,10 @@ def _servers(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, kit.JsonObj
     body = answer.json()
     found = body.get("servers", body) if isinstance(body, dict) else None
     if not isinstance(found, dict):
-        raise kit.SourceChangedError(f"{answer.url}: the answer has no servers by name")
+        raise answer.changed("the answer has no servers by name")
     servers = {name: audit.item(raw, answer) for name, raw in found.items() if isinstance(raw, dict)}
     if found and not any("availability" in server.raw or "gpu" in server.raw for server in servers.values()):
-        raise kit.SourceChangedError(
-            f"{answer.url}: the servers have neither a GPU count nor an availability"
-        )
+        raise answer.changed("the servers have neither a GPU count nor an availability")
     return servers
 
 

@@ -8,7 +8,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Plans with GPUs, one listing per region. Raises SourceChangedError for an answer that is an error."""
     envelope = audit.envelope(answer, "plans")
     if "status" in envelope and envelope.get("status") != "ok":
-        raise kit.SourceChangedError(f"{answer.url}: the answer's status is {envelope.get('status')!r}")
+        raise answer.changed(f"the answer's status is {envelope.get('status')!r}")
     plans = [plan for plan in envelope.items("plans") if _has_gpus(plan)]
     return kit.read_rows(plans, _read_plan, "name")
 

@@ -43,7 +43,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_console(text: str, answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     lists = list(kit.objects_after(text, _OFFERS, answer))
     if len(lists) != 1 or not lists[0]:
-        raise kit.SourceChangedError(f"{answer.url}: {len(lists)} lists of offers, or an empty one")
+        raise answer.changed(f"{len(lists)} lists of offers, or an empty one")
     offers = [audit.item(raw, answer) for raw in lists[0] if isinstance(raw, dict)]
     gpus = [offer for offer in offers if offer.peek("gpuCount") != 0]
     yield from kit.read_rows(gpus, _read_offer, "instanceId")
@@ -102,12 +102,10 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         (tag, grid) for tag in kit.named(kit.page(answer), "table") if _has_floors(grid := kit.table(tag))
     ]
     if len(found) != 1:
-        raise kit.SourceChangedError(f"{answer.url}: {len(found)} tables of prices per GPU-hour")
+        raise answer.changed(f"{len(found)} tables of prices per GPU-hour")
     ((tag, grid),) = found
     if not _says_dollars_on_demand(tag, audit.config):
-        raise kit.SourceChangedError(
-            f"{answer.url}: the table's footer does not say that it is on demand, in USD"
-        )
+        raise answer.changed("the table's footer does not say that it is on demand, in USD")
     audit.columns(grid.headers)
     price_at, model_at = (
         kit.column(grid.headers, FLOOR_HEADER, answer),

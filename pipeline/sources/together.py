@@ -45,7 +45,7 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
     ]
     kit.require_on_demand(prices, grid.headers, answer)
     if not grid.rows:
-        raise kit.SourceChangedError(f"{answer.url}: the GPU cluster table has no rows")
+        raise answer.changed("the GPU cluster table has no rows")
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
         texts = kit.texts_of(cells)

@@ -103,7 +103,7 @@ def _sort(answers: kit.Answers, audit: kit.FieldAudit) -> _Answers:
             items = [audit.item(item, answer) for item in document]
             if any("instance_type" in item for item in document):
                 if not any("price_per_hour" in item for item in document):
-                    raise kit.SourceChangedError(f"{answer.url}: no instance type has a price_per_hour")
+                    raise answer.changed("no instance type has a price_per_hour")
                 found.types += items
             elif any("discount_percentage" in item for item in document):
                 found.periods += items
@@ -119,7 +119,7 @@ def _documents(answer: kit.Answer) -> list[Any]:
         return [answer.json()]
     documents = kit.json_ld(kit.page(answer), answer)
     if not documents:
-        raise kit.SourceChangedError(f"{answer.url}: the page has no JSON-LD")
+        raise answer.changed("the page has no JSON-LD")
     return documents
 
 
@@ -139,7 +139,7 @@ def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:
     for place in places:
         location, types = place.optional_text("location_code"), place.get("availabilities")
         if location is None or not isinstance(types, list):
-            raise kit.SourceChangedError(f"{place.answer.url}: a location's availability cannot be read")
+            raise place.answer.changed("a location's availability cannot be read")
         for instance_type in types:
             free.setdefault(str(instance_type), []).append(location)
     return free

@@ -14,9 +14,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     page = audit.envelope(answer, "results")
     items = page.items("results")
     if items and not any("specs_per_node" in item.raw or "compute_rate_hourly" in item.raw for item in items):
-        raise kit.SourceChangedError(
-            f"{answer.url}: neither locations nor presets: {sorted(items[0].raw)[:12]}"
-        )
+        raise answer.changed(f"neither locations nor presets: {sorted(items[0].raw)[:12]}")
     yield from kit.read_rows(items, _read_item, "id")
     if page.get("has_next"):
         detail = "the list continues on pages whose addresses are not known"
@@ -38,7 +36,7 @@ def _read_location(item: kit.JsonObject) -> kit.Rows:
     model, gpu_count = node.text("gpu_model"), node.gpu_count("gpu_count")
     networks = [name.removeprefix(_PRICE_FIELD) for name in item.raw if name.startswith(_PRICE_FIELD)]
     if not networks:
-        raise kit.SourceChangedError(f"{item.answer.url}: a location has no {_PRICE_FIELD}* field")
+        raise item.answer.changed(f"a location has no {_PRICE_FIELD}* field")
     for network in networks:
         try:
             price = item.price(_PRICE_FIELD + network)

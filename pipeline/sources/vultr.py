@@ -22,7 +22,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """
     plans = audit.items(answer, "plans", "plans_metal")
     if plans and not any("hourly_cost" in plan.raw for plan in plans):
-        raise kit.SourceChangedError(f"{answer.url}: no plan has an hourly_cost")
+        raise answer.changed("no plan has an hourly_cost")
     yield from kit.read_rows(plans, _read_plan, "id")
 
 
