@@ -64,7 +64,7 @@ def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
         try:
             valid = validity(header, answer)
         except UnreadableError as error:
-            raise answer.changed(f"{error}") from error
+            raise answer.changed(str(error)) from error
         reserved = kind is None or kind == "reserved"
         found.append((PriceColumn(at, header, kind or "reserved", term if reserved else None), valid))
     return [

@@ -277,7 +277,7 @@ def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[k
         try:
             first_day = kit.validity(headers[at], answer).first_day
         except kit.UnreadableError as error:
-            raise answer.changed(f"{error}") from error
+            raise answer.changed(str(error)) from error
         prices.append(kit.PriceColumn(at, headers[at], kind, term, effective_from=first_day))
     return prices
 
