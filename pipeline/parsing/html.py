@@ -58,7 +58,7 @@ def text_of(tag: Tag) -> str:
 
 
 def is_cents(before: str, note: str) -> bool:
-    """Whether a superscript may be the cents of the money before it (``$1<sup>39</sup>``), not a footnote."""
+    """True if a superscript may be the cents of the money before it (``$1<sup>39</sup>``), not a footnote."""
     return bool(_TWO_DIGITS.fullmatch(note)) and bool(_WHOLE_MONEY.search(before))
 
 
@@ -114,12 +114,12 @@ def around_with_role(tag: Tag, role: str) -> Tag | None:
 
 
 def is_hidden(tag: Tag) -> bool:
-    """Whether the page hides the tag or an element around it."""
+    """True if the page hides the tag or an element around it."""
     return any(hides(part) for part in (tag, *tag.parents))
 
 
 def hides(tag: Tag) -> bool:
-    """Whether the page hides what is in the tag by the tag's own attributes."""
+    """True if the page hides what is in the tag by the tag's own attributes."""
     if not tag.attrs:
         return False
     style = tag.get("style")

@@ -16,7 +16,7 @@ from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError
 
 MAX_SPAN = 50
-"""A cell spans at most this many rows or columns, whatever its colspan says."""
+"""A cell spans at most this many rows or columns, even if its colspan says more."""
 
 
 def column(headers: Sequence[str], pattern: str, answer: Answer) -> int:

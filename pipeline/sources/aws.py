@@ -57,7 +57,7 @@ def _on_demand_url(region: str, config: kit.SourceConfig) -> str:
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind.
 
-    On-demand rows of a bulk CSV are left out where the small lists are among the answers: they repeat them.
+    On-demand rows of a bulk CSV are skipped where the small lists are among the answers, which repeat them.
     """
     audit = kit.FieldAudit(config)
     kinds, refused = kit.each_answer(answers, _content)

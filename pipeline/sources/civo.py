@@ -173,7 +173,7 @@ def _hourly_price(cell: Tag, currency: str) -> kit.CellPrice:
 
 
 def _bare(text: str) -> str:
-    """ "N/A per hour" is no price, whatever its unit."""
+    """A price's text, without the unit where it says that there is no price ("N/A per hour")."""
     return _without_unit(text) if kit.is_not_offered(_without_unit(text)) else text
 
 

@@ -1,7 +1,7 @@
 """CoreWeave: one GPU table per region, made of ``div``s; a price per instance, on demand and spot.
 
 Columns are found by the header row's text, because they differ by region. The price for inference on a single
-GPU is left out: that is not a machine to train on. Tables whose header names no GPU (storage, and CPU
+GPU is skipped: that is not a machine to train on. Tables whose header names no GPU (storage, and CPU
 instances, which have the GPU tables' classes too) are skipped.
 """
 

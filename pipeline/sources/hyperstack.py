@@ -1,7 +1,7 @@
 """Hyperstack: the GPU cards of the price page (on-demand, reservation, spot), or the API's pricebook; with a
 key the API's stock.
 
-Prices are per GPU-hour. A card prices GPUs when one of its headings says so; CPU and AI Studio cards look
+Prices are per GPU-hour. A card prices GPUs when one of its headings names them; CPU and AI Studio cards look
 alike otherwise. The stock says in which regions a GPU is free, and as machines of how many: each on-demand
 price of a GPU that it lists is given once per region.
 """

@@ -3,7 +3,7 @@
 *1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab 8x, 4x, 2x or
 1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax. The API
 repeats the instances, in cents per instance-hour and with their availability: where it answered, the pages'
-instances are left out. Its instance types without a GPU are skipped. The page /instances has the instances
+instances are skipped. Its instance types without a GPU are skipped. The page /instances has the instances
 alone, once more.
 """
 
@@ -34,7 +34,7 @@ _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every price of the pages and of the API. A row that an earlier page has, too, is left out.
+    """Every price of the pages and of the API. A row that an earlier page has, too, is skipped.
 
     Raises SourceChangedError for unknown rows or columns on every page; where another page can be read, the
     changed one is a reject and a warning.

@@ -95,7 +95,7 @@ def _price(node: kit.JsonObject) -> Decimal:
 
 
 def _share(node: kit.JsonObject, gpus: int) -> dict[str, Any]:
-    """What a rental of so many GPUs has of its host: the same share of its CPUs, disk and memory, after the
+    """The CPUs, memory and disk of a rental of ``gpus`` GPUs: their share of the host's, without the
     memory that the host keeps."""
     share = gpus / node.gpu_count("gpu_count")
     cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")

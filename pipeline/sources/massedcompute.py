@@ -2,7 +2,7 @@
 
 Every row is there twice, as a card for small screens and as a row of a table, under a key such as
 ``"H100 (80GB)-mobile-x 2-1"``: GPU, number of GPUs, place in its group. A cell may come later in the stream,
-on a line of its own and among other rows, so nothing past the end of a row's line is taken for its own.
+on a separate line and among other rows, so nothing past the end of a row's line is taken for its own.
 """
 
 import re

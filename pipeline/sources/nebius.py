@@ -125,7 +125,7 @@ def _gpu_and_kind(row: kit.Listing) -> tuple[str, kit.PriceKind, int | None]:
 
 
 def _disagree(of_page: list[kit.Listing], of_documentation: list[kit.Listing]) -> bool:
-    """Whether the price page has a price of today, not a floor, that the documentation has in no region."""
+    """True if the price page has a price of today, not a floor, that the documentation has in no region."""
     stated = {row.native_price for row in of_documentation if _is_of_today(row)}
     return bool(stated) and any(row.native_price not in stated for row in of_page if _is_of_today(row))
 

@@ -97,7 +97,7 @@ def _is_shape(item: kit.JsonObject) -> bool:
 
 
 def _is_gpu_hour(product: kit.JsonObject) -> bool:
-    """Whether a product is a GPU rented by the hour."""
+    """True if a product is a GPU rented by the hour."""
     if not _names_its_unit(product):
         return product.peek("partNumber") in product.config.settings["gpu_parts"]
     metric, category = (kit.clean_text(str(product.peek(name))) for name in ("metricName", "serviceCategory"))

@@ -76,7 +76,7 @@ def _read_offer(offer: kit.JsonObject) -> kit.Rows:
 
 
 def _machine(offer: kit.JsonObject) -> dict[str, Any]:
-    """What an offer is, whatever its price and region. Raises RowError."""
+    """The columns of an offer that do not depend on price and region. Raises RowError."""
     parts = offer.object("configuration")
     vram_gb, form = parts.optional_number("vRamGB"), parts.optional_text("interconnect")
     return {

@@ -215,7 +215,7 @@ def _available(ask: kit.JsonObject) -> bool | None:
 
 
 def _is_list_of_names(answer: kit.Answer, config: kit.SourceConfig) -> bool:
-    """Whether an answer is of the list's address, and not asks, which a saved file may have in its place."""
+    """True if an answer is of the list's address, and not asks, which a saved file may have in its place."""
     if answer.url != config.requests[0].url:
         return False
     body = answer.json() if answer.is_json else None
