@@ -47,15 +47,19 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         if not answer.is_json:
             for row in _read_page(answer, audit):
                 if isinstance(row, kit.Listing):
-                    on_page.add((row.raw_label, row.price_kind, row.tier))
+                    on_page.add(_machine_and_kind(row))
                 yield row
     catalog = [answer for answer in answers if answer.is_json]
-    if catalog:
-        for row in _read_catalog(catalog, audit):
-            here = isinstance(row, kit.Listing) and row.region == config.attributes.region
-            if not (here and (row.raw_label, row.price_kind, row.tier) in on_page):  # type: ignore[union-attr]
-                yield row
+    here = config.attributes.region
+    for row in _read_catalog(catalog, audit) if catalog else ():
+        if isinstance(row, kit.Listing) and row.region == here and _machine_and_kind(row) in on_page:
+            continue
+        yield row
     yield from audit.warnings()
+
+
+def _machine_and_kind(row: kit.Listing) -> tuple[str, kit.PriceKind, str | None]:
+    return row.raw_label, row.price_kind, row.tier
 
 
 # --- the page -----------------------------------------------------------------------------------------------
