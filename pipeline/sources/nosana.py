@@ -16,6 +16,8 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_market(market: kit.JsonObject) -> kit.Listings:
+    if not isinstance(slug := market.peek("slug"), str | None):
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"the slug is no text but {slug!r}")
     if (problem := _other_product(market)) is not None:
         raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, problem)
     label, gpu_types = market.text("name"), market.get("gpu_types")
@@ -37,9 +39,10 @@ def _read_market(market: kit.JsonObject) -> kit.Listings:
 def _other_product(market: kit.JsonObject) -> str | None:
     """Why a market is not of a card for everybody; None where it is."""
     settings = market.config.settings
-    if market.peek("slug") in settings["markets_of_partners"]:
+    slug = market.peek("slug") or ""
+    if slug in settings["markets_of_partners"]:
         return "a partner's market, which the provider's site leaves out"
-    name, slug = market.optional_text("name") or "", str(market.peek("slug") or "")
+    name = market.optional_text("name") or ""
     if slug in settings["markets_left_out"] or re.search("laptop", f"{name} {slug}", re.IGNORECASE):
         return "a market that the provider's calculator leaves out"
     if name and not re.search(settings["names_of_cards"], name):
