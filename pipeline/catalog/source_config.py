@@ -91,8 +91,9 @@ class Coverage(_Facts):
 class RequestFacts(_Facts):
     """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may contain ``${NAME}``
     for a key from the environment. ``key_headers`` are sent, too, where their keys are set; without them the
-    request is made without a key. Without the answer to an ``optional`` request the others can still be read:
-    the capture is not partial for want of it."""
+    request is made without a key. An ``only_with_key`` request is made only where the source's keys are set.
+    Without the answer to an ``optional`` request the others can still be read: the capture is not partial for
+    want of it."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -100,6 +101,7 @@ class RequestFacts(_Facts):
     key_headers: Mapping[str, str] = Field(default_factory=dict)
     json_body: Any = None
     content_types: tuple[str, ...] = ()
+    only_with_key: bool = False
     optional: bool = False
 
     @property
