@@ -12,11 +12,10 @@ from typing import Any
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.record.damage import RecordError
 from pipeline.refresh.permissions import off_sources
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load_record import load_incidents, load_newest
+from pipeline.warehouse.load_record import load_newest
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import Result, ask
 from pipeline.warehouse.replays import Replay, unlike_live
@@ -54,10 +53,6 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
         raise HomeError(f"{home.root} is a file: set {HOME_VARIABLE} to the folder with gpufare's data")
     with in_memory(TABLE) as connection:
         damages = load_newest(connection, home, today)
-        try:
-            load_incidents(connection, home)
-        except RecordError as error:
-            damages.append(error.damage)
         for path, reason in {damage.path: damage.reason for damage in damages}.items():
             _log.warning("%s cannot be read and is skipped: %s", path, reason)
         connection.execute("SET VARIABLE as_of_day = ?::DATE", [today])

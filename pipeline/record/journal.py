@@ -205,8 +205,8 @@ class Journal:
         return bool(layout)
 
     def _require_nothing_recorded(self, problem: str) -> None:
-        """Raise RecordError where the home has months, whose journal cannot have been empty, or a file is in the
-        place of the record."""
+        """Raise RecordError where the home has months, whose journal cannot have been empty, or where a file
+        is in the place of the record."""
         if any((self._home.root / name).is_dir() for name in _UNMARKED):
             raise HomeLayoutError(_refusal(self._home))
         if self._home.record.exists() and not self._home.record.is_dir():
