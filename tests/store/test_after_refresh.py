@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import dagster as dg
 import duckdb
@@ -59,14 +60,15 @@ def test_a_bucket_that_cannot_be_reached_is_an_incident_and_the_next_refresh_sen
     s3: S3, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline.store.bucket.RETRIES", 0)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:9/{SECRET}?signature={SECRET}")
+    quoted = quote(SECRET, safe="")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:9/{SECRET}/{quoted}?signature={SECRET}")
     line = store_published(home, os.environ)
     assert line is not None
     assert line.startswith("warning: not stored: s3://")
     assert line.endswith("the next refresh sends it, or `gpufare store publish`")
     (incident,) = not_stored(home)
     assert "newest.json cannot be read" in incident.reason
-    assert "${AWS_SECRET_ACCESS_KEY}" in incident.reason
+    assert "/${AWS_SECRET_ACCESS_KEY}/${AWS_SECRET_ACCESS_KEY} in " in incident.reason
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url)
     assert "warning" not in str(store_published(home, os.environ))
