@@ -123,6 +123,21 @@ def test_two_that_send_parts_of_one_publication_at_once_lose_none(s3: S3, home: 
     assert set(pointed(address).others) == {"page", "csv"}
 
 
+def test_the_pointer_is_replaced_only_as_it_was_seen(address: str) -> None:
+    bucket = bucket_at(address)
+    assert bucket.replace(POINTER, b"first", None)
+    assert not bucket.replace(POINTER, b"another first", None)
+    found = bucket.read(POINTER, 5)
+    assert found is not None
+    assert found[0] == b"first"
+    assert bucket.replace(POINTER, b"second", found[1])
+    assert not bucket.replace(POINTER, b"third", found[1])
+    assert not bucket.replace("deleted.json", b"third", found[1])
+    assert objects(address) == {POINTER: b"second"}
+    with pytest.raises(StoreError, match="6 bytes, more than 5"):
+        bucket.read(POINTER, 5)
+
+
 def test_many_that_publish_into_a_folder_at_once(tmp_path: Path) -> None:
     pytest.importorskip("obstore", reason="the store's library is not installed (gpufare[store])")
     address = f"file://{tmp_path}/disk"
