@@ -9,9 +9,9 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
-from pipeline.health.digest import send_digest
-from pipeline.health.morning import FINE, morning
+from pipeline.health.digest import FINE, digest_of
 from pipeline.health.source_states import source_states
+from pipeline.health.webhook import send_digest
 from pipeline.home.paths import Home
 from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import MORNING, PRICES_TEAM, enabled_sources, offers_key, table_key
@@ -35,7 +35,7 @@ current source is one while its newest capture is incomplete."""
 )
 def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Runs after the publishing, also when that failed: then it says so."""
-    this_morning = morning(home.folders(), datetime.now(UTC))
+    this_morning = digest_of(home.folders(), datetime.now(UTC))
     digest = send_digest(home.folders(), this_morning, os.environ)
     context.log.info(f"{this_morning.text()}\n{digest}")
     return dg.MaterializeResult(

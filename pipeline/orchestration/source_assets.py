@@ -23,9 +23,9 @@ from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import markdown_of, page_and_capture
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
-from pipeline.refresh.diagnosis import was_asked
+from pipeline.refresh.advice import was_asked
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.origin import RefreshError, capture_live, refuse_a_demo
+from pipeline.refresh.inputs import RefreshError, capture_live, refuse_a_demo
 
 EXPECTATIONS = "expectations"
 

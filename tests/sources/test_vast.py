@@ -11,7 +11,8 @@ import pytest
 from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, ReaderWarning, Request, SourceChangedError
-from pipeline.gates.price_moves import History, sift
+from pipeline.gates.history import History
+from pipeline.gates.judge import screen
 from pipeline.offers.build import build_offers
 from pipeline.sources import vast as source
 from tests.sources.helpers import PAGES, answer, page, read
@@ -95,8 +96,8 @@ def test_prices_without_disk_are_believed_the_day_after_prices_with_it() -> None
         for bodies in (totals, asks)
     )
     assert sum(o.native_price != n.native_price for o, n in zip(before, after, strict=True)) > 20
-    sifted = sift(after, History(before, day - timedelta(days=1)), config, day)
-    assert (sifted.rejects, sifted.failure) == ([], None)
+    screened = screen(after, History(before, day - timedelta(days=1)), config, day)
+    assert (screened.rejects, screened.failure) == ([], None)
 
 
 def test_a_total_below_the_price_without_disk_is_a_reject() -> None:
