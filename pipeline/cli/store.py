@@ -1,110 +1,65 @@
-"""The object store that keeps the home: push, pull, and where the newest published file is."""
+"""The bucket that has what is published: sending it there, and where the newest of it is."""
 
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli.parameters import FORMATS
-from pipeline.cli.terminal import progress_shown, say, tell
+from pipeline.cli.terminal import progress_shown, tell
 from pipeline.home import paths
 from pipeline.home.paths import Home
-from pipeline.parsing.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pipeline.store.bucket import Bucket
-    from pipeline.store.left import Left
-
-MAX_SHOWN = 20
+    from pipeline.store.publication import Writer
 
 
 @click.group()
-@click.option("--store", "address", help="The store; by default the one in GPUFARE_STORE.")
+@click.option("--store", "address", help="The bucket and prefix; by default those in GPUFARE_STORE.")
 @click.pass_context
 def store(context: click.Context, address: str | None) -> None:
-    """Keep the home in an object store: s3://, gs:// or az://BUCKET/PREFIX, or file:///FOLDER.
+    """Keep what is published in a bucket: s3://, gs:// or az://BUCKET/PREFIX, or file:///FOLDER.
 
     Keys are read from the environment, under each provider's own names:
-    docs/how-to/object-stores.md says which.
+    docs/how-to/object-stores.md lists them.
     """
     context.obj = address
 
 
-@store.command("push")
+@store.command("publish")
+@click.option("--page", is_flag=True, help="Send the page, too, as `gpufare report` writes it.")
 @click.option(
-    "--replace", is_flag=True, help="Where another machine changed the same file, keep this home's."
+    "--export",
+    "forms",
+    type=click.Choice(["csv", "parquet"]),
+    multiple=True,
+    help="Send every table in this format, too, as `gpufare export` writes them.",
 )
 @click.pass_obj
-def push_command(address: str | None, replace: bool) -> None:
-    """Send what the store lacks of this home. Each refresh does so, too, where GPUFARE_STORE is set."""
-    from pipeline.store.push import push
+def publish_command(address: str | None, page: bool, forms: tuple[str, ...]) -> None:
+    """Send the published file, and point to it as the newest; an older one than the bucket's is not sent.
 
+    Each refresh sends the published file where GPUFARE_STORE is set.
+    """
+    from pipeline.store.publication import publish
+
+    writers: dict[str, Writer] = {form: partial(_write_export, form) for form in forms}
+    if page:
+        writers["page"] = _write_page
     with progress_shown("sending") as progress:
-        report = push(paths.home(), _bucket(address), datetime.now(UTC), replace=replace, progress=progress)
-    tell(report.line())
-    _show_left([*report.conflicts, *report.problems], "not stored")
-
-
-@store.command("pull")
-@click.argument("home", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--without-archive", is_flag=True, help="Leave out the raw answers: no day can be read again.")
-@click.option("--published-only", is_flag=True, help="Only the newest published file: enough to ask.")
-@click.pass_obj
-def pull_command(address: str | None, home: Path | None, without_archive: bool, published_only: bool) -> None:
-    """Fetch record, archive and published file into HOME, by default this one, and check every byte.
-
-    What is here already is not fetched again. A file that differs here and was never in the store stays.
-    """
-    from pipeline.store.pull import pull
-
-    with progress_shown("fetching") as progress:
-        report = pull(
-            Home(home.absolute()) if home else paths.home(),
-            _bucket(address),
-            datetime.now(UTC),
-            with_archive=not without_archive,
-            with_record=not published_only,
-            progress=progress,
-        )
-    tell(report.line())
-    _show_left([*report.conflicts, *report.problems], "not fetched")
-
-
-@store.command("prune")
-@click.option(
-    "--keep", type=click.IntRange(min=1), default=7, show_default=True, help="So many newest files stay."
-)
-@click.option(
-    "--grace-days",
-    type=click.FloatRange(min=0),
-    default=7,
-    show_default=True,
-    help="So long a file stays after a prune first saw that it is not the newest.",
-)
-@click.pass_obj
-def prune_command(address: str | None, keep: int, grace_days: float) -> None:
-    """Delete old published files: never the newest, none that a reader may still read.
-
-    Record and archive are not touched. The store's key needs the right to delete.
-    """
-    from pipeline.home.disk import size_text
-    from pipeline.store.prune import prune
-
-    found = prune(_bucket(address), datetime.now(UTC), keep=keep, grace=timedelta(days=grace_days))
-    deleted = f"deleted {len(found.deleted)} published files ({size_text(found.deleted_bytes)})"
-    waiting = f"{len(found.waiting)} more until {grace_days:g} days after they were replaced"
-    say(f"{deleted}; {len(found.kept)} are kept, {waiting}")
+        line = publish(paths.home(), _bucket(address), writers, progress)
+    tell(line)
 
 
 @store.command("newest")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 @click.pass_obj
 def newest_command(address: str | None, form: Any) -> None:
-    """Print the address of the newest published file, its SHA-256, and what it is as of."""
+    """Print what the newest publication is as of, and the address, SHA-256 and size of each of its parts."""
     from pipeline.cli.printing import show
     from pipeline.contracts.errors import GpufareError
     from pipeline.store.publication import newest
@@ -113,29 +68,39 @@ def newest_command(address: str | None, form: Any) -> None:
     bucket = _bucket(address)
     found = newest(bucket)
     if found is None:
-        raise GpufareError(
-            f"nothing is published at {bucket.address}: run `gpufare store push` where there is"
-        )
-    row = (bucket.url(found.name), found.sha256, found.bytes, found.as_of_day, found.as_of_time)
-    types = ("VARCHAR", "VARCHAR", "BIGINT", "DATE", "TIMESTAMP WITH TIME ZONE")
-    show(Result(("url", "sha256", "bytes", "as_of_day", "as_of_time"), types, [row]), form)
+        remedy = "run `gpufare store publish` on the machine that publishes"
+        raise GpufareError(f"nothing is published at {bucket.address}: {remedy}")
+    rows = [
+        (part, bucket.url(file.name), file.sha256, file.bytes, found.as_of_day, found.as_of_time)
+        for part, file in {"database": found.database, **found.others}.items()
+    ]
+    types = ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "DATE", "TIMESTAMP WITH TIME ZONE")
+    show(Result(("part", "url", "sha256", "bytes", "as_of_day", "as_of_time"), types, rows), form)
 
 
 def _bucket(address: str | None) -> "Bucket":
     from pipeline.store.address import STORE_VARIABLE, StoreError, checked_address, store_address
-    from pipeline.store.bucket import Bucket
+    from pipeline.store.publication import bucket_at
 
     chosen = checked_address(address) if address else store_address(os.environ)
     if chosen is None:
         raise StoreError(
-            f"no store is named: set {STORE_VARIABLE} or give --store, such as s3://BUCKET/PREFIX"
+            f"no bucket is named: set {STORE_VARIABLE} or give --store, such as s3://BUCKET/PREFIX"
         )
-    return Bucket(chosen, os.environ)
+    return bucket_at(chosen)
 
 
-def _show_left(left: "Sequence[Left]", what: str) -> None:
-    """What was left out, on stderr. Raises ClickException, for exit code 1."""
-    for each in left[:MAX_SHOWN]:
-        say(printable(f"{what}: {each.line()}"))
-    if left:
-        raise click.ClickException(f"{len(left)} {what}")
+def _write_page(published: Home, folder: Path) -> Path:
+    from pipeline.page.write import write_report
+
+    return write_report(published, folder, datetime.now(UTC))
+
+
+def _write_export(form: str, published: Home, folder: Path) -> Path:
+    from pipeline.export.folder import DESCRIPTOR
+    from pipeline.export.layouts import write
+    from pipeline.warehouse.query import reader
+
+    with reader(published.published, writes_files=True) as connection:
+        write(connection, folder, None, form, [], None)
+    return folder / DESCRIPTOR

@@ -30,7 +30,7 @@ class IncidentKind(CodeWithSentence):
     RUN_FAILED = "run_failed", "A run ended with an error."
     NOT_PUBLISHED = "not_published", "Nothing could be published."
     DIGEST_NOT_SENT = "digest_not_sent", "The morning's digest could not be posted to the webhook."
-    NOT_STORED = "not_stored", "Something could not be sent to the object store, or differs from what it has."
+    NOT_STORED = "not_stored", "What is published could not be sent to the bucket."
 
     @property
     def lasting(self) -> bool:

@@ -107,7 +107,7 @@ class Home:
 
     @property
     def store(self) -> Path:
-        """What is known of the object store that keeps this home; made again from the store."""
+        """What this home exchanged with the lake."""
         return self.root / "store"
 
     @property

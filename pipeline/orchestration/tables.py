@@ -16,7 +16,7 @@ from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.page.write import write_report
 from pipeline.refresh.publishing import publish_day
-from pipeline.refresh.storing import store_home
+from pipeline.refresh.store_published import store_published
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
@@ -156,7 +156,7 @@ def published_tables(
         raise dg.Failure(str(error), allow_retries=False) from error
     for incident in report.incidents:
         context.log.warning(incident.line())
-    if stored := store_home(home.folders(), os.environ, context.log.info):
+    if stored := store_published(home.folders(), os.environ, context.log.info):
         context.log.info(stored)
     for table in lineage:
         rows = {"dagster/row_count": report.rows[table.name]}

@@ -35,7 +35,7 @@ from pipeline.refresh.inputs import (
 from pipeline.refresh.permissions import off_lines
 from pipeline.refresh.publishing import publish_day
 from pipeline.refresh.report import RefreshReport, announcement
-from pipeline.refresh.storing import store_home
+from pipeline.refresh.store_published import store_published
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.query import reader
 from pipeline.warehouse.replays import replays_text, unlike_live
@@ -95,7 +95,7 @@ def refresh(
             progress(Step(f"reading {config.name}"))
             _record(config, captures[config.name], home, report)
     _publish(home, now, report, progress)
-    report.stored = store_home(home, environment, progress)
+    report.stored = store_published(home, environment, progress)
     new = kept_incidents(home, after=known)
     report.incidents = [*new, *left_out_again(new, report.published)]
     return report

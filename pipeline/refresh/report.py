@@ -123,7 +123,7 @@ class RefreshReport:
 
     ``replay_url`` is that of the server that was asked in place of the providers. ``off`` names the sources
     that were not asked, which then have no line each; ``announced`` was said before the first request.
-    ``stored`` says what was sent to the object store, None where none is set.
+    ``stored`` is a line on the bucket that has what is published, None where none is set.
     """
 
     day: date

@@ -1,136 +1,131 @@
-"""The published file in the store, and the pointer to the newest one.
+"""A publication in a bucket, and the pointer to the newest one.
 
-    published/gpufare-2026-11-22-<hash>.duckdb     immutable
-    published/newest.json                          its name, SHA-256, size, day and time: replaced last
+    published/database-2026-11-22-<hash>/gpufare.duckdb      immutable, like everything below published/
+    published/page-2026-11-22-<hash>/index.html
+    published/parquet-2026-11-22-<hash>/datapackage.json     and the files that it names
+    newest.json                                              names them: replaced last
 
-The pointer is replaced only if nobody replaced it meanwhile, and never by an older publication.
+The pointer is replaced only if nobody else replaced it meanwhile, and never by an older publication. A killed
+publisher leaves objects that nothing names, and the pointer as it was.
 """
 
 import hashlib
-import json
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
-from pipeline.contracts.progress import Progress, Step
-from pipeline.home.disk import flush
+from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home.paths import Home
-from pipeline.home.publishing_lock import publishing_lock
-from pipeline.store.address import StoreError
-from pipeline.store.bucket import Bucket, Version
-from pipeline.store.home_files import local_file
-from pipeline.store.index import Index
-from pipeline.warehouse.query import DamagedError, ask, reader
+from pipeline.store.address import STORE_VARIABLE, StoreError
+from pipeline.warehouse.query import ask, reader
 
-POINTER = "published/newest.json"
-NAME = r"^published/gpufare-\d{4}-\d\d-\d\d-[0-9a-f]{16}\.duckdb$"
+if TYPE_CHECKING:
+    from pipeline.store.bucket import Bucket, Version
+
+POINTER = "newest.json"
+NAME = r"^published/[a-z]+-\d{4}-\d\d-\d\d-[0-9a-f]{16}/[a-z]+\.(duckdb|html|json)$"
 MAX_POINTER_BYTES = 64 * 1024
 POINTER_TRIES = 20
-CHUNK_BYTES = 1024**2
+FILES_AT_ONCE = 8
+
+Writer = Callable[[Home, Path], Path]
+"""Writes a part of a publication, from a home with the published file alone, into a new folder; returns the
+file to open first."""
 
 
-class Publication(BaseModel):
-    """What the pointer says."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class StoredFile(BaseModel, frozen=True):
+    """A file in the bucket. ``name`` is relative to the pointer."""
 
     name: str = Field(pattern=NAME)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bytes: int = Field(ge=0)
+
+
+class Publication(BaseModel, frozen=True):
+    """The content of the pointer. ``others`` are the parts that were made of the database: a page, or the
+    descriptor of an export."""
+
     as_of_day: date
     as_of_time: AwareDatetime
+    database: StoredFile
+    others: dict[str, StoredFile] = {}
 
-    def wins_over(self, other: "Publication") -> bool:
-        """Whether it is another one, of a later day or built later; of two of one moment the first stays."""
+    def stays_before(self, other: "Publication") -> bool:
+        """True if it is of another database and not older: of two of one moment the first stays."""
         mine, theirs = (self.as_of_day, self.as_of_time), (other.as_of_day, other.as_of_time)
-        return self.sha256 != other.sha256 and mine >= theirs
+        return self.database != other.database and mine >= theirs
+
+    def line(self) -> str:
+        """Return its parts and as of when it is, for people."""
+        parts = ", ".join(("database", *self.others))
+        return f"{parts} as of {self.as_of_day}, built {self.as_of_time:%Y-%m-%d %H:%M} UTC"
 
 
-def newest(bucket: Bucket) -> Publication | None:
-    """What the pointer says; None when nothing is published in the store. Raises StoreError."""
+def bucket_at(address: str) -> "Bucket":
+    """Return the bucket at a checked address. Raises StoreError."""
+    try:
+        from pipeline.store.bucket import Bucket
+    except ModuleNotFoundError as error:
+        raise StoreError(f"{STORE_VARIABLE} needs obstore: install gpufare[store]") from error
+    return Bucket(address)
+
+
+def newest(bucket: "Bucket") -> Publication | None:
+    """Return the newest publication; None where the bucket has none. Raises StoreError."""
     return _pointer(bucket)[0]
 
 
-def send_published(
-    home: Home, bucket: Bucket, index: Index, *, replace: bool, progress: Progress
-) -> tuple[Publication | None, str]:
-    """Send the home's published file and turn the pointer to it; the publication that the store points to
-    then, and a note for people. Raises StoreError, OSError."""
-    found = local_file(home, str(home.published.relative_to(home.root)))
-    if found is None:
-        return None, "nothing is published here"
-    try:
-        pointed, version = _pointer(bucket)
-    except StoreError:
-        if not replace:
-            raise
-        pointed, version = None, _version(bucket)
-    if pointed and index.get("published_state") == f"{found.state} {pointed.sha256}":
-        return pointed, ""
-    with _unchanging(home) as (file, state):
-        ours = _publication(file)
-        if pointed and pointed.wins_over(ours):
-            return pointed, _newer(pointed, ours)
-        progress(Step(f"sending {ours.name}"))
-        known = index.one("SELECT 1 FROM objects WHERE key = ?", ours.name)
-        if known is None or bucket.size_bytes(ours.name) is None:  # it may have been pruned
-            with file.open("rb") as content:
-                bucket.upload(ours.name, content, ours.bytes)
-            index.put("objects", [(ours.name, ours.bytes)])
-            index.save()
-    for _ in range(POINTER_TRIES):
-        if pointed and pointed.wins_over(ours):
-            return pointed, _newer(pointed, ours)
-        if pointed == ours or bucket.replace(POINTER, _written(ours), version):
-            index.set("published_state", f"{state} {ours.sha256}")
-            return ours, f"published as of {ours.as_of_day}"
-        pointed, version = _pointer(bucket)
+def publish(
+    home: Home, bucket: "Bucket", writers: Mapping[str, Writer], progress: Progress = no_progress
+) -> str:
+    """Send the home's published file, turn the pointer to it, and return a line for people.
+
+    ``writers`` make further parts, by name (lower-case letters). Parts of the same database that the bucket
+    has are kept, and not made again. Raises NotPublishedError, DamagedError, StoreError and OSError.
+    """
+    with TemporaryDirectory(prefix="gpufare-store-") as scratch:
+        snapshot = Home(Path(scratch, "database"))
+        ours = _copied(home, snapshot)
+        made: dict[str, StoredFile] = {}
+        for _ in range(POINTER_TRIES):
+            pointed, version = _pointer(bucket)
+            if pointed and pointed.stays_before(ours):
+                return f"{bucket.address} has a newer publication, which stays: {pointed.line()}"
+            progress(Step(f"sending the database to {bucket.address}"))
+            _send(bucket, ours.database, snapshot.published.parent)
+            others = _others_there(bucket, pointed, ours) | made
+            for part in sorted(writers.keys() - others.keys()):
+                progress(Step(f"sending the {part} to {bucket.address}"))
+                first = writers[part](snapshot, Path(scratch, part))
+                others[part] = made[part] = _described(f"{part}-{ours.as_of_day}", first)
+                _send(bucket, made[part], first.parent)
+            ours = ours.model_copy(update={"others": others})
+            if pointed == ours:
+                return f"{bucket.address} has what is published here: {ours.line()}"
+            if bucket.replace(POINTER, f"{ours.model_dump_json(indent=1)}\n".encode(), version):
+                return f"stored at {bucket.address}: {ours.line()}"
     raise StoreError(f"{bucket.url(POINTER)}: other machines replace it all the time; try again later")
 
 
-def fetch_published(home: Home, bucket: Bucket, progress: Progress) -> tuple[Publication | None, str]:
-    """Fetch the newest published file into a home, whole and with the right hash or not at all; its
-    publication, and a note for people. One that is here already, or newer here, stays.
-
-    Raises StoreError, OSError.
-    """
-    pointed = newest(bucket)
-    if pointed is None:
-        return None, "nothing is published in the store"
-    home.published.parent.mkdir(parents=True, exist_ok=True)
-    if home.published.exists():
-        with suppress(DamagedError):
-            ours = _publication(home.published)
-            if ours.sha256 == pointed.sha256:
-                return pointed, "the published file is here already"
-            if ours.wins_over(pointed):
-                return pointed, "the published file here is newer than that of the store, and stays"
-    progress(Step(f"fetching {pointed.name}"))
-    temporary = home.published.with_name(f".{home.published.name}.{os.getpid()}.writing")
-    try:
-        with temporary.open("wb") as file:
-            digest = bucket.download(pointed.name, file, pointed.bytes)
-        if digest is None:
-            raise StoreError(f"{bucket.url(pointed.name)} is missing, though {POINTER} names it: push again")
-        if digest != pointed.sha256:
-            raise StoreError(
-                f"{bucket.url(pointed.name)} is damaged: it has not the hash that {POINTER} says"
-            )
-        flush(temporary)
-        with publishing_lock(home):
-            temporary.replace(home.published)
-        flush(home.published.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return pointed, f"published as of {pointed.as_of_day}"
+def _copied(home: Home, snapshot: Home) -> Publication:
+    """Copy the published file, which a publication meanwhile does not exchange then, and return what the copy
+    is without further parts."""
+    snapshot.published.parent.mkdir(parents=True)
+    with reader(home.published):  # says what is missing or damaged
+        shutil.copyfile(home.published, snapshot.published)
+    with reader(snapshot.published) as connection:
+        ((day, time),) = ask(connection, "SELECT as_of_day, as_of_time FROM main.publication").rows
+    stored = _described(f"database-{day}", snapshot.published)
+    return Publication(as_of_day=day, as_of_time=time, database=stored)
 
 
-def _pointer(bucket: Bucket) -> tuple[Publication | None, Version | None]:
+def _pointer(bucket: "Bucket") -> "tuple[Publication | None, Version | None]":
     found = bucket.read(POINTER, MAX_POINTER_BYTES)
     if found is None:
         return None, None
@@ -138,58 +133,39 @@ def _pointer(bucket: Bucket) -> tuple[Publication | None, Version | None]:
     try:
         return Publication.model_validate_json(content), version
     except ValidationError as error:
-        remedy = "`gpufare store push --replace` from the home that publishes writes a new one"
+        remedy = "delete it, and run `gpufare store publish` on the machine that publishes"
         raise StoreError(f"{bucket.url(POINTER)} is damaged: {remedy}") from error
 
 
-def _version(bucket: Bucket) -> Version | None:
-    found = bucket.read(POINTER, MAX_POINTER_BYTES)
-    return None if found is None else found[1]
+def _others_there(bucket: "Bucket", pointed: Publication | None, ours: Publication) -> dict[str, StoredFile]:
+    """Return what the bucket has beside our database: some of it may have expired."""
+    if pointed is None or pointed.database != ours.database:
+        return {}
+    return {part: file for part, file in pointed.others.items() if bucket.size_bytes(file.name) == file.bytes}
 
 
-def _written(publication: Publication) -> bytes:
-    return f"{json.dumps(publication.model_dump(mode='json'), indent=1)}\n".encode()
+def _described(title: str, first: Path) -> StoredFile:
+    """Return a file under its name in the bucket: the folder is named after a title and the content of all
+    files beside and below it."""
+    hashes = {path.relative_to(first.parent).as_posix(): _sha256(path) for path in _files(first.parent)}
+    listed = "".join(f"{sha256} {name}\n" for name, sha256 in hashes.items())
+    folder = f"{title}-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
+    size_bytes = first.stat().st_size
+    return StoredFile(name=f"published/{folder}/{first.name}", sha256=hashes[first.name], bytes=size_bytes)
 
 
-def _newer(pointed: Publication, ours: Publication) -> str:
-    return (
-        f"the store has a newer publication (as of {pointed.as_of_day}, {pointed.as_of_time:%Y-%m-%d %H:%M}) "
-        f"than this home (as of {ours.as_of_day}, {ours.as_of_time:%Y-%m-%d %H:%M}): the pointer stays"
-    )
+def _send(bucket: "Bucket", first: StoredFile, folder: Path) -> None:
+    """Send the files of the folder that a stored file is the first of."""
+    files = _files(folder)
+    keys = [str(PurePosixPath(first.name).parent / path.relative_to(folder).as_posix()) for path in files]
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        list(pool.map(bucket.put, keys, files))
 
 
-def _publication(file: Path) -> Publication:
-    """What a published file says of itself. Raises DamagedError, OSError."""
-    with reader(file) as connection:
-        ((day, time),) = ask(connection, "SELECT as_of_day, as_of_time FROM main.publication").rows
-    digest = hashlib.sha256()
-    with file.open("rb") as content:
-        while part := content.read(CHUNK_BYTES):
-            digest.update(part)
-    sha256 = digest.hexdigest()
-    return Publication(
-        name=f"published/gpufare-{day}-{sha256[:16]}.duckdb",
-        sha256=sha256,
-        bytes=file.stat().st_size,
-        as_of_day=day,
-        as_of_time=time,
-    )
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-@contextmanager
-def _unchanging(home: Home) -> Iterator[tuple[Path, str]]:
-    """The published file under a second name, so that a publication meanwhile does not exchange it; and its
-    state. On a disk without second names, a copy."""
-    second = home.published.with_name(f".{home.published.name}.{os.getpid()}.writing")
-    second.unlink(missing_ok=True)
-    try:
-        os.link(home.published, second, follow_symlinks=False)
-    except OSError:
-        shutil.copy2(home.published, second)
-    try:
-        about = local_file(home, str(second.relative_to(home.root)))
-        if about is None:
-            raise StoreError(f"{home.published} is no plain file")
-        yield second, about.state
-    finally:
-        second.unlink(missing_ok=True)
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

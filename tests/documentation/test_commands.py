@@ -38,7 +38,8 @@ ELSEWHERE = {
     "duckdb -c": "tests/export/test_export_page.py",
     "gpufare report": "tests/page/test_writing.py",
     "gpufare lake": "tests/lake/test_scaling_page.py",
-    "gpufare store": "tests/store/test_push_and_pull.py",
+    "gpufare store": "tests/store/test_object_stores_page.py",
+    "rclone ": "tests/store/test_object_stores_page.py",
     "gpufare trace ": "tests/tracing/test_readme_commands.py",
     "gpufare model add": "tests/model/test_own_models.py",
     "gpufare measure": "tests/model/test_measuring.py",
@@ -52,7 +53,7 @@ ELSEWHERE = {
 
 SQL_ELSEWHERE = {
     "docs/explanation/retention.md": "tests/test_history.py",
-    "docs/how-to/object-stores.md": "tests/store",
+    "docs/how-to/object-stores.md": "tests/store/test_object_stores_page.py",
 }
 PYTHON_ELSEWHERE = {
     "docs/how-to/export.md": "tests/export/test_export_page.py",

@@ -1,11 +1,11 @@
-"""A real S3 server on loopback, which counts, holds back and interleaves requests, and tiny homes."""
+"""A real S3 server on loopback, which can act between two requests, and homes with a tiny published file."""
 
 import logging
 import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
@@ -16,32 +16,23 @@ import duckdb
 import pytest
 from werkzeug.serving import make_server
 
-from pipeline.capture.archive import Archive
-from pipeline.contracts.capture import Entry, OutcomeCode
 from pipeline.home.paths import Home
 from pipeline.store.address import STORE_VARIABLE
-from pipeline.store.bucket import Bucket
-from pipeline.store.push import PushReport, push
+from pipeline.store.publication import publish
 
 DAY = date(2026, 8, 21)
-NOW = datetime(2026, 8, 22, 6, tzinfo=UTC)
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 
 
 @dataclass
 class S3:
-    """The server. ``asked`` has each request as (method, path); ``before`` is called with them first."""
+    """The server. ``before`` is called with the method and the path of each request."""
 
     url: str = ""
-    asked: list[tuple[str, str]] = field(default_factory=list)
     before: Callable[[str, str], None] | None = None
 
-    def count(self, method: str, part: str = "") -> int:
-        """Requests of a method whose path has a part."""
-        return sum(each == method and part in path for each, path in self.asked)
-
     def once(self, method: str, part: str, action: Callable[[], object]) -> None:
-        """Do something right before the next such request."""
+        """Do something right before the next request of a method whose path has a part."""
 
         def act(asked: str, path: str) -> None:
             if asked == method and part in path and self.before is act:
@@ -49,6 +40,11 @@ class S3:
                 action()
 
         self.before = act
+
+    def make_bucket(self, name: str) -> None:
+        """Make an empty bucket."""
+        with urlopen(Request(f"{self.url}/{name}", method="PUT")):
+            pass
 
 
 @pytest.fixture(scope="session")
@@ -60,10 +56,8 @@ def _server() -> Iterator[S3]:
     backend = server.DomainDispatcherApplication(server.create_backend_app)
 
     def app(environ: dict[str, Any], respond: Any) -> Any:
-        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        s3.asked.append((method, path))
         if s3.before:
-            s3.before(method, path)
+            s3.before(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         return backend(environ, respond)
 
     made = make_server("127.0.0.1", 0, app, threaded=True)
@@ -88,82 +82,40 @@ def s3(_server: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         (STORE_VARIABLE, f"s3://{bucket}/gpu/fare"),
     ):
         monkeypatch.setenv(name, value)
-    with urlopen(Request(f"{_server.url}/{bucket}", method="PUT")):
-        pass
-    _server.asked.clear()
+    _server.make_bucket(bucket)
     _server.before = None
     yield _server
     _server.before = None
 
 
-@pytest.fixture
-def address(s3: S3) -> str:
-    """The store in that bucket."""
+@pytest.fixture(params=["s3", "file"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty bucket on the server, or an empty folder."""
+    if request.param == "file":
+        pytest.importorskip("obstore", reason="the store's library is not installed (gpufare[store])")
+        return f"file://{tmp_path}/disk/kept"
+    request.getfixturevalue("s3")
     return os.environ[STORE_VARIABLE]
 
 
-def bucket_at(address: str) -> Bucket:
-    """A fresh view of a store, with its own counts."""
-    return Bucket(address, os.environ)
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with a published file."""
+    return published(tmp_path / "first", DAY)
 
 
-def sent(home: Home, address: str, **options: Any) -> PushReport:
-    """Push a home."""
-    return push(home, bucket_at(address), NOW, **options)
-
-
-def tiny_home(root: Path, *, sources: int = 2, published: date | None = DAY) -> Home:
-    """A home with two captures per source, the second with the same body, a record and a published file."""
+def published(root: Path, day: date, hour: int = 6) -> Home:
+    """A home with a published file as of a day, built at an hour of it."""
     home = Home(root)
-    for number in range(sources):
-        source = f"source{number}"
-        for _ in range(2):
-            capture(home, source, f'{{"price": {number}}}'.encode())
-        record(home, source, DAY, "1")
-    write(home, f"exchange_rates/{DAY}.json", "{}")
-    write(home, "incidents/20260821T060000.000001Z-damaged_file-0123456789ab.json", "{}")
-    write(home, "measured_runs.csv", "run_id\n1\n")
-    write(home, "cache/plans.parquet", "made again")
-    if published:
-        publish(home, published)
+    home.published.parent.mkdir(parents=True, exist_ok=True)
+    new = home.published.with_name("new.duckdb")
+    new.write_bytes(_database(day, hour))
+    new.replace(home.published)
     return home
 
 
-def capture(home: Home, source: str, body: bytes) -> Path:
-    """Archive one finished capture with one body, and return its folder."""
-    writer = Archive(home.archive).start(source, DAY)
-    headers = {"content-type": "application/json"}
-    writer.add(Entry(url=f"https://{source}.example/", headers=headers, outcome=OutcomeCode.OK), body)
-    writer.finish()
-    return writer.folder
-
-
-def record(home: Home, source: str, day: date, content: str) -> None:
-    """Offers, rejects and an outcome of a source and day."""
-    write(home, f"offers/{source}/{day}.parquet", f"offers {content}")
-    write(home, f"rejects/{source}/{day}.parquet", f"rejects {content}")
-    write(home, f"outcomes/{source}/{day}/20260821T06000{content}.000000Z.json", f"outcome {content}")
-
-
-def write(home: Home, path: str, content: str) -> None:
-    """Replace a file of a home, as the record's own writers do."""
-    place = home.root / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    temporary = place.with_name(f".{place.name}.tmp")
-    temporary.write_text(content)
-    temporary.replace(place)
-
-
-def publish(home: Home, day: date, hour: int = 6) -> None:
-    """A published file as of a day, built at an hour of it."""
-    home.published.parent.mkdir(parents=True, exist_ok=True)
-    new = home.published.with_name("new.duckdb")
-    new.write_bytes(_published(day, hour))
-    new.replace(home.published)
-
-
 @cache
-def _published(day: date, hour: int) -> bytes:
+def _database(day: date, hour: int) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "published.duckdb"
         with duckdb.connect(str(file)) as connection:
@@ -173,27 +125,34 @@ def _published(day: date, hour: int) -> bytes:
         return file.read_bytes()
 
 
-def files_of(home: Home) -> dict[str, bytes]:
-    """What a home has that a store keeps, by path."""
-    kept = ("cache", "store", "publish.lock")
-    return {
-        str(path.relative_to(home.root)): path.read_bytes()
-        for path in sorted(home.root.rglob("*"))
-        if path.is_file() and path.relative_to(home.root).parts[0] not in kept
-    }
+def sent(home: Home, address: str, *parts: str) -> str:
+    """Publish with these further parts, each of two files."""
+    from pipeline.store.publication import bucket_at
+
+    return publish(home, bucket_at(address), dict.fromkeys(parts, two_files))
 
 
-def objects(address: str, part: str = "") -> dict[str, int]:
-    """The objects of a store, with their sizes."""
-    bucket = bucket_at(address)
-    found = {}
-    for prefix in ("archive", "record", "published", "pushes"):
-        found |= {name: size for name, size in bucket.names(prefix) if part in name}
-    return found
+def two_files(published: Home, folder: Path) -> Path:
+    """A part of a publication: a page, and a file in a folder beside it."""
+    (folder / "days").mkdir(parents=True)
+    (folder / "days" / "1.csv").write_text(f"bytes\n{published.published.stat().st_size}\n")
+    page = folder / "index.html"
+    page.write_text(f"<!doctype html> {folder.name}")
+    return page
+
+
+def objects(address: str) -> dict[str, bytes]:
+    """The objects of a bucket."""
+    import obstore
+    from obstore.store import from_url
+
+    store = from_url(address)
+    names = [each["path"] for page in obstore.list(store) for each in page]
+    return {name: bytes(obstore.get(store, name).bytes()) for name in names if not name.endswith(".lock")}
 
 
 def overwrite(address: str, key: str, content: bytes | None) -> None:
-    """Damage or delete an object, as neither gpufare nor its rules would."""
+    """Damage or delete an object, as gpufare never does."""
     import obstore
     from obstore.store import from_url
 
@@ -202,10 +161,3 @@ def overwrite(address: str, key: str, content: bytes | None) -> None:
         obstore.delete(store, key)
     else:
         obstore.put(store, key, content)
-
-
-def content_of(address: str, key: str) -> bytes:
-    """The content of an object."""
-    found = bucket_at(address).read(key, 10**9)
-    assert found is not None
-    return found[0]

@@ -1,5 +1,5 @@
-"""Looks over a home: the disk, locks, the clock, the archive, the record, litter, keys, what is published,
-and what the object store lacks.
+"""Looks over a home: the disk, locks, the clock, the archive, the record, litter, keys, and
+what is published.
 
 Nothing is changed unless ``fix`` is given, and then only what is safe: half-written files, and outdated and
 damaged caches.
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.health.doctor import archive, machine, oddments, record, store
+from pipeline.health.doctor import archive, machine, oddments, record
 from pipeline.health.doctor.finding import LEVELS, Check, Examination, Finding
 from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
@@ -26,7 +26,6 @@ CHECKS: Mapping[str, Check] = {
     "record": record.files,
     "cache": record.cache,
     "published": record.published,
-    "store": store.behind_store,
     "litter": oddments.litter,
     "stray": oddments.stray,
     "keys": oddments.keys,
