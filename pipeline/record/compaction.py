@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.home.disk import UnwritableError, disk_error, flush, is_exhaustion, replacing, size_text
 from pipeline.home.paths import Home
-from pipeline.home.publishing_lock import Held, publishing_lock
+from pipeline.home.publishing_lock import publishing_lock
 from pipeline.record.months import (
     Part,
     Stamp,
@@ -86,22 +86,22 @@ def compact(home: Home, today: date, done: Compaction) -> None:
     """Merge what can be merged as of ``today`` (UTC), and say in ``done`` what was. Waits while somebody else
     publishes, and only then looks what there is to do.
 
-    Raises UnwritableError and PostgresError; what was merged until then stays, and a later call goes on.
+    Raises UnwritableError; what was merged until then stays, and a later call goes on.
     """
     if not mergeable(home, today) and not _taken_out(home):
         return
-    with publishing_lock(home) as lock:
+    with publishing_lock(home):
         for taken in _taken_out(home):
             _remove_taken(taken)
         for (folder, source, month), files in mergeable(home, today).items():
             try:
-                _merge(home, folder, source, month, files, done, lock)
+                _merge(home, folder, source, month, files, done)
             except OSError as error:
                 raise UnwritableError(Path(error.filename or home.root / folder / source), error) from error
 
 
 def _merge(
-    home: Home, folder: str, source: str, month: str, files: list[RecordFile], done: Compaction, lock: Held
+    home: Home, folder: str, source: str, month: str, files: list[RecordFile], done: Compaction
 ) -> None:
     path = home.root / folder / source / f"{month}.parquet"
     try:
@@ -126,7 +126,7 @@ def _merge(
     if not merged:
         return
     try:
-        _write(path, month, frames, stamps, lock)
+        _write(path, month, frames, stamps)
     except ValueError as error:
         done.left.append(Damage(files[0], str(error)))
         return
@@ -164,9 +164,7 @@ def _rows(records: Records, file: RecordFile) -> pl.DataFrame:
     return rows
 
 
-def _write(
-    path: Path, month: str, frames: Mapping[Part, pl.DataFrame], stamps: Mapping[Part, Stamp], lock: Held
-) -> None:
+def _write(path: Path, month: str, frames: Mapping[Part, pl.DataFrame], stamps: Mapping[Part, Stamp]) -> None:
     """Write a month's file and read it back. Raises UnwritableError, and ValueError when it differs."""
     with replacing(path) as temporary:
         temporary.write_bytes(month_bytes(frames, stamps))
@@ -175,7 +173,6 @@ def _write(
         for part, rows in frames.items():
             if not (rows.equals(kept[part]) or _in_shape(rows, kept[part]).equals(kept[part])):
                 raise ValueError(f"{part.day} is not the same when it is read back")
-        lock.confirm()  # or another machine may have merged other days meanwhile
     flush(path.parent)
 
 

@@ -143,6 +143,20 @@ class Records:
         """The days with kept exchange rates, oldest first."""
         return [file.day for file in self._files("exchange_rates")]
 
+    def outcome_days(self, source: str) -> list[date]:
+        """Return the days on which a source was asked, oldest first."""
+        return sorted({file.day for file in self._files("outcomes", source)})
+
+    def exchange_rates(self, day: date) -> list[dict[str, Any]]:
+        """Return the rows of a day's exchange rates: day, currency, usd_per_unit, rate_date; none when no
+        rates were kept that day."""
+        try:
+            file = record_file(self._home, "exchange_rates", None, day)
+        except FileNotFoundError:
+            return []
+        with _readable(file):
+            return list(json.loads(self.text(file)))
+
     def offers(self, source: str, day: date) -> list[Offer]:
         """The accepted offers of one source and day. Raises FileNotFoundError."""
         return self._offers(record_file(self._home, "offers", source, day))

@@ -5,7 +5,6 @@ from datetime import datetime
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
-from pipeline.home.postgres import PostgresError
 from pipeline.record.compaction import Compaction, compact
 from pipeline.record.incidents import report_incident
 
@@ -16,14 +15,13 @@ def merge_months(home: Home, now: datetime) -> Compaction:
     done = Compaction()
     try:
         compact(home, now.date(), done)
-    except (UnwritableError, PostgresError) as error:
-        path = error.path if isinstance(error, UnwritableError) else home.lock
+    except UnwritableError as error:
         report_incident(
             home,
             Incident(
                 at=now,
                 kind=IncidentKind.UNWRITABLE,
-                path=str(path.relative_to(home.root)),
+                path=str(error.path.relative_to(home.root)),
                 reason=str(error),
                 remedy="the files of single days stay; the next refresh merges them",
             ),

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 import pytest
+from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE
 
 from pipeline.cli.main import main
 from pipeline.home.publishing_lock import LOCK_VARIABLE
-from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE
 from pipeline.orchestration.keys import SHARE_VARIABLE
 
 PROJECT = Path(__file__).parents[2]

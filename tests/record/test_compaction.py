@@ -3,7 +3,6 @@
 import os
 import random
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -18,7 +17,6 @@ from pipeline.contracts.offer import RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
-from pipeline.home.postgres import PostgresError
 from pipeline.home.publishing_lock import publishing_lock
 from pipeline.record.compaction import SETTLED_DAYS, Compaction, compact, mergeable
 from pipeline.record.months import days_of_month
@@ -333,22 +331,6 @@ def test_nothing_is_merged_while_somebody_publishes(home: Home) -> None:
         assert not list(home.offers.glob("*/????-??.parquet"))
     waiting.join(60)
     assert list(home.offers.glob("*/????-??.parquet"))
-
-
-class Lost:
-    """A lock that another machine has by now."""
-
-    def confirm(self) -> None:
-        raise PostgresError("lost")
-
-
-def test_nothing_is_replaced_once_the_lock_is_lost(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = seen(home)
-    monkeypatch.setattr("pipeline.record.compaction.publishing_lock", lambda _: nullcontext(Lost()))
-    with pytest.raises(PostgresError):
-        merged(home)
-    assert not list(home.offers.glob("*/????-??.parquet"))
-    assert seen(home) == before
 
 
 def test_what_cannot_be_written_leaves_the_day_files(home: Home) -> None:

@@ -13,8 +13,6 @@ from pipeline.capture.archive import Archive
 from pipeline.health.doctor.finding import Examination, Row, began_at, captures_of, places
 from pipeline.home.disk import disk_error_text, existing, size_text
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.home.postgres import PostgresError
-from pipeline.home.publishing_lock import LOCK_VARIABLE, lock_holder, several_machines
 from pipeline.record.record_files import DAY_FOLDERS, SOURCE_FOLDERS, record_files
 
 LOCK_WARNING = timedelta(hours=1)
@@ -145,9 +143,6 @@ def _places_of(x: Examination, day: date) -> Iterator[Path]:
 
 def lock(x: Examination) -> Iterator[Row]:
     """Who is publishing, and for how long already."""
-    if several_machines(x.environment):
-        yield _lock_in_database(x)
-        return
     path = x.home.lock
     if not path.exists():
         yield "ok", "nobody has published here yet", "", ""
@@ -166,21 +161,6 @@ def lock(x: Examination) -> Iterator[Row]:
         return
     held.release()
     yield "ok", "nobody is publishing", "", ""
-
-
-def _lock_in_database(x: Examination) -> Row:
-    try:
-        holder = lock_holder(x.environment)
-    except PostgresError as error:
-        return (
-            "fail",
-            str(error),
-            "",
-            f"nothing can be published until then; {LOCK_VARIABLE} names the database",
-        )
-    if holder is None:
-        return "ok", "nobody is publishing; the lock is in PostgreSQL", "", ""
-    return "ok", f"held in PostgreSQL by {holder}: somebody is publishing", "", ""
 
 
 def _holder(path: Path) -> tuple[str, datetime | None]:
