@@ -45,8 +45,7 @@ def catalogue_and_password(environment: Mapping[str, str] = os.environ) -> tuple
 
 @contextmanager
 def attached(data: str | None = None) -> Iterator[Lake]:
-    """Attach the lake that GPUFARE_LAKE names; ``data`` is where a new one keeps its files. Raises LakeError,
-    also for DuckDB's errors within."""
+    """Attach the lake that GPUFARE_LAKE names; ``data`` is where a new one's files go. Raises LakeError."""
     catalogue, password = catalogue_and_password()
     if password:
         os.environ["PGPASSWORD"] = password  # libpq reads it; no statement contains it

@@ -37,8 +37,8 @@ _PLACE = {"source": "VARCHAR", "day": "DATE", "position": "INTEGER"}
 
 
 class Content(NamedTuple):
-    """What is compared of a day, a row of the lake's table ``days``: its tables, its newest attempt ('' without
-    one), the hash of its values, and in a lake the hashes of what it was before."""
+    """A row of the lake's table ``days``: a day's tables, its newest attempt ('' without one), the hash of
+    its values, and the hashes of what it was before."""
 
     tables: Sequence[str]
     attempt: str
@@ -69,9 +69,7 @@ def stands(content: Content, other: Content | None) -> bool:
 def create(data: str) -> None:
     """Make a lake whose files are in ``data``, an absolute folder or s3://BUCKET/PREFIX. Raises LakeError."""
     if not data.startswith(("/", "s3://")):
-        raise LakeError(
-            f"--data {printable(data)}: give an absolute path or s3://BUCKET/PREFIX, for all machines"
-        )
+        raise LakeError(f"--data {printable(data)}: give an absolute path, or s3://BUCKET/PREFIX")
     with attached(data) as lake, transaction(lake):
         lake.execute("CREATE TABLE IF NOT EXISTS lake.pushes AS SELECT 0 AS number")
         for table, columns in _COLUMNS.items():
@@ -80,13 +78,13 @@ def create(data: str) -> None:
 
 
 def push(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
-    """Put the days into the lake that it lacks or has older. Yields each day with what became of it, or why it
+    """Put the days into the lake that it lacks or has older. Yields each day and what became of it, or why it
     was skipped. Raises LakeError."""
     with attached() as lake:
         for place, tables in days_here(records, since).items():
             try:
                 rows = read_day(records, place, tables)
-            except GpufareError as error:
+            except (GpufareError, FileNotFoundError) as error:
                 yield place, sentence_of(error)
             else:
                 yield place, _push_day(lake, place, rows)
@@ -124,31 +122,27 @@ def _insert(lake: Lake, table: str, place: SourceDay, rows: Sequence[Mapping[str
 
 
 def pull(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
-    """Write the days into the record that it lacks or has older. Yields each day with what became of it, or why
-    it was skipped. Raises LakeError."""
+    """Write the days into the record that it lacks or has older. Yields what ``push`` does. Raises LakeError,
+    UnwritableError."""
     here = days_here(records, since)
     with attached() as lake:
-        days = lake.execute(
-            "SELECT source, day FROM lake.days WHERE day >= ? ORDER BY ALL", [since]
-        ).fetchall()
-        for place in (SourceDay(*day) for day in days):
+        query = "SELECT source, day FROM lake.days WHERE day >= ? ORDER BY ALL"
+        for place in (SourceDay(*day) for day in lake.execute(query, [since]).fetchall()):
             yield place, _pull_day(lake, records, place, here.get(place, []))
 
 
 def _pull_day(lake: Lake, records: Records, place: SourceDay, tables: Sequence[str]) -> str:
     try:
         here = content_of(read_day(records, place, tables)) if tables else None
-    except GpufareError:  # damaged here: the lake's is whole
+    except (GpufareError, FileNotFoundError):  # damaged here: the lake's is whole
         here = None
     with transaction(lake):
         (there,) = _contents_there(lake, place)
+        if here and (here.digest == there.digest or stands(here, there)):
+            return SAME if here.digest == there.digest else OTHER_SIDE
         rows = {table: _rows_there(lake, table, place) for table in there.tables if table in TABLES}
-    if here and here.digest == there.digest:
-        return SAME
-    if here and stands(here, there):
-        return OTHER_SIDE
     if content_of(rows).digest != there.digest:
-        return "its rows in the lake are not what was pushed: push it again from a home that has it"
+        return "its rows in the lake are not what was pushed: delete it from lake.days and push it again"
     try:
         write_day(records, place, rows)
     except ValueError as error:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 import pytest
-from pipeline.lake.settings import LAKE_VARIABLE, PYTHON_VARIABLE
 
+from pipeline.cli.lake import PYTHON_VARIABLE
 from pipeline.cli.main import main
-from pipeline.home.publishing_lock import LOCK_VARIABLE
-from pipeline.orchestration.keys import SHARE_VARIABLE
+from pipeline.lake.catalogue import LAKE_VARIABLE
 
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs" / "how-to"
@@ -47,7 +46,7 @@ def test_every_amount_is_one_of_them() -> None:
 
 def test_the_commands_exist() -> None:
     found = re.findall(r"^gpufare (.+)$", PAGE, re.MULTILINE)
-    assert len(found) == 6
+    assert len(found) == 5
     for command in found:
         group: click.Command = main
         words = shlex.split(command)
@@ -57,9 +56,7 @@ def test_the_commands_exist() -> None:
 
 
 def test_the_variables_and_links_exist() -> None:
-    assert {LOCK_VARIABLE, SHARE_VARIABLE, LAKE_VARIABLE, PYTHON_VARIABLE} <= set(
-        re.findall(r"GPUFARE_\w+", PAGE)
-    )
+    assert {LAKE_VARIABLE, PYTHON_VARIABLE} <= set(re.findall(r"GPUFARE_\w+", PAGE))
     for link in re.findall(r"\]\(([\w./-]+)[)#]", PAGE):
         assert (DOCS / link).exists()
     assert ".venv-lake/.ready:" in (PROJECT / "Makefile").read_text(encoding="utf-8")
