@@ -21,7 +21,7 @@ from benchmarks.market import Market, write_market
 from pipeline.catalog.source_config import configs
 from pipeline.cli.lake import _CLONE_PYTHON, PYTHON_VARIABLE
 from pipeline.contracts.capture import Outcome
-from pipeline.home.paths import Home
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.lake.catalogue import LAKE_VARIABLE, LakeError, catalogue_and_password, quoted
 from pipeline.lake.exchange import Content, content_of, stands
 from pipeline.lake.source_days import SourceDay, days_here, read_day, write_day
@@ -71,7 +71,9 @@ def asked_again(home: Home, source: str, *, accepted: bool = True) -> None:
 
 def exchanged(direction: str, home: Home) -> tuple[int, int, int]:
     """Days that were moved, are the same on both sides, and are newer on the other."""
-    run = gpufare_process("lake", direction, home=home)
+    code = "from pipeline.cli.main import main; main(['lake', sys.argv[2]])"
+    command, environment = with_extensions(code, direction), os.environ | {HOME_VARIABLE: str(home.root)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     moved, same, newer = (int(word) for word in run.stderr.split() if word.isdigit())
     return moved, same, newer
@@ -300,8 +302,8 @@ def test_a_catalogue_that_is_a_file(home: Home, tmp_path: Path, file_lake: str) 
     market(home, sellers=1, days=1)
     other = Home(tmp_path / "other")
     with ThreadPoolExecutor(2) as both:
-        found = list(both.map(lambda run: run(), (lambda: push(home), lambda: pull(other))))
-    assert found[0] == (2, 0, 0)
+        pushed, _ = both.submit(push, home), both.submit(pull, other)
+    assert pushed.result() == (2, 0, 0)
     pull(other)
     assert contents(other) == contents(home)
 

@@ -30,8 +30,8 @@ EXPECTED = {
     "newest month, not merged yet": OFFERS * 30 * RATES["day file"],
     "archive without its pages": SOURCES * DAYS * RATES["archive"],
     "push a day, all machines together": OFFERS * RATES["lake push"] / 1e6,
-    "lake, ten years": OFFERS * DAYS * RATES["lake file"],
-    "files in the lake, 20 machines that push once a day": 20 * 4 * DAYS,
+    "lake, ten years, never merged": OFFERS * DAYS * RATES["lake file"],
+    "files in the lake, never merged": SOURCES * 2 * DAYS,
 }
 
 
