@@ -109,8 +109,6 @@ def _push_day(lake: Lake, place: SourceDay, rows: Rows) -> str:
 
 
 def _insert(lake: Lake, table: str, place: SourceDay, rows: Sequence[Mapping[str, Any]]) -> None:
-    if not rows:
-        return
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         for position, row in enumerate(rows):
             file.write(json.dumps({**row, **place._asdict(), "position": position}, default=str) + "\n")
