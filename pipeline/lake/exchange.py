@@ -101,10 +101,9 @@ def _push_day(lake: Lake, place: SourceDay, rows: Rows) -> str:
             lake.execute("UPDATE lake.pushes SET number = number + 1")
             earlier = [*there.earlier, there.digest] if there else []
             new = {**rows, "days": [content._replace(earlier=earlier)._asdict()]}
-            for table in _COLUMNS if there else ():
+            for table in _COLUMNS:
                 lake.execute(f"DELETE FROM lake.{table} WHERE source = ? AND day = ?", place)  # noqa: S608
-            for table, table_rows in new.items():
-                _insert(lake, table, place, table_rows)
+                _insert(lake, table, place, new.get(table, ()))
     return MOVED
 
 
