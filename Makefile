@@ -102,7 +102,7 @@ wheel: $(READY)
 clean:
 	rm -rf $(VENV) $(TRACE_VENV) .venv-lake .venv-consumers data build dist mutants
 
-# What `gpufare lake` runs: DuckDB's extensions are packages for an older DuckDB than ours.
+# What `gpufare lake` runs with: DuckLake is no package for DuckDB 2 yet, only for this older one.
 .venv-lake/.ready: requirements-lake.lock
 	[ -x .venv-lake/bin/python ] || $(PYTHON) -m venv .venv-lake
 	$(call install,.venv-lake,--require-hashes -r requirements-lake.lock)

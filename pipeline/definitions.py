@@ -4,7 +4,7 @@ import dagster as dg
 
 from pipeline.home import paths
 from pipeline.orchestration.failures import canceled_runs, failed_runs
-from pipeline.orchestration.keys import is_first, sources_here
+from pipeline.orchestration.keys import enabled_sources
 from pipeline.orchestration.morning import morning_digest, sources_are_healthy
 from pipeline.orchestration.partitions import daily_partitions
 from pipeline.orchestration.resources import GpufareHome
@@ -22,10 +22,14 @@ days = daily_partitions(paths.home())
 
 defs = dg.Definitions(
     assets=[
-        *(asset for config in sources_here() for asset in source_assets(config, days)),
-        *([published_tables, report, plans_ahead, morning_digest, calibration] if is_first() else []),
+        *(asset for config in enabled_sources() for asset in source_assets(config, days)),
+        published_tables,
+        report,
+        plans_ahead,
+        morning_digest,
+        calibration,
     ],
-    asset_checks=[model_does_not_get_worse, sources_are_healthy] if is_first() else [],
+    asset_checks=[model_does_not_get_worse, sources_are_healthy],
     schedules=schedules(),
     sensors=[failed_runs, canceled_runs],
     resources={"home": GpufareHome()},

@@ -1,77 +1,121 @@
 """The record in a DuckLake that several machines share."""
 
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pipeline.cli.parameters import DAY
 from pipeline.cli.terminal import progress_shown, say
+from pipeline.contracts.progress import Step
 from pipeline.home import paths
+from pipeline.parsing.printable import printable
 
 if TYPE_CHECKING:
-    from pipeline.lake.exchange import Exchange
+    from pipeline.lake.source_days import SourceDay
+    from pipeline.record.records import Records
+
+PYTHON_VARIABLE = "GPUFARE_LAKE_PYTHON"
+
+_CLONE_PYTHON = Path(__file__).parents[2] / ".venv-lake" / "bin" / "python"
+_PROGRAM = """
+import json, sys
+places, arguments = json.loads(sys.argv[1])
+sys.path += places
+from pipeline.cli.main import main
+main(arguments, prog_name="gpufare")
+"""
 
 SINCE = click.option("--since", type=DAY, help="Only days from this one on (UTC); all by default.")
 
 
 @click.group()
 def lake() -> None:
-    """Share the record with other machines through a DuckLake: GPUFARE_LAKE names its catalogue."""
+    """Share the record with other machines through a DuckLake: GPUFARE_LAKE names its catalogue.
+
+    DuckLake is no package for DuckDB 2 yet: these commands run with DuckDB 1.5.5 and its extensions, from the
+    environment that `make .venv-lake/.ready` builds or GPUFARE_LAKE_PYTHON names.
+    """
 
 
 @lake.command()
 @click.option("--data", required=True, help="Where its files go: an absolute folder, or s3://BUCKET/PREFIX.")
 def create(data: str) -> None:
     """Make the lake whose catalogue GPUFARE_LAKE names."""
+    _need_extensions("create", "--data", data)
     from pipeline.lake.exchange import create as make
-    from pipeline.lake.settings import lake_of
 
-    make(lake_of(), data)
+    make(data)
     say(f"made the lake; its data are at {data}")
 
 
 @lake.command()
 @SINCE
-@click.option(
-    "--published",
-    is_flag=True,
-    help="Also the rankings and the tables of the published file: on the machine that publishes.",
-)
-def push(since: datetime | None, published: bool) -> None:
-    """Put what changed in the record here into the lake."""
+def push(since: datetime | None) -> None:
+    """Put the days that are newer here into the lake."""
+    _need_extensions("push", *_since(since))
     from pipeline.lake.exchange import push as run
-    from pipeline.lake.settings import lake_of
-    from pipeline.lake.tables import publish_tables
 
-    with progress_shown("pushing") as progress:
-        if published:
-            found = publish_tables(paths.home(), lake_of())
-            say(f"published {found.tables} tables in the lake, {found.replaced} of them new")
-        exchange = run(paths.home(), lake_of(), _day(since), progress, rankings=published)
-    _report("pushed", exchange)
+    _exchange("pushed", run, since)
 
 
 @lake.command()
 @SINCE
 def pull(since: datetime | None) -> None:
-    """Write what the lake has and the record here lacks into the record; `gpufare refresh` publishes it."""
+    """Write the days that are newer in the lake into the record; `gpufare refresh` publishes them."""
+    _need_extensions("pull", *_since(since))
     from pipeline.lake.exchange import pull as run
-    from pipeline.lake.settings import lake_of
 
-    with progress_shown("pulling") as progress:
-        exchange = run(paths.home(), lake_of(), _day(since), progress)
-    _report("pulled", exchange)
+    _exchange("pulled", run, since)
 
 
-def _day(since: datetime | None) -> date:
-    return since.date() if since else date.min
+def _since(since: datetime | None) -> list[str]:
+    return ["--since", f"{since:%Y-%m-%d}"] if since else []
 
 
-def _report(what: str, exchange: "Exchange") -> None:
-    own = f"; {len(exchange.own)} made here stay" if exchange.own else ""
-    say(f"{what} {len(exchange.moved)} days; {len(exchange.same)} were there already{own}")
-    for name, why in exchange.left.items():
-        say(f"left alone: {name}: {why}")
-    if exchange.left:
+def _need_extensions(*arguments: str) -> None:
+    """Run the command where DuckDB's extensions are and exit as it does, unless this process can load them.
+
+    Raises click.ClickException when there is no such environment.
+    """
+    if find_spec("duckdb_extension_ducklake") is not None:
+        return
+    python = Path(os.environ.get(PYTHON_VARIABLE) or _CLONE_PYTHON)
+    if not python.exists():
+        raise click.ClickException(
+            f"there is no {python}: DuckLake is no package for DuckDB 2 yet, so it has its own environment; "
+            f"run `make .venv-lake/.ready`, or set {PYTHON_VARIABLE} to a Python {sys.version_info[0]}."
+            f"{sys.version_info[1]} with the packages of requirements-lake.lock"
+        )
+    command = [str(python), "-I", "-c", _PROGRAM, json.dumps([sys.path, ["lake", *arguments]])]
+    raise SystemExit(subprocess.run(command, check=False).returncode)  # noqa: S603 - what the user set
+
+
+def _exchange(
+    what: str, run: "Callable[[Records, date], Iterator[tuple[SourceDay, str]]]", since: datetime | None
+) -> None:
+    from pipeline.lake.exchange import MOVED, OTHER_SIDE, SAME
+    from pipeline.record.records import Records
+
+    counts: Counter[str] = Counter()
+    skipped = []
+    with progress_shown(what) as progress:
+        for (source, day), verdict in run(Records(paths.home()), since.date() if since else date.min):
+            progress(Step(f"{what} {printable(source)} {day}"))
+            counts[verdict] += 1
+            if verdict not in (MOVED, SAME, OTHER_SIDE):
+                skipped.append(f"skipped {printable(source)} {day}: {printable(verdict)}")
+    other = {"pushed": "newer in the lake", "pulled": "newer here"}[what]
+    say(f"{what} {counts[MOVED]} days; {counts[SAME]} are the same, {counts[OTHER_SIDE]} are {other}")
+    for line in skipped:
+        say(line)
+    if skipped:
         raise SystemExit(1)

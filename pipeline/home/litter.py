@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.home.paths import Home
-from pipeline.home.publishing_lock import several_machines
 
 OLD_SECONDS = 3600.0
 """No file takes this long to be written: an older one has been left behind, whoever has its
@@ -23,8 +22,7 @@ _HALF_WRITTEN = re.compile(r"\..+\.(?P<pid>\d{1,10})\.(?:tmp|writing)|.+\.writin
 def half_written(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
     """Files that nobody will finish: their process has ended, or they are older than OLD_SECONDS.
 
-    Process ids are those of this machine: where several write the home, only the age counts. ``days`` None
-    looks into every day.
+    ``days`` None looks into every day.
     """
     now = time.time()
     return [path for path in _candidates(home, days) if _is_left_behind(path, now)]
@@ -58,7 +56,7 @@ def _is_left_behind(path: Path, now: float) -> bool:
         return False
     found = _HALF_WRITTEN.fullmatch(path.name)
     pid = found["pid"] if found else None
-    ended = pid is not None and not several_machines() and not _is_running(int(pid))
+    ended = pid is not None and not _is_running(int(pid))
     return age_seconds > OLD_SECONDS or ended
 
 

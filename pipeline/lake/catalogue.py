@@ -1,39 +1,79 @@
-"""The catalogue's database: the schema of a lake, and locks of its writers."""
+"""A lake as an attached database. Its catalogue is in PostgreSQL, or a file for one machine's processes."""
 
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from pipeline.home.postgres import asked, connected
-from pipeline.lake.settings import LAKE_VARIABLE
+import duckdb
+from filelock import FileLock
 
-_CLASS = int.from_bytes(b"lake")
-"""The first half of the numbers of our advisory locks."""
+from pipeline.contracts.errors import GpufareError
+from pipeline.parsing.printable import printable
+from pipeline.warehouse.connection import connect
 
-_WHAT = "the lake cannot be used"
+LAKE_VARIABLE = "GPUFARE_LAKE"
+
+Lake = duckdb.DuckDBPyConnection
+"""A connection whose database ``lake`` is the lake."""
+
+_ADDRESS = re.compile(
+    r"(postgres(?:ql)?://[^:@/?#]*)(?::([^@/?#]*))?(@[^@?#]*(?:\?(?!.*password)[^@#]*)?)", re.IGNORECASE
+)
 
 
-def make_schema(address: str) -> None:
-    """Make the schema of the catalogue's tables. Raises PostgresError."""
-    connection = connected(address, LAKE_VARIABLE, _WHAT)
-    try:
-        asked(connection, "CREATE SCHEMA IF NOT EXISTS gpufare_lake", what=_WHAT)
-    finally:
-        connection.close()
+class LakeError(GpufareError):
+    """The lake cannot be used, or refused something: says why and what to do."""
 
 
-def make_sure_of(address: str) -> None:
-    """Raises PostgresError when the database cannot be used."""
-    connected(address, LAKE_VARIABLE, _WHAT).close()
+def catalogue_and_password(environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """Return the catalogue as DuckLake names it, and apart from it the password ('' without one), as DuckDB's
+    errors repeat the former. Raises LakeError, which shows neither."""
+    address = environment.get(LAKE_VARIABLE, "")
+    if address.startswith("/"):
+        return address, ""
+    if found := _ADDRESS.fullmatch(address):
+        return f"postgres:{found[1]}{found[3]}", unquote(found[2] or "")
+    raise LakeError(
+        f"set {LAKE_VARIABLE} to the catalogue of a lake: postgresql://USER:PASSWORD@HOST/DATABASE, special "
+        "characters of the password percent-encoded; or the absolute path of a file"
+    )
 
 
 @contextmanager
-def only_writer_of(address: str, sources: Sequence[str]) -> Iterator[None]:
-    """Wait until nobody else writes these sources, and keep it so. Raises PostgresError."""
-    connection = connected(address, LAKE_VARIABLE, _WHAT)
+def attached(data: str | None = None) -> Iterator[Lake]:
+    """Attach the lake that GPUFARE_LAKE names; ``data`` is where a new one's files go. Raises LakeError."""
+    catalogue, password = catalogue_and_password()
+    if password:
+        os.environ["PGPASSWORD"] = password  # libpq reads it; no statement contains it
+    # One process at a time opens a file; others wait.
+    turn = FileLock(f"{catalogue}.lock") if catalogue.startswith("/") else nullcontext()
+    option = f"DATA_PATH {quoted(data)}" if data else "CREATE_IF_NOT_EXISTS false"
     try:
-        for number in sorted({zlib.crc32(source.encode()) - 2**31 for source in sources}):
-            asked(connection, "SELECT pg_advisory_lock(%s, %s)", _CLASS, number, what=_WHAT)
-        yield
-    finally:
-        connection.close()
+        with turn, connect() as lake:
+            _load_extensions(lake)
+            lake.execute(f"ATTACH {quoted(f'ducklake:{catalogue}')} AS lake ({option})")
+            yield lake
+    except duckdb.Error as error:
+        reason = printable(str(error)).replace(password or "\n", "***")[:500]
+        raise LakeError(f"the lake cannot be used (`gpufare lake create` makes one): {reason}") from None
+
+
+def _load_extensions(lake: Lake) -> None:
+    for name in ("ducklake", "postgres_scanner", "httpfs"):
+        package = Path(str(import_module(f"duckdb_extension_{name}").__file__)).parent
+        (file,) = package.glob(f"extensions/*/{name}.duckdb_extension")
+        lake.execute(f"LOAD {quoted(str(file))}")
+    # httpfs reads the keys and the region of S3 from the usual variables, but not the address.
+    endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
+    if endpoint.netloc:
+        lake.execute(f"SET s3_endpoint = {quoted(endpoint.netloc)}; SET s3_url_style = 'path'")
+        lake.execute(f"SET s3_use_ssl = {endpoint.scheme == 'https'}")
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -16,10 +16,8 @@ from pipeline.orchestration.keys import (
     MORNING,
     SOURCE_TAG,
     enabled_sources,
-    is_first,
     offers_key,
     raw_key,
-    sources_here,
 )
 from pipeline.orchestration.morning import sources_are_healthy
 from pipeline.orchestration.resources import GpufareHome
@@ -106,13 +104,9 @@ def _capture_schedule(config: SourceConfig, cron: str) -> dg.ScheduleDefinition:
 
 
 def schedules() -> list[dg.ScheduleDefinition]:
-    """Every schedule of this code server, running by default. Raises GpufareError."""
+    """Every schedule, running by default. Raises GpufareError."""
     times = crons()
-    captures = [_capture_schedule(config, times[config.name]) for config in sources_here()]
-    return [*captures, *_schedules_of_no_source()] if is_first() else captures
-
-
-def _schedules_of_no_source() -> list[dg.ScheduleDefinition]:
+    captures = [_capture_schedule(config, times[config.name]) for config in enabled_sources()]
     running = dg.DefaultScheduleStatus.RUNNING
     publish = dg.ScheduleDefinition(
         name="publish_tables",
@@ -123,4 +117,4 @@ def _schedules_of_no_source() -> list[dg.ScheduleDefinition]:
     morning = dg.ScheduleDefinition(
         name="morning_digest", job=morning_job, cron_schedule=MORNING_CRON, default_status=running
     )
-    return [publish, morning]
+    return [*captures, publish, morning]

@@ -40,8 +40,8 @@ def source_assets(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> l
 
 
 def pool_of(config: SourceConfig) -> str:
-    """No two runs ask the hosts of a source, or write its record, at a time, on whichever machine. No two
-    sources have a host in common."""
+    """No two runs ask the hosts of a source, or write its record, at a time. No two sources have a host in
+    common."""
     return f"host_{config.name}"
 
 

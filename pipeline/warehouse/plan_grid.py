@@ -11,7 +11,6 @@ import duckdb
 from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home.paths import Home
-from pipeline.home.postgres import PostgresError
 from pipeline.home.publishing_lock import publishing_lock
 from pipeline.record.incidents import report_incident
 from pipeline.warehouse.connection import quoted
@@ -52,8 +51,6 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
                 with publishing_lock(home):
                     for incident in edit_kept(home, own, lambda file: _add(connection, file)):
                         report_incident(home, incident)
-    except PostgresError as error:
-        raise BuildError(str(error)) from error
     except duckdb.Error as error:
         raise BuildError(f"sql/marts/{TABLE}.sql: {error}") from error
     return len(missing)

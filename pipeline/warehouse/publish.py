@@ -15,7 +15,6 @@ from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.disk import UnwritableError, disk_error, flush, set_aside
 from pipeline.home.paths import Home
-from pipeline.home.postgres import PostgresError
 from pipeline.home.publishing_lock import publishing_lock
 from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
@@ -27,11 +26,9 @@ def publish(
     home: Home, day: date, now: datetime, progress: Progress = no_progress, mend: Mend | None = None
 ) -> Report:
     """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file, and
-    BuildError when the disk does not allow it or the lock is lost."""
+    BuildError when the disk does not allow it."""
     try:
         return _publish(home, day, now, progress, mend)
-    except PostgresError as error:
-        raise BuildError(str(error)) from error
     except Exception as error:
         if (cause := disk_error(error)) is None:
             raise
@@ -40,20 +37,17 @@ def publish(
 
 def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Mend | None) -> Report:
     home.published.parent.mkdir(parents=True, exist_ok=True)
-    with publishing_lock(home) as lock:
+    with publishing_lock(home):
         _sweep(home.published.parent, ".building-*")
         if home.published.is_dir():  # no file can take its place
             _move_folder_aside(home, now)
         file = home.published.parent / f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb"
         try:
             report = build(file, home, day, now, progress, mend)
-            lock.confirm()  # or another machine's build has swept the file
             flush(file)
-            lock.confirm()
             file.replace(home.published)
             flush(home.published.parent)
         finally:
-            # Only its own: where the lock was lost, another machine builds beside it.
             _sweep(home.published.parent, f"{file.stem}.*")
     return report
 
@@ -72,8 +66,6 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
             report = build(temporary, home, day, now, progress, keeps=False)
         flush(temporary)
         temporary.replace(file)
-    except PostgresError as error:
-        raise BuildError(str(error)) from error
     except Exception as error:
         if (cause := disk_error(error)) is None:
             raise

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: data in a temporary folder, on a free port of loopback."""
+"""A PostgreSQL server for tests, with its data in a temporary folder, on a free port of loopback."""
 
 import os
 import shutil
@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import psycopg2
 import pytest
 
 _numbers = count(1)
@@ -62,9 +61,7 @@ def server() -> Iterator[str]:
 def new_database(server: str, *, of: str | None = None) -> str:
     """The address of a new database, a copy of another if one is given."""
     name = f"test_{next(_numbers)}"
-    copied = f" TEMPLATE {of.rpartition('/')[2]}" if of else ""
-    connection = psycopg2.connect(f"{server}/postgres")
-    connection.autocommit = True
-    connection.cursor().execute(f"CREATE DATABASE {name}{copied}")
-    connection.close()
+    copied = ["--template", of.rpartition("/")[2]] if of else []
+    command = [f"{programs()}/createdb", "--maintenance-db", f"{server}/postgres", *copied, name]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
     return f"{server}/{name}"

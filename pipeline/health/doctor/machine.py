@@ -12,8 +12,6 @@ from pipeline.capture.archive import Archive
 from pipeline.health.doctor.finding import Examination, Row, began_at, captures_of, places
 from pipeline.home.disk import disk_error_text, existing, size_text
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.home.postgres import PostgresError
-from pipeline.home.publishing_lock import LOCK_VARIABLE, lock_holder, several_machines
 
 REBUILT = frozenset({"published", "cache", "report"})
 """Folders that do not grow day by day."""
@@ -111,10 +109,7 @@ def used_bytes(*paths: Path) -> int:
 
 
 def lock(x: Examination) -> Iterator[Row]:
-    """Whether somebody is publishing; in PostgreSQL also who."""
-    if several_machines(x.environment):
-        yield _lock_in_database(x)
-        return
+    """Check whether somebody is publishing."""
     if not x.home.lock.exists():
         yield "ok", "nobody has published here yet", "", ""
         return
@@ -127,21 +122,6 @@ def lock(x: Examination) -> Iterator[Row]:
         return
     held.release()
     yield "ok", "nobody is publishing", "", ""
-
-
-def _lock_in_database(x: Examination) -> Row:
-    try:
-        holder = lock_holder(x.environment)
-    except PostgresError as error:
-        return (
-            "fail",
-            str(error),
-            "",
-            f"nothing can be published until then; {LOCK_VARIABLE} names the database",
-        )
-    if holder is None:
-        return "ok", "nobody is publishing; the lock is in PostgreSQL", "", ""
-    return "ok", f"held in PostgreSQL by {holder}: somebody is publishing", "", ""
 
 
 def clock(x: Examination) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""Two code servers and a daemon on one PostgreSQL: a source's capture on one, the publishing on the other."""
+"""A code server and a daemon on PostgreSQL, as in deploy/compose: a source's capture, and the publishing."""
 
 import json
 import os
@@ -19,28 +19,25 @@ import yaml
 
 from pipeline.capture.replay import PagesServer
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.home.publishing_lock import LOCK_VARIABLE
-from pipeline.orchestration.keys import SHARE_VARIABLE
 from pipeline.orchestration.resources import REPLAY_VARIABLE
 from tests.conftest import PAGES, with_plans
 
-MACHINES = Path(__file__).parents[2] / "deploy" / "machines"
-BY_HAND = "GPUFARE_TEST_MACHINES"
+COMPOSE = Path(__file__).parents[2] / "deploy" / "compose"
+BY_HAND = "GPUFARE_TEST_CODE_SERVER"
 SOURCE = "runpod"
-"""Of the second code server."""
 
 
 @pytest.mark.skipif(
-    not os.environ.get(BY_HAND), reason=f"five processes and a minute of processor time: set {BY_HAND}=1"
+    not os.environ.get(BY_HAND), reason=f"four processes and a minute of processor time: set {BY_HAND}=1"
 )
-def test_two_code_servers_capture_and_publish(tmp_path: Path, sample_home: Home, postgres: str) -> None:
+def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home, postgres: str) -> None:
     home = with_plans(tmp_path / "home", sample_home)
     instance_folder = tmp_path / "dagster"
     instance_folder.mkdir()
-    (instance_folder / "dagster.yaml").write_text((MACHINES / "dagster.yaml").read_text())
-    ports = free_port(), free_port()
+    (instance_folder / "dagster.yaml").write_text((COMPOSE / "dagster.yaml").read_text())
+    port = free_port()
     workspace = tmp_path / "workspace.yaml"
-    workspace.write_text(workspace_on(ports))
+    workspace.write_text(workspace_on(port))
     with ExitStack() as stack:
         pages = stack.enter_context(PagesServer(PAGES))
         environment = os.environ | {
@@ -48,44 +45,28 @@ def test_two_code_servers_capture_and_publish(tmp_path: Path, sample_home: Home,
             "DAGSTER_LOGS": str(home.root / "dagster"),
             "DAGSTER_POSTGRES_URL": postgres.replace("postgresql:", "postgresql+psycopg2:"),
             HOME_VARIABLE: str(home.root),
-            LOCK_VARIABLE: postgres,
             REPLAY_VARIABLE: pages.base_url,
-            "GPUFARE_CODE_1": "127.0.0.1",
-            "GPUFARE_CODE_2": "127.0.0.1",
+            "GPUFARE_CODE": "127.0.0.1",
         }
-        for number, port in enumerate(ports, start=1):
-            server = [
-                "dagster",
-                "api",
-                "grpc",
-                "-m",
-                "pipeline.definitions",
-                "-h",
-                "127.0.0.1",
-                "-p",
-                str(port),
-            ]
-            stack.enter_context(running(server, environment | {SHARE_VARIABLE: f"{number}/2"}))
-        for port in ports:
-            wait_for(lambda port=port: listens(port), 60)
+        server = ["dagster", "api", "grpc", "-m", "pipeline.definitions", "-h", "127.0.0.1", "-p", str(port)]
+        stack.enter_context(running(server, environment))
+        wait_for(lambda: listens(port), 60)
         stack.enter_context(running(["dagster-daemon", "run", "-w", str(workspace)], environment))
         instance = stack.enter_context(opened(instance_folder, environment))
         today = {"dagster/partition": datetime.now(UTC).date().isoformat()}
-        launch(f"capture_{SOURCE}", "gpufare-2", workspace, environment, today)
+        launch(f"capture_{SOURCE}", workspace, environment, today)
         finished(instance, f"capture_{SOURCE}", 120)
-        launch("publish_tables", "gpufare-1", workspace, environment)
+        launch("publish_tables", workspace, environment)
         finished(instance, "publish_tables", 240, step="publish")
     with duckdb.connect(home.published, read_only=True) as published:
         ((offers,),) = published.execute("SELECT count(*) FROM offers WHERE source = ?", [SOURCE]).fetchall()
     assert offers > 0
-    assert not home.lock.exists()
 
 
-def workspace_on(ports: tuple[int, int]) -> str:
-    """The workspace of deploy/, on ports of this machine."""
-    workspace = yaml.safe_load((MACHINES / "workspace.yaml").read_text(encoding="utf-8"))
-    for server, port in zip(workspace["load_from"], ports, strict=True):
-        server["grpc_server"]["port"] = port
+def workspace_on(port: int) -> str:
+    """The workspace of deploy/, on a port of this machine."""
+    workspace = yaml.safe_load((COMPOSE / "workspace.yaml").read_text(encoding="utf-8"))
+    workspace["load_from"][0]["grpc_server"]["port"] = port
     return yaml.safe_dump(workspace)
 
 
@@ -129,11 +110,11 @@ def opened(folder: Path, environment: dict[str, str]) -> Iterator[dg.DagsterInst
 
 
 def launch(
-    job: str, location: str, workspace: Path, environment: dict[str, str], tags: dict[str, str] | None = None
+    job: str, workspace: Path, environment: dict[str, str], tags: dict[str, str] | None = None
 ) -> None:
     """Put a run into the queue, from which the daemon takes it."""
     program = str(Path(sys.executable).with_name("dagster"))
-    arguments = ["-w", str(workspace), "-l", location, "-j", job, "--tags", json.dumps(tags or {})]
+    arguments = ["-w", str(workspace), "-l", "gpufare", "-j", job, "--tags", json.dumps(tags or {})]
     subprocess.run([program, "job", "launch", *arguments], env=environment, check=True, timeout=120)
 
 
