@@ -22,7 +22,7 @@ days = daily_partitions(paths.home())
 
 defs = dg.Definitions(
     assets=[
-        *(asset for config in sources_here() for asset in source_assets(config, days)),
+        *([source_assets(sources_here(), days)] if sources_here() else []),
         *([published_tables, report, plans_ahead, morning_digest, calibration] if is_first() else []),
     ],
     asset_checks=[model_does_not_get_worse, sources_are_healthy] if is_first() else [],
