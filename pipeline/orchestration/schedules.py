@@ -26,6 +26,7 @@ from pipeline.home.paths import Home
 from pipeline.orchestration.keys import MORNING, is_first, offers_key, raw_key, sources_here
 from pipeline.orchestration.morning import sources_are_healthy
 from pipeline.orchestration.resources import GpufareHome
+from pipeline.orchestration.source_assets import EXPECTATIONS
 from pipeline.orchestration.tables import plans_ahead, published_tables, report
 from pipeline.record.records import RecordError, Records
 
@@ -41,7 +42,7 @@ RUNNING = dg.DefaultScheduleStatus.RUNNING
 
 capture_job = dg.define_asset_job(
     "capture",
-    selection=dg.AssetSelection.groups("raw", "offers"),
+    selection=dg.AssetSelection.groups("raw", "offers") - dg.AssetSelection.checks(sources_are_healthy),
     tags={"dagster/max_retries": "0"},  # capture_again is the retry, of the failed sources alone
     description="Capture sources and read their answers.",
 )
@@ -118,6 +119,7 @@ def _request(
         run_key=moment.isoformat(),
         partition_key=moment.date().isoformat(),
         asset_selection=[key for config in chosen for key in (raw_key(config.name), offers_key(config.name))],
+        asset_check_keys=[dg.AssetCheckKey(offers_key(config.name), EXPECTATIONS) for config in chosen],
     )
 
 
