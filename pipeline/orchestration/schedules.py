@@ -6,7 +6,7 @@
 | 06:30 | capture_again | the sources that failed, once more |
 | 07:00 | publish_tables | the tables are built from what was accepted, and published; then the report |
 | 07:15 | morning_digest | every source is checked, and the digest posted |
-| 07:30 | plan_ahead | plans for the next publication |
+| 07:30 | plan_ahead | plans for the next publication are computed, and the model's errors checked |
 
 GPUFARE_HOURLY_SOURCES (names with commas between) lists sources that capture_hourly captures every hour; the
 publishing then runs every hour, too.
@@ -27,7 +27,12 @@ from pipeline.orchestration.keys import MORNING, is_first, offers_key, raw_key, 
 from pipeline.orchestration.morning import sources_are_healthy
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.source_assets import EXPECTATIONS
-from pipeline.orchestration.tables import plans_ahead, published_tables, report
+from pipeline.orchestration.tables import (
+    model_does_not_get_worse,
+    plans_ahead,
+    published_tables,
+    report,
+)
 from pipeline.record.records import RecordError, Records
 
 HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
@@ -49,7 +54,8 @@ capture_job = dg.define_asset_job(
 
 publish_job = dg.define_asset_job(
     "publish_tables",
-    selection=dg.AssetSelection.assets(*published_tables.keys, report.key),
+    selection=dg.AssetSelection.assets(*published_tables.keys, report.key)
+    - dg.AssetSelection.checks(model_does_not_get_worse),
     description="Build every table from what was accepted, swap the published file, and write the report.",
 )
 
@@ -61,8 +67,9 @@ morning_job = dg.define_asset_job(
 
 plan_job = dg.define_asset_job(
     "plan_ahead",
-    selection=dg.AssetSelection.assets(plans_ahead),
-    description="Compute plans for jobs that people ask for most, which the next publication has.",
+    selection=dg.AssetSelection.assets(plans_ahead) | dg.AssetSelection.checks(model_does_not_get_worse),
+    description="Compute plans for jobs that people ask for most, which the next publication has, and compare "
+    "the model's errors with those reviewed.",
 )
 
 _Tick = Iterator[dg.RunRequest | dg.SkipReason]
