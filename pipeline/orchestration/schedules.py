@@ -68,8 +68,8 @@ morning_job = dg.define_asset_job(
 plan_job = dg.define_asset_job(
     "plan_ahead",
     selection=dg.AssetSelection.assets(plans_ahead) | dg.AssetSelection.checks(model_does_not_get_worse),
-    description="Compute plans for jobs that people ask for most, which the next publication has, and compare "
-    "the model's errors with those reviewed.",
+    description="Compute plans for jobs that people ask for most, which the next publication has, and "
+    "compare the model's errors with those reviewed.",
 )
 
 _Tick = Iterator[dg.RunRequest | dg.SkipReason]

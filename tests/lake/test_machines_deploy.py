@@ -12,10 +12,10 @@ import pytest
 import yaml
 from dockerfile_parse import DockerfileParser
 
-from pipeline.catalog.source_config import configs
+from pipeline.capture.visit import sharing_hosts
 from pipeline.home.publishing_lock import LOCK_VARIABLE
-from pipeline.orchestration.keys import SHARE_VARIABLE, SOURCE_TAG, enabled_sources, share, sources_here
-from pipeline.orchestration.source_assets import pool_of
+from pipeline.orchestration.keys import SHARE_VARIABLE, enabled_sources, share, sources_here
+from pipeline.orchestration.source_assets import capture_pool
 
 PROJECT = Path(__file__).parents[2]
 MACHINES = PROJECT / "deploy" / "machines"
@@ -31,7 +31,7 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 def test_the_instance_is_one_that_dagster_accepts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its queue, its pools and its limits; the storage is used in test_several_machines."""
+    """Its queue and its pools; the storage is used in test_several_machines."""
     config = read("dagster.yaml")
     assert config.pop("storage") == {"postgres": {"postgres_url": {"env": "DAGSTER_POSTGRES_URL"}}}
     monkeypatch.setenv("DAGSTER_LOGS", str(tmp_path / "logs"))
@@ -39,8 +39,7 @@ def test_the_instance_is_one_that_dagster_accepts(tmp_path: Path, monkeypatch: p
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         settings = instance.get_concurrency_config()
         assert settings.pool_config.default_pool_limit == 1
-        (limit,) = settings.run_queue_config.tag_concurrency_limits
-        assert (limit["key"], limit["limit"]) == (SOURCE_TAG, 1)
+        assert settings.run_queue_config.max_concurrent_runs == 8
 
 
 def test_it_differs_from_that_of_one_machine_in_the_storage_and_the_queue_only() -> None:
@@ -175,7 +174,13 @@ def test_a_share_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: 
         share()
 
 
-def test_a_pool_of_a_source_is_a_pool_of_its_hosts() -> None:
-    """Sources that share a host would have to share a pool."""
-    asked = [(host, pool_of(config)) for config in configs().values() for host in config.allowed_hosts]
-    assert len({host for host, _ in asked}) == len(set(asked))
+def test_captures_of_two_code_servers_share_no_pool_and_no_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pools = set[str]()
+    for number in (1, 2, 3):
+        monkeypatch.setenv(SHARE_VARIABLE, f"{number}/3")
+        pools.add(capture_pool())
+    assert len(pools) == 3
+    sources = enabled_sources()
+    assert len(sharing_hosts(sources)) == len(sources)

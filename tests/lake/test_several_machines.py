@@ -1,4 +1,4 @@
-"""Two code servers and a daemon on one PostgreSQL: a source's capture on one, the publishing on the other."""
+"""Two code servers and a daemon on one PostgreSQL: captures on one, the publishing on the other."""
 
 import json
 import os
@@ -71,8 +71,8 @@ def test_two_code_servers_capture_and_publish(tmp_path: Path, sample_home: Home,
         stack.enter_context(running(["dagster-daemon", "run", "-w", str(workspace)], environment))
         instance = stack.enter_context(opened(instance_folder, environment))
         today = {"dagster/partition": datetime.now(UTC).date().isoformat()}
-        launch(f"capture_{SOURCE}", "gpufare-2", workspace, environment, today)
-        finished(instance, f"capture_{SOURCE}", 120)
+        launch("capture", "gpufare-2", workspace, environment, today)
+        finished(instance, "capture", 240)
         launch("publish_tables", "gpufare-1", workspace, environment)
         finished(instance, "publish_tables", 240, step="publish")
     with duckdb.connect(home.published, read_only=True) as published:
