@@ -21,7 +21,7 @@ from pipeline.home.paths import Home
 from pipeline.orchestration.evidence import markdown_of
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
-from pipeline.orchestration.morning import HEALTHY, morning_digest, sources_are_healthy
+from pipeline.orchestration.morning import morning_digest
 from pipeline.orchestration.partitions import daily_partitions, first_day
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.schedules import HOURLY_VARIABLE, capture_hourly, hourly_sources, schedules
@@ -134,8 +134,17 @@ def test_every_asset_has_an_owner_and_what_changes_daily_a_version_of_its_code()
     assert specs[raw_key("aws")].code_version != specs[raw_key("gcp")].code_version
     assert specs[raw_key("aws")].tags[SOURCE_TAG] == "aws"
     assert specs[table_key("gpus")].owners != specs[table_key("offers")].owners
-    fresh = [key for key in daily if key.path[0] != "raw"]
-    assert [key for key in fresh if specs[key].freshness_policy is None] == []
+
+
+def test_a_source_s_prices_are_fresh_for_as_long_as_its_yaml_says() -> None:
+    specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
+    for config in configs().values():
+        if config.disabled is None:
+            policy = specs[offers_key(config.name)].freshness_policy
+            assert policy.fail_window.to_timedelta() == timedelta(days=config.stale_after_days)
+            assert policy.warn_window.to_timedelta() == timedelta(hours=30)
+    tables = [key for key in specs if key.path[0] == "published"]
+    assert [key for key in tables if specs[key].freshness_policy is None] == []
 
 
 def test_the_columns_of_a_table_are_those_of_its_comments() -> None:
@@ -195,6 +204,7 @@ def steps_of(job: str) -> set[str]:
 def test_each_part_of_the_morning_is_a_run_of_few_steps() -> None:
     """So that a process starts once for all sources, and the report waits for no plan."""
     assert steps_of("capture") == {"capture_and_read"}
+    assert steps_of("morning_digest") == {"morning"}
     assert steps_of("publish_tables") == {"publish", "report"}
     assert steps_of("plan_ahead") == {
         "model__plans_ahead",
@@ -226,7 +236,6 @@ def asked(tick: dg.SensorDefinition) -> set[str]:
     assert request.partition_key == TODAY.isoformat()
     names = {key.path[-1] for key in request.asset_selection}
     assert set(request.asset_selection) == {key(name) for name in names for key in (raw_key, offers_key)}
-    assert {key.asset_key for key in request.asset_check_keys} == {offers_key(name) for name in names}
     return names
 
 
@@ -307,6 +316,13 @@ def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
         dg.AssetCheckSeverity.ERROR,
     )
     assert "no pricing row" in str(broken.description)
+    told = {name: value.value for name, value in broken.metadata.items()}
+    assert (told["last good day"], told["page"]) == ("never", "https://lambda.ai/pricing")
+    folder = Path(str(told["capture"]))
+    assert folder.parent == home.archive / "lambda" / TODAY.isoformat()
+    assert (folder / "index.json").exists()
+    assert checked["runpod"].passed
+    assert checked["runpod"].metadata["last good day"].value == str(TODAY)
     made = {key for event in result.all_events if (key := event.asset_key) and event.is_step_materialization}
     assert made == {raw_key("lambda"), raw_key("runpod"), offers_key("runpod")}
     assert metadata(result, offers_key("runpod"))["dagster/partition_row_count"] > 10
@@ -320,7 +336,10 @@ def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
         assert ask(connection, "SELECT DISTINCT source FROM main.offers").rows == [("runpod",)]
         why = ask(connection, "SELECT why FROM main.source_health WHERE source = 'lambda'").rows[0][0]
     assert "no pricing row" in why
-    states_as_checks(home, instance)
+    digest = dg.materialize(
+        [morning_digest], resources={"home": GpufareHome(root=str(home.root))}, instance=instance
+    )
+    assert "no pricing row" in str(metadata(digest, MORNING)["morning"])
 
 
 def test_a_source_that_failed_is_asked_once_more_alone(
@@ -362,30 +381,6 @@ def test_an_error_in_one_source_s_reading_stops_no_other(
     why = {row["source"]: row["why"] for row in source_states(home, TODAY).dicts()}
     assert "a mistake of ours" in why["modal"]
     assert [incident["source"] for incident in incidents(home)] == ["modal"]
-
-
-def states_as_checks(home: Home, instance: dg.DagsterInstance) -> None:
-    """What the morning says of the two sources above."""
-    result = dg.materialize(
-        [morning_digest, sources_are_healthy],
-        selection=dg.AssetSelection.assets(MORNING) | dg.AssetSelection.checks(sources_are_healthy),
-        resources={"home": GpufareHome(root=str(home.root))},
-        instance=instance,
-    )
-    healthy = {check.asset_key.path[-1]: check for check in result.get_asset_check_evaluations()}
-    assert healthy.keys() == {name for name, config in configs().items() if config.disabled is None}
-    assert {check.check_name for check in healthy.values()} == {HEALTHY}
-    assert healthy["runpod"].passed
-    broken = healthy["lambda"]
-    assert (broken.passed, broken.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    told = {name: value.value for name, value in broken.metadata.items()}
-    assert told["last good day"] == "never"
-    assert "no pricing row" in told["reason"]
-    assert told["page"] == "https://lambda.ai/pricing"
-    folder = Path(str(told["capture"]))
-    assert folder.parent == home.archive / "lambda" / TODAY.isoformat()
-    assert (folder / "index.json").exists()
-    assert "no pricing row" in str(metadata(result, MORNING)["morning"])
 
 
 def broken_url(home: Home) -> str:
@@ -530,6 +525,18 @@ def test_an_archived_day_is_read_again_without_a_request(
     assert "no request was sent" in str(metadata(again, raw_key("runpod"))["read again"])
     assert metadata(again, offers_key("runpod"))["dagster/partition_row_count"] > 10
     assert len(Archive(home.archive).captures("runpod", PAST)) == 1
+
+
+def test_of_a_past_day_what_was_captured_is_read_and_the_rest_is_skipped(
+    home: Home, server: PagesServer, instance: dg.DagsterInstance
+) -> None:
+    assert materialize("runpod", home, server.base_url, instance, PAST).success
+    result = materialize("modal runpod", home, "", instance, PAST)
+    assert result.success
+    made = {event.asset_key for event in result.all_events if event.is_step_materialization}
+    assert made == {raw_key("runpod"), offers_key("runpod")}
+    assert instance.get_materialized_partitions(offers_key("runpod")) == {str(PAST)}
+    assert instance.get_materialized_partitions(offers_key("modal")) == set()
 
 
 def test_nothing_is_asked_into_the_demos_home(tmp_path: Path, instance: dg.DagsterInstance) -> None:

@@ -71,13 +71,10 @@ def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str, 
 
 
 def _began(context: dg.RunStatusSensorContext) -> datetime:
-    """When the run began, or was asked for when it never began (UTC)."""
+    """When the run began, now when it never did (UTC)."""
     record = context.instance.get_run_record_by_id(context.dagster_run.run_id)
-    if record is None:
-        return datetime.now(UTC)
-    if record.start_time is not None:
-        return datetime.fromtimestamp(record.start_time, UTC)
-    return record.create_timestamp.astimezone(UTC)
+    began = record.start_time if record else None
+    return datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
 
 
 def _sources(context: dg.RunStatusSensorContext) -> list[str]:

@@ -5,7 +5,7 @@
 | 06:00 | capture | every source is captured, and then read |
 | 06:30 | capture_again | the sources that failed, once more |
 | 07:00 | publish_tables | the tables are built from what was accepted, and published; then the report |
-| 07:15 | morning_digest | every source is checked, and the digest posted |
+| 07:15 | morning_digest | what moved, what broke and what is held is posted |
 | 07:30 | plan_ahead | plans for the next publication are computed, and the model's errors checked |
 
 GPUFARE_HOURLY_SOURCES (names with commas between) lists sources that capture_hourly captures every hour; the
@@ -13,20 +13,17 @@ publishing then runs every hour, too.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 import dagster as dg
 
-from pipeline.capture.permissions import Choices, read_choices, why_off
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import NOT_ASKED
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
 from pipeline.orchestration.keys import MORNING, is_first, offers_key, raw_key, sources_here
-from pipeline.orchestration.morning import sources_are_healthy
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.orchestration.source_assets import EXPECTATIONS
 from pipeline.orchestration.tables import (
     model_does_not_get_worse,
     plans_ahead,
@@ -34,6 +31,7 @@ from pipeline.orchestration.tables import (
     report,
 )
 from pipeline.record.records import RecordError, Records
+from pipeline.refresh.permissions import off_sources
 
 HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
 
@@ -47,7 +45,7 @@ RUNNING = dg.DefaultScheduleStatus.RUNNING
 
 capture_job = dg.define_asset_job(
     "capture",
-    selection=dg.AssetSelection.groups("raw", "offers") - dg.AssetSelection.checks(sources_are_healthy),
+    selection=dg.AssetSelection.groups("raw", "offers"),
     tags={"dagster/max_retries": "0"},  # capture_again is the retry, of the failed sources alone
     description="Capture sources and read their answers.",
 )
@@ -61,8 +59,8 @@ publish_job = dg.define_asset_job(
 
 morning_job = dg.define_asset_job(
     "morning_digest",
-    selection=dg.AssetSelection.assets(MORNING) | dg.AssetSelection.checks(sources_are_healthy),
-    description="Check every source, and say what moved, what broke and what is held. Posts the digest.",
+    selection=dg.AssetSelection.assets(MORNING),
+    description="Say what moved, what broke and what is held. Posts the digest.",
 )
 
 plan_job = dg.define_asset_job(
@@ -106,36 +104,25 @@ def hourly_sources() -> frozenset[str]:
 
 
 def _request(
-    context: dg.ScheduleEvaluationContext, home: GpufareHome, sources: Iterable[SourceConfig]
+    context: dg.ScheduleEvaluationContext, home: GpufareHome, sources: Sequence[SourceConfig]
 ) -> dg.RunRequest | dg.SkipReason:
     """One run of the sources that may be asked; the tick's log names the others with their reasons."""
-    replayed = home.replay_server() is not None
-    choices = read_choices(home.folders())
-    chosen, off = list[SourceConfig](), list[str]()
+    # A replay needs no permission.
+    off = {} if home.replay_server() else off_sources(sources, home.folders(), os.environ)
     for config in sources:
-        why = _why_not_asked(config, choices, replayed)
-        if why is None:
-            chosen.append(config)
-        else:
-            off.append(why)
-            context.log.info(why)
-    if not chosen:
-        return dg.SkipReason("; ".join(off) or "there is no source to ask")
+        if config.needs_key and (missing := config.missing_keys(os.environ)):
+            off[config.name] = f"it needs a key: set {' and '.join(missing)}"
+    reasons = "; ".join(f"{name} is off: {why}" for name, why in off.items())
+    names = [config.name for config in sources if config.name not in off]
+    if not names:
+        return dg.SkipReason(reasons or "there is no source to ask")
+    context.log.info(reasons or "no source is off")
     moment = context.scheduled_execution_time
     return dg.RunRequest(
         run_key=moment.isoformat(),
         partition_key=moment.date().isoformat(),
-        asset_selection=[key for config in chosen for key in (raw_key(config.name), offers_key(config.name))],
-        asset_check_keys=[dg.AssetCheckKey(offers_key(config.name), EXPECTATIONS) for config in chosen],
+        asset_selection=[key(name) for name in names for key in (raw_key, offers_key)],
     )
-
-
-def _why_not_asked(config: SourceConfig, choices: Choices, replayed: bool) -> str | None:
-    """Why a source is not asked, and how to change that; None if it is. A replay needs no permission."""
-    if config.needs_key and (missing := config.missing_keys(os.environ)):
-        return f"{config.title} needs a key: set {' and '.join(missing)}"
-    why = None if replayed else why_off(config, choices, os.environ)
-    return f"{config.title} is off: {why}" if why else None
 
 
 def _failed(config: SourceConfig, day: date, home: Home) -> bool:

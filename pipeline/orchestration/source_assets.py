@@ -11,7 +11,7 @@ captured: a live page shows today's prices only.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -23,7 +23,7 @@ from pipeline.contracts.capture import NOT_ASKED, Capture, Outcome
 from pipeline.contracts.errors import sentence_of
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.code_versions import source_version
-from pipeline.orchestration.evidence import markdown_of, page_and_capture
+from pipeline.orchestration.evidence import evidence, markdown_of
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key, share
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.refresh.diagnosis import was_asked
@@ -40,7 +40,7 @@ def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefin
 
     @dg.multi_asset(
         name="capture_and_read",
-        specs=[spec for config in configs for spec in (_raw_spec(config), _offers_spec(config))],
+        specs=[spec for config in configs for spec in _specs(config)],
         check_specs=[_expectations_spec(config) for config in configs],
         partitions_def=days,
         pool=capture_pool(),
@@ -72,34 +72,32 @@ def capture_pool() -> str:
     return f"capture_{share()[0]}"
 
 
-def _raw_spec(config: SourceConfig) -> dg.AssetSpec:
-    return dg.AssetSpec(
+def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
+    common: dict[str, Any] = {
+        "owners": [PRICES_TEAM],
+        "tags": {SOURCE_TAG: config.name},
+        "code_version": source_version(config.name),
+        "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},
+    }
+    raw = dg.AssetSpec(
         key=raw_key(config.name),
         group_name="raw",
         kinds={"http"},
-        owners=[PRICES_TEAM],
-        tags={SOURCE_TAG: config.name},
-        code_version=source_version(config.name),
         description=f"{config.title}: the raw answers, archived. Evidence: {config.evidence.note}",
-        metadata={"homepage": dg.MetadataValue.url(config.homepage)},
+        **common,
     )
-
-
-def _offers_spec(config: SourceConfig) -> dg.AssetSpec:
-    return dg.AssetSpec(
+    offers = dg.AssetSpec(
         key=offers_key(config.name),
-        deps=[raw_key(config.name)],
+        deps=[raw],
         group_name="offers",
         kinds={"parquet"},
-        owners=[PRICES_TEAM],
-        tags={SOURCE_TAG: config.name},
-        code_version=source_version(config.name),
         description=f"{config.title}: the archived answers of the day, read, normalized and judged.",
-        metadata={"homepage": dg.MetadataValue.url(config.homepage)},
         freshness_policy=dg.FreshnessPolicy.time_window(
             fail_window=timedelta(days=config.stale_after_days), warn_window=timedelta(hours=30)
         ),
+        **common,
     )
+    return [raw, offers]
 
 
 def _expectations_spec(config: SourceConfig) -> dg.AssetCheckSpec:
@@ -135,6 +133,10 @@ class _Run:
     def home(self) -> Home:
         return self.resource.folders()
 
+    @property
+    def is_past(self) -> bool:
+        return self.day < datetime.now(UTC).date()
+
     def makes(self, *keys: dg.AssetKey) -> bool:
         """True if the run makes any of the assets."""
         return not self.context.selected_asset_keys.isdisjoint(keys)
@@ -155,90 +157,88 @@ class _Run:
                 )
 
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
-        """Ask those of the sources that can be asked for the day, side by side; their captures by name.
+        """Ask the sources side by side, those aside whose past day is archived or is never to be; their
+        captures by name.
 
-        Raises Failure for the home of a demo, into which nothing is asked or recorded.
+        Raises Failure where live prices and sample pages would be mixed: nothing is then asked or recorded.
         """
-        replay, archive = self.resource.replay_server(), Archive(self.home.archive)
-        asked = [config for config in configs if not self._is_past() or (replay and not self._has(config))]
+        replay = self.resource.replay_server()
+        asked = [config for config in configs if not self.is_past or (replay and not self.archived(config))]
         if not asked:
             return {}
         try:
-            if not replay:
-                refuse_a_demo(self.home)
+            self._refuse_to_mix(asked, replay)
         except RefreshError as refused:
             raise dg.Failure(str(refused), allow_retries=False) from refused
-        mixed = [config for config in asked if replay and _has_live_prices(config, archive)]
-        error = (
-            f"{self.home.root} has live prices of this source, and {replay} replays pages: set "
-            f"{HOME_VARIABLE} to a folder for sample pages, or unset {REPLAY_VARIABLE}"
-        )
-        refused_ones = {config.name: self._unasked(config, error) for config in mixed}
-        others = [config for config in asked if config not in mixed]
+        archive = Archive(self.home.archive)
         try:
-            live = capture_live(others, self.day, archive, os.environ, replay_url=replay)
+            return capture_live(asked, self.day, archive, os.environ, replay_url=replay)
         except Exception as problem:  # of the server or the client: no source can be asked
-            live = {config.name: self._unasked(config, sentence_of(problem)) for config in others}
-        return refused_ones | live
+            failed = Capture(
+                source="", day=self.day, capture_id=None, status="failed", error=sentence_of(problem)
+            )
+            return {config.name: replace(failed, source=config.name) for config in asked}
 
-    def _unasked(self, config: SourceConfig, error: str) -> Capture:
-        return Capture(source=config.name, day=self.day, capture_id=None, status="failed", error=error)
+    def _refuse_to_mix(self, asked: Sequence[SourceConfig], replay: str | None) -> None:
+        """Raises RefreshError."""
+        if not replay:
+            refuse_a_demo(self.home)
+            return
+        archive = Archive(self.home.archive)
+        if live := [config.name for config in asked if _has_live_prices(config, archive)]:
+            raise RefreshError(
+                f"{self.home.root} has live prices of {', '.join(live)}, and {replay} replays pages: set "
+                f"{HOME_VARIABLE} to a folder for sample pages, or unset {REPLAY_VARIABLE}"
+            )
+
+    def archived(self, config: SourceConfig) -> list[Capture]:
+        """The day's archived captures that were not interrupted, oldest first."""
+        captures = Archive(self.home.archive).captures(config.name, self.day)
+        return [capture for capture in captures if capture.status is not None]
 
     def source(self, config: SourceConfig, made: Capture | None) -> _Events:
         """Show and read a source's capture: the one just ``made``, else those of the archive."""
-        captures = [made] if made else Archive(self.home.archive).captures(config.name, self.day)
-        if self._is_past() and not any(capture.status for capture in captures):
+        captures = [made] if made else self.archived(config)
+        if self.is_past and not captures:
             why = f"{config.title} was not captured on {self.day}: a live page shows today's prices only"
             self.skip(config, why)
             return
-        # What was not asked or not archived leaves no raw answers to read later: it is recorded here.
-        archived = not made or (made.capture_id is not None and made.status not in NOT_ASKED)
-        if self.makes(raw_key(config.name)) and archived:
-            newest = [capture for capture in captures if capture.status][-1]
-            yield self._raw_result(config, newest, read_again=not made)
-        if self.makes(offers_key(config.name)) or not archived:
+        # What was not asked or could not be archived cannot be read later: it is recorded in any case.
+        readable = not made or (made.capture_id is not None and made.status not in NOT_ASKED)
+        if readable and self.makes(raw_key(config.name)):
+            metadata = _raw_metadata(captures[-1], self.home)
+            if not made:
+                metadata["read again"] = f"no request was sent: {self.day} is past, and its archive is read"
+            yield dg.MaterializeResult(asset_key=raw_key(config.name), metadata=metadata)
+        if not readable or self.makes(offers_key(config.name)):
             yield from self._read(config, captures)
 
     def _read(self, config: SourceConfig, captures: Sequence[Capture]) -> _Events:
-        """Read captures into the record; the failure of a source is kept for the end of the step."""
+        """Read captures into the record."""
         outcome = record_day(config, self.day, captures, self.home)
         if not was_asked(outcome):
             self.skip(config, outcome.reason or outcome.status)
             return
         makes_offers = self.makes(offers_key(config.name))
         if makes_offers:
-            yield _expectations(config, outcome, page_and_capture(config, captures, self.home))
+            yield _expectations(config, outcome, evidence(config, captures, self.home))
         if not outcome.accepted:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
         elif makes_offers:
             yield dg.MaterializeResult(asset_key=offers_key(config.name), metadata=_offers_metadata(outcome))
 
-    def _is_past(self) -> bool:
-        return self.day < datetime.now(UTC).date()
 
-    def _has(self, config: SourceConfig) -> bool:
-        """True if the archive has a capture of the day that was not interrupted."""
-        captures = Archive(self.home.archive).captures(config.name, self.day)
-        return any(capture.status for capture in captures)
-
-    def _raw_result(
-        self, config: SourceConfig, capture: Capture, read_again: bool
-    ) -> dg.MaterializeResult[None]:
-        """A failed capture is archived too; reading it records the outcome and fails."""
-        metadata: dict[str, str | int | dg.MetadataValue[Any]] = {
-            "status": capture.status or "",
-            "capture": dg.MetadataValue.path(str(Archive(self.home.archive).folder(capture))),
-            "requests": capture.requests,
-            "bytes": capture.bytes,
-            "retries": capture.retries,
-            "error": capture.error or "",
-            "replayed from": capture.replayed_from or "",
-        }
-        if read_again:
-            metadata["read again"] = (
-                f"no request was sent: {self.day} is past, and its archived answers are read again"
-            )
-        return dg.MaterializeResult(asset_key=raw_key(config.name), metadata=metadata)
+def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.MetadataValue[Any]]:
+    """A failed capture is archived too; reading it records the outcome and fails."""
+    return {
+        "status": capture.status or "",
+        "capture": dg.MetadataValue.path(str(Archive(home.archive).folder(capture))),
+        "requests": capture.requests,
+        "bytes": capture.bytes,
+        "retries": capture.retries,
+        "error": capture.error or "",
+        "replayed from": capture.replayed_from or "",
+    }
 
 
 def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:
