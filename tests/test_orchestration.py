@@ -520,7 +520,7 @@ def test_an_archived_day_is_read_again_without_a_request(
 ) -> None:
     assert materialize("runpod", home, server.base_url, instance, PAST).success
     shutil.rmtree(home.offers)
-    again = materialize("runpod", home, NOTHING_LISTENS, instance, PAST)
+    again = materialize("runpod", home, "", instance, PAST)
     assert again.success
     assert "no request was sent" in str(metadata(again, raw_key("runpod"))["read again"])
     assert metadata(again, offers_key("runpod"))["dagster/partition_row_count"] > 10

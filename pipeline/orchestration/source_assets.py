@@ -157,27 +157,25 @@ class _Run:
                 )
 
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
-        """Ask the sources side by side, those aside whose past day is archived or is never to be; their
-        captures by name.
+        """Ask the sources side by side; their captures by name. Of a past day only a replay server is asked.
 
         Raises Failure where live prices and sample pages would be mixed: nothing is then asked or recorded.
         """
         replay = self.resource.replay_server()
-        asked = [config for config in configs if not self.is_past or (replay and not self.archived(config))]
-        if not asked:
+        if not configs or (self.is_past and not replay):
             return {}
         try:
-            self._refuse_to_mix(asked, replay)
+            self._refuse_to_mix(configs, replay)
         except RefreshError as refused:
             raise dg.Failure(str(refused), allow_retries=False) from refused
         archive = Archive(self.home.archive)
         try:
-            return capture_live(asked, self.day, archive, os.environ, replay_url=replay)
+            return capture_live(configs, self.day, archive, os.environ, replay_url=replay)
         except Exception as problem:  # of the server or the client: no source can be asked
             failed = Capture(
                 source="", day=self.day, capture_id=None, status="failed", error=sentence_of(problem)
             )
-            return {config.name: replace(failed, source=config.name) for config in asked}
+            return {config.name: replace(failed, source=config.name) for config in configs}
 
     def _refuse_to_mix(self, asked: Sequence[SourceConfig], replay: str | None) -> None:
         """Raises RefreshError."""
