@@ -55,7 +55,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/sqruff lint sql
 
-# Writes the pages of docs/reference that are made from code and catalogue, and builds the site from all pages.
+# Writes the pages of docs/ that are made from code and catalogue, and builds the site from all pages.
 docs: $(READY)
 	$(BIN)/python -m docs.generate
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d data/site-cache docs data/site

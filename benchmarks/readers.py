@@ -10,7 +10,7 @@ from benchmarks.lines import Line, Taken, clock, timed, together
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.gates.acceptance import judge
+from pipeline.gates.reading import check_reading
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
 from pipeline.record.records import Records
@@ -71,7 +71,7 @@ def _replay(config: SourceConfig, pages: Path, day: date, home: Home) -> Read:
     built = step("normalize", lambda: build_offers(listings, config, records.usd_rates(day)))
 
     def record() -> None:
-        assert judge(built.offers, config, None, built.rejects).accepted, config.name
+        assert check_reading(built.offers, config, None, built.rejects).accepted, config.name
         records.write_accepted(day, config.name, built.offers)
         records.write_rejects(day, config.name, built.rejects)
 

@@ -57,7 +57,7 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
             with PagesServer(PAGES) as server, pytest.MonkeyPatch.context() as patch:
                 patch.setattr(paths, "CATALOG_DIR", CATALOGUE)
                 report = refresh(home, day=sample_days(PAGES)[0], pages=server.base_url, environment={})
-            assert report.published, report.why_not_published()
+            assert report.published, report.failure()
     return home
 
 

@@ -13,7 +13,7 @@ from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Entry
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
-from pipeline.refresh.announcement import announcement, seconds_in_parallel
+from pipeline.refresh.report import announcement, seconds_in_parallel
 from pipeline.sources import source_module
 
 TODAY = datetime.now(UTC).date()

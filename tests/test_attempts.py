@@ -12,7 +12,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Outcome
-from pipeline.gates.price_moves import HELD_DAYS
+from pipeline.gates.thresholds import HELD_DAYS
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_files, kept_incidents
 from pipeline.record.records import Records
@@ -216,7 +216,7 @@ def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
 
 @pytest.mark.parametrize(
     ("days", "refused", "accepted"),
-    [(HELD_DAYS - 1, True, False), (HELD_DAYS, True, True), (HELD_DAYS, False, False)],
+    [(HELD_DAYS.value - 1, True, False), (HELD_DAYS.value, True, True), (HELD_DAYS.value, False, False)],
 )
 def test_less_than_half_of_the_offers_is_accepted_at_last_where_answers_are_lacking(
     days: int, refused: bool, accepted: bool, home: Home, tmp_path: Path

@@ -96,7 +96,7 @@ def published(
 ) -> Published:
     with FaultyServer(pages, faults) as server:
         report = refresh(home, day=day, pages=server.base_url, sources=sources, environment={}, limits=LIMITS)
-    assert report.published, report.why_not_published()
+    assert report.published, report.failure()
     return Published(home, report)
 
 

@@ -223,7 +223,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, 
             report = refresh(
                 home, day=DAY, sources=["ecb", "vultr"], pages=server.base_url, environment={}, now=NOW
             )
-        assert report.published, report.why_not_published()
+        assert report.published, report.failure()
         yield home, report
 
 

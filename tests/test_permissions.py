@@ -18,16 +18,16 @@ from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture, Outcome
 from pipeline.contracts.listing import Request
+from pipeline.health.digest import digest_of
 from pipeline.health.doctor.finding import places
 from pipeline.health.doctor.live import examine_live
-from pipeline.health.morning import morning
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.keys import offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.record.records import Records
-from pipeline.refresh.origin import ARCHIVE, captures_of
+from pipeline.refresh.inputs import ARCHIVE, captures_of
 from pipeline.refresh.permissions import disable, enable, off_lines
 from pipeline.refresh.refresh import refresh
 from pipeline.sources import source_module
@@ -186,7 +186,7 @@ def test_while_the_file_is_damaged_nothing_is_asked(home: Home, host: Site, cont
     assert host.asked == []
     (said,) = off_lines([acme(), source()], home, {})
     assert said.startswith(f"{home.permissions}: it is damaged")
-    assert "it is damaged" in morning(home, datetime.now(UTC)).text()
+    assert "it is damaged" in digest_of(home, datetime.now(UTC)).text()
     assert gpufare("sources", "enable", "vast").output.startswith(f"{home.permissions} was damaged")
     assert read_choices(home).by_source["vast"].asked
     assert (home.damaged / "permissions.json").read_bytes() == content
@@ -210,7 +210,7 @@ def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: Conne
     live = examine_live(
         home, names=["linode"], now=datetime.now(UTC), environment={"GPUFARE_PROXY": proxy.url}
     )
-    assert (live.asked, proxy.asked) == (0, [])
+    assert (live.refresh.asked, proxy.asked) == ([], [])
 
 
 def test_enable_says_what_the_terms_are_and_disable_undoes_it(home: Home) -> None:
@@ -353,7 +353,7 @@ def test_where_nothing_was_asked_the_published_state_is_by_the_terms() -> None:
 
 def test_a_morning_with_sources_that_are_off_has_nothing_broken(home: Home) -> None:
     refresh(home, sources=["crusoe"], environment={})
-    lines = morning(home, datetime.now(UTC)).lines
+    lines = digest_of(home, datetime.now(UTC)).lines
     assert "Broke: no source" in lines
     assert not any("crusoe" in line for line in lines)
 

@@ -22,7 +22,7 @@ from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.origin import capture_live
+from pipeline.refresh.inputs import capture_live
 from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
 from tests.faulty_server import Fault, FaultyServer, Host, first, says

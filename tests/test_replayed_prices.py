@@ -15,10 +15,10 @@ from pipeline.capture.permissions import Choices, why_off
 from pipeline.capture.replay import PagesServer, page_entries
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.cli.main import main
-from pipeline.health.morning import RECENT_DAYS, morning
+from pipeline.health.digest import RECENT_DAYS, digest_of
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.refresh.origin import ARCHIVE
+from pipeline.refresh.inputs import ARCHIVE
 from pipeline.refresh.permissions import disable, enable
 from pipeline.refresh.refresh import refresh
 from pipeline.refresh.report import RefreshReport
@@ -125,7 +125,7 @@ def test_the_cheapest_says_which_sources_are_off(mixed_home: Home) -> None:
 
 def test_the_digest_names_sources_that_are_off_and_had_prices(mixed_home: Home) -> None:
     def off(day: datetime) -> list[str]:
-        return [line for line in morning(mixed_home, day).lines if line.startswith("Off: ")]
+        return [line for line in digest_of(mixed_home, day).lines if line.startswith("Off: ")]
 
     assert [line.partition(". ")[0] for line in off(NOW)] == ["Off: by their terms: runpod"]
     assert off(NOW + timedelta(days=RECENT_DAYS)) == []

@@ -17,10 +17,9 @@ from pipeline.contracts.capture import RESULT_OF_CODE, Outcome, OutcomeCode, Sou
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
-from pipeline.refresh.diagnosis import diagnosis
+from pipeline.refresh.advice import diagnosis, next_step
 from pipeline.refresh.ingest import read_again, record_day
-from pipeline.refresh.next_steps import next_step
-from pipeline.refresh.origin import capture_live
+from pipeline.refresh.inputs import capture_live
 from pipeline.refresh.report import RefreshReport
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_newest
@@ -250,7 +249,6 @@ def one_line(outcomes: list[Outcome], replay_url: str | None = None) -> str:
     assert len(lines) == 1, lines
     (line,) = lines
     assert line.startswith(f"all {len(report.asked)} sources asked failed alike: ")
-    assert line in report.why_not_published()
     return line
 
 

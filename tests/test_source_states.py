@@ -123,7 +123,7 @@ def test_damaged_files_are_named_and_what_is_before_them_decides(
     assert accepted["accepted"]
     assert (row["state"], row["last_accepted_day"]) == ("failing", DAY)
     assert f"what was accepted on {NEXT_DAY} is not in the record any more" in row["why"]
-    assert f"{newest} cannot be read and is left out" in caplog.text
+    assert f"{newest} cannot be read and is skipped" in caplog.text
 
 
 def test_an_outcome_that_cannot_be_written_is_a_failed_attempt_until_it_is_written(home: Home) -> None:

@@ -3,12 +3,14 @@
 ``expected.csv`` and ``expected_rejects.csv`` are typed by hand from the page and the source's yaml.
 """
 
+import ast
 import csv
 import inspect
 import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -20,13 +22,13 @@ from pydantic import TypeAdapter
 from pipeline.capture.index import read_answer
 from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
-from pipeline.contracts.listing import Answer
+from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Built, Offer
 from pipeline.contracts.rates import Rate
 from pipeline.gpus import identify
 from pipeline.home.paths import CATALOG_DIR
 from pipeline.refresh.ingest import read_answers
-from pipeline.sources import source_module
+from pipeline.sources import kit, source_module
 
 PAGES = Path(__file__).parent / "pages"
 PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]
@@ -42,6 +44,25 @@ DERIVED = {
     "size_evidence",  # follows from these columns and catalog/machine_sizes.csv
 }
 """Columns that no expected.csv states, because no page does."""
+NO_PRICES = [
+    "",
+    "{",
+    "[",
+    "null",
+    "3",
+    "{}",
+    "[1, 2]",
+    "Access denied",
+    '{"status": 401, "message": "Unauthorized"}',
+    '{"error": {"code": "busy"}}',
+    '{"errors": ["x"]}',
+    '{"detail": "Not found"}',
+    '{"title": "Unauthorized"}',
+    "<html></html>",
+    "<html><body><h1>Just a moment...</h1></body></html>",
+    "<html>503 Service Unavailable",
+]
+"""What any provider may answer in place of its prices."""
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -126,6 +147,19 @@ def test_each_source_has_its_yaml_its_module_and_its_page() -> None:
         assert callable(source_module(name).read), name
 
 
+def test_a_reader_imports_our_code_from_the_kit_only() -> None:
+    used: set[str] = set()
+    for name in configs():
+        tree = ast.parse(inspect.getsource(source_module(name)))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        ours = [text for node in imports if "pipeline" in (text := ast.unparse(node)) or "gpufare" in text]
+        assert ours == ["from pipeline.sources import kit"], name
+        assert not any(node.level for node in imports if isinstance(node, ast.ImportFrom)), name
+        used.update(re.findall(r"\bkit\.(\w+)", ast.unparse(tree)))
+    offered = {name for name in vars(kit) if not name.startswith("_")}
+    assert offered - {"Iterator", "Row", "Sequence"} == used
+
+
 @pytest.mark.parametrize("name", PRICE_SOURCES)
 def test_the_sample_page_gives_exactly_its_offers(name: str) -> None:
     expected, found = expected_rows(name), found_rows(read_sample(name))
@@ -156,6 +190,14 @@ def test_an_offer_of_the_sample_page_is_converted_at_the_rate(name: str) -> None
 def test_the_sample_page_gives_exactly_its_rejects(name: str) -> None:
     expected = {row["reason"]: int(row["rows"]) for row in rows_of(PAGES / name / "expected_rejects.csv")}
     assert Counter(reject.reason for reject in read_sample(name).rejects) == expected
+
+
+@pytest.mark.parametrize("name", PRICE_SOURCES)
+@pytest.mark.parametrize("body", NO_PRICES)
+def test_what_has_no_prices_is_a_change(name: str, body: str) -> None:
+    first, *_ = sample_answers(source_config(name))
+    with pytest.raises(SourceChangedError):
+        list(source_module(name).read([replace(first, body=body.encode())], source_config(name)))
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)

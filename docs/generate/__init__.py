@@ -1,22 +1,34 @@
-"""The pages of docs/reference made from what they describe: `python -m docs.generate` writes them."""
+"""The pages of docs made from what they describe: `python -m docs.generate` writes them."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generate import codes, commands, names, parameters, python, questions, recipes, sources, sql
+from docs.generate import (
+    codes,
+    commands,
+    names,
+    parameters,
+    price_gates,
+    python,
+    questions,
+    recipes,
+    sources,
+    sql,
+)
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+DOCS = Path(__file__).parents[1]
 
 PAGES: dict[str, Callable[[], str]] = {
-    "commands.md": commands.page,
-    "tables.md": sql.tables_page,
-    "macros.md": sql.macros_page,
-    "questions.md": questions.page,
-    "python.md": python.page,
-    "names.md": names.page,
-    "sources.md": sources.page,
-    "reasons.md": codes.page,
-    "cost-parameters.md": parameters.page,
-    "recipes.md": recipes.page,
+    "reference/commands.md": commands.page,
+    "reference/tables.md": sql.tables_page,
+    "reference/macros.md": sql.macros_page,
+    "reference/questions.md": questions.page,
+    "reference/python.md": python.page,
+    "reference/names.md": names.page,
+    "reference/sources.md": sources.page,
+    "reference/reasons.md": codes.page,
+    "reference/cost-parameters.md": parameters.page,
+    "reference/recipes.md": recipes.page,
+    "explanation/price-gates.md": price_gates.page,
 }
-"""What each page says, by its name in ``REFERENCE``."""
+"""The function that makes each page, by the page's path in ``DOCS``."""

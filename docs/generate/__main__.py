@@ -1,6 +1,6 @@
 """Write every generated page."""
 
-from docs.generate import PAGES, REFERENCE
+from docs.generate import DOCS, PAGES
 
 for name, page in PAGES.items():
-    (REFERENCE / name).write_text(page(), encoding="utf-8")
+    (DOCS / name).write_text(page(), encoding="utf-8")

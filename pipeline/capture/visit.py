@@ -64,7 +64,9 @@ def first_requests(config: SourceConfig, module: ModuleType, environment: Mappin
     """What a visit begins with: the module's ``requests``, else the yaml's, with ``${NAME}`` unfilled."""
     if hasattr(module, "requests"):
         return list(module.requests(config, environment))
-    return [_request_of(facts, environment) for facts in config.requests]
+    has_key = config.has_key(environment)
+    wanted = [facts for facts in config.requests if has_key or not facts.only_with_key]
+    return [_request_of(facts, environment) for facts in wanted]
 
 
 def _request_of(facts: RequestFacts, environment: Mapping[str, str]) -> Request:

@@ -91,8 +91,9 @@ class Coverage(_Facts):
 class RequestFacts(_Facts):
     """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may contain ``${NAME}``
     for a key from the environment. ``key_headers`` are sent, too, where their keys are set; without them the
-    request is made without a key. Without the answer to an ``optional`` request the others can still be read:
-    the capture is not partial for want of it."""
+    request is made without a key. An ``only_with_key`` request is made only where the source's keys are set.
+    Without the answer to an ``optional`` request the others can still be read: the capture is not partial for
+    want of it."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -100,6 +101,7 @@ class RequestFacts(_Facts):
     key_headers: Mapping[str, str] = Field(default_factory=dict)
     json_body: Any = None
     content_types: tuple[str, ...] = ()
+    only_with_key: bool = False
     optional: bool = False
 
     @property
@@ -172,23 +174,21 @@ class Attributes(_Facts):
     max_run_hours: float | None = Field(default=None, gt=0)
 
 
-MAX_GPU_COUNT = 72
-"""GPUs of the largest single machine that is sold: one NVL72 rack. Sources that sell clusters say more."""
-
-
 class Expectations(_Facts):
-    """Bounds that a day's offers must keep. A breach of ``rows_min`` or ``must_have`` fails the source;
-    more than ``rows_max`` warns, a multiple of it fails the source; offers outside ``usd_per_gpu_hour`` or of
-    more than ``max_gpu_count`` GPUs are rejected; with ``known_sizes`` so is a price per GPU where neither
-    the answer nor catalog/machine_sizes.csv says which machines have that GPU."""
+    """Bounds that a day's offers must keep; None stands for the default of pipeline/gates/thresholds.py.
+
+    A breach of ``rows_min`` or ``must_have`` fails the source; more than ``rows_max`` warns, and a multiple
+    of it fails the source. Offers outside ``usd_per_gpu_hour`` or with more than ``max_gpu_count`` GPUs are
+    rejected; with ``known_sizes``, so is a price per GPU if neither the answer nor catalog/machine_sizes.csv
+    names the machines with that GPU. A price that moves by more than ``max_day_change`` is held."""
 
     rows_min: int = Field(default=1, ge=1)
-    rows_max: int | None = None
+    rows_max: int | None = Field(default=None, ge=1)
     must_have: tuple[str, ...] = ()
-    usd_per_gpu_hour: tuple[Decimal, Decimal] = (Decimal("0.01"), Decimal("40"))
-    max_gpu_count: int = Field(default=MAX_GPU_COUNT, gt=0)
+    usd_per_gpu_hour: tuple[Decimal, Decimal] | None = None
+    max_gpu_count: int | None = Field(default=None, gt=0)
     known_sizes: bool = False
-    max_day_change: Decimal = Decimal("0.6")
+    max_day_change: Decimal | None = None
     fill_min: Mapping[str, float] = Field(default_factory=dict)
 
 

@@ -134,12 +134,12 @@ def _from_here(path: Path) -> str:
 @click.command()
 @click.option("--fix", is_flag=True, help="Sweep what is safe to sweep, and say what was.")
 @click.option("--all", "every", is_flag=True, help="Read every archived body, not a sample.")
-@click.option("--live", is_flag=True, help="Ask each source once whether its reader works; publish nothing.")
+@click.option("--live", is_flag=True, help="Ask each source whether its reader works; publish nothing.")
 @click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
 @click.option(
     "--save",
     type=click.Path(path_type=Path, file_okay=False),
-    help="With --live: make whole visits, and keep the answers in this folder, without keys.",
+    help="With --live: keep the answers in this folder, without keys.",
 )
 @click.option("--pages", help="With --live: ask the replay server at this URL.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
@@ -154,10 +154,10 @@ def doctor(
 ) -> None:
     """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 when something fails.
 
-    With --live, check the sources instead: one request to each, besides robots.txt, with the pauses and terms
-    of a refresh. Says what each answered and what its reader made of it, and keeps nothing, but for the
-    answers that --save puts in a folder as `gpufare refresh --pages FOLDER` reads them. Look through the
-    folder before you hand it on: a page may show the address that it was asked from.
+    With --live, check the sources instead: a refresh into a home that is gone afterwards, with the pauses and
+    terms of every refresh, judged as on a first day. Exit code 1 when a source that was asked gave no prices.
+    Nothing is kept but the answers that --save puts in a folder, as `gpufare refresh --pages FOLDER` reads
+    them. Look through the folder before you hand it on: a page may show the address that it was asked from.
     """
     if live:
         if fix or every:
@@ -213,7 +213,8 @@ def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | N
     else:
         show(report.table(), form)
     if report.failed:
-        raise click.ClickException(f"{report.failed} of {report.asked} sources asked failed")
+        asked = len(report.refresh.asked)
+        raise click.ClickException(f"{len(report.failed)} of {asked} sources asked failed")
 
 
 def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:
@@ -285,9 +286,9 @@ def _show_sources(form: Any) -> None:
 @click.command()
 def digest() -> None:
     """Print the morning's digest, and post it once a day to the webhook in GPUFARE_WEBHOOK_URL."""
-    from pipeline.health.digest import send_digest
-    from pipeline.health.morning import morning
+    from pipeline.health.digest import digest_of
+    from pipeline.health.webhook import send_digest
 
-    this_morning = morning(paths.home(), datetime.now(UTC))
+    this_morning = digest_of(paths.home(), datetime.now(UTC))
     tell(this_morning.text())
     say(send_digest(paths.home(), this_morning, os.environ))

@@ -94,12 +94,16 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     request_body: bytes | None = None
 
+    def changed(self, problem: str) -> SourceChangedError:
+        """The error that says which answer does not have the expected structure, and in what."""
+        return SourceChangedError(f"{self.url}: {problem}")
+
     def text(self) -> str:
         """The body as UTF-8 text. Raises SourceChangedError when it is not."""
         try:
             return self.body.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise SourceChangedError(f"{self.url}: the answer is not UTF-8 text ({error})") from error
+            raise self.changed(f"the answer is not UTF-8 text ({error})") from error
 
     @property
     def is_json(self) -> bool:
@@ -111,7 +115,7 @@ class Answer:
         try:
             return read_json(self.text(), self.url)
         except ValueError as error:
-            raise SourceChangedError(f"{self.url}: the answer is not JSON ({error})") from error
+            raise self.changed(f"the answer is not JSON ({error})") from error
 
 
 def read_json(text: str, place: str, *, beginning: bool = False) -> Any:

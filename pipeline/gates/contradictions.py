@@ -7,7 +7,7 @@ Marketplace prices are not compared: offers that look alike are of different hos
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from itertools import combinations, permutations, product
@@ -17,33 +17,22 @@ from typing import Any
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
+from pipeline.gates import thresholds
 from pipeline.gates.price_bounds import prices_seen_at
-from pipeline.gates.price_moves import is_reviewed, price_key
-from pipeline.gpus.catalogue import Card, cards, rows
+from pipeline.gates.prices import price_key, usd_of
+from pipeline.gates.release import is_reviewed
+from pipeline.gpus.catalogue import card_by_id, rows
 from pipeline.parsing.prices import spot_flag
 
-MAX_SPREAD = Decimal(4)
-"""One card at one source, in one region and tier and of one price kind, differs by less than this factor from
-its median, or from the only other price. The largest that was seen is 2.9: Linode's RTX 4000 Ada in plans
-with more or less of CPU, memory and disk."""
-
-MIN_GPUS_AT_ONE_PRICE = 3
-"""So many card models at the very same price, and more than half of the source's models: the reader took one
-price, such as a "from" price, for all. Oracle asks the same for two (H100 and H200)."""
-
-MAX_INVERSION = Decimal("1.2")
-"""An older card may be dearer than its successor by this factor. Sources do ask more for an H100 than for an
-H200, which is easier to have: in the dated facts 11 of 96 times, by up to 1.16; three other pairs were seen
-inverted, by up to 1.08. Cards that were taken for each other are further apart."""
-
-Flags = dict[int, FlagReason]
-"""By an offer's place in the list."""
+Found = Iterator[tuple[int, FlagReason]]
+"""The place of an offer in the list, and why it is flagged."""
 
 
 def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[Offer]:
-    """The offers of one source, with a reason on each that contradicts another; earlier reasons stay.
+    """Return the offers of one source, with a reason on each that contradicts another; earlier reasons stay.
 
     A price that a person has confirmed (``reviewed_prices``) is neither flagged nor held against another.
+    Raises CatalogError.
     """
     compared = {
         place: offer
@@ -55,7 +44,7 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
         for place, offer in enumerate(offers)
         if place in compared or offer.flag_reason == FlagReason.CONFLICTING_PRICES
     )
-    flags: Flags = dict(_spot(compared, limits))
+    flags = dict(_spot(compared, limits))
     for check in (_kinds, _one_price_for_all, _spread, _successors):
         sound = {place: offer for place, offer in compared.items() if place not in flags}
         flags |= dict(check(sound))
@@ -65,18 +54,15 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
     ]
 
 
-Found = Iterator[tuple[int, FlagReason]]
-
-
 def _machine(offer: Offer) -> tuple[Any, ...]:
     return (offer.raw_label, offer.instance_type, offer.gpu_count, offer.region)
 
 
-def _grouped(offers: Mapping[int, Offer], key: Any) -> Iterable[dict[int, Offer]]:
+def _grouped(offers: Mapping[int, Offer], key: Callable[[Offer], Any]) -> dict[Any, dict[int, Offer]]:
     groups: dict[Any, dict[int, Offer]] = defaultdict(dict)
     for place, offer in offers.items():
         groups[key(offer)][place] = offer
-    return groups.values()
+    return groups
 
 
 def _on_demand_prices(offers: Iterable[Offer]) -> dict[tuple[Any, ...], Decimal]:
@@ -90,47 +76,38 @@ def _on_demand_prices(offers: Iterable[Offer]) -> dict[tuple[Any, ...], Decimal]
 
 
 def _spot(offers: Mapping[int, Offer], on_demand: Mapping[tuple[Any, ...], Decimal]) -> Found:
-    """An equal spot price is flagged, too: the source repeats the on-demand price where it has no spot."""
+    """Flag spot prices that are not below on-demand: a source without spot repeats its on-demand price."""
     for place, offer in offers.items():
         flag = spot_flag(offer.native_price, on_demand.get((*_machine(offer), offer.tier)))
         if offer.price_kind == "spot" and flag:
             yield place, flag
 
 
-def _flex_start(offers: Mapping[int, Offer]) -> Found:
-    """Who waits for capacity, or books it ahead, pays no more than who has it at once."""
-    priced = {place: offer for place, offer in offers.items() if offer.usd_per_gpu_hour is not None}
-    for machine in _grouped(priced, _machine):
-        on_demand = {p: o for p, o in machine.items() if o.price_kind == "on_demand"}
-        queued = {p: o for p, o in machine.items() if o.price_kind == "flex_start"}
-        for (one, now), (other, later) in product(on_demand.items(), queued.items()):
-            if now.tier in (None, later.tier) and _usd(later) > _usd(now):
-                yield one, FlagReason.FLEX_START_ABOVE_ON_DEMAND
-                yield other, FlagReason.FLEX_START_ABOVE_ON_DEMAND
-
-
 def _kinds(offers: Mapping[int, Offer]) -> Found:
-    """An on-demand price that is doubtful for its flex-start price is held against the commitments, too."""
-    yield from _terms(offers)
-    yield from _flex_start(offers)
-
-
-def _terms(offers: Mapping[int, Offer]) -> Found:
-    """Of the same machine, a commitment costs less than none, and a longer one no more than a shorter one."""
+    """Flag both prices of one machine if a commitment does not cost less than none, a longer one costs more
+    than a shorter one, or waiting for capacity costs more than having it at once."""
     priced = {place: offer for place, offer in offers.items() if offer.usd_per_gpu_hour is not None}
-    for machine in _grouped(priced, _machine):
-        on_demand = {p: o for p, o in machine.items() if o.price_kind == "on_demand"}
-        reserved = {p: o for p, o in machine.items() if o.price_kind == "reserved"}
-        for (one, now), (other, later) in product(on_demand.items(), reserved.items()):
-            if now.tier in (None, later.tier) and _usd(later) >= _usd(now):
-                yield one, FlagReason.RESERVED_NOT_BELOW_ON_DEMAND
-                yield other, FlagReason.RESERVED_NOT_BELOW_ON_DEMAND
-        for (one, first), (other, second) in combinations(reserved.items(), 2):
+    for machine in _grouped(priced, _machine).values():
+        on_demand, reserved, queued = (
+            [(place, offer) for place, offer in machine.items() if offer.price_kind == kind]
+            for kind in ("on_demand", "reserved", "flex_start")
+        )
+        for (one, now), (other, later) in product(on_demand, reserved):
+            if now.tier in (None, later.tier) and usd_of(later) >= usd_of(now):
+                yield from _both(one, other, FlagReason.RESERVED_NOT_BELOW_ON_DEMAND)
+        for (one, first), (other, second) in combinations(reserved, 2):
             short, long = sorted((first, second), key=lambda offer: offer.term_days or 0)
             in_order = 0 < (short.term_days or 0) < (long.term_days or 0)
-            if first.tier == second.tier and in_order and _usd(long) > _usd(short):
-                yield one, FlagReason.LONGER_TERM_DEARER
-                yield other, FlagReason.LONGER_TERM_DEARER
+            if first.tier == second.tier and in_order and usd_of(long) > usd_of(short):
+                yield from _both(one, other, FlagReason.LONGER_TERM_DEARER)
+        for (one, now), (other, later) in product(on_demand, queued):
+            if now.tier in (None, later.tier) and usd_of(later) > usd_of(now):
+                yield from _both(one, other, FlagReason.FLEX_START_ABOVE_ON_DEMAND)
+
+
+def _both(one: int, other: int, flag: FlagReason) -> Found:
+    yield one, flag
+    yield other, flag
 
 
 def _like(offer: Offer) -> tuple[Any, ...]:
@@ -147,39 +124,49 @@ def _known(offers: Mapping[int, Offer]) -> dict[int, Offer]:
 
 
 def _one_price_for_all(offers: Mapping[int, Offer]) -> Found:
-    for group in _grouped(_known(offers), _like):
+    """Flag the prices of cards that share one with most of the source's models."""
+    for group in _grouped(_known(offers), _like).values():
         models = {_model(offer) for offer in group.values()}
-        for same in _grouped(group, _usd):
+        for same in _grouped(group, usd_of).values():
             alike = {_model(offer) for offer in same.values()}
-            if len(alike) >= MIN_GPUS_AT_ONE_PRICE and 2 * len(alike) > len(models):
+            if len(alike) >= thresholds.MIN_GPUS_AT_ONE_PRICE.value and 2 * len(alike) > len(models):
                 yield from ((place, FlagReason.ONE_PRICE_FOR_ALL) for place in same)
 
 
+def _spread(offers: Mapping[int, Offer]) -> Found:
+    """Flag prices of a card that are far from its others, but for one that the source was seen to ask."""
+    for group in _grouped(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))).values():
+        prices = [usd_of(offer) for offer in group.values()]
+        middle = median(prices)
+        for place, offer in group.items():
+            # Of two prices, each is compared with the other.
+            ratio = usd_of(offer) / (sum(prices) - usd_of(offer) if len(prices) == 2 else middle)
+            if max(ratio, 1 / ratio) >= thresholds.MAX_SPREAD.value and not _was_seen(offer):
+                yield place, FlagReason.UNEVEN_PRICES
+
+
 def _successors(offers: Mapping[int, Offer]) -> Found:
-    """By each card's median. Spot prices follow demand and are not compared. Of the two cards, one that the
-    source was seen to ask about this price for is not the wrong one; if both were, neither is."""
+    """Flag a card whose median is above its successor's, and the successor, but for prices that the source
+    was seen to ask. Spot prices follow demand and are not compared."""
     listed = {place: offer for place, offer in _known(offers).items() if offer.price_kind != "spot"}
-    for group in _grouped(listed, _like):
-        by_card = {next(iter(same.values())).gpu_id or "": same for same in _grouped(group, _gpu_id)}
-        middle = {gpu_id: median(map(_usd, same.values())) for gpu_id, same in by_card.items()}
+    for group in _grouped(listed, _like).values():
+        by_card = _grouped(group, lambda offer: offer.gpu_id)
+        middle = {gpu_id: median(map(usd_of, same.values())) for gpu_id, same in by_card.items()}
         for older, successor in permutations(by_card, 2):
-            if succeeds(successor, older) and middle[older] > MAX_INVERSION * middle[successor]:
+            is_dearer = middle[older] > thresholds.MAX_INVERSION.value * middle[successor]
+            if is_dearer and succeeds(successor, older):
                 for place, offer in (by_card[older] | by_card[successor]).items():
                     if not _was_seen(offer):
                         yield place, FlagReason.OLDER_GPU_DEARER
 
 
-def _gpu_id(offer: Offer) -> str | None:
-    return offer.gpu_id
-
-
 def succeeds(successor: str, older: str) -> bool:
-    """Whether a card is the successor of another by catalog/gpu_order.csv.
+    """True if a card is the successor of another by catalog/gpu_order.csv.
 
     Cards on boards of eight (SXM) cost more than single ones, so an older SXM card is compared with its
     successor on boards only; an aftermarket board with more memory is neither card.
     """
-    one, other = _cards().get(older), _cards().get(successor)
+    one, other = card_by_id().get(older), card_by_id().get(successor)
     if one is None or other is None or (one.model, other.model) not in _order():
         return False
     if one.is_modified or other.is_modified:
@@ -189,35 +176,12 @@ def succeeds(successor: str, older: str) -> bool:
 
 def _was_seen(offer: Offer) -> bool:
     seen = prices_seen_at(offer.source, offer.gpu_id or "", offer.price_kind)
-    return seen is not None and seen.contains(_usd(offer))
-
-
-def _spread(offers: Mapping[int, Offer]) -> Found:
-    """A price that the source was seen to ask for the card is not the wrong one."""
-    for group in _grouped(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))):
-        prices = sorted(map(_usd, group.values()))
-        # Of two prices, each is compared with the other.
-        middle = {place: median(prices) for place in group}
-        if len(group) == 2:
-            middle = {place: sum(prices) - _usd(offer) for place, offer in group.items()}
-        for place, offer in group.items():
-            ratio = _usd(offer) / middle[place]
-            if max(ratio, 1 / ratio) >= MAX_SPREAD and not _was_seen(offer):
-                yield place, FlagReason.UNEVEN_PRICES
-
-
-def _usd(offer: Offer) -> Decimal:
-    return offer.usd_per_gpu_hour or Decimal(0)
+    return seen is not None and seen.contains(usd_of(offer))
 
 
 def _model(offer: Offer) -> str:
-    card = _cards().get(offer.gpu_id or "")
+    card = card_by_id().get(offer.gpu_id or "")
     return card.model if card else ""
-
-
-@cache
-def _cards() -> Mapping[str, Card]:
-    return {card.gpu_id: card for card in cards()}
 
 
 @cache

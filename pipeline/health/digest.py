@@ -1,54 +1,327 @@
-"""One digest per morning: the morning's text, returned for a log and posted once a day to a webhook."""
+"""The morning's digest, about ten lines: what was published, what moved, what broke, what is held and why.
 
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
+Text of price pages is made harmless before it enters a line: a line may be shown as Markdown, as HTML or in a
+chat.
+"""
 
-from filelock import FileLock
+import html
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
-from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.health.morning import Morning
-from pipeline.health.webhook import WEBHOOK_VARIABLE, WebhookError, post
-from pipeline.home.disk import UnwritableError, replacing
+import duckdb
+from sparklines import sparklines
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.permissions import read_choices
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.reject_reasons import CONTRADICTIONS
+from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
-from pipeline.record.incidents import report_incident
+from pipeline.offers.money import price_text
+from pipeline.parsing.printable import printable
+from pipeline.record.incidents import kept_files, kept_incidents
+from pipeline.record.records import Records
+from pipeline.refresh.permissions import standing
+from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, Result, ask, reader
 
-LOCK_SECONDS = 120
-"""Longer than a digest takes to be posted or given up."""
+SHOWN = 5
+"""Sources, prices or incidents that a line names; the rest are counted."""
+
+MAX_QUOTED_CHARACTERS = 160
+
+FINE = frozenset({"current", "disabled", "needs_key", "needs_permission"})
+"""States of a source that ask nobody to do anything."""
+
+NEVER_ASKED = "not_asked"
+
+RECENT_DAYS = 30
+"""A source that is off is named for this number of days after its last prices."""
+
+_NOT_READABLE = (NotPublishedError, DamagedError, QueryError)
+
+_UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼", "|": "¦", "@": "＠", "\\": "∖"})
 
 
-def send_digest(home: Home, morning: Morning, environment: Mapping[str, str]) -> str:
-    """Post a morning's digest, unless that day's was posted. Returns what was done, in one line.
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The state of a morning (UTC) in lines for people, without markup; each has a heading and a colon."""
 
-    Never raises for the webhook or the disk: a failure is an incident. When the home cannot be written a
-    digest is needed most, so it is posted then, too, if need be twice.
+    day: date
+    lines: tuple[str, ...]
+
+    def text(self) -> str:
+        """As plain text, for a log or a chat."""
+        return "\n".join([f"gpufare {self.day}", *self.lines])
+
+    def markdown(self) -> str:
+        """As a Markdown list."""
+        parts = (line.partition(": ") for line in self.lines)
+        return "\n".join(f"- **{heading}:** {rest}" for heading, _, rest in parts)
+
+
+def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
+    """Text of a page or an error, cut, without line breaks, markup, HTML, links or mentions."""
+    shown = printable(str(text))
+    cut = shown if len(shown) <= characters else shown[: characters - 1] + "…"
+    return html.escape(cut.replace("://", ":∕∕").translate(_UNMARKED), quote=False)
+
+
+def digest_of(home: Home, now: datetime) -> Digest:
+    """The digest of the morning of ``now`` (UTC), from the published file and the record.
+
+    Never raises: without a digest nobody learns anything, so a part that fails is a line with its error.
     """
-    posted = home.digests / f"{morning.day}.txt"
-    with ExitStack() as stack:
-        with suppress(OSError):
-            home.digests.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(FileLock(home.digests / ".lock", timeout=LOCK_SECONDS))
-        if posted.exists():
-            return f"the digest of {morning.day} was posted already"
-        problem = _post(home, morning, environment)
-        if problem is None:
-            with suppress(OSError, UnwritableError), replacing(posted) as temporary:
-                temporary.write_text(morning.text() + "\n", encoding="utf-8")
-    return problem or f"the digest of {morning.day} was posted"
+    today = now.astimezone(UTC).date()
+    lines = [
+        *_lines_of("Published", lambda: _of_published(home, today)),
+        *_lines_of("Broke", lambda: _broke(home, today)),
+        *_lines_of("Permissions", lambda: _permissions(home, today)),
+        *_lines_of("Incidents", lambda: _incidents(home, now)),
+        *_lines_of("Pages", lambda: _replayed(home, today)),
+        *_lines_of("Prices", lambda: _medians(home)),
+    ]
+    return Digest(today, tuple(lines))
 
 
-def _post(home: Home, morning: Morning, environment: Mapping[str, str]) -> str | None:
-    """None when it was posted, else why not."""
+def _lines_of(heading: str, lines: Callable[[], Iterable[str]]) -> list[str]:
     try:
-        posted = post(morning.text(), environment)
-    except WebhookError as error:
-        incident = Incident(
-            at=datetime.now(UTC),
-            kind=IncidentKind.DIGEST_NOT_SENT,
-            day=morning.day,
-            reason=str(error),
-            remedy=f"check {WEBHOOK_VARIABLE}, then run `gpufare digest`",
+        return list(lines())
+    except Exception as problem:
+        return [f"{heading}: UNKNOWN, because of {type(problem).__name__}: {harmless(problem)}"]
+
+
+def _of_published(home: Home, today: date) -> list[str]:
+    try:
+        with reader(home.published) as connection:
+            return [_published(connection, today), *_moved(connection), *_held(connection)]
+    except (NotPublishedError, DamagedError) as error:
+        return [f"NOT PUBLISHED: {harmless(error)}"]
+    except QueryError as error:
+        other = "the published file was built by another version; `gpufare refresh` builds a new one"
+        return [f"NOT READABLE: {other} ({harmless(error)})"]
+
+
+def _published(connection: duckdb.DuckDBPyConnection, today: date) -> str:
+    row = next(ask(connection, "FROM main.publication").dicts())
+    at = f"{row['as_of_time'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    if row["as_of_day"] < today:
+        return f"NOT PUBLISHED TODAY: what people see is of {row['as_of_day']}, built {at}"
+    return (
+        f"Published: {at}; {row['offers_ranked']:,} of {row['offers_latest']:,} current offers are ranked, "
+        f"from {row['sources_ranked']} of {row['sources']} sources"
+    )
+
+
+_MOVED = """
+SELECT gpu_id, price_kind, term_days, source, previous_usd_per_gpu_hour AS before, usd_per_gpu_hour AS after,
+    change_share, count(*) OVER () AS changes
+FROM main.price_changes
+WHERE day = (SELECT as_of_day FROM main.publication)
+ORDER BY abs(change_share) DESC, gpu_id, source
+LIMIT ?
+"""
+
+_CHEAPEST_MOVED = """
+WITH _first AS (
+    SELECT
+        h.day, h.workload, gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu, h.gpu_count, h.source,
+        h.total_usd
+    FROM main.ranking_history AS h
+    JOIN main.gpus AS g USING (gpu_id)
+    WHERE h.objective = 'cost' AND h.price_kind = 'on_demand' AND h.rank = 1
+),
+
+_before AS (
+    FROM _first
+    WHERE day = (SELECT max(day) FROM _first WHERE day < (SELECT as_of_day FROM main.publication))
+)
+
+SELECT a.workload, a.gpu_count || ' x ' || a.gpu || ' at ' || a.source AS now,
+    a.total_usd AS after, b.total_usd AS before, count(*) OVER () AS changes
+FROM _first AS a
+JOIN _before AS b USING (workload)
+WHERE a.day = (SELECT as_of_day FROM main.publication)
+    AND (a.total_usd, a.gpu, a.gpu_count, a.source) <> (b.total_usd, b.gpu, b.gpu_count, b.source)
+ORDER BY abs(a.total_usd / b.total_usd - 1) DESC, a.workload
+LIMIT ?
+"""
+
+_EARLIER_DAYS = """
+SELECT max(day) FROM main.offers WHERE day < (SELECT as_of_day FROM main.publication)
+"""
+
+
+def _moved(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    (earlier,) = ask(connection, _EARLIER_DAYS).rows[0]
+    if earlier is None:
+        yield "Moved: there is no earlier day to compare with"
+        return
+    yield _counted("Moved", "prices", ask(connection, _MOVED, [SHOWN]), _price_moved, "no price")
+    yield _counted(
+        "Cheapest", "workloads", ask(connection, _CHEAPEST_MOVED, [SHOWN]), _cheapest_moved, "no winner"
+    )
+
+
+def _counted(heading: str, things: str, found: Result, described: Any, nothing: str) -> str:
+    rows = list(found.dicts())
+    if not rows:
+        return f"{heading}: {nothing} changed"
+    count = rows[0]["changes"]
+    largest = f"{count} {things}, the largest changes: " if count > SHOWN else ""
+    return f"{heading}: {largest}" + "; ".join(described(row) for row in rows)
+
+
+def _price_moved(row: dict[str, Any]) -> str:
+    kind = row["price_kind"].replace("_", "-") + (f" {row['term_days']} d" if row["term_days"] else "")
+    before, after = price_text(row["before"]), price_text(row["after"])
+    return f"{row['gpu_id']} {kind} at {row['source']} {before} → {after} ({row['change_share']:+.0%})"
+
+
+def _cheapest_moved(row: dict[str, Any]) -> str:
+    before, after = price_text(row["before"]), price_text(row["after"])
+    return f"{row['workload']} {before} → {after} USD ({harmless(row['now'])})"
+
+
+_HELD = """
+SELECT r.reason, any_value(h.sentence) AS sentence, count(*) AS rows,
+    list(DISTINCT r.source ORDER BY r.source) AS sources
+FROM main.rejects AS r
+JOIN main.reject_reasons AS h USING (reason)
+JOIN (SELECT source, max(day) AS day FROM main.capture_outcomes GROUP BY source) AS n USING (source, day)
+WHERE h.held
+GROUP BY r.reason
+ORDER BY rows DESC, r.reason
+"""
+
+_NOT_RANKED = """
+SELECT if(not_ranked_reason = 'flagged', flag_reason, not_ranked_reason) AS reason, count(*) AS rows,
+    list(DISTINCT source ORDER BY source) AS sources
+FROM main.offers_latest
+WHERE not_ranked_reason IN ('price_outlier', 'price_odd_for_its_source', 'source_far_from_market')
+    OR not_ranked_reason = 'flagged' AND list_contains(?::VARCHAR[], flag_reason)
+GROUP BY ALL
+ORDER BY rows DESC, reason
+"""
+
+
+def _held(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    held = [
+        f"{row['rows']} at {_names(row['sources'])} by {row['reason']}: {row['sentence'].rstrip('.')}"
+        for row in ask(connection, _HELD).dicts()
+    ]
+    far = [
+        f"{row['rows']} at {_names(row['sources'])} by {row['reason']}"
+        for row in ask(connection, _NOT_RANKED, [sorted(CONTRADICTIONS)]).dicts()
+    ]
+    lines = [f"Held: {'; '.join(held) or 'nothing'}"]
+    return [*lines, f"Kept out of the rankings: {'; '.join(far)}"] if far else lines
+
+
+def _names(sources: Sequence[str]) -> str:
+    more = f" and {len(sources) - SHOWN} more" if len(sources) > SHOWN else ""
+    return ", ".join(sources[:SHOWN]) + more
+
+
+_MEDIANS = f"""
+WITH _usual AS (
+    SELECT gpu_id
+    FROM main.market_index
+    WHERE price_kind = 'on_demand' AND day = (SELECT as_of_day FROM main.publication)
+    ORDER BY providers DESC, gpu_id
+    LIMIT {SHOWN}
+)
+
+SELECT gpu_id, list(median_usd_per_gpu_hour ORDER BY day)
+FROM main.market_index
+SEMI JOIN _usual USING (gpu_id)
+WHERE price_kind = 'on_demand' AND day > (SELECT as_of_day FROM main.publication) - 30
+GROUP BY gpu_id
+ORDER BY gpu_id
+"""  # noqa: S608 - our own number
+
+
+def _medians(home: Home) -> Iterator[str]:
+    """Median prices over providers of the usual GPUs, each with a character per day."""
+    with suppress(*_NOT_READABLE), reader(home.published) as connection:  # the first line has the error
+        rows = ask(connection, _MEDIANS).rows
+        drawn = [f"{gpu} {usd[-1]:.2f} {sparklines(list(usd))[0]}" for gpu, usd in rows]
+        if drawn:
+            yield "On demand, median USD per GPU and hour: " + "; ".join(drawn)
+
+
+def _broke(home: Home, today: date) -> Iterator[str]:
+    """From the record, which is newer than the published file when the publishing broke."""
+    rows = [row for row in source_states(home, today).dicts() if row["state"] not in FINE]
+    never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
+    broken = [row for row in rows if row["source"] not in never]
+    told = [f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken]
+    others = [row["source"] for row in broken[SHOWN:]]
+    more = f"; and {len(others)} more: {', '.join(others)}" if others else ""
+    yield f"Broke: {'; '.join(told[:SHOWN]) or 'no source'}{more}"
+    if never:
+        yield f"Never asked: {_names(never)}"
+
+
+def _permissions(home: Home, today: date) -> Iterator[str]:
+    """Sources that are off are fine, unless all are because a file is damaged, but those that lately had
+    prices are missed: an upgrade may have turned them off."""
+    choices = read_choices(home)
+    if choices.problem:
+        yield f"Permissions: {harmless(choices.problem, 2 * MAX_QUOTED_CHARACTERS)}"
+        return
+    found = standing(configs().values(), choices, os.environ)
+    off_by = {"by their terms": found.off_by_terms, "because you disabled them": found.off_by_choice}
+    missed = [
+        f"{what}: {', '.join(names)}"
+        for what, off in off_by.items()
+        if (names := [config.name for config in off if _had_live_prices(home, config.name, today)])
+    ]
+    if missed:
+        yield (
+            f"Off: {'; '.join(missed)}. They had prices in the last {RECENT_DAYS} days; "
+            "gpufare sources says why and how to turn them on"
         )
-        report_incident(home, incident)
-        return f"the digest was not posted: {error}"
-    return None if posted else f"no webhook is set in {WEBHOOK_VARIABLE}"
+
+
+def _had_live_prices(home: Home, source: str, today: date) -> bool:
+    """True if a day of the last RECENT_DAYS has prices of the source that were not replayed."""
+    records = Records(home)
+    return any(
+        not any(outcome["accepted"] and outcome.get("replayed") for outcome in records.outcomes(source, day))
+        for day in records.accepted_days(source)
+        if today - timedelta(days=RECENT_DAYS) < day <= today
+    )
+
+
+def _incidents(home: Home, now: datetime) -> Iterator[str]:
+    """Those of the last 24 hours."""
+    if home.incidents.exists() and not home.incidents.is_dir():
+        yield f"Incidents: none can be kept, because {harmless(home.incidents)} is a file: move it away"
+        return
+    since = f"{now.astimezone(UTC) - timedelta(days=1):%Y%m%dT%H%M%S}"
+    files = sorted((path for path in kept_files(home) if path.name >= since), reverse=True)
+    if files:
+        yield f"Incidents: {len(files)} in the last day. " + " / ".join(map(_incident_text, files[:SHOWN]))
+
+
+def _incident_text(file: Path) -> str:
+    for incident in kept_incidents([file]):
+        about = incident.path or incident.source or incident.kind
+        return f"{harmless(about)}: {harmless(incident.reason)}; {harmless(incident.remedy)}"
+    return f"{harmless(file.name)} cannot be read"
+
+
+def _replayed(home: Home, today: date) -> Iterator[str]:
+    archive = Archive(home.archive)
+    replayed = [
+        name
+        for name in configs()
+        if (captures := archive.captures(name, today)) and captures[-1].replayed_from is not None
+    ]
+    if replayed:
+        yield f"SAMPLE PAGES: today's pages of {_names(replayed)} were replayed, so these are not live prices"

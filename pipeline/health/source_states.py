@@ -53,7 +53,7 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
         raise HomeError(f"{home.root} is a file: set {HOME_VARIABLE} to the folder with gpufare's data")
     with in_memory(TABLE) as connection:
         for damage in [*load_newest(connection, home, today), *load_incidents(connection, home)]:
-            _log.warning("%s cannot be read and is left out: %s", damage.file.path, damage.reason)
+            _log.warning("%s cannot be read and is skipped: %s", damage.file.path, damage.reason)
         connection.execute("SET VARIABLE as_of_day = ?::DATE", [today])
         connection.execute("SET VARIABLE today = ?::DATE", [today])
         off = off_sources(configs().values(), home, environment)

@@ -1,15 +1,26 @@
-"""Posts a text to a chat's incoming webhook. Its address is a secret: no error and no log shows it."""
+"""Posts the morning's digest once a day to a chat's incoming webhook.
+
+The webhook's address is a secret: no error and no log shows it.
+"""
 
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from ipaddress import ip_address
 
 import httpx
 import stamina
+from filelock import FileLock
 
 from pipeline.capture.http.network import GuardedTransport, reading_until
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.health.digest import Digest
+from pipeline.home.disk import UnwritableError, replacing
+from pipeline.home.paths import Home
+from pipeline.record.incidents import report_incident
 
 WEBHOOK_VARIABLE = "GPUFARE_WEBHOOK_URL"
 
@@ -18,6 +29,9 @@ TIMEOUT_SECONDS = 10.0
 ATTEMPTS = 3
 MAX_CHARACTERS = 4_000
 """Chats cut longer texts, or refuse them."""
+
+LOCK_SECONDS = 120
+"""Longer than a digest takes to be posted or given up."""
 
 # These log whole addresses.
 for _name in ("httpx", "httpcore"):
@@ -30,6 +44,37 @@ class WebhookError(GpufareError):
 
 class _TryAgainError(Exception):
     """The host could not be reached, or asks for patience."""
+
+
+def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> str:
+    """Post a morning's digest, unless that day's was posted. Returns what was done, in one line.
+
+    Never raises for the webhook or the disk: a failure is an incident. When the home cannot be written a
+    digest is needed most, so it is posted then, too, if need be twice.
+    """
+    posted = home.digests / f"{digest.day}.txt"
+    with ExitStack() as stack:
+        with suppress(OSError):
+            home.digests.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(home.digests / ".lock", timeout=LOCK_SECONDS))
+        if posted.exists():
+            return f"the digest of {digest.day} was posted already"
+        try:
+            if not post(digest.text(), environment):
+                return f"no webhook is set in {WEBHOOK_VARIABLE}"
+        except WebhookError as error:
+            incident = Incident(
+                at=datetime.now(UTC),
+                kind=IncidentKind.DIGEST_NOT_SENT,
+                day=digest.day,
+                reason=str(error),
+                remedy=f"check {WEBHOOK_VARIABLE}, then run `gpufare digest`",
+            )
+            report_incident(home, incident)
+            return f"the digest was not posted: {error}"
+        with suppress(OSError, UnwritableError), replacing(posted) as temporary:
+            temporary.write_text(digest.text() + "\n", encoding="utf-8")
+    return f"the digest of {digest.day} was posted"
 
 
 def post(text: str, environment: Mapping[str, str]) -> bool:

@@ -20,6 +20,7 @@ from pipeline.contracts.offer import Built, Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.contracts.tiers import tier_class
+from pipeline.gates import thresholds
 from pipeline.gates.contradictions import flag_conflicting_prices, flag_contradictions
 from pipeline.gpus import Identity, identify
 from pipeline.offers.money import usd_per_hour
@@ -28,12 +29,6 @@ from pipeline.parsing.printable import MAX_CHARACTERS, printable, printable_json
 
 MAX_RAW_CHARACTERS = 2_000
 """A reject keeps at most this much of its row; one that is exactly as long is kept whole."""
-
-FLOOD_FACTOR = 2
-"""A reading with more than so many times the yaml's ``rows_max`` offers is refused, and is not read on."""
-
-DEFAULT_ROWS_MAX = 5_000
-"""For a source whose yaml names no ``rows_max``: more than the largest list that any has."""
 
 MAX_REJECTS = 10_000
 """Rejects of a reading that are kept; more are counted in a warning. The longest list that is read, Azure's,
@@ -75,8 +70,8 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
         if len(built.offers) > limit:
             raise SourceChangedError(
                 f"more than {limit} offers, where {config.name} is expected to have at most "
-                f"{limit // FLOOD_FACTOR}: reading stopped there. If the source has grown, raise rows_max "
-                f"in catalog/sources/{config.name}.yaml"
+                f"{limit // thresholds.FLOOD_FACTOR.value}: reading stopped there. If the source has "
+                f"grown, raise rows_max in catalog/sources/{config.name}.yaml"
             )
     if unkept:
         built.warnings.append(f"{unkept} rejects more than the {MAX_REJECTS} that are kept")
@@ -87,7 +82,7 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
 
 def most_offers(config: SourceConfig) -> int:
     """The most offers that a reading of the source may have."""
-    return FLOOD_FACTOR * (config.expect.rows_max or DEFAULT_ROWS_MAX)
+    return thresholds.FLOOD_FACTOR.value * thresholds.ROWS_MAX.unless(config.expect.rows_max)
 
 
 def _with_printable_text(row: Listing) -> Listing:
@@ -118,11 +113,12 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"nothing says how many GPUs {row.raw_label!r} has")
     if not 0 < gpu_count < math.inf:
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{row.raw_label!r} has {gpu_count:g} GPUs")
-    if gpu_count > config.expect.max_gpu_count:
+    most_gpus = thresholds.MAX_GPU_COUNT.unless(config.expect.max_gpu_count)
+    if gpu_count > most_gpus:
         raise RowError(
             RejectReason.IMPOSSIBLE_GPU_COUNT,
             f"{row.raw_label!r} has {gpu_count:g} GPUs; {config.name} is expected to have at most "
-            f"{config.expect.max_gpu_count}",
+            f"{most_gpus}",
         )
     _check_currency(row, config)
     try:
@@ -235,7 +231,7 @@ def _check_currency(row: Listing, config: SourceConfig) -> None:
 
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
     """Both bounds are inclusive."""
-    low, high = config.expect.usd_per_gpu_hour
+    low, high = thresholds.PRICE_BOUNDS.unless(config.expect.usd_per_gpu_hour)
     if usd_per_gpu_hour is not None and not low <= usd_per_gpu_hour <= high:
         raise RowError(
             RejectReason.PRICE_OUT_OF_BOUNDS,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.contracts.offer import Offer
-from pipeline.gates.price_moves import price_key
+from pipeline.gates.prices import price_key
 
 
 def changes(before: Sequence[Offer], after: Sequence[Offer]) -> list[str]:

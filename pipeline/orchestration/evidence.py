@@ -7,7 +7,7 @@ import dagster as dg
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
-from pipeline.health.morning import harmless
+from pipeline.health.digest import harmless
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 

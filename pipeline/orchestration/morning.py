@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from pipeline.health.digest import send_digest
-from pipeline.health.morning import morning
+from pipeline.health.digest import digest_of
+from pipeline.health.webhook import send_digest
 from pipeline.orchestration.keys import MORNING, PRICES_TEAM, table_key
 from pipeline.orchestration.resources import GpufareHome
 
@@ -22,7 +22,7 @@ from pipeline.orchestration.resources import GpufareHome
 )
 def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Runs after the publishing, also when that failed: then it says so."""
-    this_morning = morning(home.folders(), datetime.now(UTC))
+    this_morning = digest_of(home.folders(), datetime.now(UTC))
     digest = send_digest(home.folders(), this_morning, os.environ)
     context.log.info(f"{this_morning.text()}\n{digest}")
     return dg.MaterializeResult(

@@ -26,9 +26,9 @@ from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import evidence, markdown_of
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key, share
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
-from pipeline.refresh.diagnosis import was_asked
+from pipeline.refresh.advice import was_asked
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.origin import RefreshError, capture_live, refuse_a_demo
+from pipeline.refresh.inputs import RefreshError, capture_live, refuse_a_demo
 
 EXPECTATIONS = "expectations"
 

@@ -54,7 +54,7 @@ def validity(header: str, answer: Answer) -> Validity:
 
 
 def is_superseded(own: Validity, others: Iterable[Validity], answer: Answer) -> bool:
-    """Whether a price no longer holds on the answer's day: its last day is over, or another column's prices
+    """True if a price no longer holds on the answer's day: its last day is over, or another column's prices
     for the same thing came into effect after its own."""
     today = day_of(answer)
     return (own.ended_on is not None and own.ended_on <= today) or any(

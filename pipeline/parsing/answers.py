@@ -1,12 +1,38 @@
 """The answers of a source together: one that is refused stops no other, but nothing at all is a failure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
 from typing import TypeVar
 
-from pipeline.contracts.listing import Answer, Reject, SourceChangedError
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.parsing.json_objects import FieldAudit
 
 T = TypeVar("T")
+
+ReadAnswer = Callable[[Answer, FieldAudit], Iterator[Listing | Reject]]
+ReadAnswers = Callable[[Sequence[Answer], SourceConfig], Iterator[Row]]
+
+
+def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
+    """Make a source's ``read`` of a function that reads one of its answers.
+
+    It yields each answer's rows and then the audit's warnings. Raises SourceChangedError with the complaint
+    when no answer has a row; without a complaint, the function itself raises for an answer without rows.
+    """
+
+    def read_all(read_one: ReadAnswer) -> ReadAnswers:
+        @wraps(read_one)
+        def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+            audit = FieldAudit(config)
+            rows = (row for answer in answers for row in read_one(answer, audit))
+            yield from at_least_one(rows, f"{config.name}: {complaint}") if complaint else rows
+            yield from audit.warnings()
+
+        return read
+
+    return read_all
 
 
 def at_least_one(rows: Iterable[T], complaint: str) -> Iterator[T]:

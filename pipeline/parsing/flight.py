@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.contracts.listing import Answer, SourceChangedError, read_json
+from pipeline.contracts.listing import Answer, read_json
 
 MAX_VALUE_CHARACTERS = 1_000_000
 MAX_VALUES = 500
@@ -26,17 +26,17 @@ def flight_text(answer: Answer) -> str:
     try:
         return str(read_json(f'"{escaped}"', answer.url))
     except ValueError as error:
-        raise SourceChangedError(f"{answer.url}: the page's data cannot be read ({error})") from error
+        raise answer.changed(f"the page's data cannot be read ({error})") from error
 
 
 def objects_after(text: str, beginning: re.Pattern[str], answer: Answer) -> Iterator[Any]:
     """The JSON value at each match of ``beginning`` in the text of a stream. Raises SourceChangedError."""
     for number, found in enumerate(beginning.finditer(text)):
         if number == MAX_VALUES:
-            raise SourceChangedError(f"{answer.url}: more than {MAX_VALUES} values in the page's data")
+            raise answer.changed(f"more than {MAX_VALUES} values in the page's data")
         start = found.start()
         try:
             yield read_json(text[start : start + MAX_VALUE_CHARACTERS], answer.url, beginning=True)
         except ValueError as error:
             at = text[start : start + 60]
-            raise SourceChangedError(f"{answer.url}: {at!r} is no JSON value ({error})") from error
+            raise answer.changed(f"{at!r} is no JSON value ({error})") from error

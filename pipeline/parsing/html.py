@@ -7,7 +7,7 @@ from typing import Any
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
-from pipeline.contracts.listing import Answer, SourceChangedError, read_json
+from pipeline.contracts.listing import Answer, read_json
 from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
@@ -24,7 +24,7 @@ def page(answer: Answer) -> BeautifulSoup:
     """
     text = answer.text().rstrip()
     if "<" in text and not text.endswith(">"):
-        raise SourceChangedError(f"{answer.url}: the page is truncated: it ends in {text[-40:]!r}")
+        raise answer.changed(f"the page is truncated: it ends in {text[-40:]!r}")
     return BeautifulSoup(text, "lxml")
 
 
@@ -37,7 +37,7 @@ def json_ld(soup: BeautifulSoup, answer: Answer) -> list[Any]:
     try:
         return [read_json(script.get_text(), answer.url) for script in scripts]
     except ValueError as error:
-        raise SourceChangedError(f"{answer.url}: the page's JSON-LD cannot be read ({error})") from error
+        raise answer.changed(f"the page's JSON-LD cannot be read ({error})") from error
 
 
 def text_of(tag: Tag) -> str:
@@ -58,7 +58,7 @@ def text_of(tag: Tag) -> str:
 
 
 def is_cents(before: str, note: str) -> bool:
-    """Whether a superscript may be the cents of the money before it (``$1<sup>39</sup>``), not a footnote."""
+    """True if a superscript may be the cents of the money before it (``$1<sup>39</sup>``), not a footnote."""
     return bool(_TWO_DIGITS.fullmatch(note)) and bool(_WHOLE_MONEY.search(before))
 
 
@@ -76,7 +76,7 @@ def exactly_one(found: Iterable[Tag], what: str, answer: Answer) -> Tag:
     """The single tag there must be. Raises SourceChangedError for none and for several."""
     tags = list(found)
     if len(tags) != 1:
-        raise SourceChangedError(f"{answer.url}: expected exactly one {what}, found {len(tags)}")
+        raise answer.changed(f"expected exactly one {what}, found {len(tags)}")
     return tags[0]
 
 
@@ -114,12 +114,12 @@ def around_with_role(tag: Tag, role: str) -> Tag | None:
 
 
 def is_hidden(tag: Tag) -> bool:
-    """Whether the page hides the tag or an element around it."""
+    """True if the page hides the tag or an element around it."""
     return any(hides(part) for part in (tag, *tag.parents))
 
 
 def hides(tag: Tag) -> bool:
-    """Whether the page hides what is in the tag by the tag's own attributes."""
+    """True if the page hides what is in the tag by the tag's own attributes."""
     if not tag.attrs:
         return False
     style = tag.get("style")

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import gpu_counts, prices
 from pipeline.parsing.prices import RowError
@@ -62,6 +62,7 @@ class FieldAudit:
     """
 
     def __init__(self, config: SourceConfig) -> None:
+        self.config = config
         self._ignored = frozenset(config.ignored_fields)
         self._optional = frozenset(config.optional_fields)
         self._places: dict[str, _Fields] = {}
@@ -90,7 +91,7 @@ class FieldAudit:
         if isinstance(body, list):
             return JsonObject({bare_list: body}, answer, _Fields(ENVELOPE), self)
         if not isinstance(body, dict):
-            raise SourceChangedError(f"{answer.url}: the answer is neither an object nor a list")
+            raise answer.changed("the answer is neither an object nor a list")
         return self.item(body, answer, ENVELOPE)
 
     def items(self, answer: Answer, *names: str) -> list["JsonObject"]:
@@ -158,6 +159,11 @@ class JsonObject:
         self._fields = fields
         self._audit = audit
         self._is_counted = False
+
+    @property
+    def config(self) -> SourceConfig:
+        """What the yaml says of the source."""
+        return self._audit.config
 
     def peek(self, *path: str) -> Any:
         """A field, or a field of nested objects, that says whether the object is wanted.
@@ -275,10 +281,10 @@ class JsonObject:
         """
         lists = [self.get(name) for name in names if name in self]
         if len(lists) != 1 or not isinstance(lists[0], list):
-            raise SourceChangedError(f"{self.answer.url}: the answer has no list under {' or '.join(names)}")
+            raise self.answer.changed(f"the answer has no list under {' or '.join(names)}")
         objects = [self._audit.item(raw, self.answer) for raw in lists[0] if isinstance(raw, dict)]
         if lists[0] and not objects:
-            raise SourceChangedError(f"{self.answer.url}: the list under {' or '.join(names)} has no objects")
+            raise self.answer.changed(f"the list under {' or '.join(names)} has no objects")
         return objects
 
     def name(self, *names: str) -> str:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, quote_plus, urlsplit
 
 from pipeline.catalog.source_config import CursorPaging, PageNumberPaging, Paging
 from pipeline.contracts.hosts import same_origin
-from pipeline.contracts.listing import Answer, Request, SourceChangedError
+from pipeline.contracts.listing import Answer, Request
 from pipeline.parsing.text import UnreadableError, whole_number
 
 
@@ -55,7 +55,7 @@ def _next_number(
         else:
             more = page * size < whole_number(total) if total is not None else len(items) >= size
     except (KeyError, TypeError, UnreadableError) as error:
-        raise SourceChangedError(f"{answer.url}: the pages cannot be counted ({error})") from error
+        raise answer.changed(f"the pages cannot be counted ({error})") from error
     return page + 1 if more else None
 
 

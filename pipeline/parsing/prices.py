@@ -20,6 +20,10 @@ class RowError(Exception):
         super().__init__(detail)
         self.reason = reason
 
+    def reject(self, name: str, raw: Any, answer: Answer) -> Reject:
+        """The row as a reject. ``name`` is what its detail begins with."""
+        return Reject(self.reason, f"{name}: {self}", raw, answer)
+
 
 def price_of(value: Any) -> Decimal:
     """The price in a field of a JSON answer, above zero. Raises RowError."""
@@ -57,7 +61,7 @@ def cell_price(
 
 
 def has_price(text: str, units: Collection[str] = HOURLY) -> bool:
-    """Whether a cell has a readable price: one in a column that a reader does not know must not be lost."""
+    """True if a cell has a readable price: one in a column that a reader does not know must not be lost."""
     try:
         cell_price(text, units)
     except RowError:
@@ -136,15 +140,20 @@ def spot_flag(spot: Decimal, on_demand: Decimal | None) -> FlagReason | None:
 
 
 def optional_number(value: Any) -> float | None:
-    """A number that a row may leave out. Unreadable counts as left out: no price depends on it."""
+    """A number that a row may lack. Unreadable counts as lacking: no price depends on it."""
     try:
         return None if value is None else float(number(value))
     except UnreadableError:
         return None
 
 
+def known(**columns: Any) -> dict[str, Any]:
+    """The columns that have a value, without those that are None, 0 or empty."""
+    return {name: value for name, value in columns.items() if value}
+
+
 def is_available(free_count: Any) -> bool | None:
-    """Whether any are free, from how many are; None where that is not given or unreadable."""
+    """True if any are free, from how many are; None where that is not given or unreadable."""
     count = optional_number(free_count)
     return None if count is None else count > 0
 

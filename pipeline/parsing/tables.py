@@ -7,7 +7,7 @@ from datetime import date
 
 from bs4 import BeautifulSoup, Tag
 
-from pipeline.contracts.listing import Answer, PriceKind, Reject, SourceChangedError
+from pipeline.contracts.listing import Answer, PriceKind, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.announced import Validity, is_superseded, validity
 from pipeline.parsing.html import around, is_hidden, named, text_of, texts_of
@@ -16,16 +16,14 @@ from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError
 
 MAX_SPAN = 50
-"""A cell spans at most this many rows or columns, whatever its colspan says."""
+"""A cell spans at most this many rows or columns, even if its colspan says more."""
 
 
 def column(headers: Sequence[str], pattern: str, answer: Answer) -> int:
     """The one column whose header matches. Raises SourceChangedError for none and for several."""
     found = columns(headers, pattern)
     if len(found) != 1:
-        raise SourceChangedError(
-            f"{answer.url}: expected one column like {pattern!r}, found {len(found)} in {list(headers)}"
-        )
+        raise answer.changed(f"expected one column like {pattern!r}, found {len(found)} in {list(headers)}")
     return found[0]
 
 
@@ -66,7 +64,7 @@ def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
         try:
             valid = validity(header, answer)
         except UnreadableError as error:
-            raise SourceChangedError(f"{answer.url}: {error}") from error
+            raise answer.changed(str(error)) from error
         reserved = kind is None or kind == "reserved"
         found.append((PriceColumn(at, header, kind or "reserved", term if reserved else None), valid))
     return [
@@ -88,7 +86,7 @@ def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], ans
     starts to hold."""
     days = [price.effective_from for price in prices if price.kind == "on_demand"]
     if not days or len(set(days)) < len(days):
-        raise SourceChangedError(f"{answer.url}: not one on-demand column in {list(headers)}")
+        raise answer.changed(f"not one on-demand column in {list(headers)}")
 
 
 def prices_in_unknown_columns(

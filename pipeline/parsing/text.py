@@ -62,13 +62,13 @@ def clean_text(text: str) -> str:
 
 
 def is_not_offered(text: str) -> bool:
-    """Whether a cell says that there is no list price: empty, a dash, N/A, "Contact sales"."""
+    """True if a cell says that there is no list price: empty, a dash, N/A, "Contact sales"."""
     text = clean_text(text).lower()
     return text in _NOT_OFFERED or bool(_CONTACT.search(text))
 
 
 def is_starting_price(text: str) -> bool:
-    """Whether a cell gives the lowest of several prices ("from $1.55", "starting at $1.55")."""
+    """True if a cell gives the lowest of several prices ("from $1.55", "starting at $1.55")."""
     return re.match(STARTING_AT + r"\b", clean_text(text), re.IGNORECASE) is not None
 
 

@@ -148,7 +148,7 @@ def _grow(element: Tag, mark: re.Pattern[str], end: re.Pattern[str]) -> Tag:
 
 
 def _is_long(element: Tag) -> bool:
-    """Whether the element has more text than a card; stops counting there, however big the page is."""
+    """True if the element has more text than a card; stops counting there, however big the page is."""
     counted = 0
     for string in element.strings:
         counted += len(string)
@@ -231,7 +231,7 @@ def items(texts: list[str], starts: list[int], max_texts: int = MAX_ITEM_TEXTS) 
 
 
 def leading_price(text: str) -> LeadingPrice | None:
-    """The price that a text begins with, in whatever currency and unit; None where it begins otherwise."""
+    """The price that a text begins with, in any currency and unit; None where it begins otherwise."""
     found = _LEADING_PRICE.match(text)
     return found and LeadingPrice(found["amount"], found["unit"] or "", text[found.end() :])
 
@@ -242,6 +242,6 @@ def native_unit(unit: TimeUnit, per: Literal["gpu", "instance"]) -> NativeUnit:
 
 
 def agrees_with_hourly(price_usd: Decimal, unit: TimeUnit, hourly: str) -> bool:
-    """Whether a price per ``unit`` is the hourly price (USD) shown with it. Raises RowError."""
+    """True if a price per ``unit`` is the hourly price (USD) shown with it. Raises RowError."""
     hourly_usd = cell_price(hourly, currencies=["USD"]).amount
     return abs(price_usd * TIMES_PER_HOUR[unit] - hourly_usd) <= HOURLY_ROUNDING_USD

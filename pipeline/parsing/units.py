@@ -12,6 +12,8 @@ HOURS_PER_MONTH = Decimal(730)
 
 MIB_PER_GIB = 1024
 
+BYTES_PER_GIB = 2**30
+
 GB_PER_GIB = Decimal("1.073741824")
 
 TimeUnit = Literal["second", "minute", "hour"]
@@ -24,6 +26,17 @@ def gib_from_mib(value: Any) -> float | None:
     """Memory given in MiB as GiB; None where it is not given or unreadable."""
     amount_mib = optional_number(value)
     return None if amount_mib is None else amount_mib / MIB_PER_GIB
+
+
+def gib_from_bytes(value: Any) -> float | None:
+    """Memory given in bytes as GiB; None where it is not given or unreadable."""
+    amount = optional_number(value)
+    return None if amount is None else amount / BYTES_PER_GIB
+
+
+def usd_per_gb_month(usd_per_gib_hour: Decimal) -> Decimal:
+    """A disk's price per GiB and hour, per GB and month."""
+    return round(usd_per_gib_hour * HOURS_PER_MONTH / GB_PER_GIB, 6)
 
 
 def gigabytes(text: str | None) -> float | None:

@@ -35,8 +35,8 @@ def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_prog
         report = refresh(home, day=day, pages=server.base_url, environment={}, progress=step)
     for line in report.lines():
         report_line(line)
-    if not report.published:
-        raise GpufareError(report.why_not_published())
+    if failure := report.failure():
+        raise GpufareError(failure)
     report_line(f"\nThe database: {home.published}\nThe archived answers: {home.archive}")
 
 

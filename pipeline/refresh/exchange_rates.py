@@ -2,19 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import date, timedelta
-from decimal import Decimal
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.rates import ExchangeRates
-from pipeline.gates.acceptance import Acceptance
+from pipeline.gates.reading import Acceptance
+from pipeline.gates.thresholds import MAX_RATE_CHANGE
 from pipeline.record.records import MAX_RATE_AGE_DAYS, Records
 from pipeline.sources import source_module
-
-MAX_RATE_CHANGE = Decimal("0.25")
-"""A currency that moved more than this against the dollar within a week was misread."""
 
 
 class RateJumpError(GpufareError):
@@ -41,10 +38,10 @@ def _rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, A
     rows = []
     for currency in sorted({"EUR", *rates.rates}):
         usd = rates.usd_per(currency)
-        if currency in before and abs(usd / before[currency].usd - 1) > MAX_RATE_CHANGE:
+        if currency in before and abs(usd / before[currency].usd - 1) > MAX_RATE_CHANGE.value:
             raise RateJumpError(
                 f"one {currency} went from {before[currency].usd:.4f} to {usd:.4f} USD, more than "
-                f"{MAX_RATE_CHANGE:.0%} in a week"
+                f"{MAX_RATE_CHANGE.value:.0%} in a week"
             )
         rows.append({"day": day, "currency": currency, "usd_per_unit": usd, "rate_date": rates.date})
     return rows

@@ -24,8 +24,8 @@ from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Built, Offer, RejectedRow
 from pipeline.contracts.rates import Rate
-from pipeline.gates.acceptance import Acceptance
-from pipeline.gates.judgement import judged
+from pipeline.gates.judge import judge
+from pipeline.gates.reading import Acceptance
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
@@ -371,7 +371,7 @@ def _offers_of(
 ) -> tuple[Acceptance, dict[str, int], _Content]:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
     built = read_answers(answers, config, records.usd_rates(capture.day))
-    built, acceptance = judged(
+    built, acceptance = judge(
         built, answers, config, capture.day, records, lacks_answers=capture.lacks_answers
     )
     statuses = [offer.match_status for offer in built.offers]

@@ -1,7 +1,8 @@
-"""What a user allows and forbids gpufare to ask, and the lines about what is therefore off."""
+"""Enabling and disabling sources, and which of them are off and why."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 
 from filelock import FileLock
@@ -68,29 +69,51 @@ def _what_stays(config: SourceConfig, home: Home, today: date) -> str:
     return f"; its last prices stay ranked for {config.stale_after_days} days at most"
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Sources by whether a live refresh asks them, and why not. While the user's choices cannot be read, no
+    source is asked: those that are not retired are in ``off_by_terms``."""
+
+    asked: Sequence[SourceConfig]
+    off_by_terms: Sequence[SourceConfig]
+    off_by_choice: Sequence[SourceConfig]
+    without_key: Sequence[SourceConfig]
+    retired: Sequence[SourceConfig]
+
+
+def standing(chosen: Iterable[SourceConfig], choices: Choices, environment: Mapping[str, str]) -> Standing:
+    """Tell the sources that a live refresh asks from those that are off."""
+    all_chosen = list(chosen)
+    live = [config for config in all_chosen if config.disabled is None]
+    by_terms, by_choice = off_by_terms_and_by_choice(live, choices, environment)
+    allowed = [config for config in live if config not in [*by_terms, *by_choice]]
+    without_key = [config for config in allowed if config.needs_key and not config.has_key(environment)]
+    return Standing(
+        asked=[config for config in allowed if config not in without_key],
+        off_by_terms=by_terms,
+        off_by_choice=by_choice,
+        without_key=without_key,
+        retired=[config for config in all_chosen if config.disabled is not None],
+    )
+
+
 def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """Which of the sources a live refresh leaves out, why, and how to turn them on: a line per reason."""
+    """Which of the sources a live refresh does not ask, why, and how to turn them on: a line per reason."""
     choices = read_choices(home)
     if choices.problem:
         return [choices.problem]
-    retired = [config.name for config in chosen if config.disabled is not None]
-    live = [config for config in chosen if config.name not in retired]
-    by_terms, by_user = off_by_terms_and_by_choice(live, choices, environment)
-    keyless = [
-        config
-        for config in live
-        if config not in [*by_terms, *by_user] and config.needs_key and not config.has_key(environment)
-    ]
+    found = standing(chosen, choices, environment)
+    by_terms, without_key = found.off_by_terms, found.without_key
     return [
         *_line("off by their terms", by_terms, "gpufare sources enable NAME", _or_set_keys(by_terms)),
-        *_line("off because you disabled them", by_user, "gpufare sources enable NAME"),
-        *_line("off without a key", keyless, "set " + _keys(keyless)),
+        *_line("off because you disabled them", found.off_by_choice, "gpufare sources enable NAME"),
+        *_line("off without a key", without_key, "set " + _keys(without_key)),
         *_line(
             "terms read again since you enabled them",
-            [config for config in live if _is_older_than_terms(choices, config)],
+            [each for each in chosen if each.disabled is None and _is_older_than_terms(choices, each)],
             "gpufare sources enable NAME shows them and confirms your choice",
         ),
-        *([f"retired: {', '.join(retired)}"] if retired else []),
+        *([f"retired: {', '.join(each.name for each in found.retired)}"] if found.retired else []),
     ]
 
 

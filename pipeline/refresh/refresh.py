@@ -21,11 +21,10 @@ from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.offers.changes import changes
 from pipeline.record.incidents import kept_files, kept_incidents
 from pipeline.record.records import RecordError, Records
-from pipeline.refresh.announcement import announcement
 from pipeline.refresh.future_days import report_future_days
 from pipeline.refresh.housekeeping import merge_months
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.origin import (
+from pipeline.refresh.inputs import (
     RefreshError,
     captures_of,
     chosen_sources,
@@ -35,7 +34,7 @@ from pipeline.refresh.origin import (
 )
 from pipeline.refresh.permissions import off_lines
 from pipeline.refresh.publishing import publish_day
-from pipeline.refresh.report import RefreshReport
+from pipeline.refresh.report import RefreshReport, announcement
 from pipeline.refresh.storing import store_home
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.query import reader

@@ -1,23 +1,120 @@
-"""What a refresh did, in lines for people."""
+"""What a refresh prints: what it is about to ask and how long that takes, then what it did."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.secrets import WatchedEnvironment
+from pipeline.capture.permissions import read_choices
+from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Outcome, SourceResult
+from pipeline.contracts.hosts import host_of
 from pipeline.contracts.incidents import Incident
+from pipeline.contracts.listing import Request
+from pipeline.home.disk import size_text
+from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
-from pipeline.refresh.diagnosis import Diagnosis, diagnosis, result_of, was_asked
-from pipeline.refresh.next_steps import next_step
+from pipeline.record.records import Records
+from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of, result_of, was_asked
+from pipeline.refresh.permissions import off_lines, standing
+from pipeline.sources import source_module
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
 """Changes, held prices and incidents are listed up to this number each."""
 
 _ORDER = list(SourceResult)
+
+
+# ---------------------------------------------------------------- before the first request
+
+
+def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
+    """How many sources are asked, for how long; until there is a first accepted day also which are off, and
+    what keys would add."""
+    asked = standing(chosen, read_choices(home), environment).asked
+    lines = [_asking_text(asked, Archive(home.archive), environment)]
+    if any(Records(home).accepted_days(name) for name in configs()):
+        return lines
+    # The key of a source that is off by its terms turns it on, as the line of what is off says.
+    keys = [
+        f"a key would add to {config.name}: {config.coverage.with_key}; set {key_text(config)}"
+        for config in chosen
+        if config.terms.automated != "forbidden" and config.disabled is None
+        if config.coverage.with_key and not config.has_key(environment)
+    ]
+    return [*lines, *off_lines(chosen, home, environment), *keys]
+
+
+def _asking_text(asked: Sequence[SourceConfig], archive: Archive, environment: Mapping[str, str]) -> str:
+    if not asked:
+        return "asking no source"
+    with_keys = [config.name for config in asked if config.has_key(environment)]
+    without = len(asked) - len(with_keys)
+    who = [f"{without} {'source' if without == 1 else 'sources'} without a key"] if without else []
+    who += [f"{', '.join(with_keys)} with your keys"] if with_keys else []
+    visits = {config.name: _expected_visit(config, archive, environment) for config in asked}
+    groups = sharing_hosts(list(asked))
+    seconds = seconds_in_parallel([sum(visits[each.name].seconds for each in group) for group in groups])
+    # A visit of one request takes no pauses, and how long the host takes is not known.
+    if seconds == 0:
+        return f"asking {' and '.join(who)}"
+    about = "about" if all(visit.measured for visit in visits.values()) else "at least"
+    longest = max(visits.values(), key=lambda visit: visit.seconds)
+    pauses = f"{longest.requests} requests {longest.config.spacing_seconds:g} s apart"
+    why = f"; {longest.config.name} takes the longest: {pauses}" if longest.requests > 1 else ""
+    return f"asking {' and '.join(who)}: {about} {_duration_text(seconds)}{why}"
+
+
+@dataclass(frozen=True, slots=True)
+class _ExpectedVisit:
+    """How long a visit to a source takes. ``measured``: as long as its last one did; else the pauses between
+    its first requests, to which the host's speed and further pages add."""
+
+    config: SourceConfig
+    requests: int
+    seconds: float
+    measured: bool
+
+
+def _expected_visit(config: SourceConfig, archive: Archive, environment: Mapping[str, str]) -> _ExpectedVisit:
+    last = archive.latest_capture(config.name)
+    if last is not None and last.replayed_from is None:
+        return _ExpectedVisit(config, len(last.entries), last.duration_seconds, measured=True)
+    try:
+        requests = first_requests(config, source_module(config.name), WatchedEnvironment(environment))
+    except Exception:  # the source's own code: its visit says what is wrong
+        requests = []
+    return _ExpectedVisit(config, len(requests), _least_seconds(requests, config), measured=False)
+
+
+def _least_seconds(requests: Sequence[Request], config: SourceConfig) -> float:
+    """The pauses between requests to the same host, whose robots.txt is asked too unless it is an API's."""
+    turns = Counter(host_of(request.url) for request in requests)
+    for host in {host_of(request.url) for request in requests if not config.is_api(request.url)}:
+        turns[host] += 1
+    return config.spacing_seconds * sum(count - 1 for count in turns.values())
+
+
+def seconds_in_parallel(durations: Sequence[float]) -> float:
+    """How long MAX_PARALLEL workers take, who take the next when they are done with one."""
+    free_at = [0.0] * MAX_PARALLEL
+    for duration in durations:
+        first = free_at.index(min(free_at))
+        free_at[first] += duration
+    return max(free_at)
+
+
+def _duration_text(seconds: float) -> str:
+    return f"{math.ceil(seconds)} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
+
+
+# ---------------------------------------------------------------- when it is done
 
 
 @dataclass(slots=True)
@@ -65,7 +162,7 @@ class RefreshReport:
     def lines(self) -> list[str]:
         """The sources by their result, each in one line or in the diagnosis that they share, and one line on
         what was published."""
-        lines = [*self._of_sources(), *(line for line in self.off if line not in self.announced)]
+        lines = [*self.source_lines(), *(line for line in self.off if line not in self.announced)]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
         lines += filter(None, [self.merged])
@@ -92,9 +189,12 @@ class RefreshReport:
                 lines.append(self._nothing_new())
         return [*lines, *filter(None, [self.stored])]
 
-    def _of_sources(self) -> list[str]:
+    def source_lines(self, *, recorded: bool = True) -> list[str]:
+        """The sources by their result, each in one line or in the diagnosis that they share; where outcomes
+        are not ``recorded``, with the number of requests, bytes and seconds."""
         shared = self.diagnosis
-        lines = [shared.line(len(self.asked))] if shared else []
+        where = "`gpufare sources` has each error" if recorded else "--format json has each error"
+        lines = [shared.line(len(self.asked), where)] if shared else []
         rest = [each for each in self.outcomes if not shared or each.source not in shared.sources]
         if self.off:
             rest = [each for each in rest if was_asked(each)]
@@ -106,7 +206,9 @@ class RefreshReport:
             same = list(outcomes)
             if len(self.outcomes) > 1:
                 lines.append(f"{result.sentence}: {len(same)} of {len(self.outcomes)} sources")
-            lines += [f"{outcome.source:<{width}}  {_summary(outcome)}" for outcome in same]
+            lines += [
+                f"{outcome.source:<{width}}  {_summary(outcome, measured=not recorded)}" for outcome in same
+            ]
         return lines
 
     def failure(self) -> str | None:
@@ -128,19 +230,6 @@ class RefreshReport:
             what = "no source answered" if self.nobody_answered else "no source was accepted"
         return f"{what} ({len(self.asked)} asked)"
 
-    def why_not_published(self) -> str:
-        """The reason, in one line, for readers who do not have ``lines``."""
-        if self.publish_error:
-            return f"nothing was published: {self.publish_error}"
-        if self.diagnosis:
-            return f"nothing was published: {self.diagnosis.line(len(self.asked))}"
-        if len(self.outcomes) <= 1:
-            reasons = "; ".join(f"{outcome.source}: {_summary(outcome)}" for outcome in self.outcomes)
-        else:
-            counts = Counter(result_of(outcome) for outcome in self.outcomes)
-            reasons = "; ".join(f"{counts[result]} {result.sentence}" for result in _ORDER if counts[result])
-        return f"nothing was published, because no source has accepted offers ({reasons})"
-
 
 def _shown(heading: str, details: Sequence[str]) -> list[str]:
     more = len(details) - MAX_SHOWN
@@ -151,20 +240,21 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
     ]
 
 
-def _summary(outcome: Outcome) -> str:
-    return short_addresses(_whole_summary(outcome))
-
-
-def _whole_summary(outcome: Outcome) -> str:
+def _summary(outcome: Outcome, *, measured: bool) -> str:
     config = configs().get(outcome.source)
-    step = next_step(result_of(outcome), outcome.code, config) if config else None
-    remedy = f" -> {step}" if step else ""
+    step = next_step_of(outcome)
     if not was_asked(outcome):
-        reason = "needs a key" if step else outcome.reason
-        return f"not asked  {reason}{remedy}"
-    if not outcome.accepted:
+        said = f"not asked  {'needs a key' if step else outcome.reason}"
+    elif outcome.accepted:
+        said = _accepted_text(outcome, config)
+    else:
         detail = f" ({outcome.error})" if outcome.error and outcome.error != outcome.reason else ""
-        return f"NOT ACCEPTED  {outcome.reason}{detail}{remedy}"
+        said = f"NOT ACCEPTED  {outcome.reason}{detail}"
+    effort = f"; {_effort_text(outcome)}" if measured and was_asked(outcome) else ""
+    return short_addresses(f"{said}{effort}{f' -> {step}' if step else ''}")
+
+
+def _accepted_text(outcome: Outcome, config: SourceConfig | None) -> str:
     rejected = f", {outcome.rejects} rejected" if outcome.rejects else ""
     unidentified = outcome.ambiguous + outcome.unknown
     open_labels = f", {unidentified} with an open GPU" if unidentified else ""
@@ -172,7 +262,12 @@ def _whole_summary(outcome: Outcome) -> str:
     partial = f"  PARTIAL {outcome.error}" if outcome.status == "partial" else ""
     warned = f"  warning: {'; '.join(outcome.warnings)}" if outcome.warnings else ""
     what = "exchange rates" if config and config.kind == "exchange_rates" else "offers"
-    return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{covered}{partial}{warned}{remedy}"
+    return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{covered}{partial}{warned}"
+
+
+def _effort_text(outcome: Outcome) -> str:
+    requests = f"{outcome.requests} {'request' if outcome.requests == 1 else 'requests'}"
+    return f"{requests}, {size_text(outcome.bytes)} in {outcome.duration_seconds:.1f} s"
 
 
 def _coverage_text(outcome: Outcome, config: SourceConfig) -> str:

@@ -8,31 +8,14 @@ tenancies are skipped.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import (
-    Answer,
-    Listing,
-    NativeUnit,
-    PriceKind,
-    Reject,
-    Request,
-    Row,
-    SourceChangedError,
-    read_json,
-)
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.answers import at_least_one, each_answer
-from pipeline.parsing.dates import date_of, effective_from
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, price_of
-from pipeline.parsing.text import UnreadableError, number
+from pipeline.sources import kit
 
 _JSONP = re.compile(rb"\s*(?:/\*.{0,2000}?\*/\s*)?callback\s*\((.*)\)\s*;?\s*", re.DOTALL)
 _LEASE_DAYS = {"1yr": 365, "1 yr": 365, "3yr": 1095, "3 yr": 1095}
@@ -45,57 +28,57 @@ _CSV_COLUMNS = (
 _CSV_MARKET = "MarketOption"
 
 
-def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
+def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
     """The on-demand list of each region that is open to everybody, and the spot prices of all regions. The
     yaml's first request is the pattern of the others, which are optional."""
-    first, *further = (Request(facts.url, optional=facts.optional) for facts in config.requests)
+    first, *further = (kit.Request(facts.url, optional=facts.optional) for facts in config.requests)
     restricted = tuple(config.settings["restricted_region_prefixes"])
     names: dict[str, str] = {}
     for name, code in config.settings["regions"].items():
         names.setdefault(code, name)
     urls = [_on_demand_url(name, config) for code, name in names.items() if not code.startswith(restricted)]
-    return [first, *(Request(url, optional=True) for url in urls if url != first.url), *further]
+    return [first, *(kit.Request(url, optional=True) for url in urls if url != first.url), *further]
 
 
-def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """The same region's list under the next spelling of its name: Europe is EU in some addresses."""
     regions = config.settings["regions"]
     failed = _region_of_url(answer)
     spellings = [name for name, code in regions.items() if code == regions.get(failed)]
     after = spellings[spellings.index(failed) + 1 :] if failed in spellings else []
-    return [Request(_on_demand_url(name, config)) for name in after[:1]]
+    return [kit.Request(_on_demand_url(name, config)) for name in after[:1]]
 
 
-def _on_demand_url(region: str, config: SourceConfig) -> str:
+def _on_demand_url(region: str, config: kit.SourceConfig) -> str:
     pattern = config.requests[0].url
     return pattern.replace(pattern.split("/")[-3], quote(region, safe="()"))
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind.
 
-    On-demand rows of a bulk CSV are left out where the small lists are among the answers: they repeat them.
+    On-demand rows of a bulk CSV are skipped where the small lists are among the answers, which repeat them.
     """
-    audit = FieldAudit(config)
-    kinds, refused = each_answer(answers, _content)
+    audit = kit.FieldAudit(config)
+    kinds, refused = kit.each_answer(answers, _content)
     yield from refused
     has_small_lists = any(kind == "on_demand" for _, (kind, _) in kinds)
     rows = (
         row
         for answer, (kind, content) in kinds
         for row in (
-            _read_on_demand(content, answer, audit, config)
+            _read_on_demand(content, answer, audit)
             if kind == "on_demand"
-            else _read_spot(content, answer, audit, config)
+            else _read_spot(content, answer, audit)
             if kind == "spot"
             else _read_bulk(answer, config, reserved_only=has_small_lists)
         )
     )
-    yield from at_least_one(rows, f"{config.name}: no GPU instance type in any answer")
+    yield from kit.at_least_one(rows, f"{config.name}: no GPU instance type in any answer")
     yield from audit.warnings()
 
 
-def _content(answer: Answer) -> tuple[str, Any]:
+def _content(answer: kit.Answer) -> tuple[str, Any]:
     """Which kind of answer it is, and its JSON (None for the bulk CSV, which is read line by line)."""
     if (
         answer.body[:2000]
@@ -106,9 +89,9 @@ def _content(answer: Answer) -> tuple[str, Any]:
     wrapped = _JSONP.fullmatch(answer.body)
     if wrapped:
         try:
-            body = read_json(wrapped[1].decode("utf-8-sig"), answer.url)
+            body = kit.read_json(wrapped[1].decode("utf-8-sig"), answer.url)
         except ValueError as error:
-            raise SourceChangedError(f"{answer.url}: the JSONP answer has no JSON ({error})") from error
+            raise answer.changed(f"the JSONP answer has no JSON ({error})") from error
     else:
         body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
@@ -118,9 +101,7 @@ def _content(answer: Answer) -> tuple[str, Any]:
     config = body.get("config") if isinstance(body, dict) else None
     if isinstance(config, dict) and isinstance(config.get("regions"), list):
         return "spot", config["regions"]
-    raise SourceChangedError(
-        f"{answer.url}: neither an on-demand list (regions) nor spot prices (config.regions)"
-    )
+    raise answer.changed("neither an on-demand list (regions) nor spot prices (config.regions)")
 
 
 def _bare_rows(body: Any) -> dict[str, Any]:
@@ -130,22 +111,22 @@ def _bare_rows(body: Any) -> dict[str, Any]:
     return {str(name): row for name, row in rows.items()} if is_list else {}
 
 
-def _is_gpu(instance_type: Any, config: SourceConfig) -> bool:
+def _is_gpu(instance_type: Any, config: kit.SourceConfig) -> bool:
     return re.fullmatch(config.settings["gpu_instance_types"], str(instance_type)) is not None
 
 
 def _listing(
     instance_type: str,
-    kind: PriceKind,
+    kind: kit.PriceKind,
     price: Decimal,
     region: str | None,
-    answer: Answer,
-    config: SourceConfig,
-    unit: NativeUnit = "instance_hour",
+    answer: kit.Answer,
+    config: kit.SourceConfig,
+    unit: kit.NativeUnit = "instance_hour",
     **more: Any,
-) -> Listing:
+) -> kit.Listing:
     restricted = tuple(config.settings["restricted_region_prefixes"])
-    return Listing(
+    return kit.Listing(
         raw_label=instance_type,
         instance_type=instance_type,
         label_kind="instance_type",
@@ -156,7 +137,7 @@ def _listing(
         native_unit=unit,
         answer=answer,
         region=region,
-        flag_reason=FlagReason.RESTRICTED_REGION if region and region.startswith(restricted) else None,
+        flag_reason=kit.FlagReason.RESTRICTED_REGION if region and region.startswith(restricted) else None,
         **more,
     )
 
@@ -164,51 +145,49 @@ def _listing(
 # On-demand lists
 
 
-def _read_on_demand(
-    regions: Mapping[str, Any], answer: Answer, audit: FieldAudit, config: SourceConfig
-) -> Iterator[Listing | Reject]:
+def _read_on_demand(regions: Mapping[str, Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     for region, rows in regions.items():
         if not isinstance(rows, dict):
-            yield Reject(RejectReason.UNREADABLE_ROW, f"{region} has no rows", rows, answer)
+            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{region} has no rows", rows, answer)
             continue
         known = [row for row in rows.values() if isinstance(row, dict)]
         if rows and not any("Instance Type" in row and "price" in row for row in known):
-            raise SourceChangedError(f"{answer.url}: no row of {region} has an Instance Type and a price")
+            raise answer.changed(f"no row of {region} has an Instance Type and a price")
         for key, raw in rows.items():
             if not isinstance(raw, dict):
-                yield Reject(RejectReason.UNREADABLE_ROW, f"no row of {region}", raw, answer)
-            elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], config):
-                yield _on_demand(audit.item(raw, answer), key, region, config)
+                yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"no row of {region}", raw, answer)
+            elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], audit.config):
+                yield _on_demand(audit.item(raw, answer), key, region)
 
 
-def _on_demand(row: JsonObject, key: str, region: str, config: SourceConfig) -> Listing | Reject:
+def _on_demand(row: kit.JsonObject, key: str, region: str) -> kit.Listing | kit.Reject:
     try:
         if "Instance Type" not in row or "price" not in row:
-            raise RowError(RejectReason.MISSING_FIELD, "a row without an instance type or a price")
+            raise kit.RowError(kit.RejectReason.MISSING_FIELD, "a row without an instance type or a price")
         system = row.get("Operating System", "plc:OperatingSystem")
         is_linux_list = "/Linux/" in unquote(row.answer.url) or key.endswith(" Linux")
         if system != "Linux" and not (system is None and is_linux_list):
-            raise RowError(RejectReason.NOT_LINUX, f"the operating system is {system!r}")
+            raise kit.RowError(kit.RejectReason.NOT_LINUX, f"the operating system is {system!r}")
         if str(software := row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
-            raise RowError(RejectReason.SOFTWARE_INCLUDED, f"with {software!r}")
+            raise kit.RowError(kit.RejectReason.SOFTWARE_INCLUDED, f"with {software!r}")
         location = str(row.get("Location") or region or _region_of_url(row.answer))
         return _listing(
             row.text("Instance Type"),
             "on_demand",
             row.price("price"),
-            config.settings["regions"].get(location, location) or None,
+            row.config.settings["regions"].get(location, location) or None,
             row.answer,
-            config,
+            row.config,
             vcpus=_leading_number(row.get("vCPU")),
             ram_gib=_leading_number(row.get("Memory"), "GiB"),
             local_disk_gb=_disk_gb(row.get("Storage")),
             node_network_gbps=_leading_number(row.get("Network Performance"), "Gigabit"),
         )
-    except RowError as error:
+    except kit.RowError as error:
         return row.reject(error, f"{row.raw.get('Instance Type')} in {region}")
 
 
-def _region_of_url(answer: Answer) -> str:
+def _region_of_url(answer: kit.Answer) -> str:
     """The region's name in the address of an on-demand list, "" where it names none."""
     found = re.search(r"/([^/]+)/Linux/index\.json$", unquote(answer.url))
     return found[1] if found else ""
@@ -217,7 +196,7 @@ def _region_of_url(answer: Answer) -> str:
 def _leading_number(text: Any, unit: str = "") -> float | None:
     """The number of ``2048 GiB`` or ``3200 Gigabit``; None for "Up to 20 Gigabit", which promises nothing."""
     found = re.fullmatch(rf"([\d,]{{1,12}}(?:\.\d{{1,4}})?) ?{unit}", str(text).strip(), re.IGNORECASE)
-    return float(number(found[1])) if found else None
+    return float(kit.number(found[1])) if found else None
 
 
 def _disk_gb(text: Any) -> float | None:
@@ -229,42 +208,38 @@ def _disk_gb(text: Any) -> float | None:
 # Spot prices
 
 
-def _read_spot(
-    regions: Iterable[Any], answer: Answer, audit: FieldAudit, config: SourceConfig
-) -> Iterator[Listing | Reject]:
+def _read_spot(regions: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     for region in regions:
-        name = _spot_region(region, answer, config)
+        name = _spot_region(region, answer, audit.config)
         sizes = (audit.item(size, answer, "spot.") for size in _sizes(region, answer))
-        gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), config))
-        yield from read_rows(gpu_sizes, partial(_spot, region=name, config=config), "size")
+        gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), audit.config))
+        yield from kit.read_rows(gpu_sizes, partial(_spot, region=name), "size")
 
 
-def _spot_region(region: Any, answer: Answer, config: SourceConfig) -> str:
+def _spot_region(region: Any, answer: kit.Answer, config: kit.SourceConfig) -> str:
     if not isinstance(region, dict) or not isinstance(region.get("region"), str):
-        raise SourceChangedError(f"{answer.url}: a region without a name in config.regions")
+        raise answer.changed("a region without a name in config.regions")
     name = region["region"]
     return str(config.settings["legacy_spot_regions"].get(name, name))
 
 
-def _sizes(region: Mapping[str, Any], answer: Answer) -> Iterator[Mapping[str, Any]]:
+def _sizes(region: Mapping[str, Any], answer: kit.Answer) -> Iterator[Mapping[str, Any]]:
     families = region.get("instanceTypes")
     for family in families if isinstance(families, list) else [None]:
         sizes = family.get("sizes") if isinstance(family, dict) else None
         if not isinstance(sizes, list) or not all(isinstance(size, dict) for size in sizes):
-            raise SourceChangedError(
-                f"{answer.url}: {region['region']} has no list of instanceTypes with sizes"
-            )
+            raise answer.changed(f"{region['region']} has no list of instanceTypes with sizes")
         yield from sizes
 
 
-def _spot(size: JsonObject, region: str, config: SourceConfig) -> Iterator[Listing]:
+def _spot(size: kit.JsonObject, region: str) -> kit.Listings:
     linux = [column for column in size.objects("valueColumns") if column.get("name") == "linux"]
     prices = linux[0].get("prices") if len(linux) == 1 else None
-    if not isinstance(prices, dict) or config.currency not in prices:
-        detail = f"no single Linux column with a price in {config.currency}"
-        raise RowError(RejectReason.MISSING_FIELD, detail)
-    price = price_of(prices[config.currency])
-    yield _listing(size.text("size"), "spot", price, region, size.answer, config)
+    if not isinstance(prices, dict) or size.config.currency not in prices:
+        detail = f"no single Linux column with a price in {size.config.currency}"
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, detail)
+    price = kit.price_of(prices[size.config.currency])
+    yield _listing(size.text("size"), "spot", price, region, size.answer, size.config)
 
 
 # The bulk list
@@ -279,7 +254,7 @@ class _Terms:
     upfront: list[Decimal] = field(default_factory=list)
 
 
-def _read_bulk(answer: Answer, config: SourceConfig, reserved_only: bool) -> Iterator[Listing | Reject]:
+def _read_bulk(answer: kit.Answer, config: kit.SourceConfig, reserved_only: bool) -> kit.Rows:
     offers: dict[tuple[str, str], _Terms] = {}
     for row in _gpu_csv_rows(answer, config):
         if reserved_only and row["TermType"] != "Reserved":
@@ -287,19 +262,19 @@ def _read_bulk(answer: Answer, config: SourceConfig, reserved_only: bool) -> Ite
         terms = offers.setdefault((row["SKU"], row["OfferTermCode"]), _Terms(row))
         try:
             _add_part(row, terms, config)
-        except RowError as problem:
-            yield Reject(
+        except kit.RowError as problem:
+            yield kit.Reject(
                 problem.reason, f"{row['Instance Type']} in {row['Region Code']}: {problem}", row, answer
             )
     for terms in offers.values():
         try:
             yield _bulk_listing(terms, answer, config)
-        except RowError as problem:
+        except kit.RowError as problem:
             what = f"{terms.row['Instance Type']} in {terms.row['Region Code']}"
-            yield Reject(problem.reason, f"{what}: {problem}", terms.row, answer)
+            yield kit.Reject(problem.reason, f"{what}: {problem}", terms.row, answer)
 
 
-def _gpu_csv_rows(answer: Answer, config: SourceConfig) -> Iterator[dict[str, str]]:
+def _gpu_csv_rows(answer: kit.Answer, config: kit.SourceConfig) -> Iterator[dict[str, str]]:
     """The wanted rows, one at a time: the list has millions, and only GPU rows are kept."""
     is_gpu = re.compile(config.settings["gpu_instance_types"])
     lines = csv.reader(io.TextIOWrapper(io.BytesIO(answer.body), encoding="utf-8-sig", newline=""))
@@ -312,24 +287,22 @@ def _gpu_csv_rows(answer: Answer, config: SourceConfig) -> Iterator[dict[str, st
                 if _is_wanted(row, config):
                     yield row
     except (csv.Error, UnicodeDecodeError) as error:
-        raise SourceChangedError(f"{answer.url}: the bulk list is not CSV in UTF-8 ({error})") from error
+        raise answer.changed(f"the bulk list is not CSV in UTF-8 ({error})") from error
 
 
-def _csv_header(lines: Iterator[list[str]], answer: Answer) -> dict[str, int]:
+def _csv_header(lines: Iterator[list[str]], answer: kit.Answer) -> dict[str, int]:
     """The place of each column; five lines about the list itself come before the header."""
     for _, cells in zip(range(10), lines, strict=False):
         if "SKU" in cells:
             missing = [name for name in _CSV_COLUMNS if cells.count(name) != 1]
             if missing:
-                raise SourceChangedError(
-                    f"{answer.url}: the bulk list has no single column {', '.join(missing)}"
-                )
+                raise answer.changed(f"the bulk list has no single column {', '.join(missing)}")
             known = (*_CSV_COLUMNS, _CSV_MARKET) if _CSV_MARKET in cells else _CSV_COLUMNS
             return {name: cells.index(name) for name in known}
-    raise SourceChangedError(f"{answer.url}: the bulk list has no header line with SKU")
+    raise answer.changed("the bulk list has no header line with SKU")
 
 
-def _is_wanted(row: Mapping[str, str], config: SourceConfig) -> bool:
+def _is_wanted(row: Mapping[str, str], config: kit.SourceConfig) -> bool:
     return (
         row["TermType"] in ("OnDemand", "Reserved")
         and row["Tenancy"] == "Shared"
@@ -341,29 +314,29 @@ def _is_wanted(row: Mapping[str, str], config: SourceConfig) -> bool:
     )
 
 
-def _add_part(row: Mapping[str, str], terms: _Terms, config: SourceConfig) -> None:
+def _add_part(row: Mapping[str, str], terms: _Terms, config: kit.SourceConfig) -> None:
     try:
-        price = number(row["PricePerUnit"])
-    except UnreadableError as error:
-        raise RowError(RejectReason.UNREADABLE_PRICE, str(error)) from error
+        price = kit.number(row["PricePerUnit"])
+    except kit.UnreadableError as error:
+        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, str(error)) from error
     if row["Unit"] in ("Hrs", "Hours"):
         terms.hourly.append(price)
     elif row["Unit"] == "Quantity":
         terms.upfront.append(price)
     else:
-        raise RowError(RejectReason.UNKNOWN_UNIT, f"a price per {row['Unit']!r}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {row['Unit']!r}")
 
 
-def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listing:
+def _bulk_listing(terms: _Terms, answer: kit.Answer, config: kit.SourceConfig) -> kit.Listing:
     row = terms.row
     if len(terms.hourly) != 1 or len(terms.upfront) > 1:
-        raise RowError(
-            RejectReason.UNKNOWN_TERMS,
+        raise kit.RowError(
+            kit.RejectReason.UNKNOWN_TERMS,
             f"{len(terms.hourly)} hourly and {len(terms.upfront)} upfront prices for one offer",
         )
-    effective = effective_from(date_of(row["EffectiveDate"]), answer)
+    effective = kit.effective_from(kit.date_of(row["EffectiveDate"]), answer)
     if row["TermType"] == "OnDemand":
-        price = price_of(terms.hourly[0])
+        price = kit.price_of(terms.hourly[0])
         return _listing(
             row["Instance Type"],
             "on_demand",
@@ -375,11 +348,11 @@ def _bulk_listing(terms: _Terms, answer: Answer, config: SourceConfig) -> Listin
         )
     days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower())
     if days is None:
-        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"a lease of {row['LeaseContractLength']!r}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a lease of {row['LeaseContractLength']!r}")
     # "All Upfront" has an hourly price of 0, "No Upfront" no upfront part.
     total = terms.hourly[0] * days * 24 + sum(terms.upfront)
-    unit: NativeUnit = "instance_term" if terms.upfront else "instance_hour"
-    price = price_of(total if terms.upfront else terms.hourly[0])
+    unit: kit.NativeUnit = "instance_term" if terms.upfront else "instance_hour"
+    price = kit.price_of(total if terms.upfront else terms.hourly[0])
     return _listing(
         row["Instance Type"],
         "reserved",

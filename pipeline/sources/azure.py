@@ -6,18 +6,10 @@ on-demand item also has the hourly prices of its savings plans. Sizes other than
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
-from pipeline.catalog.source_config import NextLinkPaging, SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Request, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.dates import date_of, day_of, effective_from
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.paging import next_page
-from pipeline.parsing.prices import RowError
-from pipeline.parsing.text import UnreadableError, number
+from pipeline.sources import kit
 
 _MANDATORY = (
     "armSkuName",
@@ -30,19 +22,19 @@ _MANDATORY = (
 )
 _FORESEEN = frozenset(
     {
-        RejectReason.DISCONTINUED,
-        RejectReason.NOT_LINUX,
-        RejectReason.OTHER_PRICE_KIND,
-        RejectReason.OTHER_PRODUCT,
+        kit.RejectReason.DISCONTINUED,
+        kit.RejectReason.NOT_LINUX,
+        kit.RejectReason.OTHER_PRICE_KIND,
+        kit.RejectReason.OTHER_PRODUCT,
     }
 )
-_NEXT_LINK = NextLinkPaging(kind="next_link", field="NextPageLink")
+_NEXT_LINK = kit.NextLinkPaging(kind="next_link", field="NextPageLink")
 _SKIP = re.compile(r"&\$skip=(\d+)")
 
 
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """The linked page. A full page whose link is empty hides the rest: it is asked for by its position."""
-    linked = next_page(Request(answer.url), answer, _NEXT_LINK)
+    linked = kit.next_page(kit.Request(answer.url), answer, _NEXT_LINK)
     if linked is not None:
         return [linked]
     body = answer.json() if answer.is_json else None
@@ -51,23 +43,23 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
         return []
     skipped = _SKIP.search(answer.url)
     position = len(items) + (int(skipped[1]) if skipped else 0)
-    return [Request(f"{_SKIP.sub('', answer.url)}&$skip={position}")]
+    return [kit.Request(f"{_SKIP.sub('', answer.url)}&$skip={position}")]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every Linux price of a GPU size. Raises SourceChangedError when no item has the mandatory fields."""
-    audit = FieldAudit(config)
-    rows = (row for answer in answers for row in _read_page(answer, audit, config))
-    yield from _one_per_size(at_least_one(rows, f"{config.name}: no item of a GPU size"))
+    audit = kit.FieldAudit(config)
+    rows = (row for answer in answers for row in _read_page(answer, audit))
+    yield from _one_per_size(kit.at_least_one(rows, f"{config.name}: no item of a GPU size"))
     yield from audit.warnings()
 
 
-def _one_per_size(rows: Iterable[Listing | Reject]) -> Iterator[Listing | Reject]:
+def _one_per_size(rows: Iterable[kit.Listing | kit.Reject]) -> kit.Rows:
     """The rows, with one reject for all meters of a size that are foreseen and no offer: there are more of
     them than of offers, and they would crowd out the rejects that a person should see."""
-    foreseen: dict[tuple[RejectReason, str], list[Reject]] = {}
+    foreseen: dict[tuple[kit.RejectReason, str], list[kit.Reject]] = {}
     for row in rows:
-        if isinstance(row, Reject) and row.reason in _FORESEEN:
+        if isinstance(row, kit.Reject) and row.reason in _FORESEEN:
             foreseen.setdefault((row.reason, str(row.raw.get("armSkuName"))), []).append(row)
         else:
             yield row
@@ -75,32 +67,32 @@ def _one_per_size(rows: Iterable[Listing | Reject]) -> Iterator[Listing | Reject
         yield replace(first, detail=f"{first.detail} (and {len(more)} more)") if more else first
 
 
-def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     page = audit.envelope(answer, "Items")
     items = page.items("Items")
     if items and not any(all(name in item.raw for name in _MANDATORY) for item in items):
-        raise SourceChangedError(f"{answer.url}: no item has all of {', '.join(_MANDATORY)}")
-    currency = page.optional_text("BillingCurrency") or config.currency
-    is_gpu_size = re.compile(config.settings["gpu_sizes"]).fullmatch
+        raise answer.changed(f"no item has all of {', '.join(_MANDATORY)}")
+    currency = page.optional_text("BillingCurrency") or audit.config.currency
+    is_gpu_size = re.compile(audit.config.settings["gpu_sizes"]).fullmatch
     gpu_items = (item for item in items if is_gpu_size(str(item.peek("armSkuName"))))
-    yield from read_rows(
-        gpu_items, lambda item: _read_item(item, currency, config), "armSkuName", "armRegionName"
+    yield from kit.read_rows(
+        gpu_items, lambda item: _read_item(item, currency), "armSkuName", "armRegionName"
     )
 
 
-def _read_item(item: JsonObject, currency: str, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
     missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
     if missing:
-        raise RowError(RejectReason.MISSING_FIELD, f"without {', '.join(missing)}")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"without {', '.join(missing)}")
     _refuse_other_products(item)
-    starts = date_of(item.optional_text("effectiveStartDate") or "")
-    ends = date_of(item.optional_text("effectiveEndDate") or "")
-    if ends is not None and ends < max(day_of(item.answer), starts or ends):
-        raise RowError(RejectReason.DISCONTINUED, f"the price is of {starts} to {ends}")
-    term_days = _term_days(item, config)
+    starts = kit.date_of(item.optional_text("effectiveStartDate") or "")
+    ends = kit.date_of(item.optional_text("effectiveEndDate") or "")
+    if ends is not None and ends < max(kit.day_of(item.answer), starts or ends):
+        raise kit.RowError(kit.RejectReason.DISCONTINUED, f"the price is of {starts} to {ends}")
+    term_days = _term_days(item)
     size, region = item.text("armSkuName"), item.text("armRegionName")
-    restricted = region.startswith(tuple(config.settings["restricted_region_prefixes"]))
-    listing = Listing(
+    restricted = region.startswith(tuple(item.config.settings["restricted_region_prefixes"]))
+    listing = kit.Listing(
         raw_label=size,
         instance_type=size,
         label_kind="instance_type",
@@ -112,76 +104,78 @@ def _read_item(item: JsonObject, currency: str, config: SourceConfig) -> Iterato
         answer=item.answer,
         term_days=term_days,
         region=region,
-        max_nodes=1 if re.fullmatch(config.settings["sizes_without_rdma"], size) else None,
-        effective_from=effective_from(starts, item.answer),
-        flag_reason=FlagReason.RESTRICTED_REGION if restricted else None,
+        max_nodes=1 if re.fullmatch(item.config.settings["sizes_without_rdma"], size) else None,
+        effective_from=kit.effective_from(starts, item.answer),
+        flag_reason=kit.FlagReason.RESTRICTED_REGION if restricted else None,
     )
     yield listing
     for plan in item.objects("savingsPlan"):
-        yield _read_savings_plan(plan, listing, config)
+        yield _read_savings_plan(plan, listing)
 
 
-def _read_savings_plan(plan: JsonObject, listing: Listing, config: SourceConfig) -> Listing | Reject:
+def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listing | kit.Reject:
     """The same machine under a savings plan: an hourly price, unlike a reservation's total."""
     try:
         if listing.price_kind != "on_demand":
             detail = f"a savings plan for a price that is {listing.price_kind}"
-            raise RowError(RejectReason.UNKNOWN_PRICE_KIND, detail)
+            raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
         term = str(plan.get("term"))
-        if term not in config.settings["term_days"]:
-            raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"a savings plan for {term!r}")
+        if term not in plan.config.settings["term_days"]:
+            raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a savings plan for {term!r}")
         return replace(
             listing,
             price_kind="reserved",
             tier="savings_plan",
-            term_days=int(config.settings["term_days"][term]),
+            term_days=int(plan.config.settings["term_days"][term]),
             native_price=plan.price("retailPrice"),
         )
-    except RowError as error:
+    except kit.RowError as error:
         return plan.reject(error, f"{listing.raw_label}, {listing.region}")
 
 
-def _refuse_other_products(item: JsonObject) -> None:
+def _refuse_other_products(item: kit.JsonObject) -> None:
     """Meters that have the same size but are not a Linux machine that anyone can rent."""
     product, meter = item.text("productName").lower(), item.text("meterName").lower()
     kind, unit, service = item.get("type"), item.get("unitOfMeasure"), item.get("serviceName")
     if service not in (None, "Virtual Machines"):
-        raise RowError(RejectReason.OTHER_PRODUCT, f"of the service {service!r}")
+        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"of the service {service!r}")
     if "windows" in product:
-        raise RowError(RejectReason.NOT_LINUX, f"a Windows meter: {product!r}")
+        raise kit.RowError(kit.RejectReason.NOT_LINUX, f"a Windows meter: {product!r}")
     if "cloudservices" in product.replace(" ", ""):
-        raise RowError(RejectReason.OTHER_PRODUCT, f"a meter of Cloud Services: {product!r}")
+        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"a meter of Cloud Services: {product!r}")
     if meter.endswith("low priority"):
-        raise RowError(RejectReason.OTHER_PRICE_KIND, f"Low Priority is for Azure Batch only: {meter!r}")
+        raise kit.RowError(
+            kit.RejectReason.OTHER_PRICE_KIND, f"Low Priority is for Azure Batch only: {meter!r}"
+        )
     if meter.endswith("expired"):
-        raise RowError(RejectReason.DISCONTINUED, f"an expired meter: {meter!r}")
+        raise kit.RowError(kit.RejectReason.DISCONTINUED, f"an expired meter: {meter!r}")
     if kind == "DevTestConsumption":
-        raise RowError(RejectReason.OTHER_PRODUCT, "only for Dev/Test subscriptions")
+        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, "only for Dev/Test subscriptions")
     if kind not in ("Consumption", "Reservation"):
-        raise RowError(RejectReason.OTHER_PRICE_KIND, f"of type {kind!r}")
+        raise kit.RowError(kit.RejectReason.OTHER_PRICE_KIND, f"of type {kind!r}")
     if unit not in ("1 Hour", "1/Hour"):
-        raise RowError(RejectReason.UNKNOWN_UNIT, f"a price per {unit!r}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {unit!r}")
     if _is_tiered(item):
-        raise RowError(RejectReason.VOLUME_PRICE, f"only above {item.get('tierMinimumUnits')} units")
+        raise kit.RowError(kit.RejectReason.VOLUME_PRICE, f"only above {item.get('tierMinimumUnits')} units")
 
 
-def _is_tiered(item: JsonObject) -> bool:
+def _is_tiered(item: kit.JsonObject) -> bool:
     try:
-        return number(item.get("tierMinimumUnits") or 0) != 0
-    except UnreadableError:
+        return kit.number(item.get("tierMinimumUnits") or 0) != 0
+    except kit.UnreadableError:
         return True
 
 
-def _is_spot(item: JsonObject) -> bool:
+def _is_spot(item: kit.JsonObject) -> bool:
     names = [item.optional_text(name) or "" for name in ("meterName", "skuName")]
     return any(name.lower().endswith(" spot") for name in names)
 
 
-def _term_days(item: JsonObject, config: SourceConfig) -> int | None:
+def _term_days(item: kit.JsonObject) -> int | None:
     if item.get("type") != "Reservation":
         return None
     term = item.get("reservationTerm")
-    days = config.settings["term_days"].get(str(term))
+    days = item.config.settings["term_days"].get(str(term))
     if days is None:
-        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"a reservation for {term!r}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a reservation for {term!r}")
     return int(days)

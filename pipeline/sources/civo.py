@@ -5,23 +5,13 @@ price is given per hour and per month of 730 hours: where the two disagree, neit
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from bs4 import Tag
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.html import named, page, text_of, texts_of, with_class
-from pipeline.parsing.json_objects import FieldAudit
-from pipeline.parsing.prices import CellPrice, RowError, cell_price, optional_number
-from pipeline.parsing.terms import DAYS_PER
-from pipeline.parsing.text import is_not_offered
-from pipeline.parsing.units import HOURS_PER_MONTH, gigabytes
+from pipeline.sources import kit
 
 MONTH_TOLERANCE = Decimal("0.005")
 """Monthly prices are 730 hours of the hourly one; one of those captured is 0.14% off."""
@@ -44,37 +34,35 @@ class _Machine:
     columns: dict[str, Any]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per machine and term. Tables of other products are not read.
 
     Raises SourceChangedError when there is no GPU table.
     """
-    audit = FieldAudit(config)
-    for answer in answers:
-        tables = [
-            (found["model"], table)
-            for table in named(page(answer), "table")
-            for caption in named(table, "caption")
-            if (found := _CAPTION.fullmatch(text_of(caption)))
-        ]
-        for _, table in tables:
-            audit.columns(texts_of(named(table, "th")))
-            audit.columns(str(td.get("data-title") or "") for td in named(table, "td"))
-        rows = (row for model, table in tables for row in _read_table(model, table, answer, config))
-        yield from at_least_one(rows, f"{answer.url}: no table of GPU prices")
-    yield from audit.warnings()
+    tables = [
+        (found["model"], table)
+        for table in kit.named(kit.page(answer), "table")
+        for caption in kit.named(table, "caption")
+        if (found := _CAPTION.fullmatch(kit.text_of(caption)))
+    ]
+    for _, table in tables:
+        audit.columns(kit.texts_of(kit.named(table, "th")))
+        audit.columns(str(td.get("data-title") or "") for td in kit.named(table, "td"))
+    rows = (row for model, table in tables for row in _read_table(model, table, answer, audit.config))
+    yield from kit.at_least_one(rows, f"{answer.url}: no table of GPU prices")
 
 
-def _read_table(model: str, table: Tag, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    trs = [tr for tr in named(table, "tr") if named(tr, "td")]
+def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+    trs = [tr for tr in kit.named(table, "tr") if kit.named(tr, "td")]
     if not trs:
-        raise SourceChangedError(f"{answer.url}: the table of {model!r} has no rows")
+        raise answer.changed(f"the table of {model!r} has no rows")
     for tr in trs:
         try:
             machine = _machine(model, tr)
             on_demand, commitment = (_cell(tr, f"{kind}-pricing") for kind in ("on-demand", "commitment"))
-        except RowError as error:
-            yield Reject(error.reason, f"{model}: {error}", text_of(tr), answer)
+        except kit.RowError as error:
+            yield error.reject(model, kit.text_of(tr), answer)
             continue
         yield _read_price(machine, "on_demand", None, on_demand, answer, config)
         yield from _read_terms(machine, commitment, answer, config)
@@ -82,64 +70,71 @@ def _read_table(model: str, table: Tag, answer: Answer, config: SourceConfig) ->
 
 def _cell(tr: Tag, name: str) -> Tag:
     """The one cell of a row with that class. Raises RowError."""
-    cells = with_class(tr, name)
+    cells = kit.with_class(tr, name)
     if len(cells) != 1:
-        raise RowError(RejectReason.UNREADABLE_ROW, f"{len(cells)} cells of {name}")
+        raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{len(cells)} cells of {name}")
     return cells[0]
 
 
 def _machine(model: str, tr: Tag) -> _Machine:
     """What a row sells, by its own words, which the table's caption must confirm. Raises RowError."""
-    cells = {str(td.get("data-title")): td for td in named(tr, "td")}
+    cells = {str(td.get("data-title")): td for td in kit.named(tr, "td")}
     details = [
-        found for tag in with_class(tr, "product-detail") if (found := _DETAIL.fullmatch(text_of(tag)))
+        found
+        for tag in kit.with_class(tr, "product-detail")
+        if (found := _DETAIL.fullmatch(kit.text_of(tag)))
     ]
     if len(details) != 1 or "Size" not in cells:
-        raise RowError(RejectReason.UNREADABLE_ROW, f"not one machine: {text_of(tr)[:80]!r}")
+        raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"not one machine: {kit.text_of(tr)[:80]!r}")
     (found,) = details
     chip, stated = found["model"].casefold(), [memory[1] for memory in _MEMORY.finditer(model)]
     if not model.casefold().startswith(chip) or any(memory != found["vram"] for memory in stated):
-        raise RowError(RejectReason.UNREADABLE_ROW, f"a row of {found[0]!r} in the table of {model!r}")
-    texts = {name: text_of(td) for name, td in cells.items()}
+        raise kit.RowError(
+            kit.RejectReason.UNREADABLE_ROW, f"a row of {found[0]!r} in the table of {model!r}"
+        )
+    texts = {name: kit.text_of(td) for name, td in cells.items()}
     cpus = _LEADING_NUMBER.fullmatch(texts.get("vCPU", ""))
     return _Machine(
         label=model,
-        size=texts["Size"].removesuffix(text_of(with_class(tr, "product-detail")[0])).strip(),
+        size=texts["Size"].removesuffix(kit.text_of(kit.with_class(tr, "product-detail")[0])).strip(),
         gpu_count=int(found["count"]),
         columns={
             "context": {"vram_gb": float(found["vram"])},
-            "vcpus": optional_number(cpus[1]) if cpus else None,
-            "ram_gib": gigabytes(texts.get("RAM")),
-            "local_disk_gb": gigabytes(texts.get("Storage", "").removesuffix("NVMe").strip()),
+            "vcpus": kit.optional_number(cpus[1]) if cpus else None,
+            "ram_gib": kit.gigabytes(texts.get("RAM")),
+            "local_disk_gb": kit.gigabytes(texts.get("Storage", "").removesuffix("NVMe").strip()),
         },
     )
 
 
-def _read_terms(
-    machine: _Machine, cell: Tag, answer: Answer, config: SourceConfig
-) -> Iterator[Listing | Reject]:
-    terms = [(found, tag) for tag in named(cell, "div") if (found := _TERM.fullmatch(str(tag.get("id"))))]
+def _read_terms(machine: _Machine, cell: Tag, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+    terms = [(found, tag) for tag in kit.named(cell, "div") if (found := _TERM.fullmatch(str(tag.get("id"))))]
     inside = {id(part) for _, tag in terms for part in tag.descendants}
-    stray = [tag for tag in with_class(cell, "price-value") if id(tag) not in inside]
+    stray = [tag for tag in kit.with_class(cell, "price-value") if id(tag) not in inside]
     if not terms or stray:
         detail = f"{machine.label}, {machine.size}: prices of a commitment without its term"
-        yield Reject(RejectReason.UNKNOWN_TERM_LENGTH, detail, text_of(cell), answer)
+        yield kit.Reject(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail, kit.text_of(cell), answer)
     for found, tag in terms:
-        days = int(found[1]) * DAYS_PER["month"]
+        days = int(found[1]) * kit.DAYS_PER["month"]
         yield _read_price(machine, "reserved", days, tag, answer, config)
 
 
 def _read_price(
-    machine: _Machine, kind: PriceKind, days: int | None, cell: Tag, answer: Answer, config: SourceConfig
-) -> Listing | Reject:
+    machine: _Machine,
+    kind: kit.PriceKind,
+    days: int | None,
+    cell: Tag,
+    answer: kit.Answer,
+    config: kit.SourceConfig,
+) -> kit.Listing | kit.Reject:
     name = f"{machine.gpu_count} x {machine.label}, {kind}{f' for {days} days' if days else ''}"
     try:
         price = _hourly_price(cell, config.currency)
         if machine.gpu_count < 1:
-            raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{machine.gpu_count} GPUs")
-    except RowError as error:
-        return Reject(error.reason, f"{name}: {error}", text_of(cell), answer)
-    return Listing(
+            raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{machine.gpu_count} GPUs")
+    except kit.RowError as error:
+        return error.reject(name, kit.text_of(cell), answer)
+    return kit.Listing(
         raw_label=machine.label,
         instance_type=machine.size or None,
         gpu_count=machine.gpu_count,
@@ -154,29 +149,32 @@ def _read_price(
     )
 
 
-def _hourly_price(cell: Tag, currency: str) -> CellPrice:
+def _hourly_price(cell: Tag, currency: str) -> kit.CellPrice:
     """The price per hour, which a price per month, where one is given, must confirm. Raises RowError."""
     texts: dict[str, list[str]] = {name: [] for name in _UNITS}
-    for tag in with_class(cell, "price-value"):
-        texts.setdefault(str(tag.get("data-option")), []).append(text_of(tag))
+    for tag in kit.with_class(cell, "price-value"):
+        texts.setdefault(str(tag.get("data-option")), []).append(kit.text_of(tag))
     if texts.keys() != _UNITS.keys() or len(texts["hourly"]) != 1 or len(texts["monthly"]) > 1:
-        raise RowError(RejectReason.UNREADABLE_PRICE, f"not one price per hour: {texts}")
+        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, f"not one price per hour: {texts}")
     prices = {
-        option: cell_price(_bare(text), _UNITS[option], [currency])
+        option: kit.cell_price(_bare(text), _UNITS[option], [currency])
         for option, found in texts.items()
         for text in found
-        if option == "hourly" or not is_not_offered(_without_unit(text))
+        if option == "hourly" or not kit.is_not_offered(_without_unit(text))
     }
     hourly, monthly = prices["hourly"], prices.get("monthly")
-    if monthly is not None and abs(monthly.amount / (hourly.amount * HOURS_PER_MONTH) - 1) > MONTH_TOLERANCE:
-        detail = f"{hourly.amount} per hour is not {monthly.amount} per month of {HOURS_PER_MONTH} hours"
-        raise RowError(RejectReason.CONFLICTING_PRICES, detail)
+    if (
+        monthly is not None
+        and abs(monthly.amount / (hourly.amount * kit.HOURS_PER_MONTH) - 1) > MONTH_TOLERANCE
+    ):
+        detail = f"{hourly.amount} per hour is not {monthly.amount} per month of {kit.HOURS_PER_MONTH} hours"
+        raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
     return hourly
 
 
 def _bare(text: str) -> str:
-    """ "N/A per hour" is no price, whatever its unit."""
-    return _without_unit(text) if is_not_offered(_without_unit(text)) else text
+    """A price's text, without the unit where it says that there is no price ("N/A per hour")."""
+    return _without_unit(text) if kit.is_not_offered(_without_unit(text)) else text
 
 
 def _without_unit(text: str) -> str:

@@ -1,16 +1,9 @@
 """Clore.ai: whole servers of a marketplace of hosts, at the daily price in dollars that each asks."""
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Row
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.gpu_counts import gpu_count_in
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, optional_number
+from pipeline.sources import kit
 
 HOURS_PER_DAY = 24
 DOLLARS = "USD-Blockchain"
@@ -19,23 +12,17 @@ DOLLARS = "USD-Blockchain"
 _THREADS = re.compile(r"\d{1,4}/(\d{1,4})")
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """One flagged listing per server that can be paid in dollars. Spot prices, which are bids, are not read.
-
-    Raises SourceChangedError when there is no server.
-    """
-    audit = FieldAudit(config)
-    servers = (server for answer in answers for server in audit.items(answer, "servers"))
-    rows = read_rows(servers, _read_server, "id")
-    yield from at_least_one(rows, f"{config.name}: no server")
-    yield from audit.warnings()
+@kit.reader("no server")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One flagged listing per server that can be paid in dollars. Spot prices are bids, and not read."""
+    return kit.read_rows(audit.items(answer, "servers"), _read_server, "id")
 
 
-def _read_server(server: JsonObject) -> Iterator[Listing]:
+def _read_server(server: kit.JsonObject) -> kit.Listings:
     specs = server.object("specs")
     label, vram_gib = specs.text("gpu"), specs.optional_number("gpuram")
     gpu_count = _gpu_count(label, server.get("gpu_array"))
-    yield Listing(
+    yield kit.Listing(
         raw_label=label,
         gpu_count=gpu_count,
         price_kind="on_demand",
@@ -43,31 +30,31 @@ def _read_server(server: JsonObject) -> Iterator[Listing]:
         native_currency="USD",
         native_unit="instance_hour",
         answer=server.answer,
-        context={"vram_gb": vram_gib} if vram_gib else {},
+        context=kit.known(vram_gb=vram_gib),
         country=specs.object("net").optional_text("cc"),
         available=_available(server, gpu_count),
         vcpus=_threads(specs.get("cpus")),
         ram_gib=specs.optional_number("ram") or None,
         reliability=server.optional_number("reliability"),
         # The marketplace's fee and that of an order are added to it.
-        flag_reason=FlagReason.PARTS_PRICED_APART,
+        flag_reason=kit.FlagReason.PARTS_PRICED_APART,
     )
 
 
 def _gpu_count(label: str, gpus: Any) -> int:
     """What the label states, which the list of GPUs must confirm where there is one. Raises RowError."""
-    stated = gpu_count_in(label)
+    stated = kit.gpu_count_in(label)
     listed = (
         [name for gpu in gpus for name in (gpu if isinstance(gpu, list) else [gpu])]
         if isinstance(gpus, list)
         else []
     )
     if stated is None or (listed and len(listed) != stated):
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{label!r}, and a list of {len(listed)} GPUs")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{label!r}, and a list of {len(listed)} GPUs")
     return stated
 
 
-def _available(server: JsonObject, gpu_count: int) -> bool | None:
+def _available(server: kit.JsonObject, gpu_count: int) -> bool | None:
     """Not when it is rented, not even in part: the price is that of all GPUs."""
     rented = server.get("rented")
     free = server.object("partial_gpu_rental").optional_number("available_gpus")
@@ -79,4 +66,4 @@ def _available(server: JsonObject, gpu_count: int) -> bool | None:
 def _threads(cpus: Any) -> float | None:
     """The threads in ``8/16``."""
     found = _THREADS.fullmatch(cpus) if isinstance(cpus, str) else None
-    return optional_number(found[1]) if found else None
+    return kit.optional_number(found[1]) if found else None

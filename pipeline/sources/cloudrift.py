@@ -1,43 +1,26 @@
 """CloudRift: variants of instance types, in cents per hour of the whole machine, per data centre."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, is_available, optional_number
-from pipeline.parsing.units import gb_from_gib
+from pipeline.sources import kit
 
 CENTS_PER_DOLLAR = 100
-BYTES_PER_GIB = 2**30
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """One listing per variant with GPUs and data centre; one without a region where there is none.
-
-    Raises SourceChangedError when no variant has GPUs.
-    """
-    audit = FieldAudit(config)
-    rows = (row for answer in answers for row in _read_answer(answer, audit))
-    yield from at_least_one(rows, f"{config.name}: no instance type with GPUs")
-    yield from audit.warnings()
-
-
-def _read_answer(answer: Answer, audit: FieldAudit) -> Iterator[Listing | Reject]:
+@kit.reader("no instance type with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One listing per variant with GPUs and data centre; one without a region where there is none."""
     page = audit.envelope(answer, "instance_types")
     for kind in page.object("data").items("instance_types"):
         # Types for CPUs only have variants without GPUs, which are not ours.
         variants = [variant for variant in kind.objects("variants") if variant.peek("gpu_count") != 0]
-        yield from read_rows(variants, partial(_read_variant, kind=kind), "name")
+        yield from kit.read_rows(variants, partial(_read_variant, kind=kind), "name")
 
 
-def _read_variant(variant: JsonObject, kind: JsonObject) -> Iterator[Listing]:
-    vram_gib, ram_gib, disk_gib = (_gib(variant, name) for name in ("vram", "dram", "disk"))
+def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings:
+    vram_gib, ram_gib, disk_gib = (kit.gib_from_bytes(variant.get(name)) for name in ("vram", "dram", "disk"))
     for region, available in _places(variant):
-        yield Listing(
+        yield kit.Listing(
             raw_label=kind.text("brand_short"),
             instance_type=variant.text("name"),
             gpu_count=variant.gpu_count("gpu_count"),
@@ -46,29 +29,25 @@ def _read_variant(variant: JsonObject, kind: JsonObject) -> Iterator[Listing]:
             native_currency="USD",
             native_unit="instance_hour",
             answer=variant.answer,
-            context={"vram_gb": round(vram_gib)} if vram_gib else {},
+            context={"vram_gb": round(vram_gib)} if vram_gib else {},  # of one GPU
             region=region,
             available=available,
             vcpus=variant.optional_number("cpu_count"),
             ram_gib=ram_gib,
-            local_disk_gb=None if disk_gib is None else gb_from_gib(disk_gib),
+            local_disk_gb=None if disk_gib is None else kit.gb_from_gib(disk_gib),
         )
 
 
-def _gib(variant: JsonObject, name: str) -> float | None:
-    """An amount in bytes; that of ``vram`` is of one GPU."""
-    amount = variant.optional_number(name)
-    return None if amount is None else amount / BYTES_PER_GIB
-
-
-def _places(variant: JsonObject) -> list[tuple[str | None, bool | None]]:
+def _places(variant: kit.JsonObject) -> list[tuple[str | None, bool | None]]:
     """Where there are machines of the variant, and whether any is free there."""
     machines, free = variant.get("nodes_per_dc"), variant.get("available_nodes_per_dc")
     free = free if isinstance(free, dict) else {}
     names = dict.fromkeys([*(machines if isinstance(machines, dict) else ()), *free])
     if not names:
-        available = is_available(variant.get("available_nodes"))
+        available = kit.is_available(variant.get("available_nodes"))
         if available is None:
-            raise RowError(RejectReason.NOT_OFFERED, "neither a place nor a number of machines is given")
+            raise kit.RowError(
+                kit.RejectReason.NOT_OFFERED, "neither a place nor a number of machines is given"
+            )
         return [(None, available)]
-    return [(name, (optional_number(free.get(name)) or 0) > 0 if free else None) for name in names]
+    return [(name, (kit.optional_number(free.get(name)) or 0) > 0 if free else None) for name in names]

@@ -1,48 +1,24 @@
 """CoreWeave: one GPU table per region, made of ``div``s; a price per instance, on demand and spot.
 
 Columns are found by the header row's text, because they differ by region. The price for inference on a single
-GPU is left out: that is not a machine to train on. Tables whose header names no GPU (storage, and CPU
+GPU is skipped: that is not a machine to train on. Tables whose header names no GPU (storage, and CPU
 instances, which have the GPU tables' classes too) are skipped.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bs4 import Tag
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import FlagReason
-from pipeline.parsing.gpu_counts import gpu_count
-from pipeline.parsing.html import (
-    around_with_class,
-    around_with_role,
-    page,
-    text_of,
-    texts_of,
-    with_class,
-    with_role,
-)
-from pipeline.parsing.json_objects import FieldAudit
-from pipeline.parsing.prices import CellPrice, RowError, agreed, cell_price, optional_number
-from pipeline.parsing.tables import (
-    PriceColumn,
-    Table,
-    column,
-    columns,
-    price_columns,
-    prices_in_unknown_columns,
-    require_on_demand,
-)
-from pipeline.parsing.text import is_not_offered
+from pipeline.sources import kit
 
 GB_PER_TB = 1000
 
 _COUNT = r"^(?:gpu count|(?:number|#) of gpus|gpus$)"
 _NOT_PRICES = r"^(?:gpu|gpus|model|vram|vcpus|system|ram|local|inference|number|#)\b"
 _REGION = re.compile(r"region\s*:?\s*(.+)", re.IGNORECASE)
-_MOBILE_COPY: Mapping[PriceKind, tuple[str, str]] = {
+_MOBILE_COPY: Mapping[kit.PriceKind, tuple[str, str]] = {
     "on_demand": ("instance-price", "item-value"),
     "spot": ("spot-price", "item-value"),
 }
@@ -56,125 +32,126 @@ class _Layout:
     headers: list[str]
     label_at: int
     count_at: int
-    prices: list[PriceColumn]
+    prices: list[kit.PriceColumn]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Every on-demand and spot price of every region. Raises SourceChangedError without a GPU table."""
-    audit = FieldAudit(config)
-    for answer in answers:
-        layout: _Layout | None = None
-        for tag in with_class(page(answer), "table-v2"):
-            if tag.name != "div":
-                continue
-            header_rows = with_class(tag, "table-v2-header")
-            headers = texts_of(_cells(header_rows[0])) if header_rows else []
-            if columns(headers, r"\bGPUs?\b"):
-                layout = _layout(headers, answer)
-                audit.columns(headers)
-            elif headers or "gpu-pricing" not in tag.get_attribute_list("class"):
-                audit.table(headers, is_read=False)
-                continue
-            # A table without a header has the columns of the one before it, the first one those of the yaml.
-            layout = layout or _usual_layout(tag, answer, config)
-            yield from _read_table(tag, layout, answer)
-        if layout is None:
-            raise SourceChangedError(f"{answer.url}: no table of GPUs on the page")
-    yield from audit.warnings()
+    layout: _Layout | None = None
+    for tag in kit.with_class(kit.page(answer), "table-v2"):
+        if tag.name != "div":
+            continue
+        header_rows = kit.with_class(tag, "table-v2-header")
+        headers = kit.texts_of(_cells(header_rows[0])) if header_rows else []
+        if kit.columns(headers, r"\bGPUs?\b"):
+            layout = _layout(headers, answer)
+            audit.columns(headers)
+        elif headers or "gpu-pricing" not in tag.get_attribute_list("class"):
+            audit.table(headers, is_read=False)
+            continue
+        # A table without a header has the columns of the one before it, the first one those of the yaml.
+        layout = layout or _usual_layout(tag, answer, audit.config)
+        yield from _read_table(tag, layout, answer)
+    if layout is None:
+        raise answer.changed("no table of GPUs on the page")
 
 
 def _cells(row: Tag) -> list[Tag]:
     """The cells of a row's grid itself: the mobile copy repeats them one level deeper."""
-    grids = with_class(row, "table-grid")
+    grids = kit.with_class(row, "table-grid")
     return (
-        [cell for cell in with_class(grids[0], "table-v2-cell") if cell.parent is grids[0]] if grids else []
+        [cell for cell in kit.with_class(grids[0], "table-v2-cell") if cell.parent is grids[0]]
+        if grids
+        else []
     )
 
 
-def _usual_layout(tag: Tag, answer: Answer, config: SourceConfig) -> _Layout:
+def _usual_layout(tag: Tag, answer: kit.Answer, config: kit.SourceConfig) -> _Layout:
     """The columns of a table that came without its header, known by how many cells its first row has."""
-    rows = with_role(tag, "listitem")
+    rows = kit.with_role(tag, "listitem")
     width = len(_cells(rows[0])) if rows else 0
     headers: list[str] = config.settings["usual_columns"][:width]
-    if len(headers) != width or not columns(headers, r"^spot\b"):
-        raise SourceChangedError(f"{answer.url}: the first GPU table has no header row and {width} columns")
+    if len(headers) != width or not kit.columns(headers, r"^spot\b"):
+        raise answer.changed(f"the first GPU table has no header row and {width} columns")
     return _layout(headers, answer)
 
 
-def _layout(headers: list[str], answer: Answer) -> _Layout:
-    prices = price_columns(headers, answer)
-    require_on_demand(prices, headers, answer)
+def _layout(headers: list[str], answer: kit.Answer) -> _Layout:
+    prices = kit.price_columns(headers, answer)
+    kit.require_on_demand(prices, headers, answer)
     return _Layout(
         headers,
-        label_at=column(headers, r"^(?:gpu )?model", answer),
-        count_at=column(headers, _COUNT, answer),
+        label_at=kit.column(headers, r"^(?:gpu )?model", answer),
+        count_at=kit.column(headers, _COUNT, answer),
         prices=[price for price in prices if price.kind in _MOBILE_COPY],
     )
 
 
-def _read_table(tag: Tag, layout: _Layout, answer: Answer) -> Iterator[Listing | Reject]:
+def _read_table(tag: Tag, layout: _Layout, answer: kit.Answer) -> kit.Rows:
     region, headers = _region(tag), layout.headers
-    grid = Table(headers, [_cells(row) for row in with_role(tag, "listitem")])
+    grid = kit.Table(headers, [_cells(row) for row in kit.with_role(tag, "listitem")])
     if not grid.full_rows():
-        raise SourceChangedError(
-            f"{answer.url}: no row of {region} has the {len(headers)} cells of its header"
-        )
-    known = {price.at for price in layout.prices} | set(columns(headers, _NOT_PRICES))
+        raise answer.changed(f"no row of {region} has the {len(headers)} cells of its header")
+    known = {price.at for price in layout.prices} | set(kit.columns(headers, _NOT_PRICES))
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
-        texts = texts_of(cells)
-        yield from prices_in_unknown_columns(headers, texts, known, answer)
+        texts = kit.texts_of(cells)
+        yield from kit.prices_in_unknown_columns(headers, texts, known, answer)
         for price in layout.prices:
             try:
                 yield _listing(grid, cells, texts, price, layout, region, answer)
-            except RowError as error:
-                detail = f"{texts[layout.label_at]} in {region}, {price.kind}: {error}"
-                yield Reject(error.reason, detail, texts, answer)
+            except kit.RowError as error:
+                yield error.reject(f"{texts[layout.label_at]} in {region}, {price.kind}", texts, answer)
 
 
 def _region(tag: Tag) -> str | None:
     """The region that the line above the table names ("REGION: EUROPE"), if it names one."""
     eyebrow = tag.find_previous("strong", class_="eyebrow")
-    named = _REGION.fullmatch(text_of(eyebrow)) if eyebrow else None
+    named = _REGION.fullmatch(kit.text_of(eyebrow)) if eyebrow else None
     return named[1] if named else None
 
 
 def _listing(
-    grid: Table,
+    grid: kit.Table,
     cells: list[Tag],
     texts: list[str],
-    price: PriceColumn,
+    price: kit.PriceColumn,
     layout: _Layout,
     region: str | None,
-    answer: Answer,
-) -> Listing:
+    answer: kit.Answer,
+) -> kit.Listing:
     found = _price(cells[price.at], price.kind)
-    vram_gb, disk_tb = (optional_number(grid.text(texts, name)) for name in (r"^vram", r"^local storage"))
-    return Listing(
+    disk_tb = kit.optional_number(grid.text(texts, r"^local storage"))
+    return kit.Listing(
         raw_label=texts[layout.label_at],
-        gpu_count=gpu_count(texts[layout.count_at]),
+        gpu_count=kit.gpu_count(texts[layout.count_at]),
         price_kind=price.kind,
         native_price=found.amount,
         native_currency=found.currency,
         native_unit="instance_hour",
         answer=answer,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^vram"))),
         region=region,
-        vcpus=optional_number(grid.text(texts, r"^vcpus")) or None,
-        ram_gib=optional_number(grid.text(texts, r"^(?:system )?ram")) or None,
+        vcpus=kit.optional_number(grid.text(texts, r"^vcpus")) or None,
+        ram_gib=kit.optional_number(grid.text(texts, r"^(?:system )?ram")) or None,
         local_disk_gb=disk_tb * GB_PER_TB if disk_tb else None,
         effective_from=price.effective_from,
-        flag_reason=FlagReason.SUPERSEDED if price.superseded else found.flag_reason,
+        flag_reason=kit.FlagReason.SUPERSEDED if price.superseded else found.flag_reason,
     )
 
 
-def _price(cell: Tag, kind: PriceKind) -> CellPrice:
+def _price(cell: Tag, kind: kit.PriceKind) -> kit.CellPrice:
     """The price in a cell, which may have a link next to it; the row's mobile copy must state the same."""
     value = cell.find("div", recursive=False)
-    priced = cell_price(text_of(value) if isinstance(value, Tag) and text_of(value) else text_of(cell))
-    row = around_with_role(cell, "listitem")
+    priced = kit.cell_price(
+        kit.text_of(value) if isinstance(value, Tag) and kit.text_of(value) else kit.text_of(cell)
+    )
+    row = kit.around_with_role(cell, "listitem")
     outer, inner = _MOBILE_COPY[kind]
-    copies = [copy for copy in with_class(row, inner) if around_with_class(copy, outer)] if row else []
-    stated = texts_of(copies)
-    agreed([priced, *(None if is_not_offered(text) else cell_price(text) for text in stated)])
+    copies = (
+        [copy for copy in kit.with_class(row, inner) if kit.around_with_class(copy, outer)] if row else []
+    )
+    stated = kit.texts_of(copies)
+    kit.agreed([priced, *(None if kit.is_not_offered(text) else kit.cell_price(text) for text in stated)])
     return priced

@@ -1,47 +1,32 @@
 """CUDO Compute: machine types whose parts are priced one by one."""
 
 import math
-from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from functools import partial
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Row
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, is_available, price_of
-from pipeline.parsing.units import GB_PER_GIB, HOURS_PER_MONTH
+from pipeline.sources import kit
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader("no machine type with a GPU")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Machine types with GPUs, as the price of a machine with one GPU that can feed it: with the vCPUs and
     memory of the settings, or the nearest within the answer's limits.
 
-    Machine types without a GPU are skipped. Raises SourceChangedError when none has a GPU.
+    Machine types without a GPU are skipped.
     """
-    audit = FieldAudit(config)
-    machines = (
-        machine
-        for answer in answers
-        for machine in audit.items(answer, "machineTypes")
-        if machine.peek("gpuModelId") or machine.peek("gpuModel")
-    )
-    read_machine = partial(_read_machine, config=config)
-    rows = read_rows(machines, read_machine, "machineType", "dataCenterId")
-    yield from at_least_one(rows, f"{config.name}: no machine type with a GPU")
-    yield from audit.warnings()
+    machines = audit.items(answer, "machineTypes")
+    with_gpu = [machine for machine in machines if machine.peek("gpuModelId") or machine.peek("gpuModel")]
+    return kit.read_rows(with_gpu, _read_machine, "machineType", "dataCenterId")
 
 
-def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing]:
+def _read_machine(machine: kit.JsonObject) -> kit.Listings:
     gpu, vcpu, memory_gib = (
         _part_price(machine, part) for part in ("gpuPriceHr", "vcpuPriceHr", "memoryGibPriceHr")
     )
-    vcpus = _vcpus(config.settings["vcpus_per_gpu"], machine)
-    ram_gib = _memory_gib(config.settings["ram_gib_per_gpu"], vcpus, machine)
+    vcpus = _vcpus(machine.config.settings["vcpus_per_gpu"], machine)
+    ram_gib = _memory_gib(machine.config.settings["ram_gib_per_gpu"], vcpus, machine)
     sizes = _machine_sizes(vcpus, ram_gib, machine)
     no_room = machine.get("maxGpuFree") is not None and not sizes
-    yield Listing(
+    yield kit.Listing(
         raw_label=machine.text("gpuModel"),
         instance_type=machine.optional_text("machineType"),
         gpu_count=1,
@@ -52,14 +37,14 @@ def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing
         native_unit="gpu_hour",
         answer=machine.answer,
         region=machine.optional_text("dataCenterId"),
-        available=False if no_room else is_available(machine.get("totalGpuFree", "maxGpuFree")),
+        available=False if no_room else kit.is_available(machine.get("totalGpuFree", "maxGpuFree")),
         vcpus=vcpus,
         ram_gib=ram_gib,
         storage_usd_per_gb_month=_storage_usd_per_gb_month(machine),
     )
 
 
-def _machine_sizes(vcpus: int, ram_gib: int, machine: JsonObject) -> tuple[int, ...] | None:
+def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[int, ...] | None:
     """How many times one GPU with its vCPUs and memory fits on the host with most room; None where nothing
     is free or the answer does not say. (``total...Free`` counts all hosts together, so it says nothing.)"""
     room = {"maxGpuFree": 1, "maxVcpuFree": vcpus, "maxMemoryGibFree": ram_gib}
@@ -70,22 +55,22 @@ def _machine_sizes(vcpus: int, ram_gib: int, machine: JsonObject) -> tuple[int, 
     return tuple(range(1, most + 1)) or None
 
 
-def _part_price(machine: JsonObject, part: str) -> Decimal:
+def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
     """The price of a part, written ``{"value": "0.0025"}``. Raises RowError naming the part."""
     price = machine.get(part)
     try:
-        return price_of(price.get("value") if isinstance(price, dict) else price)
-    except RowError as error:
-        raise RowError(error.reason, f"{part}: {error}") from error
+        return kit.price_of(price.get("value") if isinstance(price, dict) else price)
+    except kit.RowError as error:
+        raise kit.RowError(error.reason, f"{part}: {error}") from error
 
 
-def _vcpus(wanted: int, machine: JsonObject) -> int:
+def _vcpus(wanted: int, machine: kit.JsonObject) -> int:
     """The wanted vCPUs of one GPU, within the limits that the answer states. Raises RowError."""
     most = wanted if machine.get("maxVcpuPerGpu") is None else machine.whole_number("maxVcpuPerGpu")
     return max(1, machine.whole_number("minVcpuPerGpu"), min(wanted, most))
 
 
-def _memory_gib(wanted: int, vcpus: int, machine: JsonObject) -> int:
+def _memory_gib(wanted: int, vcpus: int, machine: kit.JsonObject) -> int:
     """The wanted GiB, within minVcpuPerMemoryGib and maxVcpuPerMemoryGib: the fewest and most vCPUs that a
     GiB may have. Raises RowError."""
     most_per_gib = _limit(machine, "maxVcpuPerMemoryGib")
@@ -95,19 +80,19 @@ def _memory_gib(wanted: int, vcpus: int, machine: JsonObject) -> int:
     return max(1, least, min(wanted, most))
 
 
-def _limit(machine: JsonObject, name: str) -> Decimal | None:
+def _limit(machine: kit.JsonObject, name: str) -> Decimal | None:
     """A limit above zero; None where the answer states none. Raises RowError."""
     if machine.get(name) is None:
         return None
     limit = machine.decimal(name)
     if limit <= 0:
-        raise RowError(RejectReason.MISSING_FIELD, f"{name} is {limit}")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"{name} is {limit}")
     return limit
 
 
-def _storage_usd_per_gb_month(machine: JsonObject) -> Decimal | None:
+def _storage_usd_per_gb_month(machine: kit.JsonObject) -> Decimal | None:
     try:
         per_gib_hour = _part_price(machine, "minStorageGibPriceHr")
-    except RowError:
+    except kit.RowError:
         return None
-    return round(per_gib_hour * HOURS_PER_MONTH / GB_PER_GIB, 6)
+    return kit.usd_per_gb_month(per_gib_hour)

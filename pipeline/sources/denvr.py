@@ -1,16 +1,9 @@
 """Denvr Dataworks: the machines of the price page, per GPU-hour, from the data that Wix adds to it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError, read_json
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.html import page
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
-from pipeline.parsing.units import gigabytes
+from pipeline.sources import kit
 
 SCRIPT = "wix-warmup-data"
 PATH = ("appsWarmupData", "dataBinding", "dataStore", "recordsByCollectionId", "GPUInstances")
@@ -20,44 +13,44 @@ PER_GPU = frozenset({"gpu", "gpu-hr", "gpu-hour", "gpu/hr", "gpu/hour"})
 """A price without one of these could be of a whole machine, and is refused."""
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per machine. Raises SourceChangedError when the page's data has no machine."""
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     machines = (machine for answer in answers for machine in _machines(answer, audit))
-    rows = read_rows(machines, lambda machine: _read_machine(machine, config), "title", "gpuVram")
-    yield from reject_contradictions(
-        at_least_one(rows, f"{config.name}: no machine"),
+    rows = kit.read_rows(machines, _read_machine, "title", "gpuVram")
+    yield from kit.reject_contradictions(
+        kit.at_least_one(rows, f"{config.name}: no machine"),
         lambda row: (row.raw_label, row.context.get("vram_gb"), row.gpu_count),
     )
     yield from audit.warnings()
 
 
-def _machines(answer: Answer, audit: FieldAudit) -> Iterator[JsonObject]:
-    scripts = page(answer).find_all("script", id=SCRIPT)
+def _machines(answer: kit.Answer, audit: kit.FieldAudit) -> Iterator[kit.JsonObject]:
+    scripts = kit.page(answer).find_all("script", id=SCRIPT)
     if len(scripts) != 1:
-        raise SourceChangedError(f"{answer.url}: {len(scripts)} scripts {SCRIPT!r}, not one")
+        raise answer.changed(f"{len(scripts)} scripts {SCRIPT!r}, not one")
     try:
-        data = read_json(scripts[0].get_text(), answer.url)
+        data = kit.read_json(scripts[0].get_text(), answer.url)
     except ValueError as error:
-        raise SourceChangedError(f"{answer.url}: {SCRIPT!r} cannot be read ({error})") from error
+        raise answer.changed(f"{SCRIPT!r} cannot be read ({error})") from error
     for name in PATH:
         data = data.get(name) if isinstance(data, dict) else None
     records = (
         [record for record in data.values() if isinstance(record, dict)] if isinstance(data, dict) else []
     )
     if not records:
-        raise SourceChangedError(f"{answer.url}: no machines at {'.'.join(PATH)}")
+        raise answer.changed(f"no machines at {'.'.join(PATH)}")
     yield from (audit.item(record, answer) for record in records)
 
 
-def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
-    label, vram_gb = machine.text("title"), gigabytes(machine.optional_text("gpuVram"))
-    vcpus, ram_gib = machine.optional_number("vCpUs"), gigabytes(machine.optional_text("memory"))
+def _read_machine(machine: kit.JsonObject) -> kit.Rows:
+    label, vram_gb = machine.text("title"), kit.gigabytes(machine.optional_text("gpuVram"))
+    vcpus, ram_gib = machine.optional_number("vCpUs"), kit.gigabytes(machine.optional_text("memory"))
     count, price = machine.gpu_count("gpuCount"), str(machine.get("price") or "")
     if not re.search(r"\d", price):
-        raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {price!r}")
-    amount, currency, flag = cell_price(price, PER_GPU, [config.currency])
-    yield Listing(
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"no price is given: {price!r}")
+    amount, currency, flag = kit.cell_price(price, PER_GPU, [machine.config.currency])
+    yield kit.Listing(
         raw_label=label,
         gpu_count=count,
         gpu_counts=(count,),
@@ -66,7 +59,7 @@ def _read_machine(machine: JsonObject, config: SourceConfig) -> Iterator[Listing
         native_currency=currency,
         native_unit="gpu_hour",
         answer=machine.answer,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=vram_gb),
         flag_reason=flag,
         vcpus=vcpus,
         ram_gib=ram_gib,

@@ -1,59 +1,43 @@
 """DigitalOcean: GPU Droplets, from the tables of the documentation or from /v2/sizes."""
 
 import re
-from collections.abc import Iterator, Sequence
 
 from bs4 import Tag
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.gpu_counts import gpu_count_in
-from pipeline.parsing.html import is_hidden, page, text_of, texts_of
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
-from pipeline.parsing.tables import Table, column, columns, table
-from pipeline.parsing.units import gb_from_gib, gib_from_mib
+from pipeline.sources import kit
 
-_KINDS: dict[str, PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
+_KINDS: dict[str, kit.PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
 _PER_DROPLET_HOUR = frozenset({"h", "hr", "hour", "droplet/hour", "droplet/hr"})
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader("no GPU droplet in any answer")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Droplets with GPUs: prices are per droplet, not per GPU.
 
-    CPU sizes and tables without a GPU column are skipped. Raises SourceChangedError when a page has no
-    on-demand price or no answer has a GPU droplet.
+    CPU sizes and tables without a GPU column are skipped. Raises SourceChangedError for a page without an
+    on-demand price.
     """
-    audit = FieldAudit(config)
-    rows = (
-        row
-        for answer in answers
-        for row in (_read_sizes(answer, audit) if answer.is_json else _read_page(answer, audit, config))
-    )
-    yield from at_least_one(rows, f"{config.name}: no GPU droplet in any answer")
-    yield from audit.warnings()
+    return _read_sizes(answer, audit) if answer.is_json else _read_page(answer, audit)
 
 
-def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
-    rows: list[Listing | Reject] = []
-    for tag in page(answer).find_all("table"):
-        grid = table(tag)
-        if not is_hidden(tag) and columns(grid.headers, config.settings["headers"]["gpu"]):
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    rows: list[kit.Listing | kit.Reject] = []
+    for tag in kit.page(answer).find_all("table"):
+        grid = kit.table(tag)
+        if not kit.is_hidden(tag) and kit.columns(grid.headers, audit.config.settings["headers"]["gpu"]):
             audit.columns(grid.headers)
-            rows += _read_table(grid, *_section(tag, config), answer, config)
-    if not any(isinstance(row, Listing) and row.price_kind == "on_demand" for row in rows):
-        raise SourceChangedError(f"{answer.url}: no on-demand price under {config.settings['sections']}")
+            rows += _read_table(grid, *_section(tag, audit.config), answer, audit.config)
+    if not any(isinstance(row, kit.Listing) and row.price_kind == "on_demand" for row in rows):
+        raise answer.changed(f"no on-demand price under {audit.config.settings['sections']}")
     # A table may be on the page twice, but not with two prices for one droplet.
-    return reject_contradictions(rows, lambda row: (row.price_kind, row.raw_label))
+    return kit.reject_contradictions(rows, lambda row: (row.price_kind, row.raw_label))
 
 
-def _section(tag: Tag, config: SourceConfig) -> tuple[str | None, str]:
+def _section(tag: Tag, config: kit.SourceConfig) -> tuple[str | None, str]:
     """The section that a table is in: that of the nearest heading above it, or of the heading above that."""
     nearest, levels = "", ["h1", "h2", "h3", "h4"]
     while levels and isinstance(heading := tag.find_previous(levels), Tag):
-        text = text_of(heading)
+        text = kit.text_of(heading)
         for name, wanted in config.settings["sections"].items():
             if str(wanted) in text.casefold():
                 return name, text
@@ -63,13 +47,13 @@ def _section(tag: Tag, config: SourceConfig) -> tuple[str | None, str]:
 
 
 def _read_table(
-    grid: Table, section: str | None, heading: str, answer: Answer, config: SourceConfig
-) -> Iterator[Listing | Reject]:
-    gpu_at = column(grid.headers, config.settings["headers"]["gpu"], answer)
-    price_at = column(grid.headers, config.settings["headers"]["price"], answer)
+    grid: kit.Table, section: str | None, heading: str, answer: kit.Answer, config: kit.SourceConfig
+) -> kit.Rows:
+    gpu_at = kit.column(grid.headers, config.settings["headers"]["gpu"], answer)
+    price_at = kit.column(grid.headers, config.settings["headers"]["price"], answer)
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
-        raw = texts_of(cells)
+        raw = kit.texts_of(cells)
         is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
         units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR
         yield _read_row(raw[gpu_at], raw[price_at], units, section, heading, raw, answer)
@@ -82,17 +66,17 @@ def _read_row(
     section: str | None,
     heading: str,
     raw: list[str],
-    answer: Answer,
-) -> Listing | Reject:
+    answer: kit.Answer,
+) -> kit.Listing | kit.Reject:
     """One row. A price per GPU, or without "per hour" in cell or header, is not what this table has."""
     try:
-        price, currency, flag = cell_price(cell, units)
+        price, currency, flag = kit.cell_price(cell, units)
         if section not in _KINDS:
             detail = f"a price under {heading!r}, whose terms are not known"
-            raise RowError(RejectReason.UNKNOWN_TERMS, detail)
-        return Listing(
+            raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
+        return kit.Listing(
             raw_label=label,
-            gpu_count=gpu_count_in(label) or 1,
+            gpu_count=kit.gpu_count_in(label) or 1,
             price_kind=_KINDS[section],
             native_price=price,
             native_currency=currency,
@@ -100,22 +84,22 @@ def _read_row(
             answer=answer,
             flag_reason=flag,
         )
-    except RowError as error:
-        return Reject(error.reason, f"{label}: {error}", raw, answer)
+    except kit.RowError as error:
+        return error.reject(label, raw, answer)
 
 
-def _read_sizes(answer: Answer, audit: FieldAudit) -> Iterator[Listing | Reject]:
+def _read_sizes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     sizes = (size for size in audit.items(answer, "sizes") if size.peek("gpu_info"))
-    return read_rows(sizes, _read_size, "slug")
+    return kit.read_rows(sizes, _read_size, "slug")
 
 
-def _read_size(size: JsonObject) -> Iterator[Listing]:
+def _read_size(size: kit.JsonObject) -> kit.Listings:
     """One listing per region: a size is created in a region, and its list of regions changes by the hour."""
     gpu, regions, available = size.object("gpu_info"), size.get("regions"), size.get("available")
     total_vram_gib = gpu.object("vram").optional_number("amount")
     disks_gib = [disk.object("size").optional_number("amount") or 0 for disk in size.objects("disk_info")]
     for region in (isinstance(regions, list) and regions) or [None]:
-        yield Listing(
+        yield kit.Listing(
             raw_label=gpu.text("model"),
             instance_type=size.text("slug"),
             gpu_count=gpu.gpu_count("count"),
@@ -128,6 +112,6 @@ def _read_size(size: JsonObject) -> Iterator[Listing]:
             region=region,
             available=False if regions == [] else available if isinstance(available, bool) else None,
             vcpus=size.optional_number("vcpus"),
-            ram_gib=gib_from_mib(size.get("memory")),
-            local_disk_gb=round(gb_from_gib(sum(disks_gib)), 1) if any(disks_gib) else None,
+            ram_gib=kit.gib_from_mib(size.get("memory")),
+            local_disk_gb=round(kit.gb_from_gib(sum(disks_gib)), 1) if any(disks_gib) else None,
         )

@@ -6,85 +6,72 @@ table says that prices are per GPU-hour. Both are checked, because a multiplied 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
 
 from bs4 import BeautifulSoup
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.gpu_counts import gpu_count_in
-from pipeline.parsing.html import page, text_of, texts_of
-from pipeline.parsing.json_objects import FieldAudit
-from pipeline.parsing.prices import RowError, cell_price, optional_number
-from pipeline.parsing.tables import Table, column, columns, prices_in_unknown_columns, visible_tables
-from pipeline.parsing.terms import DAYS_PER
-from pipeline.parsing.text import HOURLY
+from pipeline.sources import kit
 
 BARE = frozenset({""})
-PRICES: tuple[tuple[str, PriceKind, int | None, NativeUnit, frozenset[str]], ...] = (
-    ("^hourly", "on_demand", None, "instance_hour", HOURLY),
-    ("^monthly$", "reserved", DAYS_PER["month"], "instance_month", BARE),
-    ("^annually$", "reserved", DAYS_PER["year"], "instance_term", BARE),
+PRICES: tuple[tuple[str, kit.PriceKind, int | None, kit.NativeUnit, frozenset[str]], ...] = (
+    ("^hourly", "on_demand", None, "instance_hour", kit.HOURLY),
+    ("^monthly$", "reserved", kit.DAYS_PER["month"], "instance_month", BARE),
+    ("^annually$", "reserved", kit.DAYS_PER["year"], "instance_term", BARE),
 )
 PER_GPU = re.compile(r"prices are per GPU[- ]hour", re.IGNORECASE)
 
 _COUNT_BUTTON = re.compile(r"(\d{1,2}) ?x")
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and term.
 
     Raises SourceChangedError without the one table of GPUs, and when it may be of more than one GPU.
     """
-    audit = FieldAudit(config)
-    for answer in answers:
-        soup = page(answer)
-        tables = [table for table in visible_tables(soup) if _is_of_gpus(table)]
-        if len(tables) != 1:
-            raise SourceChangedError(f"{answer.url}: {len(tables)} tables of GPUs")
-        if PER_GPU.search(text_of(soup)) is None:
-            raise SourceChangedError(f"{answer.url}: the page does not say that prices are per GPU-hour")
-        _check_count(soup, answer)
-        audit.columns(tables[0].headers)
-        yield from _read_table(tables[0], answer, config)
-    yield from audit.warnings()
+    soup = kit.page(answer)
+    tables = [table for table in kit.visible_tables(soup) if _is_of_gpus(table)]
+    if len(tables) != 1:
+        raise answer.changed(f"{len(tables)} tables of GPUs")
+    if PER_GPU.search(kit.text_of(soup)) is None:
+        raise answer.changed("the page does not say that prices are per GPU-hour")
+    _check_count(soup, answer)
+    audit.columns(tables[0].headers)
+    yield from _read_table(tables[0], answer, audit.config)
 
 
-def _is_of_gpus(table: Table) -> bool:
+def _is_of_gpus(table: kit.Table) -> bool:
     return bool(
-        columns(table.headers, "^item$")
-        and columns(table.headers, "^vRAM")
-        and columns(table.headers, "^hourly")
+        kit.columns(table.headers, "^item$")
+        and kit.columns(table.headers, "^vRAM")
+        and kit.columns(table.headers, "^hourly")
     )
 
 
-def _check_count(soup: BeautifulSoup, answer: Answer) -> None:
+def _check_count(soup: BeautifulSoup, answer: kit.Answer) -> None:
     """The button that looks unlike the others is the pressed one."""
     buttons = [
         (found[1], tuple(tag.get_attribute_list("class")))
         for tag in soup.find_all("button")
-        if (found := _COUNT_BUTTON.fullmatch(text_of(tag)))
+        if (found := _COUNT_BUTTON.fullmatch(kit.text_of(tag)))
     ]
     looks = Counter(look for _, look in buttons)
     pressed = [count for count, look in buttons if looks[look] == 1]
     if buttons and pressed != ["1"]:
-        raise SourceChangedError(f"{answer.url}: of the numbers of GPUs, {pressed} are pressed")
+        raise answer.changed(f"of the numbers of GPUs, {pressed} are pressed")
 
 
-def _read_table(table: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
-    at = {pattern: column(table.headers, pattern, answer) for pattern, *_ in PRICES}
-    label, memory = (column(table.headers, pattern, answer) for pattern in ("^item$", "^vRAM"))
-    known = {*at.values(), *columns(table.headers, "^item$|^vRAM|^vCPUs?$|^RAM")}
+def _read_table(table: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+    at = {pattern: kit.column(table.headers, pattern, answer) for pattern, *_ in PRICES}
+    label, memory = (kit.column(table.headers, pattern, answer) for pattern in ("^item$", "^vRAM"))
+    known = {*at.values(), *kit.columns(table.headers, "^item$|^vRAM|^vCPUs?$|^RAM")}
     yield from table.other_rows(answer)
     for row in table.full_rows():
-        texts = texts_of(row)
-        yield from prices_in_unknown_columns(table.headers, texts, known, answer)
-        vram_gb = optional_number(texts[memory])
+        texts = kit.texts_of(row)
+        yield from kit.prices_in_unknown_columns(table.headers, texts, known, answer)
         for pattern, kind, days, unit, spellings in PRICES:
             try:
-                price, currency, flag = cell_price(texts[at[pattern]], spellings, [config.currency])
-                yield Listing(
+                price, currency, flag = kit.cell_price(texts[at[pattern]], spellings, [config.currency])
+                yield kit.Listing(
                     raw_label=_label(texts[label]),
                     gpu_count=1,
                     price_kind=kind,
@@ -92,20 +79,20 @@ def _read_table(table: Table, answer: Answer, config: SourceConfig) -> Iterator[
                     native_currency=currency,
                     native_unit=unit,
                     answer=answer,
-                    context={"vram_gb": vram_gb} if vram_gb else {},
+                    context=kit.known(vram_gb=kit.optional_number(texts[memory])),
                     term_days=days,
                     flag_reason=flag,
-                    vcpus=optional_number(table.text(texts, "^vCPUs?$")),
-                    ram_gib=optional_number(table.text(texts, "^RAM, GB$")),
+                    vcpus=kit.optional_number(table.text(texts, "^vCPUs?$")),
+                    ram_gib=kit.optional_number(table.text(texts, "^RAM, GB$")),
                 )
-            except RowError as error:
-                yield Reject(error.reason, f"{texts[label]}, {kind}: {error}", texts, answer)
+            except kit.RowError as error:
+                yield error.reject(f"{texts[label]}, {kind}", texts, answer)
 
 
 def _label(text: str) -> str:
     """The name of the GPU. Raises RowError without one, and for one that states a number of GPUs."""
     if not text:
-        raise RowError(RejectReason.MISSING_FIELD, "the row names no GPU")
-    if gpu_count_in(text) is not None:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, "a number of GPUs in a table of one")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, "the row names no GPU")
+    if kit.gpu_count_in(text) is not None:
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, "a number of GPUs in a table of one")
     return text

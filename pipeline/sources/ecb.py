@@ -1,40 +1,37 @@
 """The European Central Bank's daily reference rates: a source of exchange rates, not of offers."""
 
 import re
-from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
-from pipeline.contracts.rates import ExchangeRates
+from pipeline.sources import kit
 
 _RATE = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*")
 """An attribute of this file is a number or nothing: no sign, exponent, separator or footnote is read."""
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
     """Raises SourceChangedError: this source has no offers, only rates (``read_rates``)."""
-    raise SourceChangedError(
+    raise kit.SourceChangedError(
         f"{config.title} has exchange rates, not offers; to set a rate yourself, use --fx EUR=1.17"
     )
 
 
-def read_rates(answers: Sequence[Answer], config: SourceConfig) -> ExchangeRates:
+def read_rates(answers: kit.Answers, config: kit.SourceConfig) -> kit.ExchangeRates:
     """The latest day's rates among the answers. Raises SourceChangedError when none is certain."""
     if not answers:
-        raise SourceChangedError("there is no answer of the ECB to read rates from")
+        raise kit.SourceChangedError("there is no answer of the ECB to read rates from")
     return max((_rates(answer, config) for answer in answers), key=lambda rates: rates.date)
 
 
-def _rates(answer: Answer, config: SourceConfig) -> ExchangeRates:
+def _rates(answer: kit.Answer, config: kit.SourceConfig) -> kit.ExchangeRates:
     tree = _tree(answer)
     days = [cube for cube in tree.iter("{*}Cube") if cube.get("time") is not None]
     if not days:
-        raise SourceChangedError(f"{answer.url}: no Cube with a time")
+        raise answer.changed("no Cube with a time")
     # The daily file has one day, the 90-day file many.
     latest = max(days, key=lambda cube: cube.get("time", ""))
     try:
@@ -45,18 +42,16 @@ def _rates(answer: Answer, config: SourceConfig) -> ExchangeRates:
             if cube is not latest
         ]
     except ValueError as error:
-        raise SourceChangedError(f"{answer.url}: a day or rate cannot be read ({error})") from error
+        raise answer.changed(f"a day or rate cannot be read ({error})") from error
     rates = dict(found)
     if len(rates) != len(found) or not all(len(c) == 3 and c.isupper() and r > 0 for c, r in found):
-        raise SourceChangedError(
-            f"{answer.url}: a currency is listed twice, or lacks a code or a rate above 0"
-        )
+        raise answer.changed("a currency is listed twice, or lacks a code or a rate above 0")
     low, high = (Decimal(bound) for bound in config.settings["usd_per_eur"])
     if "USD" not in rates or not low <= rates["USD"] <= high:
-        raise SourceChangedError(
-            f"{answer.url}: {rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
+        raise answer.changed(
+            f"{rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
         )
-    return ExchangeRates(date=day, rates=rates)
+    return kit.ExchangeRates(date=day, rates=rates)
 
 
 def _rate(text: str) -> Decimal:
@@ -66,10 +61,10 @@ def _rate(text: str) -> Decimal:
     return Decimal(found[1])
 
 
-def _tree(answer: Answer) -> Any:
+def _tree(answer: kit.Answer) -> Any:
     # No entities, network access or huge trees: the file is small, and its content is not trusted.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         return etree.fromstring(answer.body, parser)
     except etree.XMLSyntaxError as error:
-        raise SourceChangedError(f"{answer.url}: the answer is not XML ({error})") from error
+        raise answer.changed(f"the answer is not XML ({error})") from error

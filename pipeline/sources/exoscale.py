@@ -5,93 +5,87 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, optional_number, price_of
-from pipeline.parsing.units import GB_PER_GIB, HOURS_PER_MONTH
-
-BYTES_PER_GIB = 2**30
+from pipeline.sources import kit
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per type with GPUs and zone; a type or a price without its counterpart is a reject.
 
     Raises SourceChangedError without either of the two lists, and when no type has GPUs.
     """
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     pages = [audit.envelope(answer, "instance-types") for answer in answers]
     (prices, of_prices), types = _prices(pages, config), _types(pages)
     read_type = partial(_read_type, prices=prices)
-    rows = read_rows([kind for kind in types if kind.peek("gpus")], read_type, "family", "size")
-    yield from at_least_one(rows, f"{config.name}: no type with GPUs")
+    rows = kit.read_rows([kind for kind in types if kind.peek("gpus")], read_type, "family", "size")
+    yield from kit.at_least_one(rows, f"{config.name}: no type with GPUs")
     yield from _without_type(prices, {_price_name(kind) for kind in types}, of_prices, config)
     yield from audit.warnings()
 
 
-def _prices(pages: Sequence[JsonObject], config: SourceConfig) -> tuple[Mapping[str, Any], Answer]:
+def _prices(
+    pages: Sequence[kit.JsonObject], config: kit.SourceConfig
+) -> tuple[Mapping[str, Any], kit.Answer]:
     """The list in the wanted currency, and the answer that it is from."""
     currency = config.settings["currency"]
     for page in pages:
         if currency in page and isinstance(page.get(currency), dict):
             return page.get(currency), page.answer
-    raise SourceChangedError(f"{config.name}: no answer has prices in {currency}")
+    raise kit.SourceChangedError(f"{config.name}: no answer has prices in {currency}")
 
 
-def _types(pages: Sequence[JsonObject]) -> list[JsonObject]:
+def _types(pages: Sequence[kit.JsonObject]) -> list[kit.JsonObject]:
     lists = [page for page in pages if "instance-types" in page.raw]
     if not lists:
-        raise SourceChangedError(
+        raise kit.SourceChangedError(
             f"{pages[0].answer.url if pages else 'no answer'}: no list of instance types"
         )
     return [kind for page in lists for kind in page.items("instance-types")]
 
 
-def _price_name(kind: JsonObject) -> str:
+def _price_name(kind: kit.JsonObject) -> str:
     """What the price list calls a type: ``running_gpu3_small``."""
     return f"running_{kind.peek('family')}_{kind.peek('size')}".replace("-", "_")
 
 
-def _read_type(kind: JsonObject, prices: Mapping[str, Any]) -> Iterator[Listing]:
+def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
     name = _price_name(kind)
     if name not in prices:
-        raise RowError(RejectReason.NOT_OFFERED, f"{name} is not in the price list")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"{name} is not in the price list")
     zones = [zone for zone in kind.get("zones") or () if isinstance(zone, str)]
     if not zones:
-        raise RowError(RejectReason.NOT_OFFERED, "no zone has it")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no zone has it")
     instance_type = f"{kind.text('family')}.{kind.text('size')}"
-    memory = kind.optional_number("memory")
+    memory_gib = kit.gib_from_bytes(kind.get("memory"))
     for zone in dict.fromkeys(zones):
-        yield Listing(
+        yield kit.Listing(
             raw_label=instance_type,
             label_kind="instance_type",
             instance_type=instance_type,
             gpu_count=kind.gpu_count("gpus"),
             price_kind="on_demand",
-            native_price=price_of(prices[name]),
+            native_price=kit.price_of(prices[name]),
             native_currency="USD",
             native_unit="instance_hour",
             answer=kind.answer,
             region=zone,
             vcpus=kind.optional_number("cpus"),
-            ram_gib=memory / BYTES_PER_GIB if memory else None,
+            ram_gib=memory_gib or None,
             storage_usd_per_gb_month=_storage_usd_per_gb_month(prices.get("volume")),
         )
 
 
 def _storage_usd_per_gb_month(per_gib_hour: Any) -> Decimal | None:
-    if optional_number(per_gib_hour) is None:
+    if kit.optional_number(per_gib_hour) is None:
         return None
-    return round(Decimal(str(per_gib_hour)) * HOURS_PER_MONTH / GB_PER_GIB, 6)
+    return kit.usd_per_gb_month(Decimal(str(per_gib_hour)))
 
 
 def _without_type(
-    prices: Mapping[str, Any], known: set[str], answer: Answer, config: SourceConfig
-) -> Iterator[Reject]:
+    prices: Mapping[str, Any], known: set[str], answer: kit.Answer, config: kit.SourceConfig
+) -> Iterator[kit.Reject]:
     """Prices of GPU types that no zone lists any more."""
     for name, price in prices.items():
         if name.startswith(config.settings["gpu_price"]) and name not in known:
             detail = f"{name}: no such type is in the list of types"
-            yield Reject(RejectReason.DISCONTINUED, detail, {name: price}, answer)
+            yield kit.Reject(kit.RejectReason.DISCONTINUED, detail, {name: price}, answer)

@@ -1,31 +1,22 @@
 """Google Cloud: machines of the accelerator-optimized page, or the sum of their catalogue parts."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlencode
 
 from bs4 import Tag
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.html import page, texts_of
-from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
-from pipeline.parsing.tables import PriceColumn, Table, column, columns, price_columns, table
-from pipeline.parsing.text import UnreadableError, clean_text, is_not_offered, number
-from pipeline.parsing.units import HOURS_PER_MONTH, gb_from_gib
+from pipeline.sources import kit
 
 PRICE_TABLE = (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
 DWS_COLUMN = r"\bDWS\b|flex-start|calendar mode"
 DWS_TIERS = {"flex_start": r"flex-start", "calendar_mode": r"calendar mode"}
 """The two ways of the Dynamic Workload Scheduler, by the words of a column's header."""
 
-KIND_BY_USAGE: Mapping[str, PriceKind] = {
+KIND_BY_USAGE: Mapping[str, kit.PriceKind] = {
     "OnDemand": "on_demand",
     "Preemptible": "spot",
     "flex_start": "flex_start",
@@ -45,126 +36,124 @@ _COMPONENT_SUFFIX = re.compile(
 )
 
 
-def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
-    """The page, and with a key the first page of the billing catalogue."""
-    wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
-    return wanted + ([_catalog_request(config)] if config.has_key(environment) else [])
-
-
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Machines of the page, and those of the catalogue that the page does not have.
 
     Raises SourceChangedError when there is no price table, or no GPU in a catalogue.
     """
-    audit = FieldAudit(config)
-    on_page: set[tuple[str, PriceKind, str | None]] = set()
+    audit = kit.FieldAudit(config)
+    on_page: set[tuple[str, kit.PriceKind, str | None]] = set()
     for answer in answers:
         if not answer.is_json:
-            for row in _read_page(answer, audit, config):
-                if isinstance(row, Listing):
-                    on_page.add((row.raw_label, row.price_kind, row.tier))
+            for row in _read_page(answer, audit):
+                if isinstance(row, kit.Listing):
+                    on_page.add(_machine_and_kind(row))
                 yield row
     catalog = [answer for answer in answers if answer.is_json]
-    if catalog:
-        for row in _read_catalog(catalog, audit, config):
-            here = isinstance(row, Listing) and row.region == config.attributes.region
-            if not (here and (row.raw_label, row.price_kind, row.tier) in on_page):  # type: ignore[union-attr]
-                yield row
+    here = config.attributes.region
+    for row in _read_catalog(catalog, audit) if catalog else ():
+        if isinstance(row, kit.Listing) and row.region == here and _machine_and_kind(row) in on_page:
+            continue
+        yield row
     yield from audit.warnings()
+
+
+def _machine_and_kind(row: kit.Listing) -> tuple[str, kit.PriceKind, str | None]:
+    return row.raw_label, row.price_kind, row.tier
 
 
 # --- the page -----------------------------------------------------------------------------------------------
 
 
-def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
-    grids = [table(tag) for tag in page(answer).find_all("table")]
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    grids = [kit.table(tag) for tag in kit.page(answer).find_all("table")]
     priced = [grid for grid in grids if _is_priced(grid)]
     if not priced:
-        raise SourceChangedError(f"{answer.url}: no table of machine types, GPUs and prices")
+        raise answer.changed("no table of machine types, GPUs and prices")
     for grid in grids:
         captions = [_MODEL_ID.sub("", header) for header in grid.headers]
         audit.table(captions, is_read=_is_priced(grid))
-    rows = [row for grid in priced for row in _read_table(grid, answer, config)]
+    rows = [row for grid in priced for row in _read_table(grid, answer, audit.config)]
     if not rows:
-        raise SourceChangedError(f"{answer.url}: the price tables have no machine")
-    yield from reject_contradictions(
+        raise answer.changed("the price tables have no machine")
+    yield from kit.reject_contradictions(
         rows, lambda row: (row.raw_label, row.price_kind, row.term_days, row.tier)
     )
 
 
-def _is_priced(grid: Table) -> bool:
-    return all(columns(grid.headers, pattern) for pattern in PRICE_TABLE)
+def _is_priced(grid: kit.Table) -> bool:
+    return all(kit.columns(grid.headers, pattern) for pattern in PRICE_TABLE)
 
 
-def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     machine_at, gpu_at, parts_at = (
-        column(grid.headers, pattern, answer)
+        kit.column(grid.headers, pattern, answer)
         for pattern in (r"^machine type\b", r"^gpus?\b", r"^components\b")
     )
     prices = _price_columns(grid.headers, answer)
-    machines = Table(grid.headers, [cells for cells in grid.rows if not _is_section(cells, gpu_at)])
+    machines = kit.Table(grid.headers, [cells for cells in grid.rows if not _is_section(cells, gpu_at)])
     yield from machines.other_rows(answer)
     for cells in machines.full_rows():
-        texts = texts_of(cells)
+        texts = kit.texts_of(cells)
         identity = (texts[machine_at], texts[gpu_at], texts[parts_at])
         yield from _read_machine(texts, identity, prices, answer, config)
-        for at in set(columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}:
-            if not is_not_offered(texts[at]):
+        for at in set(kit.columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}:
+            if not kit.is_not_offered(texts[at]):
                 detail = f"{texts[machine_at]}: {grid.headers[at]} is an unknown kind of price"
-                yield Reject(RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
+                yield kit.Reject(kit.RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
 
 
 def _is_section(cells: list[Tag], gpu_at: int) -> bool:
     """A row that only names a machine family: one wide cell, or nothing in the GPU's cell and no price."""
     if len({id(cell) for cell in cells}) == 1:
         return True
-    texts = texts_of(cells)
+    texts = kit.texts_of(cells)
     return len(texts) > gpu_at and not texts[gpu_at] and not any("$" in text for text in texts)
 
 
-def _price_columns(headers: list[str], answer: Answer) -> list[PriceColumn]:
-    on_demand_at = column(headers, r"^(?:on-demand )?price\b", answer)
-    found = [PriceColumn(on_demand_at, headers[on_demand_at], "on_demand")]
-    dws = columns(headers, DWS_COLUMN)
-    for price in price_columns(headers, answer):
+def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColumn]:
+    on_demand_at = kit.column(headers, r"^(?:on-demand )?price\b", answer)
+    found = [kit.PriceColumn(on_demand_at, headers[on_demand_at], "on_demand")]
+    dws = kit.columns(headers, DWS_COLUMN)
+    for price in kit.price_columns(headers, answer):
         if price.at in (on_demand_at, *dws) or price.kind == "on_demand":
             continue
         if price.kind == "reserved" and price.term_days is None:
-            raise SourceChangedError(f"{answer.url}: {price.header!r} does not say how many years")
+            raise answer.changed(f"{price.header!r} does not say how many years")
         tier = "flexible_cud" if re.search("flexible", price.header, re.IGNORECASE) else "resource_cud"
         found.append(replace(price, tier=tier) if price.kind == "reserved" else price)
     return found + [dws_price for at in dws if (dws_price := _dws_column(at, headers[at]))]
 
 
-def _dws_column(at: int, header: str) -> PriceColumn | None:
+def _dws_column(at: int, header: str) -> kit.PriceColumn | None:
     """The column of one of the scheduler's ways; None where its header names neither or both."""
     tiers = [tier for tier, words in DWS_TIERS.items() if re.search(words, header, re.IGNORECASE)]
-    return PriceColumn(at, header, "flex_start", tier=tiers[0]) if len(tiers) == 1 else None
+    return kit.PriceColumn(at, header, "flex_start", tier=tiers[0]) if len(tiers) == 1 else None
 
 
 def _read_machine(
     texts: list[str],
     identity: tuple[str, str, str],
-    prices: list[PriceColumn],
-    answer: Answer,
-    config: SourceConfig,
-) -> Iterator[Listing | Reject]:
+    prices: list[kit.PriceColumn],
+    answer: kit.Answer,
+    config: kit.SourceConfig,
+) -> kit.Rows:
     """The prices of one row; ``identity`` is the text of its cells for machine, GPU and components."""
     machine, gpu, components = identity
     try:
         parts = _components(components)
-    except UnreadableError as error:
-        yield Reject(RejectReason.UNREADABLE_ROW, f"{machine}: {error}", texts, answer)
+    except kit.UnreadableError as error:
+        yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{machine}: {error}", texts, answer)
         return
     for price in prices:
-        if price.kind == "flex_start" and is_not_offered(texts[price.at]):
+        if price.kind == "flex_start" and kit.is_not_offered(texts[price.at]):
             continue  # few machines have these prices
         try:
-            amount, currency, flag = cell_price(texts[price.at], currencies=["USD"])
-        except RowError as error:
-            yield Reject(error.reason, f"{machine}, {price.kind}: {error}", texts, answer)
+            amount, currency, flag = kit.cell_price(texts[price.at], currencies=["USD"])
+        except kit.RowError as error:
+            yield error.reject(f"{machine}, {price.kind}", texts, answer)
             continue
-        yield Listing(
+        yield kit.Listing(
             raw_label=machine,
             label_kind="instance_type",
             instance_type=machine,
@@ -180,12 +169,12 @@ def _read_machine(
             flag_reason=flag,
             vcpus=parts.get("vcpus"),
             ram_gib=parts.get("memory"),
-            local_disk_gb=gb_from_gib(parts["ssd"]) if "ssd" in parts else None,
+            local_disk_gb=kit.gb_from_gib(parts["ssd"]) if "ssd" in parts else None,
             **_dws_terms(price.tier, config),
         )
 
 
-def _dws_terms(tier: str | None, config: SourceConfig) -> dict[str, Any]:
+def _dws_terms(tier: str | None, config: kit.SourceConfig) -> dict[str, Any]:
     """How long machines of one of the scheduler's ways run, and in what steps they are charged."""
     return dict(config.settings["dws"][tier]) if tier in DWS_TIERS else {}
 
@@ -197,9 +186,9 @@ def _components(text: str) -> dict[str, float]:
         r"(GPUs?|vCPUs?|Memory|SSD) ?: ?([\d,.]{1,12}) ?(?:/ ?(\d{1,3})|(?:[GT]i?B)?)(?![\w,.]*\w| ?/)", text
     ):
         key = name.lower() if name in ("Memory", "SSD") else name.lower().rstrip("s") + "s"
-        found[key] = float(number(amount)) / (int(share) if share else 1)
+        found[key] = float(kit.number(amount)) / (int(share) if share else 1)
     if found.get("gpus", 0) <= 0:
-        raise UnreadableError(f"{text!r} does not say how many GPUs")
+        raise kit.UnreadableError(f"{text!r} does not say how many GPUs")
     return found
 
 
@@ -226,7 +215,7 @@ class Rate:
     """USD per hour (local SSD: per GiB-month) of one part, and where it was read."""
 
     usd: Decimal
-    sku: JsonObject
+    sku: kit.JsonObject
 
 
 @dataclass(slots=True)
@@ -247,13 +236,13 @@ class Rates:
         return None if key in self.contradicted else self.by_key.get(key)
 
 
-def _read_catalog(
-    answers: list[Answer], audit: FieldAudit, config: SourceConfig
-) -> Iterator[Listing | Reject]:
-    families = {name: Family.model_validate(parts) for name, parts in config.settings["families"].items()}
+def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
+    families = {
+        name: Family.model_validate(parts) for name, parts in audit.config.settings["families"].items()
+    }
     gpu_parts = {part: family.gpu[0] for family in families.values() for part in family.gpu}
     other_parts = {part for family in families.values() for part in (family.core, family.ram) if part}
-    other_parts.add(config.settings["local_ssd"])
+    other_parts.add(audit.config.settings["local_ssd"])
     rates = Rates()
     gpu_skus = 0
     for answer in answers:
@@ -266,8 +255,8 @@ def _read_catalog(
             if usage in KIND_BY_USAGE and part in (gpu_parts if is_gpu else other_parts):
                 try:
                     rate = Rate(_unit_price(sku.get("pricingInfo")), sku)
-                except UnreadableError as error:
-                    problem = RowError(RejectReason.UNREADABLE_PRICE, str(error))
+                except kit.UnreadableError as error:
+                    problem = kit.RowError(kit.RejectReason.UNREADABLE_PRICE, str(error))
                     yield sku.reject(problem, sku.name("description"))
                     continue
                 regions = sku.get("serviceRegions")
@@ -276,29 +265,31 @@ def _read_catalog(
             elif is_gpu:
                 yield _unused_gpu(sku, usage)
     if not gpu_skus:
-        raise SourceChangedError(f"{answers[0].url}: the catalogue has no GPU")
-    for name, amounts in config.settings["machines"].items():
-        yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, config)
+        raise answers[0].changed("the catalogue has no GPU")
+    for name, amounts in audit.config.settings["machines"].items():
+        yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, audit.config)
 
 
-def _unused_gpu(sku: JsonObject, usage: str) -> Reject:
+def _unused_gpu(sku: kit.JsonObject, usage: str) -> kit.Reject:
     description = sku.name("description")
-    error = RowError(RejectReason.INCOMPLETE_PRICE, "the price of the GPU alone is not a machine's price")
+    error = kit.RowError(
+        kit.RejectReason.INCOMPLETE_PRICE, "the price of the GPU alone is not a machine's price"
+    )
     if usage not in KIND_BY_USAGE or re.search("Commitment|Reserved|Sole Tenancy", description):
-        error = RowError(RejectReason.OTHER_PRICE_KIND, "none of on-demand, flex-start and spot")
+        error = kit.RowError(kit.RejectReason.OTHER_PRICE_KIND, "none of on-demand, flex-start and spot")
     return sku.reject(error, description)
 
 
-def _usage(sku: JsonObject) -> str:
+def _usage(sku: kit.JsonObject) -> str:
     """What the part is rented as: the catalogue's usage type, or the scheduler's way in the description."""
-    description = clean_text(str(sku.peek("description")))
+    description = kit.clean_text(str(sku.peek("description")))
     dws = next((tier for tier, words in _DWS_USAGE.items() if words.search(description)), None)
     return dws or str(sku.peek("category", "usageType"))
 
 
 def _machines(
-    name: str, amounts: list[int], family: Family, rates: Rates, config: SourceConfig
-) -> Iterator[Listing | Reject]:
+    name: str, amounts: list[int], family: Family, rates: Rates, config: kit.SourceConfig
+) -> kit.Rows:
     """One machine type, in every region and usage type in which the catalogue prices all its parts."""
     gpus, vcpus, ram_gib, local_ssd_gib = amounts
     for part, usage, region in sorted(rates.by_key):
@@ -308,7 +299,7 @@ def _machines(
         core, ram = rates.get(family.core, usage, region), rates.get(family.ram, usage, region)
         if (part, usage, region) in rates.contradicted or not (family.whole or (core and ram)):
             detail = "not every part has exactly one price in the catalogue"
-            error = RowError(RejectReason.INCOMPLETE_PRICE, detail)
+            error = kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, detail)
             yield gpu.sku.reject(error, f"{name} in {region}, {usage}")
             continue
         total = gpus * gpu.usd
@@ -317,9 +308,9 @@ def _machines(
             total += vcpus * core.usd + ram_gib * ram.usd
         if local_ssd_gib and not family.whole:
             ssd = rates.get(config.settings["local_ssd"], usage, region)
-            flag = None if ssd else FlagReason.LOCAL_SSD_NOT_PRICED
-            total += local_ssd_gib * ssd.usd / HOURS_PER_MONTH if ssd else 0
-        yield Listing(
+            flag = None if ssd else kit.FlagReason.LOCAL_SSD_NOT_PRICED
+            total += local_ssd_gib * ssd.usd / kit.HOURS_PER_MONTH if ssd else 0
+        yield kit.Listing(
             raw_label=name,
             label_kind="instance_type",
             instance_type=name,
@@ -333,7 +324,7 @@ def _machines(
             region=region,
             vcpus=vcpus,
             ram_gib=ram_gib,
-            local_disk_gb=gb_from_gib(local_ssd_gib) or None,
+            local_disk_gb=kit.gb_from_gib(local_ssd_gib) or None,
             flag_reason=flag,
             tier=usage if usage in DWS_TIERS else None,
             **_dws_terms(usage, config),
@@ -342,7 +333,7 @@ def _machines(
 
 def _component(description: str) -> str:
     """The part that a SKU describes, without its place and without the words for spot."""
-    return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", clean_text(description)), count=1)
+    return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", kit.clean_text(description)), count=1)
 
 
 def _unit_price(pricing: Any) -> Decimal:
@@ -351,16 +342,10 @@ def _unit_price(pricing: Any) -> Decimal:
         price = pricing[0]["pricingExpression"]["tieredRates"][-1]["unitPrice"]
         currency, units, nanos = price["currencyCode"], price.get("units", 0), price.get("nanos", 0)
     except (KeyError, IndexError, TypeError) as error:
-        raise UnreadableError(f"no unit price ({error!r})") from error
+        raise kit.UnreadableError(f"no unit price ({error!r})") from error
     if currency != "USD":
-        raise UnreadableError(f"priced in {currency}")
-    amount = number(units) + number(nanos).scaleb(-9)
+        raise kit.UnreadableError(f"priced in {currency}")
+    amount = kit.number(units) + kit.number(nanos).scaleb(-9)
     if amount <= 0:
-        raise UnreadableError(f"the price is {amount}")
+        raise kit.UnreadableError(f"the price is {amount}")
     return amount
-
-
-def _catalog_request(config: SourceConfig) -> Request:
-    query = {"pageSize": str(config.settings["catalog_page_size"])}
-    headers = {"X-Goog-Api-Key": f"${{{config.key_variables[0]}}}"}
-    return Request(f"{config.settings['catalog_url']}?{urlencode(query)}", headers=headers)

@@ -1,54 +1,47 @@
 """GPU.ai: offers of a marketplace, each priced for all of its GPUs."""
 
-from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, is_available
-from pipeline.parsing.units import HOURS_PER_MONTH
+from pipeline.sources import kit
 
-KINDS: dict[str, PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
+KINDS: dict[str, kit.PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
 """Values of ``tier``, which is the kind of price there."""
 
 CLASSES = {True: "community", False: "secure"}
 """The class of capacity, by its boolean twin."""
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every offer once: the list may move on while its pages are asked for.
 
     Raises SourceChangedError when there is no offer.
     """
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     seen: set[str] = set()
     rows = (row for answer in answers for row in _read_page(answer, audit, seen))
-    yield from at_least_one(rows, f"{config.name}: no offer")
+    yield from kit.at_least_one(rows, f"{config.name}: no offer")
     yield from audit.warnings()
 
 
-def _read_page(answer: Answer, audit: FieldAudit, seen: set[str]) -> Iterator[Listing | Reject]:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit, seen: set[str]) -> kit.Rows:
     page = audit.envelope(answer, "data")
     offers = page.items("data")
-    yield from read_rows(offers, lambda offer: _read_once(offer, seen), "offering_id")
+    yield from kit.read_rows(offers, lambda offer: _read_once(offer, seen), "offering_id")
     if "next_cursor" not in page:
         detail = "the page does not say whether another one follows"
-        yield Reject(RejectReason.UNREAD_PAGE, detail, sorted(page.raw)[:12], answer)
+        yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, sorted(page.raw)[:12], answer)
 
 
-def _read_once(offer: JsonObject, seen: set[str]) -> Iterator[Listing]:
+def _read_once(offer: kit.JsonObject, seen: set[str]) -> kit.Listings:
     offer_id = offer.optional_text("offering_id")
     if offer_id in seen:
-        raise RowError(RejectReason.DUPLICATE, "shown by an earlier page")
+        raise kit.RowError(kit.RejectReason.DUPLICATE, "shown by an earlier page")
     seen.update([offer_id] if offer_id else [])
     yield _listing(offer)
 
 
-def _listing(offer: JsonObject) -> Listing:
-    return Listing(
+def _listing(offer: kit.JsonObject) -> kit.Listing:
+    return kit.Listing(
         raw_label=offer.text("gpu_type"),
         gpu_count=offer.gpu_count("gpu_count"),
         price_kind=_kind(offer),
@@ -57,7 +50,7 @@ def _listing(offer: JsonObject) -> Listing:
         native_unit="instance_hour",
         answer=offer.answer,
         region=offer.optional_text("region"),
-        available=is_available(offer.get("available")),
+        available=kit.is_available(offer.get("available")),
         tier=f"marketplace_{_capacity(offer)}",
         # 0 is a specification that is not known.
         vcpus=offer.optional_number("cpu_cores") or None,
@@ -67,15 +60,17 @@ def _listing(offer: JsonObject) -> Listing:
     )
 
 
-def _kind(offer: JsonObject) -> PriceKind:
+def _kind(offer: kit.JsonObject) -> kit.PriceKind:
     tier = offer.get("tier")
     kind = KINDS.get(tier) if isinstance(tier, str) else None
     if kind is None:
-        raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"tier {tier!r} is neither on_demand nor spot")
+        raise kit.RowError(
+            kit.RejectReason.UNKNOWN_PRICE_KIND, f"tier {tier!r} is neither on_demand nor spot"
+        )
     return kind
 
 
-def _capacity(offer: JsonObject) -> str:
+def _capacity(offer: kit.JsonObject) -> str:
     """Whose hardware it is, and how it is rented: ``secure_vm``.
 
     Raises RowError where the two fields that say whose it is contradict each other.
@@ -84,11 +79,11 @@ def _capacity(offer: JsonObject) -> str:
     by_twin = CLASSES.get(community) if isinstance(community, bool) else None
     if by_twin is None or stated not in (None, by_twin):
         detail = f"capacity_class {stated!r} and community {community!r} do not agree on whose hardware it is"
-        raise RowError(RejectReason.UNKNOWN_TERMS, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     return "_".join(filter(None, (by_twin, offer.optional_text("deployment_type"))))
 
 
-def _storage_usd_per_gb_month(offer: JsonObject) -> Decimal | None:
+def _storage_usd_per_gb_month(offer: kit.JsonObject) -> Decimal | None:
     """What more disk than the included costs; None where no more can be had."""
     per_hour, is_offered = offer.optional_decimal("disk_price_per_gb_hour"), offer.get("disk_configurable")
-    return round(per_hour * HOURS_PER_MONTH, 6) if is_offered is True and per_hour is not None else None
+    return round(per_hour * kit.HOURS_PER_MONTH, 6) if is_offered is True and per_hour is not None else None

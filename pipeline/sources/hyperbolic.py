@@ -1,13 +1,6 @@
 """Hyperbolic: the options that can be rented at present, in cents per hour of the whole option."""
 
-from collections.abc import Iterator, Sequence
-
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Row
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, is_available
+from pipeline.sources import kit
 
 CENTS_PER_DOLLAR = 100
 MACHINE_TYPES = ("virtual-machine", "bare-metal")
@@ -16,26 +9,20 @@ _KNOWN_PRICES = ("costPerHourCents", "providerCostPerHourCents")
 _LEAST_HOURS = "minHours"
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """One listing per option of a single machine; an option of several is a reject.
-
-    Raises SourceChangedError when there is no option.
-    """
-    audit = FieldAudit(config)
-    options = (option for answer in answers for option in audit.items(answer, "options"))
-    rows = read_rows(options, _read_option, "gpuType", "gpuCount", "region")
-    yield from at_least_one(rows, f"{config.name}: no rental option")
-    yield from audit.warnings()
+@kit.reader("no rental option")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One listing per option of a single machine; an option of several is a reject."""
+    return kit.read_rows(audit.items(answer, "options"), _read_option, "gpuType", "gpuCount", "region")
 
 
-def _read_option(option: JsonObject) -> Iterator[Listing]:
+def _read_option(option: kit.JsonObject) -> kit.Listings:
     _check_terms(option)
     gpu_count, machine = option.gpu_count("gpuCount"), _machine(option)
     if machine.gpu_count("gpuCount") != gpu_count:
         detail = f"an option of {gpu_count} GPUs is a machine of {machine.gpu_count('gpuCount')}"
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     form_factor = option.optional_text("gpuFormFactor")
-    yield Listing(
+    yield kit.Listing(
         raw_label=option.text("gpuType"),
         gpu_count=gpu_count,
         price_kind="on_demand",
@@ -43,7 +30,7 @@ def _read_option(option: JsonObject) -> Iterator[Listing]:
         native_currency="USD",
         native_unit="instance_hour",
         answer=option.answer,
-        context={"form_factor": form_factor} if form_factor else {},
+        context=kit.known(form_factor=form_factor),
         region=option.optional_text("region"),
         available=_available(option),
         tier=_tier(option),
@@ -53,32 +40,32 @@ def _read_option(option: JsonObject) -> Iterator[Listing]:
     )
 
 
-def _check_terms(option: JsonObject) -> None:
+def _check_terms(option: kit.JsonObject) -> None:
     """Raises RowError for an option with a price or a term that is new: the known price may be for less."""
     prices = {name for name in option.raw if name.endswith(_PRICE_SUFFIX)} - set(_KNOWN_PRICES)
     if prices or _LEAST_HOURS in option.raw:
         new = sorted(prices | ({_LEAST_HOURS} & option.raw.keys()))
-        raise RowError(RejectReason.UNKNOWN_TERMS, f"what {new} means for the price is not known")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"what {new} means for the price is not known")
     if (machine_type := option.get("machineType")) not in MACHINE_TYPES:
-        raise RowError(RejectReason.OTHER_PRODUCT, f"a machine of type {machine_type!r}")
+        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"a machine of type {machine_type!r}")
 
 
-def _machine(option: JsonObject) -> JsonObject:
+def _machine(option: kit.JsonObject) -> kit.JsonObject:
     """The one machine of an option. Raises RowError for several: how they are joined is not stated."""
     machines = option.objects("nodes")
     if len(machines) != 1:
         detail = f"an option of {len(machines)} machines, which are only rented together"
-        raise RowError(RejectReason.UNKNOWN_TERMS, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     return machines[0]
 
 
-def _available(option: JsonObject) -> bool | None:
+def _available(option: kit.JsonObject) -> bool | None:
     """Not when it is switched off; otherwise what the count says, which not every option has."""
-    enabled, free = option.get("enabled"), is_available(option.get("totalAvailable"))
+    enabled, free = option.get("enabled"), kit.is_available(option.get("totalAvailable"))
     return False if enabled is False else free
 
 
-def _tier(option: JsonObject) -> str | None:
+def _tier(option: kit.JsonObject) -> str | None:
     """The kind of machine and its network, such as ``bare-metal_infiniband``."""
     parts = (option.optional_text("machineType"), option.optional_text("connectionType"))
     return "_".join(filter(None, parts)) or None

@@ -1,35 +1,19 @@
 """Hyperstack: the GPU cards of the price page (on-demand, reservation, spot), or the API's pricebook; with a
 key the API's stock.
 
-Prices are per GPU-hour. A card prices GPUs when one of its headings says so; CPU and AI Studio cards look
+Prices are per GPU-hour. A card prices GPUs when one of its headings names them; CPU and AI Studio cards look
 alike otherwise. The stock says in which regions a GPU is free, and as machines of how many: each on-demand
 price of a GPU that it lists is given once per region.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bs4 import Tag
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import (
-    Answer,
-    Listing,
-    PriceKind,
-    ReaderWarning,
-    Reject,
-    Request,
-    Row,
-    SourceChangedError,
-)
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.html import is_hidden, named, page, texts_of, with_class
-from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row, optional_number
-from pipeline.parsing.tables import Table, column, columns
-from pipeline.parsing.terms import price_kind
+from pipeline.sources import kit
 
 GPU_HEADER = r"^GPUs?(?: model| type| name)?$"
 PRICE_HEADER = r"pric(?:e|ing)|per hour|starting from|^spot\b|on[ -]demand"
@@ -38,42 +22,34 @@ _LEADING_NUMBER = re.compile(r"\d{1,7}(?=\+?$)")
 _SIZE = re.compile(r"(\d{1,3})x")
 
 
-def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
-    """The page, and with a key the API's stock."""
-    wanted = [Request(request.url, request.method, request.headers) for request in config.requests]
-    (key,) = config.key_variables
-    if config.has_key(environment):
-        headers = {"api_key": f"${{{key}}}"}
-        wanted.append(Request(config.settings["stock_url"], headers=headers, optional=True))
-    return wanted
-
-
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per GPU and card, or per GPU row of a pricebook; on demand, one per region where the stock
     lists the GPU.
 
     A reservation is priced "starting from", without its term: it is flagged and so not ranked. A stock that
     cannot be read is a reject, and the prices stay without regions.
     """
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     stock: dict[str, list[_Stock]] = {}
     for answer in filter(_is_stock, answers):
         try:
             stock = _read_stock(answer, audit)
-        except (RowError, SourceChangedError) as error:
-            yield Reject(RejectReason.UNREADABLE_ANSWER, f"the stock: {error}", answer.text()[:200], answer)
+        except (kit.RowError, kit.SourceChangedError) as error:
+            yield kit.Reject(
+                kit.RejectReason.UNREADABLE_ANSWER, f"the stock: {error}", answer.text()[:200], answer
+            )
     models = config.settings["stock_models"]
     for answer in answers:
         if _is_stock(answer):
             continue
-        rows = _read_pricebook(answer, audit, config) if answer.is_json else _read_page(answer, audit, config)
+        rows = _read_pricebook(answer, audit) if answer.is_json else _read_page(answer, audit)
         for row in rows:
-            if isinstance(row, Listing) and row.price_kind == "on_demand":
+            if isinstance(row, kit.Listing) and row.price_kind == "on_demand":
                 yield from _in_regions(row, stock.get(models.get(row.raw_label, row.raw_label), []))
             else:
                 yield row
     if unknown := sorted(stock.keys() - set(models.values())):
-        yield ReaderWarning(f"stock_models of the yaml lacks GPUs of the stock: {', '.join(unknown)}")
+        yield kit.ReaderWarning(f"stock_models of the yaml lacks GPUs of the stock: {', '.join(unknown)}")
     yield from audit.warnings()
 
 
@@ -86,14 +62,14 @@ class _Stock:
     gpu_counts: tuple[int, ...]
 
 
-def _is_stock(answer: Answer) -> bool:
+def _is_stock(answer: kit.Answer) -> bool:
     if not answer.is_json:
         return False
     body = answer.json()
     return isinstance(body, dict) and "stocks" in body
 
 
-def _read_stock(answer: Answer, audit: FieldAudit) -> dict[str, list[_Stock]]:
+def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[_Stock]]:
     """The stock by the API's name of the GPU. Raises RowError and SourceChangedError."""
     found: dict[str, list[_Stock]] = {}
     for place in audit.items(answer, "stocks"):
@@ -111,7 +87,7 @@ def _read_stock(answer: Answer, audit: FieldAudit) -> dict[str, list[_Stock]]:
     return found
 
 
-def _in_regions(row: Listing, stock: Sequence[_Stock]) -> Iterator[Listing]:
+def _in_regions(row: kit.Listing, stock: Sequence[_Stock]) -> kit.Listings:
     if not stock:
         yield row
     for place in stock:
@@ -119,34 +95,34 @@ def _in_regions(row: Listing, stock: Sequence[_Stock]) -> Iterator[Listing]:
         yield replace(row, region=place.region, available=place.available, gpu_counts=counts)
 
 
-def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
-    cards = [card for card in with_class(page(answer), "page-price_card") if not is_hidden(card)]
-    grids = [(title, _grid(card, title, config)) for card in cards for title in [_title(card)]]
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    cards = [card for card in kit.with_class(kit.page(answer), "page-price_card") if not kit.is_hidden(card)]
+    grids = [(title, _grid(card, title, audit.config)) for card in cards for title in [_title(card)]]
     gpu_grids = []
     for title, grid in grids:
-        is_read = bool(columns(grid.headers, _gpu_header(title)))
+        is_read = bool(kit.columns(grid.headers, _gpu_header(title)))
         audit.table(grid.headers, is_read=is_read)
         gpu_grids += [(title, grid)] if is_read else []
-    if not any(price_kind(title) == "on_demand" for title, _ in gpu_grids):
-        raise SourceChangedError(f"{answer.url}: no card with on-demand GPU prices")
+    if not any(kit.price_kind(title) == "on_demand" for title, _ in gpu_grids):
+        raise answer.changed("no card with on-demand GPU prices")
     for title, grid in gpu_grids:
         yield from _read_card(title, grid, answer)
 
 
 def _title(card: Tag) -> str:
-    return " ".join(texts_of(named(card, "h2", "h3", "h4")))
+    return " ".join(kit.texts_of(kit.named(card, "h2", "h3", "h4")))
 
 
-def _grid(card: Tag, title: str, config: SourceConfig) -> Table:
+def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:
     """The card's headings and rows; a card of GPUs that came without headings has those of the yaml."""
-    kind = None if re.search(r"\bCPU\b", title) else price_kind(title)
-    headers = texts_of(with_class(card, "page-price_card_head_item"))
+    kind = None if re.search(r"\bCPU\b", title) else kit.price_kind(title)
+    headers = kit.texts_of(kit.with_class(card, "page-price_card_head_item"))
     rows = [
-        with_class(row, "page-price_card_row_item_col")
-        for row in with_class(card, "page-price_card_row_item")
+        kit.with_class(row, "page-price_card_row_item_col")
+        for row in kit.with_class(card, "page-price_card_row_item")
     ]
     # The page's last row is sometimes an empty frame.
-    return Table(
+    return kit.Table(
         headers or config.settings["usual_columns"].get(kind, []), [cells for cells in rows if cells]
     )
 
@@ -156,53 +132,52 @@ def _gpu_header(title: str) -> str:
     return GPU_HEADER if re.search(r"\bGPUs?\b", title) is None else rf"{GPU_HEADER}|^model$"
 
 
-def _read_card(title: str, grid: Table, answer: Answer) -> Iterator[Listing | Reject]:
-    gpu_at = column(grid.headers, _gpu_header(title), answer)
-    price_at = column(grid.headers, PRICE_HEADER, answer)
+def _read_card(title: str, grid: kit.Table, answer: kit.Answer) -> kit.Rows:
+    gpu_at = kit.column(grid.headers, _gpu_header(title), answer)
+    price_at = kit.column(grid.headers, PRICE_HEADER, answer)
     if not grid.rows:
-        raise SourceChangedError(f"{answer.url}: the card {title!r} has no rows")
-    kind = price_kind(title)
+        raise answer.changed(f"the card {title!r} has no rows")
+    kind = kit.price_kind(title)
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
-        texts = texts_of(cells)
+        texts = kit.texts_of(cells)
         raw = {"card": title, "cells": texts}
         if kind is None:
             detail = f"the card {title!r} does not say what kind of price it lists"
-            yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, raw, answer)
+            yield kit.Reject(kit.RejectReason.UNKNOWN_PRICE_KIND, detail, raw, answer)
             continue
-        vram_gb = optional_number(grid.text(texts, r"^VRAM\b"))
-        yield gpu_hour_row(
+        yield kit.gpu_hour_row(
             texts[gpu_at],
             kind,
             texts[price_at],
             raw,
             answer,
-            context={"vram_gb": vram_gb} if vram_gb else {},
+            context=kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^VRAM\b"))),
             # Its flavors have these numbers as virtual CPUs: 28 of n3-H100x1, 192 of n3-H100-SXM5x8.
-            vcpus=optional_number(grid.text(texts, r"\b[pv]?CPUs? per GPU$")),
-            ram_gib=optional_number(grid.text(texts, r"\bRAM \(GB\) per GPU$")),
-            flag_reason=FlagReason.STARTING_PRICE_OF_AN_UNSTATED_TERM if kind == "reserved" else None,
+            vcpus=kit.optional_number(grid.text(texts, r"\b[pv]?CPUs? per GPU$")),
+            ram_gib=kit.optional_number(grid.text(texts, r"\bRAM \(GB\) per GPU$")),
+            flag_reason=kit.FlagReason.STARTING_PRICE_OF_AN_UNSTATED_TERM if kind == "reserved" else None,
         )
 
 
-def _read_pricebook(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
-    is_gpu = re.compile(str(config.settings["pricebook_gpu"])).search
+def _read_pricebook(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    is_gpu = re.compile(str(audit.config.settings["pricebook_gpu"])).search
     items = audit.items(answer, "pricebook", "data", "prices", "resources")
     if not all(isinstance(item.peek("name"), str) for item in items):
-        raise SourceChangedError(f"{answer.url}: a row of the pricebook has no name")
+        raise answer.changed("a row of the pricebook has no name")
     gpus = [item for item in items if is_gpu(item.peek("name"))]
     if not gpus:
-        raise SourceChangedError(f"{answer.url}: the pricebook names no GPU")
+        raise answer.changed("the pricebook names no GPU")
     for item in gpus:
         name, price = item.text("name"), _list_price(item)
-        kind: PriceKind = "spot" if name.endswith(SPOT_SUFFIX) else "on_demand"
+        kind: kit.PriceKind = "spot" if name.endswith(SPOT_SUFFIX) else "on_demand"
         label = name.removesuffix(SPOT_SUFFIX)
-        yield gpu_hour_field(label, kind, price, config.currency, item.raw, answer)
+        yield kit.gpu_hour_field(label, kind, price, audit.config.currency, item.raw, answer)
 
 
-def _list_price(item: JsonObject) -> Any:
+def _list_price(item: kit.JsonObject) -> Any:
     """The price before the discount of the account that asked: ``value`` is after it."""
     if "value" not in item:
-        raise SourceChangedError(f"{item.answer.url}: {item.peek('name')!r} has no value")
+        raise item.answer.changed(f"{item.peek('name')!r} has no value")
     original = item.get("original_value", "value")
     return original if item.get("discount_applied") else item.get("value")

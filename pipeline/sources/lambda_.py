@@ -3,39 +3,20 @@
 *1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab 8x, 4x, 2x or
 1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax. The API
 repeats the instances, in cents per instance-hour and with their availability: where it answered, the pages'
-instances are left out. Its instance types without a GPU are skipped. The page /instances has the instances
+instances are skipped. Its instance types without a GPU are skipped. The page /instances has the instances
 alone, once more.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 from bs4 import Tag
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import (
-    Answer,
-    Listing,
-    ReaderWarning,
-    Reject,
-    Request,
-    Row,
-    SourceChangedError,
-)
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.announced import Validity, is_superseded, validity
-from pipeline.parsing.dates import date_of, effective_from
-from pipeline.parsing.gpu_counts import gpu_count
-from pipeline.parsing.html import around, around_with_role, named, page, text_of, with_role
-from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, cell_price, optional_number
-from pipeline.parsing.terms import price_kind, term_days
-from pipeline.parsing.text import UnreadableError, clean_text, number
-from pipeline.parsing.units import gb_from_gib
+from pipeline.sources import kit
 
 _PRICE = r"(?:\bprice|\$) ?(?:/|per) ?gpu ?(?:/|per|-) ?(?:hr|hour)\b"
 _DURATION = r"(?:duration|term|commitment|reservation)\b"
@@ -52,166 +33,157 @@ _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
 _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
 
 
-def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]:
-    """The pages, and with a key the API's instance types."""
-    wanted = [
-        Request(request.url, request.method, request.headers, optional=request.optional)
-        for request in config.requests
-    ]
-    (key,) = config.key_variables
-    if config.has_key(environment):
-        wanted.append(Request(config.settings["api_url"], headers={"authorization": f"Bearer ${{{key}}}"}))
-    return wanted
-
-
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """Every price of the pages and of the API. A row that an earlier page has, too, is left out.
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+    """Every price of the pages and of the API. A row that an earlier page has, too, is skipped.
 
     Raises SourceChangedError for unknown rows or columns on every page; where another page can be read, the
     changed one is a reject and a warning.
     """
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     pages = [answer for answer in answers if not answer.is_json]
     from_api = len(pages) < len(answers)
-    for row in _read_pages(pages, audit, config):
-        if not (from_api and isinstance(row, Listing) and row.tier is None):
+    for row in _read_pages(pages, audit):
+        if not (from_api and isinstance(row, kit.Listing) and row.tier is None):
             yield row
     for answer in answers:
         if answer.is_json:
-            yield from _read_api(answer, audit, config)
+            yield from _read_api(answer, audit)
     yield from audit.warnings()
 
 
-def _read_pages(pages: Sequence[Answer], audit: FieldAudit, config: SourceConfig) -> Iterator[Row]:
-    changed: list[tuple[Answer, SourceChangedError]] = []
-    earlier: list[Listing] = []
+def _read_pages(pages: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    changed: list[tuple[kit.Answer, kit.SourceChangedError]] = []
+    earlier: list[kit.Listing] = []
     for answer in pages:
         try:
-            rows = list(_read_page(answer, audit, config))
-        except SourceChangedError as error:
+            rows = list(_read_page(answer, audit))
+        except kit.SourceChangedError as error:
             changed.append((answer, error))
             continue
-        yield from (row for row in rows if not (isinstance(row, Listing) and _is_among(row, earlier)))
-        earlier += [row for row in rows if isinstance(row, Listing)]
+        yield from (row for row in rows if not (isinstance(row, kit.Listing) and _is_among(row, earlier)))
+        earlier += [row for row in rows if isinstance(row, kit.Listing)]
     if changed and len(changed) == len(pages):
         raise changed[0][1]
     for answer, reason in changed:
-        yield ReaderWarning(f"only other pages were read: {reason}")
-        yield Reject(RejectReason.UNREADABLE_ANSWER, str(reason), answer.text()[:200], answer)
+        yield kit.ReaderWarning(f"only other pages were read: {reason}")
+        yield kit.Reject(kit.RejectReason.UNREADABLE_ANSWER, str(reason), answer.text()[:200], answer)
 
 
-def _is_among(row: Listing, others: Sequence[Listing]) -> bool:
+def _is_among(row: kit.Listing, others: Sequence[kit.Listing]) -> bool:
     return any(replace(row, answer=other.answer) == other for other in others)
 
 
-def _read_api(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_api(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     body = answer.json()
     data = body.get("data", body) if isinstance(body, dict) else body
     types = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
     known = [t for t in types if isinstance(t, dict) and isinstance(t.get("instance_type"), dict)]
     if not known:
-        raise SourceChangedError(f"{answer.url}: data has no instance types by name")
+        raise answer.changed("data has no instance types by name")
     for offered in types:
         if not any(offered is one for one in known):
             detail = "not an instance type"
-            yield Reject(RejectReason.UNREADABLE_ROW, detail, offered, answer)
+            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, offered, answer)
             continue
         instance_type = audit.item(offered, answer)
         if instance_type.peek("instance_type", "specs", "gpus") == 0:
             continue
         try:
-            yield _api_listing(instance_type, config)
-        except RowError as error:
+            yield _api_listing(instance_type)
+        except kit.RowError as error:
             yield instance_type.reject(error, str(instance_type.peek("instance_type", "name")))
 
 
-def _api_listing(offered: JsonObject, config: SourceConfig) -> Listing:
+def _api_listing(offered: kit.JsonObject) -> kit.Listing:
     instance, regions = offered.object("instance_type"), offered.get("regions_with_capacity_available")
     specs, described = instance.object("specs"), instance.optional_text("gpu_description")
     if "gpus" not in specs:
-        raise RowError(RejectReason.MISSING_FIELD, "without specs.gpus")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, "without specs.gpus")
     name, storage_gib = instance.text("name"), specs.optional_number("storage_gib")
-    return Listing(
+    return kit.Listing(
         raw_label=name,
         instance_type=name,
         label_kind="instance_type",
         gpu_count=specs.optional_number("gpus"),
         price_kind="on_demand",
         native_price=instance.price("price_cents_per_hour") / 100,
-        native_currency=config.currency,
+        native_currency=offered.config.currency,
         native_unit="instance_hour",
         answer=offered.answer,
-        context={"gpu_name": described} if described else {},
+        context=kit.known(gpu_name=described),
         available=bool(regions) if isinstance(regions, list) else None,
         vcpus=specs.optional_number("vcpus"),
         ram_gib=specs.optional_number("memory_gib"),
-        local_disk_gb=gb_from_gib(storage_gib) if storage_gib else None,
+        local_disk_gb=kit.gb_from_gib(storage_gib) if storage_gib else None,
     )
 
 
-def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
-    tree = page(answer)
-    rows = [row for row in named(tree, "tr") if row.has_attr("data-plan")]
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    tree = kit.page(answer)
+    rows = [row for row in kit.named(tree, "tr") if row.has_attr("data-plan")]
     if not rows:
-        raise SourceChangedError(f"{answer.url}: no pricing row (tr with data-plan) on the page")
-    announced = _effective_dates(text_of(tree), answer)
+        raise answer.changed("no pricing row (tr with data-plan) on the page")
+    announced = _effective_dates(kit.text_of(tree), answer)
     tabs = _tabs(tree)
     for row in rows:
         audit.columns(_cells(row, answer))
-        yield from _read_row(row, _tab_count(row, tabs), announced, answer, config)
+        yield from _read_row(row, _tab_count(row, tabs), announced, answer, audit.config)
 
 
 def _read_row(
-    row: Tag, tab: int | None, announced: list[date], answer: Answer, config: SourceConfig
-) -> Iterator[Listing | Reject]:
+    row: Tag, tab: int | None, announced: list[date], answer: kit.Answer, config: kit.SourceConfig
+) -> kit.Rows:
     cells = _cells(row, answer)
     in_cluster = _named(cells, _DURATION) is not None and _named(cells, _GPU_COUNT) is not None
     in_instances = _named(cells, _DURATION) is None and _named(cells, _GPU_COUNT) is None and tab is not None
     price_labels = [label for label in cells if re.search(_PRICE, label, re.IGNORECASE)]
     if not price_labels or not (in_cluster or in_instances):
-        raise SourceChangedError(f"{answer.url}: a pricing row has unknown columns: {list(cells)}")
+        raise answer.changed(f"a pricing row has unknown columns: {list(cells)}")
     for label in price_labels:
         try:
             validities = _validities(price_labels, answer)
             listing = _listing(row, cells, label, tab if in_instances else None, answer, config)
-        except RowError as error:
-            detail = f"{row['data-plan']}: {error}"
-            yield Reject(error.reason, detail, dict(cells), answer)
+        except kit.RowError as error:
+            yield error.reject(str(row["data-plan"]), dict(cells), answer)
             continue
-        if any(stated != Validity() for stated in validities.values()):
-            replaced = is_superseded(validities[label], validities.values(), answer)
-            flag = FlagReason.SUPERSEDED if replaced else listing.flag_reason
+        if any(stated != kit.Validity() for stated in validities.values()):
+            replaced = kit.is_superseded(validities[label], validities.values(), answer)
+            flag = kit.FlagReason.SUPERSEDED if replaced else listing.flag_reason
             yield replace(listing, effective_from=validities[label].first_day, flag_reason=flag)
         else:
-            flag = FlagReason.SEVERAL_EFFECTIVE_DATES if len(announced) > 1 else listing.flag_reason
+            flag = kit.FlagReason.SEVERAL_EFFECTIVE_DATES if len(announced) > 1 else listing.flag_reason
             yield replace(listing, effective_from=max(announced, default=None), flag_reason=flag)
 
 
-def _validities(price_labels: Sequence[str], answer: Answer) -> dict[str, Validity]:
+def _validities(price_labels: Sequence[str], answer: kit.Answer) -> dict[str, kit.Validity]:
     """When the prices of each column hold. Raises RowError where a date cannot be read, and where two columns
     start on the same day."""
     try:
-        found = {label: validity(label, answer) for label in price_labels}
-    except UnreadableError as error:
-        raise RowError(RejectReason.UNKNOWN_TERMS, str(error)) from error
+        found = {label: kit.validity(label, answer) for label in price_labels}
+    except kit.UnreadableError as error:
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, str(error)) from error
     if len({stated.first_day for stated in found.values()}) < len(found):
         detail = f"the columns {price_labels} do not say which of their prices is valid when"
-        raise RowError(RejectReason.CONFLICTING_PRICES, detail)
+        raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
     return found
 
 
-def _cells(row: Tag, answer: Answer) -> dict[str, str]:
+def _cells(row: Tag, answer: kit.Answer) -> dict[str, str]:
     """The row's texts by column: its data-label, or the header above it where a cell has none."""
-    table = around(row, "table")
-    headers = [text_of(th) for head in named(table, "thead") for th in named(head, "th")] if table else []
+    table = kit.around(row, "table")
+    headers = (
+        [kit.text_of(th) for head in kit.named(table, "thead") for th in kit.named(head, "th")]
+        if table
+        else []
+    )
     cells: dict[str, str] = {}
-    for at, cell in enumerate(named(row, "th", "td")):
-        label = clean_text(
+    for at, cell in enumerate(kit.named(row, "th", "td")):
+        label = kit.clean_text(
             str(cell.get("data-label") or (headers[at] if at < len(headers) else f"column {at}"))
         )
         if label in cells:
-            raise SourceChangedError(f"{answer.url}: a pricing row has two columns named {label!r}")
-        cells[label] = text_of(cell)
+            raise answer.changed(f"a pricing row has two columns named {label!r}")
+        cells[label] = kit.text_of(cell)
     return cells
 
 
@@ -223,14 +195,14 @@ def _named(cells: Mapping[str, str], pattern: str) -> str | None:
 def _tabs(tree: Tag) -> Mapping[str, set[str]]:
     """The names of the page's tabs, by the panel that each opens."""
     tabs: dict[str, set[str]] = defaultdict(set)
-    for tab in with_role(tree, "tab"):
-        tabs[str(tab.get("aria-controls"))].add(text_of(tab))
+    for tab in kit.with_role(tree, "tab"):
+        tabs[str(tab.get("aria-controls"))].add(kit.text_of(tab))
     return tabs
 
 
 def _tab_count(row: Tag, tabs: Mapping[str, set[str]]) -> int | None:
     """The GPU count that the tab of this table names ("8x"), if it names one."""
-    panel = around_with_role(row, "tabpanel")
+    panel = kit.around_with_role(row, "tabpanel")
     named = tabs.get(str(panel["id"]), set()) if panel and panel.get("id") else set()
     found = _TAB.fullmatch(next(iter(named))) if len(named) == 1 else None
     return int(found[1]) if found else None
@@ -241,15 +213,15 @@ def _listing(
     cells: Mapping[str, str],
     price_label: str,
     tab: int | None,
-    answer: Answer,
-    config: SourceConfig,
-) -> Listing:
-    price = cell_price(cells[price_label])
-    count = tab if tab is not None else gpu_count((_named(cells, _GPU_COUNT) or "").removesuffix("+"))
+    answer: kit.Answer,
+    config: kit.SourceConfig,
+) -> kit.Listing:
+    price = kit.cell_price(cells[price_label])
+    count = tab if tab is not None else kit.gpu_count((_named(cells, _GPU_COUNT) or "").removesuffix("+"))
     days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
     vram, ram, disk = (_size(_named(cells, kind)) for kind in (_VRAM, _RAM, _DISK))
-    return Listing(
-        raw_label=clean_text(str(row["data-plan"])),
+    return kit.Listing(
+        raw_label=kit.clean_text(str(row["data-plan"])),
         gpu_count=float(count),
         # The tab of single GPUs lists machines as the others do.
         gpu_counts=(1,) if count == 1 else None,
@@ -265,7 +237,7 @@ def _listing(
         minimum_seconds=days * 86_400 if days else None,
         min_gpu_count=count if tab is None else None,
         tier=None if tab is not None else "cluster",
-        vcpus=optional_number(_named(cells, _VCPUS)),
+        vcpus=kit.optional_number(_named(cells, _VCPUS)),
         ram_gib=float(ram / 2**30) if ram else None,
         local_disk_gb=float(disk / 10**9) if disk else None,
     )
@@ -273,11 +245,11 @@ def _listing(
 
 def _term_days(text: str) -> int | None:
     """The shortest commitment that the price is for, in days; None for on-demand. Raises RowError."""
-    if price_kind(text) == "on_demand":
+    if kit.price_kind(text) == "on_demand":
         return None
-    days = term_days(text) if text[:1].isdigit() else None
+    days = kit.term_days(text) if text[:1].isdigit() else None
     if not days:
-        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"not a duration: {text!r}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"not a duration: {text!r}")
     return days
 
 
@@ -285,8 +257,8 @@ def _size(text: str | None) -> Decimal | None:
     """The size in bytes that a cell begins with ("22 TiB SSD"); None where it begins otherwise."""
     found = _SIZE.match(text or "")
     try:
-        return number(found[1]) * _BYTES[found[2].lower()] if found else None
-    except UnreadableError:
+        return kit.number(found[1]) * _BYTES[found[2].lower()] if found else None
+    except kit.UnreadableError:
         return None
 
 
@@ -296,7 +268,7 @@ def _vram_gb(size: Decimal) -> float:
     return float(in_gb if in_gb == in_gb.to_integral_value() else size / 2**30)
 
 
-def _effective_dates(text: str, answer: Answer) -> list[date]:
+def _effective_dates(text: str, answer: kit.Answer) -> list[date]:
     """Days later than the answer's own that follow "effective" or "take effect" in a text."""
-    days = (effective_from(date_of(found), answer) for found in _EFFECTIVE.findall(text))
+    days = (kit.effective_from(kit.date_of(found), answer) for found in _EFFECTIVE.findall(text))
     return sorted({day for day in days if day})

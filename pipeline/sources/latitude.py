@@ -5,80 +5,73 @@ skipped, and so are virtual machines: that data does not say what GPUs they have
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Reject, Row, SourceChangedError
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.flight import flight_text, objects_after
-from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, reject_contradictions
-from pipeline.parsing.terms import DAYS_PER
+from pipeline.sources import kit
 
-PRICES: tuple[tuple[str, PriceKind, int | None, NativeUnit], ...] = (
+PRICES: tuple[tuple[str, kit.PriceKind, int | None, kit.NativeUnit], ...] = (
     ("hour", "on_demand", None, "instance_hour"),
-    ("month", "reserved", DAYS_PER["month"], "instance_month"),
-    ("year", "reserved", DAYS_PER["year"], "instance_term"),
+    ("month", "reserved", kit.DAYS_PER["month"], "instance_month"),
+    ("year", "reserved", kit.DAYS_PER["year"], "instance_term"),
 )
 
 _PLAN = re.compile(r'\{\s*"id":\s*"plan_[^"]{1,40}",\s*"type":\s*"plans"')
 _IN_STOCK = {"high": True, "medium": True, "low": True, "unavailable": False}
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per plan, region and term. Raises SourceChangedError when there is no plan with GPUs."""
-    audit = FieldAudit(config)
-    rows = [row for answer in answers for row in _read_page(answer, audit, config)]
-    yield from reject_contradictions(
-        at_least_one(rows, f"{config.name}: no plan with GPUs"),
+    audit = kit.FieldAudit(config)
+    rows = [row for answer in answers for row in _read_page(answer, audit)]
+    yield from kit.reject_contradictions(
+        kit.at_least_one(rows, f"{config.name}: no plan with GPUs"),
         lambda row: (row.instance_type, row.region, row.price_kind, row.term_days),
     )
     yield from audit.warnings()
 
 
-def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
-    plans = [audit.item(raw, answer) for raw in objects_after(flight_text(answer), _PLAN, answer)]
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    plans = [audit.item(raw, answer) for raw in kit.objects_after(kit.flight_text(answer), _PLAN, answer)]
     if not plans:
-        raise SourceChangedError(f"{answer.url}: the page's data has no plan")
+        raise answer.changed("the page's data has no plan")
     for plan in plans:
         if plan.peek("attributes", "specs", "gpu"):
-            yield from _read_plan(plan, config)
+            yield from _read_plan(plan)
 
 
-def _read_plan(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     attributes = plan.object("attributes")
     name, specs = attributes.optional_text("slug"), attributes.object("specs")
     for region in attributes.objects("regions"):
         place = region.optional_text("name")
-        prices = region.object("pricing").object(config.currency)
+        prices = region.object("pricing").object(plan.config.currency)
         for field, kind, days, unit in PRICES:
             try:
-                yield Listing(
+                yield kit.Listing(
                     **_machine(specs),
                     instance_type=attributes.text("slug"),
                     price_kind=kind,
                     term_days=days,
                     native_price=prices.price(field),
-                    native_currency=config.currency,
+                    native_currency=plan.config.currency,
                     native_unit=unit,
                     answer=plan.answer,
                     region=place,
                     country=place,
                     available=_IN_STOCK.get(str(region.get("stock_level"))),
                 )
-            except RowError as error:
+            except kit.RowError as error:
                 yield plan.reject(error, f"{name} in {place}, {kind}", region.raw)
 
 
-def _machine(specs: JsonObject) -> dict[str, Any]:
+def _machine(specs: kit.JsonObject) -> dict[str, Any]:
     """What a plan is. Raises RowError."""
     gpu = specs.object("gpu")
     vram_gb = gpu.optional_number("vram_per_gpu")
     return {
         "raw_label": gpu.text("type"),
         "gpu_count": gpu.gpu_count("count"),
-        "context": {"vram_gb": vram_gb} if vram_gb else {},
+        "context": kit.known(vram_gb=vram_gb),
         "interconnect": gpu.optional_text("interconnect"),
         "ram_gib": specs.object("memory").optional_number("total"),
     }

@@ -1,40 +1,28 @@
 """Linode (Akamai Cloud): GPU plans of the public list of types."""
 
-from collections.abc import Iterator, Sequence
-
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError
-from pipeline.parsing.units import gib_from_mib
+from pipeline.sources import kit
 
 MB_PER_GB = 1000
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader("no plan with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Plans with GPUs, priced per Linode: one listing for the plan and one per region with its own price.
 
-    Plans without GPUs are skipped. Raises SourceChangedError when no plan has GPUs.
+    Plans without GPUs are skipped.
     """
-    audit = FieldAudit(config)
-    plans = (
-        plan
-        for answer in answers
-        for plan in audit.items(answer, "data")
-        if plan.peek("class") == "gpu" or plan.peek("gpus")
-    )
-    yield from at_least_one(read_rows(plans, _read_plan, "id"), f"{config.name}: no plan with GPUs")
-    yield from audit.warnings()
+    plans = audit.items(answer, "data")
+    with_gpus = [plan for plan in plans if plan.peek("class") == "gpu" or plan.peek("gpus")]
+    return kit.read_rows(with_gpus, _read_plan, "id")
 
 
-def _read_plan(plan: JsonObject) -> Iterator[Listing | Reject]:
+def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     plan_id, label, gpu_count = plan.text("id"), plan.text("label"), plan.gpu_count("gpus")
     disk_mb = plan.optional_number("disk")
     regional = [(place.optional_text("id"), place) for place in plan.objects("region_prices")]
     for region, price in [(None, plan.object("price")), *regional]:
         try:
-            yield Listing(
+            yield kit.Listing(
                 raw_label=label,
                 instance_type=plan_id,
                 gpu_count=gpu_count,
@@ -45,8 +33,8 @@ def _read_plan(plan: JsonObject) -> Iterator[Listing | Reject]:
                 answer=plan.answer,
                 region=region,
                 vcpus=plan.optional_number("vcpus"),
-                ram_gib=gib_from_mib(plan.get("memory")),
+                ram_gib=kit.gib_from_mib(plan.get("memory")),
                 local_disk_gb=None if disk_mb is None else disk_mb / MB_PER_GB,
             )
-        except RowError as error:
+        except kit.RowError as error:
             yield plan.reject(error, f"{plan_id}, {region or 'everywhere'}")

@@ -4,113 +4,102 @@ A node is rented in any number of GPUs from its smallest order up to those that 
 of the host.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError
+from pipeline.sources import kit
 
-_KINDS: Mapping[str, PriceKind] = {"secure": "on_demand", "spot": "spot"}
+_KINDS: Mapping[str, kit.PriceKind] = {"secure": "on_demand", "spot": "spot"}
 _ROUNDING_USD = Decimal("0.01")
 """The price of a whole node may be rounded to the cent."""
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """Every node of the feed. Raises SourceChangedError when it has none, and for other objects."""
-    audit = FieldAudit(config)
-    rows = (row for answer in answers for row in _read_feed(answer, audit, config))
-    yield from at_least_one(rows, f"{config.name}: the feed has no node")
-    yield from audit.warnings()
-
-
-def _read_feed(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
+@kit.reader("the feed has no node")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """Every node of the feed. Raises SourceChangedError for other objects."""
     feed = audit.envelope(answer, "nodes")
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
-        raise SourceChangedError(f"{answer.url}: no nodes but other objects: {sorted(nodes[0].raw)[:12]}")
+        raise answer.changed(f"no nodes but other objects: {sorted(nodes[0].raw)[:12]}")
     by_id: dict[Any, list[Mapping[str, Any]]] = {}
     for node in nodes:
         by_id.setdefault(node.peek("id"), []).append(node.raw)
-    yield from read_rows(nodes, lambda node: _read_once(node, by_id[node.peek("id")], config), "id")
+    yield from kit.read_rows(nodes, lambda node: _read_once(node, by_id[node.peek("id")]), "id")
     if (stated := feed.optional_number("count")) is not None and stated != len(nodes):
         detail = f"the feed says that it has {stated:g} nodes, and lists {len(nodes)}"
-        yield Reject(RejectReason.UNREAD_PAGE, detail, stated, answer)
+        yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, stated, answer)
 
 
-def _read_once(
-    node: JsonObject, with_same_id: Sequence[Mapping[str, Any]], config: SourceConfig
-) -> Iterator[Listing]:
+def _read_once(node: kit.JsonObject, with_same_id: Sequence[Mapping[str, Any]]) -> kit.Listings:
     """A node, once. Which of several that differ under one id is right is not known."""
     if node.peek("id") is not None:
         if any(other != node.raw for other in with_same_id):
-            raise RowError(RejectReason.CONFLICTING_PRICES, "nodes with the same id say different things")
+            raise kit.RowError(
+                kit.RejectReason.CONFLICTING_PRICES, "nodes with the same id say different things"
+            )
         if with_same_id[0] is not node.raw:
-            raise RowError(RejectReason.DUPLICATE, "listed twice")
-    yield from _read_node(node, config)
+            raise kit.RowError(kit.RejectReason.DUPLICATE, "listed twice")
+    yield from _read_node(node)
 
 
-def _read_node(node: JsonObject, config: SourceConfig) -> Iterator[Listing]:
+def _read_node(node: kit.JsonObject) -> kit.Listings:
     tier, counts = node.text("tier"), _rentable(node)
     if tier not in _KINDS:
-        raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"the tier {tier!r} is not known")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, f"the tier {tier!r} is not known")
     gpus = counts[0] if len(counts) == 1 else 1
     country = node.optional_text("country_code")
     places = (node.optional_text("city"), node.optional_text("region"), country)
     vram_gb = node.optional_number("gpu_memory_gb")
-    yield Listing(
+    yield kit.Listing(
         raw_label=node.text("gpu_model"),
         gpu_count=gpus,
         gpu_counts=counts if len(counts) > 1 else None,
         min_gpu_count=counts[0],
         price_kind=_KINDS[tier],
         native_price=_price(node),
-        native_currency=node.optional_text("currency") or config.currency,
+        native_currency=node.optional_text("currency") or node.config.currency,
         native_unit="gpu_hour",
         answer=node.answer,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=vram_gb),
         region=", ".join(place for place in places if place) or None,
         country=country,
         available=True,
         tier=f"marketplace_{tier}",
-        **_share(node, gpus, config),
+        **_share(node, gpus),
     )
 
 
-def _rentable(node: JsonObject) -> tuple[int, ...]:
+def _rentable(node: kit.JsonObject) -> tuple[int, ...]:
     """The numbers of GPUs that can be ordered now. Without a smallest order, only the whole node is sure."""
     total, free = node.gpu_count("gpu_count"), node.whole_number("available_gpu_count")
     stated = node.get("min_rentable_gpu_count")
     smallest = total if stated is None else node.gpu_count("min_rentable_gpu_count")
     if free > total:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{free} GPUs are free of {total}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{free} GPUs are free of {total}")
     if smallest > free:
         detail = f"{free} GPUs are free, and the smallest order is {smallest}"
-        raise RowError(RejectReason.NOT_OFFERED, detail)
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, detail)
     return tuple(range(smallest, free + 1))
 
 
-def _price(node: JsonObject) -> Decimal:
+def _price(node: kit.JsonObject) -> Decimal:
     """The price per GPU-hour, which the price of the whole node, where it is given, must confirm."""
     price, gpus = node.price("price_per_gpu_hour"), node.gpu_count("gpu_count")
     if node.get("price_per_node_hour") is not None:
         whole = node.price("price_per_node_hour")
         if abs(price * gpus - whole) > _ROUNDING_USD:
             detail = f"{gpus} GPUs at {price} are not the {whole} of the whole node"
-            raise RowError(RejectReason.CONFLICTING_PRICES, detail)
+            raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
     return price
 
 
-def _share(node: JsonObject, gpus: int, config: SourceConfig) -> dict[str, Any]:
-    """What a rental of so many GPUs has of its host: the same share of its CPUs, disk and memory, after the
+def _share(node: kit.JsonObject, gpus: int) -> dict[str, Any]:
+    """The CPUs, memory and disk of a rental of ``gpus`` GPUs: their share of the host's, without the
     memory that the host keeps."""
     share = gpus / node.gpu_count("gpu_count")
     cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")
-    host_gib, kept = node.optional_number("ram_gb"), config.settings["host_keeps"]
+    host_gib, kept = node.optional_number("ram_gb"), node.config.settings["host_keeps"]
     if host_gib is not None:
         host_gib -= max(kept["least_gib"], kept["share"] * host_gib)
     return {

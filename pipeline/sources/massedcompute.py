@@ -2,18 +2,13 @@
 
 Every row is there twice, as a card for small screens and as a row of a table, under a key such as
 ``"H100 (80GB)-mobile-x 2-1"``: GPU, number of GPUs, place in its group. A cell may come later in the stream,
-on a line of its own and among other rows, so nothing past the end of a row's line is taken for its own.
+on a separate line and among other rows, so nothing past the end of a row's line is taken for its own.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.flight import flight_text
-from pipeline.parsing.gpu_counts import gpu_count
-from pipeline.parsing.prices import CellPrice, RowError, agreed, cell_price, optional_number
+from pipeline.sources import kit
 
 MAX_ROW_CHARACTERS = 6_000
 
@@ -27,37 +22,37 @@ _MEMORY = re.compile(r'"(\d{1,5}) GB"')
 _HOUR = re.compile(r"/ ?(?:hr|hour)")
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per machine. Raises SourceChangedError when the page's data has no row."""
-    for answer in answers:
-        text = flight_text(answer)
-        keys = list(_KEY.finditer(text))
-        if not keys:
-            raise SourceChangedError(f"{answer.url}: the page's data has no row of a GPU")
-        machines: dict[tuple[str, str, str], list[str]] = {}
-        for at, key in enumerate(keys):
-            following = keys[at + 1].start() if at + 1 < len(keys) else len(text)
-            end = min(following, key.end() + MAX_ROW_CHARACTERS)
-            row = text[key.end() : end].partition("\n")[0]
-            machines.setdefault((key["label"].strip(), key["count"], key["place"]), []).append(row)
-        for (label, count, _), rows in machines.items():
-            yield _read_machine(label, count, rows, answer, config)
+    text = kit.flight_text(answer)
+    keys = list(_KEY.finditer(text))
+    if not keys:
+        raise answer.changed("the page's data has no row of a GPU")
+    machines: dict[tuple[str, str, str], list[str]] = {}
+    for at, key in enumerate(keys):
+        following = keys[at + 1].start() if at + 1 < len(keys) else len(text)
+        end = min(following, key.end() + MAX_ROW_CHARACTERS)
+        row = text[key.end() : end].partition("\n")[0]
+        machines.setdefault((key["label"].strip(), key["count"], key["place"]), []).append(row)
+    for (label, count, _), rows in machines.items():
+        yield _read_machine(label, count, rows, answer, audit.config)
 
 
 def _read_machine(
-    label: str, count: str, rows: Sequence[str], answer: Answer, config: SourceConfig
-) -> Listing | Reject:
+    label: str, count: str, rows: Sequence[str], answer: kit.Answer, config: kit.SourceConfig
+) -> kit.Listing | kit.Reject:
     """A machine from its copies in the page. One whose price comes later in the stream says nothing of it."""
     name = f"{count} x {label}"
     try:
-        gpus = gpu_count(agreed([count, *(found for row in rows for found in _COUNT.findall(row))]))
+        gpus = kit.gpu_count(kit.agreed([count, *(found for row in rows for found in _COUNT.findall(row))]))
         prices = [price for row in rows for price in _prices(row, config.currency)]
         if not prices:
-            raise RowError(RejectReason.MISSING_FIELD, "its price is elsewhere in the page's data")
-        price, currency, flag = agreed(prices)
-    except RowError as error:
-        return Reject(error.reason, f"{name}: {error}", [row[:300] for row in rows], answer)
-    return Listing(
+            raise kit.RowError(kit.RejectReason.MISSING_FIELD, "its price is elsewhere in the page's data")
+        price, currency, flag = kit.agreed(prices)
+    except kit.RowError as error:
+        return error.reject(name, [row[:300] for row in rows], answer)
+    return kit.Listing(
         raw_label=label,
         gpu_count=gpus,
         price_kind="on_demand",
@@ -71,20 +66,20 @@ def _read_machine(
     )
 
 
-def _prices(row: str, currency: str) -> Iterator[CellPrice]:
+def _prices(row: str, currency: str) -> Iterator[kit.CellPrice]:
     """The prices of one copy: texts that begin with ``$$``, an escaped dollar sign, and the unit after."""
     texts = _STRING.findall(row)
     for at, text in enumerate(texts):
         if text.startswith("$$"):
             units = [unit for unit in texts[at + 1 :] if _HOUR.fullmatch(unit)]
             if not units:
-                raise RowError(RejectReason.UNKNOWN_UNIT, f"{text[1:]!r} is per no known unit")
-            yield cell_price(text[1:] + units[0].replace(" ", ""), currencies=[currency])
+                raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"{text[1:]!r} is per no known unit")
+            yield kit.cell_price(text[1:] + units[0].replace(" ", ""), currencies=[currency])
         elif text in ("Request", "Sold out", "Contact sales"):
-            raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
+            raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
 
 
 def _one(pattern: re.Pattern[str], rows: Sequence[str]) -> float | None:
     """The number that all copies that have one agree on; no price depends on it."""
     found = {match for row in rows for match in pattern.findall(row)}
-    return optional_number(found.pop()) if len(found) == 1 else None
+    return kit.optional_number(found.pop()) if len(found) == 1 else None

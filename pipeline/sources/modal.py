@@ -5,15 +5,8 @@ GPU under another name is for the normalizer to identify, not for this reader to
 """
 
 import re
-from collections.abc import Iterator, Sequence
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.html import page
-from pipeline.parsing.prices import RowError, cell_price, reject_contradictions
-from pipeline.parsing.text import is_not_offered
-from pipeline.parsing.text_blocks import Item, items, leading_price, native_unit, visible_texts
+from pipeline.sources import kit
 
 GPU_LABEL = re.compile(r"(?:nvidia|amd)[®™]? [a-z0-9][a-z0-9 ,.+()/®™-]{0,60}", re.IGNORECASE)
 BARE_VENDOR = re.compile(r"(?:nvidia|amd)[®™]?", re.IGNORECASE)
@@ -26,17 +19,17 @@ NO_LABEL = re.compile(
 )
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """GPUs with a price per second (or hour, where the page shows that). CPU and memory are skipped.
 
     A GPU named in running text without a price is no row. Raises SourceChangedError when no GPU has a price.
     """
-    for answer in answers:
-        texts = _with_vendors(visible_texts(page(answer)))
-        rows = [row for item in items(texts, _labels(texts)) if (row := _read_item(item, answer))]
-        if not rows:
-            raise SourceChangedError(f"{answer.url}: no GPU with a price per second")
-        yield from reject_contradictions(rows, lambda row: row.raw_label)
+    texts = _with_vendors(kit.visible_texts(kit.page(answer)))
+    rows = [row for item in kit.items(texts, _labels(texts)) if (row := _read_item(item, answer))]
+    if not rows:
+        raise answer.changed("no GPU with a price per second")
+    yield from kit.reject_contradictions(rows, lambda row: row.raw_label)
 
 
 def _with_vendors(texts: list[str]) -> list[str]:
@@ -52,7 +45,7 @@ def _with_vendors(texts: list[str]) -> list[str]:
 
 def _labels(texts: list[str]) -> list[int]:
     def is_priced(at: int) -> bool:
-        price = leading_price(" ".join(texts[at + 1 : at + 4]))
+        price = kit.leading_price(" ".join(texts[at + 1 : at + 4]))
         return price is not None and price.time_unit is not None
 
     return [
@@ -63,29 +56,29 @@ def _labels(texts: list[str]) -> list[int]:
     ]
 
 
-def _read_item(item: Item, answer: Answer) -> Listing | Reject | None:
-    price = leading_price(item.rest)
+def _read_item(item: kit.Item, answer: kit.Answer) -> kit.Listing | kit.Reject | None:
+    price = kit.leading_price(item.rest)
     if price is None or not price.unit:
         first = " ".join(item.rest.split()[:3])
-        if first and is_not_offered(first):
-            return item.reject(RejectReason.NOT_OFFERED, f"no price is given: {first!r}", answer)
+        if first and kit.is_not_offered(first):
+            return item.reject(kit.RejectReason.NOT_OFFERED, f"no price is given: {first!r}", answer)
         if "$" in first:
             detail = f"no price per second in {item.rest[:80]!r}"
-            return item.reject(RejectReason.UNREADABLE_PRICE, detail, answer)
+            return item.reject(kit.RejectReason.UNREADABLE_PRICE, detail, answer)
         return None
     if price.time_unit is None:
-        return item.reject(RejectReason.UNKNOWN_UNIT, f"a price per {price.unit}", answer)
+        return item.reject(kit.RejectReason.UNKNOWN_UNIT, f"a price per {price.unit}", answer)
     try:
-        amount, currency, flag = cell_price(price.amount)
-    except RowError as error:
+        amount, currency, flag = kit.cell_price(price.amount)
+    except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
-    return Listing(
+    return kit.Listing(
         raw_label=item.label,
         gpu_count=1,
         price_kind="serverless",
         native_price=amount,
         native_currency=currency,
-        native_unit=native_unit(price.time_unit, "gpu"),
+        native_unit=kit.native_unit(price.time_unit, "gpu"),
         answer=answer,
         flag_reason=flag,
     )

@@ -10,7 +10,7 @@ have is read from the documentation, with the CPUs and memory of the price page.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -18,17 +18,7 @@ from html import unescape
 from itertools import islice
 from typing import Any
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError, read_json
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.announced import Validity, is_superseded, validity
-from pipeline.parsing.dates import day_of
-from pipeline.parsing.html import exactly_one, named, page, text_of, texts_of, with_class
-from pipeline.parsing.json_objects import FieldAudit
-from pipeline.parsing.prices import CellPrice, RowError, agreed, cell_price, optional_number
-from pipeline.parsing.tables import PriceColumn, column, columns, prices_in_unknown_columns
-from pipeline.parsing.terms import price_kind, term_days
-from pipeline.parsing.text import UnreadableError, clean_text
+from pipeline.sources import kit
 
 BLOCK_TYPE = "highlight-table-block"
 GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"
@@ -62,12 +52,12 @@ class _Machine:
     label: str
     vcpus: str
     ram: str
-    kind: PriceKind
+    kind: kit.PriceKind
     term_days: int | None
     effective_from: date | None
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per price column of a GPU row, and one per region of the documentation's. CPU, storage and
     network tables are not read.
 
@@ -81,62 +71,67 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
         if _is_markdown(answer)
         for row in _read_documentation(answer, is_alone=not pages)
     ]
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     listed = [row for answer in pages for row in _read_page(answer, audit)]
     yield from _merged(listed, exact)
     yield from audit.warnings()
 
 
-def _read_page(answer: Answer, audit: FieldAudit) -> Iterator[Listing | Reject]:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     prices: dict[_Machine, dict[str, str]] = {}
     for block in _blocks(answer):
         _collect(block, answer, prices, audit)
     if not prices:
-        raise SourceChangedError(f"{answer.url}: no GPU table with a price per GPU-hour")
+        raise answer.changed("no GPU table with a price per GPU-hour")
     for machine, stated in prices.items():
         yield _row(machine, stated, prices, answer)
 
 
-def _merged(listed: list[Listing | Reject], exact: list[Listing | Reject]) -> Iterator[Listing | Reject]:
+def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | kit.Reject]) -> kit.Rows:
     """Both sources' rows, without the price page's where the documentation has a whole price for the same GPU
     and kind. Prices of today on which they disagree are flagged on both sides."""
     of_page, of_documentation = _by_gpu(listed), _by_gpu(exact)
     disputed = {key for key, rows in of_documentation.items() if _disagree(of_page.get(key, []), rows)}
     for row in listed:
-        if not isinstance(row, Listing) or _gpu_and_kind(row) not in of_documentation:
+        if not isinstance(row, kit.Listing) or _gpu_and_kind(row) not in of_documentation:
             yield row
         elif _gpu_and_kind(row) in disputed:
-            yield replace(row, flag_reason=row.flag_reason or FlagReason.CONFLICTING_PRICES)
+            yield replace(row, flag_reason=row.flag_reason or kit.FlagReason.CONFLICTING_PRICES)
     for row in exact:
-        if isinstance(row, Listing):
+        if isinstance(row, kit.Listing):
             if machines := of_page.get(_gpu_and_kind(row)):
                 row = replace(row, vcpus=machines[0].vcpus, ram_gib=machines[0].ram_gib)
             if _gpu_and_kind(row) in disputed:
-                row = replace(row, flag_reason=row.flag_reason or FlagReason.CONFLICTING_PRICES)
+                row = replace(row, flag_reason=row.flag_reason or kit.FlagReason.CONFLICTING_PRICES)
         yield row
 
 
-def _by_gpu(rows: Iterable[Listing | Reject]) -> dict[tuple[str, PriceKind, int | None], list[Listing]]:
+def _by_gpu(
+    rows: Iterable[kit.Listing | kit.Reject],
+) -> dict[tuple[str, kit.PriceKind, int | None], list[kit.Listing]]:
     """The listings of whole prices, by what they are for."""
-    found: dict[tuple[str, PriceKind, int | None], list[Listing]] = {}
+    found: dict[tuple[str, kit.PriceKind, int | None], list[kit.Listing]] = {}
     for row in rows:
-        if isinstance(row, Listing) and row.flag_reason is not FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA:
+        if (
+            isinstance(row, kit.Listing)
+            and row.flag_reason is not kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA
+        ):
             found.setdefault(_gpu_and_kind(row), []).append(row)
     return found
 
 
-def _gpu_and_kind(row: Listing) -> tuple[str, PriceKind, int | None]:
+def _gpu_and_kind(row: kit.Listing) -> tuple[str, kit.PriceKind, int | None]:
     return _model(row.raw_label), row.price_kind, row.term_days
 
 
-def _disagree(of_page: list[Listing], of_documentation: list[Listing]) -> bool:
-    """Whether the price page has a price of today, not a floor, that the documentation has in no region."""
+def _disagree(of_page: list[kit.Listing], of_documentation: list[kit.Listing]) -> bool:
+    """True if the price page has a price of today, not a floor, that the documentation has in no region."""
     stated = {row.native_price for row in of_documentation if _is_of_today(row)}
     return bool(stated) and any(row.native_price not in stated for row in of_page if _is_of_today(row))
 
 
-def _is_of_today(row: Listing) -> bool:
-    return row.flag_reason is None and (row.effective_from or date.min) <= day_of(row.answer)
+def _is_of_today(row: kit.Listing) -> bool:
+    return row.flag_reason is None and (row.effective_from or date.min) <= kit.day_of(row.answer)
 
 
 def _model(label: str) -> str:
@@ -145,33 +140,33 @@ def _model(label: str) -> str:
     return found[0] if found else label
 
 
-def _is_markdown(answer: Answer) -> bool:
+def _is_markdown(answer: kit.Answer) -> bool:
     if answer.is_json:
         return False
     text = answer.text()
     return bool(_SECTION.search(text)) and not re.search(r"<html|<body|<div", text[:5_000], re.IGNORECASE)
 
 
-def _read_documentation(answer: Answer, *, is_alone: bool) -> Iterator[Listing | Reject]:
+def _read_documentation(answer: kit.Answer, *, is_alone: bool) -> kit.Rows:
     text = answer.text()
     sections = [*_SECTION.finditer(text)]
     ends = [*(section.start() for section in sections[1:]), len(text)]
     has_prices = False
     for section, end in zip(sections, ends, strict=True):
-        title = clean_text(unescape(section["title"]))
+        title = kit.clean_text(unescape(section["title"]))
         if not _PLATFORM.search(title):
             continue
         for row in _read_section(title, text[section.end() : end], answer):
-            has_prices = has_prices or isinstance(row, Listing)
+            has_prices = has_prices or isinstance(row, kit.Listing)
             yield row
     if not has_prices:
         detail = "the documentation has no platform with a price per GPU hour in dollars"
         if is_alone:
-            raise SourceChangedError(f"{answer.url}: {detail}")
-        yield Reject(RejectReason.UNREADABLE_ANSWER, detail, text[:200], answer)
+            raise answer.changed(f"{detail}")
+        yield kit.Reject(kit.RejectReason.UNREADABLE_ANSWER, detail, text[:200], answer)
 
 
-def _read_section(title: str, body: str, answer: Answer) -> Iterator[Listing | Reject]:
+def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
     """The prices of one platform: of its table in dollars, for each of its regions."""
     tabs = _DOLLARS.findall(body)
     table = tabs[0] if len(tabs) == 1 else "" if "<Tab" in body else body
@@ -180,27 +175,27 @@ def _read_section(title: str, body: str, answer: Answer) -> Iterator[Listing | R
     regions = _regions(body.split("<Tab")[0])
     has_parts = any(_PART_HOUR.fullmatch(row[-1]) for row in rows)
     try:
-        valid_by_header = {row[0]: validity(row[0], answer) for row in rows if _is_header(row)}
-    except UnreadableError as error:
-        yield Reject(RejectReason.UNKNOWN_TERMS, f"{title}: {error}", rows, answer)
+        valid_by_header = {row[0]: kit.validity(row[0], answer) for row in rows if _is_header(row)}
+    except kit.UnreadableError as error:
+        yield kit.Reject(kit.RejectReason.UNKNOWN_TERMS, f"{title}: {error}", rows, answer)
         return
-    valid: Validity | None = None
+    valid: kit.Validity | None = None
     for row in rows:
         if _is_header(row):
             valid = valid_by_header[row[0]]
         elif not _PART_HOUR.fullmatch(row[-1]):
             try:
                 price = _gpu_hour_price(row, title, valid)
-            except RowError as error:
-                yield Reject(error.reason, f"{title}: {error}", row, answer)
+            except kit.RowError as error:
+                yield error.reject(title, row, answer)
                 continue
-            flag = FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA if has_parts else price.flag_reason
-            if valid and is_superseded(valid, valid_by_header.values(), answer):
-                flag = FlagReason.SUPERSEDED
+            flag = kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA if has_parts else price.flag_reason
+            if valid and kit.is_superseded(valid, valid_by_header.values(), answer):
+                flag = kit.FlagReason.SUPERSEDED
             for region in regions:
-                yield Listing.per_gpu_hour(
+                yield kit.Listing.per_gpu_hour(
                     title,
-                    price_kind(row[0]) or "on_demand",
+                    kit.price_kind(row[0]) or "on_demand",
                     price.amount,
                     price.currency,
                     answer,
@@ -210,17 +205,17 @@ def _read_section(title: str, body: str, answer: Answer) -> Iterator[Listing | R
                 )
 
 
-def _gpu_hour_price(row: list[str], title: str, valid: Validity | None) -> CellPrice:
+def _gpu_hour_price(row: list[str], title: str, valid: kit.Validity | None) -> kit.CellPrice:
     """The price in a row, and its currency. Raises RowError."""
     if valid is None or len(row) != 3 or not _GPU_HOUR_UNIT.fullmatch(row[2]):
-        raise RowError(RejectReason.UNREADABLE_ROW, f"not an item, a price and 1 GPU hour: {row}")
+        raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"not an item, a price and 1 GPU hour: {row}")
     if _model(row[0]) != _model(title):
-        raise RowError(RejectReason.UNREADABLE_ROW, f"{row[0]!r} is another GPU")
-    return cell_price(row[1], currencies=["USD"])
+        raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{row[0]!r} is another GPU")
+    return kit.cell_price(row[1], currencies=["USD"])
 
 
 def _cell(text: str) -> str:
-    return clean_text(unescape(text.replace("\\", "").replace("**", "")))
+    return kit.clean_text(unescape(text.replace("\\", "").replace("**", "")))
 
 
 def _is_header(row: list[str]) -> bool:
@@ -236,28 +231,26 @@ def _regions(text: str) -> list[str | None]:
 
 
 def _collect(
-    block: _Block, answer: Answer, prices: dict[_Machine, dict[str, str]], audit: FieldAudit
+    block: _Block, answer: kit.Answer, prices: dict[_Machine, dict[str, str]], audit: kit.FieldAudit
 ) -> None:
     """Add a block's cells to ``prices``: by machine, each price text of the page and its header."""
     headers, *rows = block.rows
-    if not columns(headers, GPU_HOUR):
-        if re.search(r"(?<!non-)(?<!non )\bGPU\b", block.title, re.IGNORECASE) and columns(
+    if not kit.columns(headers, GPU_HOUR):
+        if re.search(r"(?<!non-)(?<!non )\bGPU\b", block.title, re.IGNORECASE) and kit.columns(
             headers, r"price|hour|on-demand|spot"
         ):
-            raise SourceChangedError(f"{answer.url}: {block.title!r} has no GPU-hour column: {headers}")
+            raise answer.changed(f"{block.title!r} has no GPU-hour column: {headers}")
         return
     audit.columns(headers)
-    label_at = column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
-    vcpus_at, ram_at = columns(headers, r"^v?CPUs?$"), columns(headers, r"^(?:RAM|memory)\b")
+    label_at = kit.column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
+    vcpus_at, ram_at = kit.columns(headers, r"^v?CPUs?$"), kit.columns(headers, r"^(?:RAM|memory)\b")
     price_columns = _price_columns(headers, block.title, answer)
     known = {label_at, *vcpus_at, *ram_at, *(price.at for price in price_columns)}
     for row in rows:
         if len(row) != len(headers):
-            raise SourceChangedError(
-                f"{answer.url}: a row of {len(row)} cells under {len(headers)} headers: {row}"
-            )
-        if list(prices_in_unknown_columns(headers, row, known, answer)):
-            raise SourceChangedError(f"{answer.url}: an unknown column has prices: {headers}")
+            raise answer.changed(f"a row of {len(row)} cells under {len(headers)} headers: {row}")
+        if list(kit.prices_in_unknown_columns(headers, row, known, answer)):
+            raise answer.changed(f"an unknown column has prices: {headers}")
         for price in price_columns:
             machine = _Machine(
                 label=row[label_at],
@@ -270,24 +263,22 @@ def _collect(
             prices.setdefault(machine, {}).setdefault(row[price.at], price.header)
 
 
-def _price_columns(headers: list[str], title: str, answer: Answer) -> list[PriceColumn]:
+def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[kit.PriceColumn]:
     """The columns per GPU-hour. A header without a kind has the title's, or is on-demand like the others."""
-    found = columns(headers, GPU_HOUR)
-    own_kinds = {kind for at in found if (kind := price_kind(headers[at]))}
-    general = price_kind(title) or ("on_demand" if own_kinds <= {"on_demand"} else None)
+    found = kit.columns(headers, GPU_HOUR)
+    own_kinds = {kind for at in found if (kind := kit.price_kind(headers[at]))}
+    general = kit.price_kind(title) or ("on_demand" if own_kinds <= {"on_demand"} else None)
     prices = []
     for at in found:
-        kind = price_kind(headers[at]) or general
+        kind = kit.price_kind(headers[at]) or general
         if kind is None:
-            raise SourceChangedError(
-                f"{answer.url}: {headers[at]!r} does not say which of {own_kinds} it prices"
-            )
-        term = term_days(headers[at]) if kind == "reserved" else None
+            raise answer.changed(f"{headers[at]!r} does not say which of {own_kinds} it prices")
+        term = kit.term_days(headers[at]) if kind == "reserved" else None
         try:
-            first_day = validity(headers[at], answer).first_day
-        except UnreadableError as error:
-            raise SourceChangedError(f"{answer.url}: {error}") from error
-        prices.append(PriceColumn(at, headers[at], kind, term, effective_from=first_day))
+            first_day = kit.validity(headers[at], answer).first_day
+        except kit.UnreadableError as error:
+            raise answer.changed(str(error)) from error
+        prices.append(kit.PriceColumn(at, headers[at], kind, term, effective_from=first_day))
     return prices
 
 
@@ -295,8 +286,8 @@ def _row(
     machine: _Machine,
     stated: dict[str, str],
     prices: dict[_Machine, dict[str, str]],
-    answer: Answer,
-) -> Listing | Reject:
+    answer: kit.Answer,
+) -> kit.Listing | kit.Reject:
     raw = {
         "label": machine.label,
         "kind": machine.kind,
@@ -305,19 +296,19 @@ def _row(
     }
     text, header = next(iter(stated.items()))
     try:
-        agreed(map(_price_or_reason, stated))
-        price = cell_price(text)
-    except RowError as error:
-        return Reject(error.reason, f"{machine.label}, {header}: {error}", raw, answer)
-    return Listing.per_gpu_hour(
+        kit.agreed(map(_price_or_reason, stated))
+        price = kit.cell_price(text)
+    except kit.RowError as error:
+        return error.reject(f"{machine.label}, {header}", raw, answer)
+    return kit.Listing.per_gpu_hour(
         machine.label,
         machine.kind,
         price.amount,
         price.currency,
         answer,
         term_days=machine.term_days,
-        vcpus=optional_number(machine.vcpus),
-        ram_gib=optional_number(machine.ram),
+        vcpus=kit.optional_number(machine.vcpus),
+        ram_gib=kit.optional_number(machine.ram),
         effective_from=machine.effective_from,
         flag_reason=_flag(machine, price, prices, answer),
     )
@@ -326,37 +317,37 @@ def _row(
 def _price_or_reason(price: str) -> object:
     """The content of a price text: two spellings of one price are not in conflict."""
     try:
-        return cell_price(price)
-    except RowError as error:
+        return kit.cell_price(price)
+    except kit.RowError as error:
         return error.reason
 
 
 def _flag(
     machine: _Machine,
-    price: CellPrice,
+    price: kit.CellPrice,
     prices: dict[_Machine, dict[str, str]],
-    answer: Answer,
-) -> FlagReason | None:
+    answer: kit.Answer,
+) -> kit.FlagReason | None:
     # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
     if price.flag_reason and machine.kind == "spot":
-        return FlagReason.SPOT_PRICE_FLOOR
+        return kit.FlagReason.SPOT_PRICE_FLOOR
     same = (machine.label, machine.vcpus, machine.kind, machine.term_days)
     others = [
-        Validity(other.effective_from)
+        kit.Validity(other.effective_from)
         for other in prices
         if (other.label, other.vcpus, other.kind, other.term_days) == same
     ]
-    replaced = is_superseded(Validity(machine.effective_from), others, answer)
-    return FlagReason.SUPERSEDED if replaced else price.flag_reason
+    replaced = kit.is_superseded(kit.Validity(machine.effective_from), others, answer)
+    return kit.FlagReason.SUPERSEDED if replaced else price.flag_reason
 
 
-def _blocks(answer: Answer) -> list[_Block]:
+def _blocks(answer: kit.Answer) -> list[_Block]:
     """Every table of the page, from the visible rows and from the embedded JSON."""
     text = answer.text().strip()
     if answer.is_json:
         # A piece of the page's script begins like JSON but is not: its quotes are escaped.
         with suppress(ValueError):
-            return _json_blocks(read_json(text, answer.url))
+            return _json_blocks(kit.read_json(text, answer.url))
     return [*_embedded_blocks(text, answer), *_visible_blocks(answer)]
 
 
@@ -365,7 +356,7 @@ def _json_blocks(value: Any) -> list[_Block]:
     if isinstance(value, dict):
         table = value.get("table")
         if isinstance(table, dict) and _is_grid(table.get("content")):
-            return [_Block(clean_text(str(value.get("title", ""))), _grid(table["content"]))]
+            return [_Block(kit.clean_text(str(value.get("title", ""))), _grid(table["content"]))]
         if _is_grid(value.get("content")):
             return [_Block("", _grid(value["content"]))]
         return [block for part in value.values() for block in _json_blocks(part)]
@@ -385,10 +376,10 @@ def _is_grid(value: Any) -> bool:
 
 
 def _grid(rows: list[list[str]]) -> list[list[str]]:
-    return [[clean_text(unescape(cell)) for cell in row] for row in rows]
+    return [[kit.clean_text(unescape(cell)) for cell in row] for row in rows]
 
 
-def _embedded_blocks(text: str, answer: Answer) -> list[_Block]:
+def _embedded_blocks(text: str, answer: kit.Answer) -> list[_Block]:
     """Blocks inside script strings, however often they are escaped."""
     blocks: list[_Block] = []
     for found in islice(_EMBEDDED.finditer(text), MAX_BLOCKS):
@@ -396,9 +387,9 @@ def _embedded_blocks(text: str, answer: Answer) -> list[_Block]:
         while chunk.startswith("{\\"):
             chunk = _ESCAPE.sub(lambda e: _unescaped(e[1]), chunk)
         try:
-            value = read_json(chunk, answer.url, beginning=True)
+            value = kit.read_json(chunk, answer.url, beginning=True)
         except ValueError as error:
-            raise SourceChangedError(f"{answer.url}: a {BLOCK_TYPE} is incomplete JSON ({error})") from error
+            raise answer.changed(f"a {BLOCK_TYPE} is incomplete JSON ({error})") from error
         blocks += _json_blocks(value)
     return blocks
 
@@ -407,14 +398,14 @@ def _unescaped(escape: str) -> str:
     return chr(int(escape[1:], 16)) if len(escape) == 5 else _PLAIN.get(escape, escape)
 
 
-def _visible_blocks(answer: Answer) -> list[_Block]:
+def _visible_blocks(answer: kit.Answer) -> list[_Block]:
     blocks = []
-    for root in with_class(page(answer), "pc-highlight-table-block__root"):
+    for root in kit.with_class(kit.page(answer), "pc-highlight-table-block__root"):
         rows = [
-            texts_of(with_class(row, "pc-highlight-table-block__cell"))
-            for row in with_class(root, "pc-highlight-table-block__row")
+            kit.texts_of(kit.with_class(row, "pc-highlight-table-block__cell"))
+            for row in kit.with_class(root, "pc-highlight-table-block__row")
         ]
         if rows:
-            title = exactly_one(named(root, "h1", "h2", "h3"), "title of a price table", answer)
-            blocks.append(_Block(text_of(title), rows))
+            title = kit.exactly_one(kit.named(root, "h1", "h2", "h3"), "title of a price table", answer)
+            blocks.append(_Block(kit.text_of(title), rows))
     return blocks

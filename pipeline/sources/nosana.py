@@ -1,50 +1,29 @@
 """Nosana: markets, each of one kind of GPU in one tier; what hosts get per hour, to which a fee is added."""
 
 import re
-from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Row
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.gpu_counts import gpu_count_in
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError
+from pipeline.sources import kit
 
 ONE_GPU = ("PREMIUM", "COMMUNITY")
 """Types of markets whose name states no number of GPUs because it is one."""
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """One listing per market that is open to everybody. Raises SourceChangedError when there is none."""
-    audit = FieldAudit(config)
-    partners = frozenset(config.settings["markets_of_partners"])
-    left_out = frozenset(config.settings["markets_left_out"])
-    is_of_a_card = re.compile(config.settings["names_of_cards"]).search
-
-    def read_market(market: JsonObject) -> Iterator[Listing]:
-        if market.peek("slug") in partners:
-            raise RowError(
-                RejectReason.OTHER_PRODUCT, "a partner's market, which the provider's site leaves out"
-            )
-        name, slug = market.optional_text("name") or "", str(market.peek("slug") or "")
-        if slug in left_out or re.search("laptop", f"{name} {slug}", re.IGNORECASE):
-            raise RowError(RejectReason.OTHER_PRODUCT, "a market that the provider's calculator leaves out")
-        if name and not is_of_a_card(name):
-            raise RowError(RejectReason.OTHER_PRODUCT, "a market that is not named after a card")
-        yield _listing(market)
-
-    markets = (market for answer in answers for market in audit.items(answer, "markets"))
-    yield from at_least_one(read_rows(markets, read_market, "name", "slug"), f"{config.name}: no market")
-    yield from audit.warnings()
+@kit.reader("no market")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One listing per market that is open to everybody."""
+    return kit.read_rows(audit.items(answer, "markets"), _read_market, "name", "slug")
 
 
-def _listing(market: JsonObject) -> Listing:
+def _read_market(market: kit.JsonObject) -> kit.Listings:
+    if not isinstance(slug := market.peek("slug"), str | None):
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"the slug is no text but {slug!r}")
+    if (problem := _other_product(market)) is not None:
+        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, problem)
     label, gpu_types = market.text("name"), market.get("gpu_types")
     is_one_kind = isinstance(gpu_types, list) and len(gpu_types) == 1 and isinstance(gpu_types[0], str)
     tier = market.optional_text("type")
-    return Listing(
+    yield kit.Listing(
         raw_label=label,
         gpu_count=_gpu_count(label, market.optional_text("slug") or "", tier),
         price_kind="on_demand",
@@ -57,19 +36,33 @@ def _listing(market: JsonObject) -> Listing:
     )
 
 
+def _other_product(market: kit.JsonObject) -> str | None:
+    """Why a market is not of a card for everybody; None where it is."""
+    settings = market.config.settings
+    slug = market.peek("slug") or ""
+    if slug in settings["markets_of_partners"]:
+        return "a partner's market, which the provider's site leaves out"
+    name = market.optional_text("name") or ""
+    if slug in settings["markets_left_out"] or re.search("laptop", f"{name} {slug}", re.IGNORECASE):
+        return "a market that the provider's calculator leaves out"
+    if name and not re.search(settings["names_of_cards"], name):
+        return "a market that is not named after a card"
+    return None
+
+
 def _gpu_count(name: str, slug: str, tier: str | None) -> int:
     """What the name or the slug states, or the one GPU of an ordinary market. Raises RowError."""
-    stated = gpu_count_in(name) or gpu_count_in(slug)
+    stated = kit.gpu_count_in(name) or kit.gpu_count_in(slug)
     if stated is None and tier not in ONE_GPU:
-        raise RowError(
-            RejectReason.UNKNOWN_GPU_COUNT, f"a market of type {tier!r} that states no number of GPUs"
+        raise kit.RowError(
+            kit.RejectReason.UNKNOWN_GPU_COUNT, f"a market of type {tier!r} that states no number of GPUs"
         )
     return stated or 1
 
 
-def _with_fee(market: JsonObject) -> Decimal:
+def _with_fee(market: kit.JsonObject) -> Decimal:
     """The network's fee is added to what the host gets. Raises RowError."""
     reward, percent = market.price("usd_reward_per_hour"), market.optional_decimal("network_fee_percentage")
     if percent is None or not 0 <= percent < 100:
-        raise RowError(RejectReason.INCOMPLETE_PRICE, f"network_fee_percentage {percent}")
+        raise kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, f"network_fee_percentage {percent}")
     return reward * (100 + percent) / 100

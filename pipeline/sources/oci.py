@@ -7,26 +7,12 @@ others the part numbers that it was seen to bill per GPU-hour (settings.gpu_part
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import (
-    Answer,
-    Listing,
-    PriceKind,
-    ReaderWarning,
-    Reject,
-    Request,
-    Row,
-    SourceChangedError,
-)
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, agreed, price_of
-from pipeline.parsing.text import clean_text, number
+from pipeline.sources import kit
 
 PAY_AS_YOU_GO = "PAY_AS_YOU_GO"
 _MACHINE = re.compile(r"\bCompute ?-.{0,40}\bGPU\b")
@@ -41,56 +27,56 @@ class Part:
     label: str
     price: Decimal
     currency: str
-    answer: Answer
+    answer: kit.Answer
 
 
-def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """The list of prices after the one that failed."""
     lists = [config.requests[0].url, *config.settings["further_price_lists"]]
     after = lists[lists.index(answer.url) + 1 :] if answer.url in lists else []
-    return [Request(url) for url in after[:1]]
+    return [kit.Request(url) for url in after[:1]]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One offer per GPU part, or per shape that it bills where the shapes are known.
 
     Other products and shapes are skipped. Raises SourceChangedError when no answer has a GPU.
     """
-    audit = FieldAudit(config)
-    items = [item for answer in answers for item in _items(answer, audit, config)]
+    audit = kit.FieldAudit(config)
+    items = [item for answer in answers for item in _items(answer, audit)]
     products = [item for item in items if not _is_shape(item)]
     if products and not any(_names_its_unit(item) or "pricetype" in item.raw for item in products):
-        raise SourceChangedError(f"{config.name}: no product has a metricName and a serviceCategory")
-    gpus = [product for product in products if _is_gpu_hour(product, config)]
+        raise kit.SourceChangedError(f"{config.name}: no product has a metricName and a serviceCategory")
+    gpus = [product for product in products if _is_gpu_hour(product)]
     shapes = [item for item in items if _is_shape(item) and item.peek("gpuQty")]
     if not gpus and not shapes:
-        raise SourceChangedError(f"{config.name}: no product billed per GPU-hour and no GPU shape")
+        raise kit.SourceChangedError(f"{config.name}: no product billed per GPU-hour and no GPU shape")
     parts: dict[str, Part] = {}
     yield from _read_parts(gpus, parts, config)
     billed: set[str] = set()
     for shape in shapes:
         numbers = dict.fromkeys(str(part.get("partNumber")) for part in shape.objects("products"))
         billed.update(numbers)
-        yield from _read_shape(shape, [parts[number] for number in numbers if number in parts], config)
+        yield from _read_shape(shape, [parts[number] for number in numbers if number in parts])
     for part in parts.values():
         if part.number not in billed:
             yield _listing(part, part.price, "on_demand", raw_label=part.label, gpu_count=1)
     yield from audit.warnings()
     for url in dict.fromkeys(gpu.answer.url for gpu in gpus if not _names_its_unit(gpu)):
         number = len(config.settings["gpu_parts"])
-        yield ReaderWarning(f"{url} names no units: only the {number} known part numbers are read")
+        yield kit.ReaderWarning(f"{url} names no units: only the {number} known part numbers are read")
 
 
-def _items(answer: Answer, audit: FieldAudit, config: SourceConfig) -> list[JsonObject]:
+def _items(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
     """The products or shapes of an answer. The list behind the price page has a price by part number and
     currency; its known parts are given as the estimator's products are."""
     body = answer.json()
     prices = body.get("items") if isinstance(body, dict) else None
     if not isinstance(prices, dict):
         return audit.items(answer, "items")
-    known = [number for number in config.settings["gpu_parts"] if isinstance(prices.get(number), dict)]
+    known = [number for number in audit.config.settings["gpu_parts"] if isinstance(prices.get(number), dict)]
     if not known:
-        raise SourceChangedError(f"{answer.url}: none of the known part numbers has prices by currency")
+        raise answer.changed("none of the known part numbers has prices by currency")
     return [audit.item(_as_product(number, prices[number]), answer, "price.") for number in known]
 
 
@@ -102,58 +88,60 @@ def _as_product(number: str, by_currency: dict[str, Any]) -> dict[str, Any]:
     return {"partNumber": number, "pricetype": "HOUR", "currencyCodeLocalizations": local}
 
 
-def _names_its_unit(product: JsonObject) -> bool:
+def _names_its_unit(product: kit.JsonObject) -> bool:
     return "metricName" in product.raw and "serviceCategory" in product.raw
 
 
-def _is_shape(item: JsonObject) -> bool:
+def _is_shape(item: kit.JsonObject) -> bool:
     return "gpuQty" in item.raw or "shapeType" in item.raw
 
 
-def _is_gpu_hour(product: JsonObject, config: SourceConfig) -> bool:
-    """Whether a product is a GPU rented by the hour."""
+def _is_gpu_hour(product: kit.JsonObject) -> bool:
+    """True if a product is a GPU rented by the hour."""
     if not _names_its_unit(product):
-        return product.peek("partNumber") in config.settings["gpu_parts"]
-    metric, category = (clean_text(str(product.peek(name))) for name in ("metricName", "serviceCategory"))
-    prefix = re.escape(config.settings["category_prefix"])
-    return metric == config.settings["metric"] and re.match(rf"{prefix}\b", category) is not None
+        return product.peek("partNumber") in product.config.settings["gpu_parts"]
+    metric, category = (kit.clean_text(str(product.peek(name))) for name in ("metricName", "serviceCategory"))
+    prefix = re.escape(product.config.settings["category_prefix"])
+    return metric == product.config.settings["metric"] and re.match(rf"{prefix}\b", category) is not None
 
 
-def _read_parts(products: list[JsonObject], parts: dict[str, Part], config: SourceConfig) -> Iterator[Reject]:
+def _read_parts(
+    products: list[kit.JsonObject], parts: dict[str, Part], config: kit.SourceConfig
+) -> Iterator[kit.Reject]:
     """Fill ``parts`` by number with what has one price; the other products are rejects."""
-    read: list[tuple[JsonObject, Part]] = []
+    read: list[tuple[kit.JsonObject, Part]] = []
     prices: dict[str, list[Decimal]] = defaultdict(list)
     for product in products:
         try:
-            part = _part(product, config)
+            part = _part(product)
             read.append((product, part))
             prices[part.number].append(part.price)
-        except RowError as error:
+        except kit.RowError as error:
             yield product.reject(error, product.name("displayName", "partNumber"))
     for product, part in read:
         try:
-            agreed(prices[part.number])
+            kit.agreed(prices[part.number])
             parts[part.number] = part
-        except RowError as error:
+        except kit.RowError as error:
             yield product.reject(error, part.label)
 
 
-def _part(product: JsonObject, config: SourceConfig) -> Part:
+def _part(product: kit.JsonObject) -> Part:
     part_number = product.text("partNumber")
     if not _names_its_unit(product):
         if product.get("pricetype") != "HOUR":
-            raise RowError(RejectReason.UNKNOWN_UNIT, f"a price per {product.get('pricetype')!r}")
-        label = config.settings["gpu_parts"][part_number]
+            raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {product.get('pricetype')!r}")
+        label = product.config.settings["gpu_parts"][part_number]
         return Part(part_number, label, *_price(product), product.answer)
     label = product.text("displayName")
-    if not _MACHINE.search(clean_text(label)):
+    if not _MACHINE.search(kit.clean_text(label)):
         detail = "billed per GPU-hour but not a machine (software has the same metric)"
-        raise RowError(RejectReason.OTHER_PRODUCT, detail)
+        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, detail)
     price, currency = _price(product)
     return Part(part_number, label, price, currency, product.answer)
 
 
-def _price(product: JsonObject) -> tuple[Decimal, str]:
+def _price(product: kit.JsonObject) -> tuple[Decimal, str]:
     """The one pay-as-you-go price, in USD where that is among the currencies. Raises RowError."""
     priced: dict[str, list[Any]] = {}
     for local in product.objects("currencyCodeLocalizations"):
@@ -162,21 +150,23 @@ def _price(product: JsonObject) -> tuple[Decimal, str]:
                 priced.setdefault(str(local.get("currencyCode")), []).append(price.get("value"))
     currency = "USD" if "USD" in priced else next(iter(priced), "")
     if not currency or (currency != "USD" and len(priced) > 1):
-        raise RowError(RejectReason.NOT_OFFERED, f"no pay-as-you-go price in USD, but in {sorted(priced)}")
-    return agreed(map(price_of, priced[currency])), currency
+        raise kit.RowError(
+            kit.RejectReason.NOT_OFFERED, f"no pay-as-you-go price in USD, but in {sorted(priced)}"
+        )
+    return kit.agreed(map(kit.price_of, priced[currency])), currency
 
 
-def _read_shape(shape: JsonObject, parts: list[Part], config: SourceConfig) -> Iterator[Listing | Reject]:
-    name = _SHAPE_NOTE.sub("", clean_text(shape.optional_text("name") or ""))
+def _read_shape(shape: kit.JsonObject, parts: list[Part]) -> kit.Rows:
+    name = _SHAPE_NOTE.sub("", kit.clean_text(shape.optional_text("name") or ""))
     is_hidden, status = shape.get("hidden") is True, shape.get("status") or "ACTIVE"
     try:
         if len(parts) != 1:
             detail = f"{len(parts)} of its parts have a price per GPU-hour, not one"
-            raise RowError(RejectReason.INCOMPLETE_PRICE, detail)
+            raise kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, detail)
         if not name:
-            raise RowError(RejectReason.MISSING_FIELD, "a GPU shape without a name")
+            raise kit.RowError(kit.RejectReason.MISSING_FIELD, "a GPU shape without a name")
         if is_hidden or status != "ACTIVE":
-            raise RowError(RejectReason.NOT_OFFERED, "hidden or not active")
+            raise kit.RowError(kit.RejectReason.NOT_OFFERED, "hidden or not active")
         facts: dict[str, Any] = {
             "raw_label": name,
             "label_kind": "instance_type",
@@ -184,18 +174,18 @@ def _read_shape(shape: JsonObject, parts: list[Part], config: SourceConfig) -> I
             "gpu_count": shape.gpu_count("gpuQty"),
             "ram_gib": shape.optional_number("bundleMemoryQty"),
         }
-    except RowError as error:
+    except kit.RowError as error:
         yield shape.reject(error, name)
         return
     (part,) = parts
     yield _listing(part, part.price, "on_demand", **facts)
     if shape.get("allowPreemptible") is True:
-        price = part.price * number(config.settings["preemptible_share"])
+        price = part.price * kit.number(shape.config.settings["preemptible_share"])
         yield _listing(part, price, "spot", tier="preemptible_by_rule", **facts)
 
 
-def _listing(part: Part, price: Decimal, kind: PriceKind, **facts: Any) -> Listing:
-    return Listing(
+def _listing(part: Part, price: Decimal, kind: kit.PriceKind, **facts: Any) -> kit.Listing:
+    return kit.Listing(
         price_kind=kind,
         native_price=price,
         native_currency=part.currency,

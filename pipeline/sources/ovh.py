@@ -5,59 +5,51 @@ shows for it, so that a price in another scale is not accepted.
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, NativeUnit, PriceKind, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, agreed
-from pipeline.parsing.text import clean_text
+from pipeline.sources import kit
 
 PRICE_UNIT = Decimal("1e-8")
 ROUNDING = Decimal("0.005")
 """The shown text is rounded to cents: 155819000 is shown as $1.56."""
 
 PLAN_CODE = re.compile(r"(?P<flavor>[\w-]+)\.(?P<mode>consumption|monthly\.postpaid)(?:\.(?P<zone>[\w.-]+))?")
-MODES: dict[str, tuple[PriceKind, int | None, NativeUnit]] = {
+MODES: dict[str, tuple[kit.PriceKind, int | None, kit.NativeUnit]] = {
     "consumption": ("on_demand", None, "instance_hour"),
     "monthly.postpaid": ("reserved", 30, "instance_month"),
 }
 SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per Linux GPU plan; Windows plans are rejects, add-ons of another brick than "gpu" skipped.
 
     A plan tagged as coming soon has a price but cannot be ordered: it is flagged and so not ranked.
     """
-    audit = FieldAudit(config)
-    for answer in answers:
-        currency, addons = _catalogue(answer, audit)
-        for addon in addons:
-            try:
-                yield _listing(addon, currency, config)
-            except RowError as error:
-                raw = {name: addon.raw.get(name) for name in ("planCode", "pricings", "blobs")}
-                yield addon.reject(error, addon.name("planCode"), raw)
-    yield from audit.warnings()
+    currency, addons = _catalogue(answer, audit)
+    for addon in addons:
+        try:
+            yield _listing(addon, currency)
+        except kit.RowError as error:
+            raw = {name: addon.raw.get(name) for name in ("planCode", "pricings", "blobs")}
+            yield addon.reject(error, addon.name("planCode"), raw)
 
 
-def _catalogue(answer: Answer, audit: FieldAudit) -> tuple[str | None, list[JsonObject]]:
+def _catalogue(answer: kit.Answer, audit: kit.FieldAudit) -> tuple[str | None, list[kit.JsonObject]]:
     """Currency and GPU add-ons. A bare list of add-ons has no currency: its shown prices must name it."""
     body = audit.envelope(answer, "addons")
     is_list = answer.body.lstrip().startswith(b"[")
     currency = None if is_list else body.object("locale").optional_text("currencyCode")
     if not is_list and currency is None:
-        raise SourceChangedError(f"{answer.url}: the catalogue does not say its currency")
+        raise answer.changed("the catalogue does not say its currency")
     addons = [a for a in body.items("addons") if a.peek("blobs", "commercial", "brick") == "gpu"]
     if not addons:
-        raise SourceChangedError(f"{answer.url}: the catalogue has no add-on of the brick 'gpu'")
+        raise answer.changed("the catalogue has no add-on of the brick 'gpu'")
     return currency, addons
 
 
-def _listing(addon: JsonObject, currency: str | None, config: SourceConfig) -> Listing:
+def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
     blobs = addon.object("blobs")
     technical = blobs.object("technical")
     gpu = technical.object("gpu")
@@ -67,8 +59,8 @@ def _listing(addon: JsonObject, currency: str | None, config: SourceConfig) -> L
     native_currency = _currency(pricing, currency)
     vram_gb = gpu.object("memory").optional_number("size")
     is_coming = "coming_soon" in str(blobs.get("tags"))
-    return Listing(
-        raw_label=clean_text(gpu.text("model")),
+    return kit.Listing(
+        raw_label=kit.clean_text(gpu.text("model")),
         instance_type=flavor,
         gpu_count=gpu.gpu_count("number"),
         price_kind=kind,
@@ -77,42 +69,44 @@ def _listing(addon: JsonObject, currency: str | None, config: SourceConfig) -> L
         native_currency=native_currency,
         native_unit=unit,
         answer=addon.answer,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        context=kit.known(vram_gb=vram_gb),
         region=zone,
         available=False if is_coming else None,
         vcpus=technical.object("cpu").optional_number("cores"),
         ram_gib=technical.object("memory").optional_number("size"),
-        flag_reason=FlagReason.COMING_SOON if is_coming else None,
-        **(config.settings["billing"].get(native_currency, {}) if kind == "on_demand" else {}),
+        flag_reason=kit.FlagReason.COMING_SOON if is_coming else None,
+        **(addon.config.settings["billing"].get(native_currency, {}) if kind == "on_demand" else {}),
     )
 
 
-def _plan(code: str, technical: JsonObject) -> tuple[str, str, str | None]:
+def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
     """Flavor, billing mode and zone of a plan code such as ``h100-380.consumption``."""
     found = PLAN_CODE.fullmatch(code)
     if found is None:
-        raise RowError(RejectReason.UNKNOWN_TERMS, "the plan code does not end in a known billing mode")
+        raise kit.RowError(
+            kit.RejectReason.UNKNOWN_TERMS, "the plan code does not end in a known billing mode"
+        )
     if found["flavor"].startswith("win-") or technical.object("os").get("family") == "windows":
-        raise RowError(RejectReason.NOT_LINUX, "the price includes a Windows licence")
+        raise kit.RowError(kit.RejectReason.NOT_LINUX, "the price includes a Windows licence")
     return found["flavor"], found["mode"], found["zone"]
 
 
-def _pricing(addon: JsonObject) -> JsonObject:
+def _pricing(addon: kit.JsonObject) -> kit.JsonObject:
     """The pricing of the one running price, which may be repeated; set-up prices are left aside."""
     running = [p for p in addon.objects("pricings") if p.peek("capacities") != ["installation"]]
     if not running:
-        raise RowError(RejectReason.NOT_OFFERED, "no running price")
-    agreed(str(pricing.get("price")) for pricing in running)
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no running price")
+    kit.agreed(str(pricing.get("price")) for pricing in running)
     if running[0].get("intervalUnit") == "minute":
-        raise RowError(RejectReason.UNKNOWN_UNIT, "the price is per minute")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, "the price is per minute")
     return running[0]
 
 
-def _price(pricing: JsonObject) -> Decimal:
+def _price(pricing: kit.JsonObject) -> Decimal:
     price, text = pricing.price("price") * PRICE_UNIT, pricing.optional_text("formattedPrice") or ""
     shown = _shown_amount(text)
     if shown is not None and abs(shown - price) > ROUNDING:
-        raise RowError(RejectReason.CONFLICTING_PRICES, f"{price} is shown as {text!r}")
+        raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, f"{price} is shown as {text!r}")
     return price
 
 
@@ -127,9 +121,9 @@ def _shown_amount(text: str) -> Decimal | None:
     return Decimal(re.sub(r"[.,]", "", found[1]) + "." + found[2])
 
 
-def _currency(pricing: JsonObject, currency: str | None) -> str:
+def _currency(pricing: kit.JsonObject, currency: str | None) -> str:
     text = pricing.optional_text("formattedPrice") or ""
     stated = {code for sign, code in SIGNS.items() if sign in text} | ({currency} if currency else set())
     if len(stated) != 1:
-        raise RowError(RejectReason.UNKNOWN_CURRENCY, f"{text!r} in a catalogue of {currency}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_CURRENCY, f"{text!r} in a catalogue of {currency}")
     return stated.pop()

@@ -1,34 +1,19 @@
 """Prime Intellect: an aggregator's offers, each with the cloud whose machine it is."""
 
-from collections.abc import Iterator, Sequence
-
-from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.listing import Answer, Listing, Row
-from pipeline.contracts.reject_reasons import FlagReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
+from pipeline.sources import kit
 
 _SOLD_OUT = frozenset({"unavailable", "out_of_stock", "none"})
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """Every offer with GPUs; machines without (``CPU_NODE``) are skipped.
-
-    Raises SourceChangedError when there is no offer.
-    """
-    audit = FieldAudit(config)
-    offers = (
-        offer
-        for answer in answers
-        for offer in _offers(answer, audit)
-        if offer.peek("gpuType") not in config.settings["not_gpus"]
-    )
-    rows = read_rows(offers, lambda offer: _read_offer(offer, config), "provider", "cloudId")
-    yield from at_least_one(rows, f"{config.name}: no offer with GPUs")
-    yield from audit.warnings()
+@kit.reader("no offer with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """Every offer with GPUs; machines without (``CPU_NODE``) are skipped."""
+    not_gpus = audit.config.settings["not_gpus"]
+    offers = [offer for offer in _offers(answer, audit) if offer.peek("gpuType") not in not_gpus]
+    return kit.read_rows(offers, _read_offer, "provider", "cloudId")
 
 
-def _offers(answer: Answer, audit: FieldAudit) -> list[JsonObject]:
+def _offers(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
     """The list of offers; the older address answers an object with one list per GPU type."""
     body = audit.envelope(answer, "items")
     lists = list(body.raw.values())
@@ -39,25 +24,25 @@ def _offers(answer: Answer, audit: FieldAudit) -> list[JsonObject]:
     return body.items("items")
 
 
-def _read_offer(offer: JsonObject, config: SourceConfig) -> Iterator[Listing]:
+def _read_offer(offer: kit.JsonObject) -> kit.Listings:
     prices, form_factor = offer.object("prices"), offer.optional_text("socket")
     stock, tier = offer.optional_text("stockStatus"), offer.optional_text("security")
     vcpus, memory = offer.object("vcpu"), offer.object("memory")
-    yield Listing(
+    yield kit.Listing(
         raw_label=offer.text("gpuType"),
         instance_type=offer.optional_text("cloudId"),
         gpu_count=offer.gpu_count("gpuCount"),
         price_kind="spot" if offer.get("isSpot") is True else "on_demand",
         native_price=prices.price("onDemand", "communityPrice"),
-        native_currency=prices.optional_text("currency") or config.currency,
+        native_currency=prices.optional_text("currency") or offer.config.currency,
         native_unit="instance_hour",
         answer=offer.answer,
-        context={"form_factor": form_factor} if form_factor else {},
+        context=kit.known(form_factor=form_factor),
         region=offer.optional_text("region", "country"),
         country=offer.optional_text("country"),
         available=stock.casefold() not in _SOLD_OUT if stock else None,
         tier=tier.removesuffix("_cloud") if tier else None,
-        upstream_provider=_upstream(offer.optional_text("provider"), config),
+        upstream_provider=_upstream(offer.optional_text("provider"), offer.config),
         interconnect=offer.optional_text("interconnectType"),
         node_network_gbps=offer.optional_number("interconnect") or None,
         vcpus=vcpus.optional_number("defaultCount"),
@@ -66,17 +51,17 @@ def _read_offer(offer: JsonObject, config: SourceConfig) -> Iterator[Listing]:
     )
 
 
-def _upstream(name: str | None, config: SourceConfig) -> str | None:
+def _upstream(name: str | None, config: kit.SourceConfig) -> str | None:
     """The cloud whose machine it is, by the name that its own source uses where there is one."""
-    source = configs().get(config.settings["upstream_sources"].get(name, ""))
+    source = kit.configs().get(config.settings["upstream_sources"].get(name, ""))
     return source.provider if source else name
 
 
-def _flag(offer: JsonObject, parts: list[JsonObject]) -> FlagReason | None:
+def _flag(offer: kit.JsonObject, parts: list[kit.JsonObject]) -> kit.FlagReason | None:
     """Why the price may not be what a machine costs by the hour."""
     if offer.get("prepaidTime"):
-        return FlagReason.PREPAID_TIME
+        return kit.FlagReason.PREPAID_TIME
     terms = [(part.get("pricePerUnit"), part.get("defaultIncludedInPrice")) for part in parts]
     if any(price and is_included is False for price, is_included in terms):
-        return FlagReason.PARTS_PRICED_APART
+        return kit.FlagReason.PARTS_PRICED_APART
     return None

@@ -1,21 +1,14 @@
 """Replicate: hardware charged per second for the whole set of GPUs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from bs4 import BeautifulSoup
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, SourceChangedError, read_json
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.gpu_counts import gpu_count_in
-from pipeline.parsing.html import page
-from pipeline.parsing.prices import CellPrice, RowError, cell_price, price_of
-from pipeline.parsing.text import is_not_offered
-from pipeline.parsing.text_blocks import Item, agrees_with_hourly, items, leading_price, visible_texts
+from pipeline.sources import kit
 
 GPU_LABEL = re.compile(r"(?:\d{1,2}x )?nvidia [a-z0-9][a-z0-9 ()-]{0,40}", re.IGNORECASE)
 ADDITIONAL = re.compile(r"additional (?:multi-gpu )?hardware\b.{0,200}", re.IGNORECASE)
@@ -25,62 +18,64 @@ _LEADING_SKU = re.compile(rf"[| ]*(?P<sku>{_SKU.pattern})?[| ]*", re.IGNORECASE)
 _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Listing | Reject]:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """GPU hardware of the page's text, or of the data embedded in its scripts.
 
     Raises SourceChangedError when neither has a price: then the page is drawn by a script in the browser.
     """
-    for answer in answers:
-        soup = page(answer)
-        rows = list(_read_text(soup, answer)) or list(_read_embedded(soup, config, answer))
-        if not rows:
-            raise SourceChangedError(
-                f"{answer.url}: no hardware with a price per second, neither as text nor as embedded data; "
-                "the table is drawn by a script in the browser, which is not run here"
-            )
-        yield from rows
+    soup = kit.page(answer)
+    rows = list(_read_text(soup, answer)) or list(_read_embedded(soup, audit.config, answer))
+    if not rows:
+        raise answer.changed(
+            "no hardware with a price per second, neither as text nor as embedded data; "
+            "the table is drawn by a script in the browser, which is not run here"
+        )
+    yield from rows
 
 
-def _read_text(soup: BeautifulSoup, answer: Answer) -> Iterator[Listing | Reject]:
-    texts = visible_texts(soup)
+def _read_text(soup: BeautifulSoup, answer: kit.Answer) -> kit.Rows:
+    texts = kit.visible_texts(soup)
     contract_at = next((at for at, text in enumerate(texts) if ADDITIONAL.fullmatch(text)), len(texts))
     for part, by_contract in ((texts[:contract_at], False), (texts[contract_at:], True)):
-        for item in items(part, [at for at, text in enumerate(part) if GPU_LABEL.fullmatch(text)]):
+        for item in kit.items(part, [at for at, text in enumerate(part) if GPU_LABEL.fullmatch(text)]):
             if row := _read_item(item, by_contract, answer):
                 yield row
 
 
-def _read_item(item: Item, by_contract: bool, answer: Answer) -> Listing | Reject | None:
+def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Listing | kit.Reject | None:
     """A row is a label, a SKU, a price per second and one per hour; a GPU named in running text is none."""
     if together := _LABEL_AND_SKU.fullmatch(item.label):
         item = replace(item, label=together["label"], rest=f"{together['sku']} {item.rest}")
     found = _LEADING_SKU.match(item.rest)
     sku, prices = (found["sku"], item.rest[found.end() :]) if found else (None, item.rest)
-    price = leading_price(prices)
+    price = kit.leading_price(prices)
     if price is None or price.time_unit != "second":
         if sku is None:
             return None
-        if is_not_offered(" ".join(prices.split()[:2])):
-            return item.reject(RejectReason.NOT_OFFERED, f"no price is given: {prices[:40]!r}", answer)
-        return item.reject(RejectReason.UNREADABLE_PRICE, f"no price per second in {prices[:40]!r}", answer)
+        if kit.is_not_offered(" ".join(prices.split()[:2])):
+            return item.reject(kit.RejectReason.NOT_OFFERED, f"no price is given: {prices[:40]!r}", answer)
+        return item.reject(
+            kit.RejectReason.UNREADABLE_PRICE, f"no price per second in {prices[:40]!r}", answer
+        )
     try:
-        per_second, hourly = cell_price(price.amount, currencies=["USD"]), leading_price(price.rest)
+        per_second, hourly = kit.cell_price(price.amount, currencies=["USD"]), kit.leading_price(price.rest)
         if hourly and hourly.time_unit != "hour":
             hourly = None
-        if hourly and not agrees_with_hourly(per_second.amount, "second", hourly.amount):
+        if hourly and not kit.agrees_with_hourly(per_second.amount, "second", hourly.amount):
             detail = f"{price.amount} a second is not {hourly.amount} an hour"
-            return item.reject(RejectReason.CONFLICTING_PRICES, detail, answer)
+            return item.reject(kit.RejectReason.CONFLICTING_PRICES, detail, answer)
         vram = _TOTAL_VRAM.search(item.rest)
         context = {"vram_total_gb": Decimal(vram[1])} if vram else {}
         return _listing(item.label, sku, per_second, context, by_contract, answer)
-    except RowError as error:
+    except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
 
 
-def _read_embedded(soup: BeautifulSoup, config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
+def _read_embedded(soup: BeautifulSoup, config: kit.SourceConfig, answer: kit.Answer) -> kit.Rows:
     for script in soup.find_all("script"):
         try:
-            data = read_json(script.string or "", answer.url)
+            data = kit.read_json(script.string or "", answer.url)
         except ValueError:
             continue
         for found in _objects(data):
@@ -99,7 +94,7 @@ def _objects(data: Any) -> Iterator[dict[str, Any]]:
             waiting.extend(value)
 
 
-def _read_object(found: dict[str, Any], config: SourceConfig, answer: Answer) -> Iterator[Listing | Reject]:
+def _read_object(found: dict[str, Any], config: kit.SourceConfig, answer: kit.Answer) -> kit.Rows:
     skus = [str(found[key]) for key in config.settings["embedded_sku_keys"] if key in found]
     sku = next((name for name in skus if _SKU.fullmatch(name)), None)
     prices = [found[key] for key in config.settings["embedded_price_keys"] if found.get(key) is not None]
@@ -108,30 +103,32 @@ def _read_object(found: dict[str, Any], config: SourceConfig, answer: Answer) ->
     label = found.get("name")
     try:
         if not isinstance(label, str) or len(prices) != 1:
-            raise RowError(RejectReason.UNREADABLE_ROW, "not one name and one price")
+            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, "not one name and one price")
         in_dollars = isinstance(prices[0], str) and "$" in prices[0]
         price = (
-            cell_price(prices[0], currencies=["USD"]) if in_dollars else CellPrice(price_of(prices[0]), "USD")
+            kit.cell_price(prices[0], currencies=["USD"])
+            if in_dollars
+            else kit.CellPrice(kit.price_of(prices[0]), "USD")
         )
         yield _listing(label, sku, price, {}, False, answer)
-    except RowError as error:
-        yield Reject(error.reason, f"{sku}: {error}", found, answer)
+    except kit.RowError as error:
+        yield error.reject(sku, found, answer)
 
 
 def _listing(
     label: str,
     sku: str | None,
-    price: CellPrice,
+    price: kit.CellPrice,
     context: Mapping[str, Decimal],
     by_contract: bool,
-    answer: Answer,
-) -> Listing:
+    answer: kit.Answer,
+) -> kit.Listing:
     """Raises RowError when label and SKU do not agree on the number of GPUs."""
-    gpu_count = gpu_count_in(label) or 1
-    if sku and gpu_count != (gpu_count_in(sku) or 1):
+    gpu_count = kit.gpu_count_in(label) or 1
+    if sku and gpu_count != (kit.gpu_count_in(sku) or 1):
         detail = f"{label!r} and {sku!r} do not agree on the number of GPUs"
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
-    return Listing(
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
+    return kit.Listing(
         raw_label=label,
         instance_type=sku,
         gpu_count=gpu_count,

@@ -7,25 +7,11 @@ that a pod may have.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import (
-    Answer,
-    Listing,
-    PriceKind,
-    Reject,
-    Request,
-    Row,
-    SourceChangedError,
-    read_json,
-)
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.gpu_counts import gpu_count_by_memory
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError
+from pipeline.sources import kit
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +19,7 @@ class _PriceField:
     """A price field of a GPU type: which tier must offer the GPU for it to count, and what it buys."""
 
     tier: str
-    kind: PriceKind
+    kind: kit.PriceKind
     term_days: int | None = None
     cluster: bool = False
 
@@ -56,12 +42,12 @@ _IN_STOCK = {"low", "medium", "high"}
 _UNKNOWN_FIELD = re.compile(r"""Cannot query field ["'](\w{1,60})["']""")
 
 
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """A query that the API may accept where it refused one: without the fields that it does not know, or the
     shortest where it names none."""
     try:
         body = answer.json()
-    except SourceChangedError:
+    except kit.SourceChangedError:
         return []
     if not isinstance(body, dict) or "errors" not in body:
         return []
@@ -76,17 +62,17 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     if query == refused:
         return []
     sent = json.dumps({"query": query}, separators=(",", ":")).encode()
-    return [Request(config.requests[0].url, "POST", {"content-type": "application/json"}, sent)]
+    return [kit.Request(config.requests[0].url, "POST", {"content-type": "application/json"}, sent)]
 
 
 retry_requests = next_requests
 """A refusal comes with status 400 or 200."""
 
 
-def _query(answer: Answer) -> str:
+def _query(answer: kit.Answer) -> str:
     """The query that was answered, "" where it is not known."""
     try:
-        return str(read_json((answer.request_body or b"{}").decode(), answer.url).get("query", ""))
+        return str(kit.read_json((answer.request_body or b"{}").decode(), answer.url).get("query", ""))
     except (ValueError, AttributeError):
         return ""
 
@@ -99,9 +85,9 @@ def _without(query: str, fields: Iterable[str]) -> str:
     return query
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every price of every GPU type. Raises SourceChangedError for an answer without GPU types."""
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     refusals = []
     for answer in answers:
         body = audit.envelope(answer, "gpuTypes")
@@ -111,53 +97,50 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
         else:
             yield from _read_gpus(data.items("gpuTypes"), config)
     if len(refusals) == len(answers):
-        raise SourceChangedError(f"RunPod answered no GPU types: {'; '.join(refusals) or 'no answer'}")
+        raise kit.SourceChangedError(f"RunPod answered no GPU types: {'; '.join(refusals) or 'no answer'}")
     yield from audit.warnings()
 
 
-def _read_gpus(gpus: Sequence[JsonObject], config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_gpus(gpus: Sequence[kit.JsonObject], config: kit.SourceConfig) -> kit.Rows:
     if not any(name in gpu.raw for gpu in gpus for name in _PRICE_FIELDS if gpu.peek("id")):
-        raise SourceChangedError("no GPU type of RunPod has an id and any of the price fields")
+        raise kit.SourceChangedError("no GPU type of RunPod has an id and any of the price fields")
     memory = {str(gpu.peek("id")): gpu.peek("memoryInGb") for gpu in gpus}
-    yield from read_rows(gpus, lambda gpu: _read_gpu(gpu, memory, config), "id")
+    yield from kit.read_rows(gpus, lambda gpu: _read_gpu(gpu, memory), "id")
 
 
-def _read_gpu(
-    gpu: JsonObject, memory: Mapping[str, object], config: SourceConfig
-) -> Iterator[Listing | Reject]:
+def _read_gpu(gpu: kit.JsonObject, memory: Mapping[str, object]) -> kit.Rows:
     gpu_id = gpu.text("id")
     if gpu_id == "unknown":
-        raise RowError(RejectReason.NOT_A_GPU, "RunPod's own row for no GPU")
+        raise kit.RowError(kit.RejectReason.NOT_A_GPU, "RunPod's own row for no GPU")
     for name, price_field in _PRICE_FIELDS.items():
         if name not in gpu:
             continue
         try:
-            yield _listing(gpu, name, price_field, memory, config)
-        except RowError as error:
+            yield _listing(gpu, name, price_field, memory)
+        except kit.RowError as error:
             shown = ("id", name, *_FLAGS.values())
             yield gpu.reject(error, gpu_id, {field: gpu.raw.get(field) for field in shown})
 
 
 def _listing(
-    gpu: JsonObject,
+    gpu: kit.JsonObject,
     name: str,
     price_field: _PriceField,
     memory: Mapping[str, object],
-    config: SourceConfig,
-) -> Listing:
-    price = _price(gpu, name, price_field, config)
-    smallest_cluster = _smallest_cluster(gpu, config) if price_field.cluster else None
+) -> kit.Listing:
+    price = _price(gpu, name, price_field)
+    smallest_cluster = _smallest_cluster(gpu) if price_field.cluster else None
     slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
     lowest = gpu.object(_LOWEST_PRICES[price_field.tier])
     stock = (lowest.optional_text("stockStatus") or "").lower()
     is_tier_itself = price_field.kind == "on_demand" and not price_field.cluster
-    return Listing(
+    return kit.Listing(
         raw_label=gpu.text("id"),
         gpu_count=float(smallest_cluster or slice_of_card),
         gpu_counts=_pod_sizes(gpu, price_field.tier) if not smallest_cluster and slice_of_card == 1 else None,
         price_kind=price_field.kind,
         native_price=price,
-        native_currency=config.currency,
+        native_currency=gpu.config.currency,
         native_unit="gpu_hour" if slice_of_card == 1 else "instance_hour",
         answer=gpu.answer,
         context={"vram_gb": memory_gb / slice_of_card} if memory_gb else {},
@@ -169,28 +152,30 @@ def _listing(
     )
 
 
-def _price(gpu: JsonObject, name: str, price_field: _PriceField, config: SourceConfig) -> Decimal:
+def _price(gpu: kit.JsonObject, name: str, price_field: _PriceField) -> Decimal:
     """The price, if the GPU is offered in that tier. Without the tier's flag the placeholder is refused."""
     is_offered = gpu.get(_FLAGS[price_field.tier])
     if is_offered is False:
-        raise RowError(RejectReason.NOT_OFFERED, f"not offered in the {price_field.tier} cloud ({name})")
+        raise kit.RowError(
+            kit.RejectReason.NOT_OFFERED, f"not offered in the {price_field.tier} cloud ({name})"
+        )
     if gpu.get(name) in (0, "0"):
-        raise RowError(RejectReason.NOT_OFFERED, f"{name} is 0")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"{name} is 0")
     price = gpu.price(name)
-    if is_offered is not True and price == Decimal(config.settings["placeholder_price"]):
+    if is_offered is not True and price == Decimal(gpu.config.settings["placeholder_price"]):
         detail = f"{name} is exactly {price}, which RunPod also shows for tiers not offered"
-        raise RowError(RejectReason.PLACEHOLDER_SUSPECTED, detail)
+        raise kit.RowError(kit.RejectReason.PLACEHOLDER_SUSPECTED, detail)
     return price
 
 
-def _flag(gpu: JsonObject, price: Decimal, price_field: _PriceField) -> FlagReason | None:
+def _flag(gpu: kit.JsonObject, price: Decimal, price_field: _PriceField) -> kit.FlagReason | None:
     """A plan at exactly the on-demand price is no discount: the field repeats that price where RunPod has no
     plan. It casts no doubt on the on-demand price."""
     is_repeated = price_field.kind == "reserved" and gpu.optional_decimal("securePrice") == price
-    return FlagReason.RESERVED_AT_ON_DEMAND_PRICE if is_repeated else None
+    return kit.FlagReason.RESERVED_AT_ON_DEMAND_PRICE if is_repeated else None
 
 
-def _pod_sizes(gpu: JsonObject, tier: str) -> tuple[int, ...] | None:
+def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
     """The numbers of GPUs that a pod may have in that tier; None where the answer does not say.
 
     ``maxGpuCount`` is the larger of both tiers': it is a tier's own where only this tier offers the GPU.
@@ -204,19 +189,19 @@ def _pod_sizes(gpu: JsonObject, tier: str) -> tuple[int, ...] | None:
     return tuple(range(least, gpu.gpu_count(field) + 1)) or None
 
 
-def _smallest_cluster(gpu: JsonObject, config: SourceConfig) -> int:
-    return gpu.gpu_count("maxGpuCount") * int(config.settings["cluster_min_pods"])
+def _smallest_cluster(gpu: kit.JsonObject) -> int:
+    return gpu.gpu_count("maxGpuCount") * int(gpu.config.settings["cluster_min_pods"])
 
 
-def _slice(gpu: JsonObject, memory: Mapping[str, object]) -> Decimal:
+def _slice(gpu: kit.JsonObject, memory: Mapping[str, object]) -> Decimal:
     """1, or for a slice ("... MIG 1g.24gb") its share of the memory of the whole card in the same answer."""
     card, mig, _ = gpu.text("id").partition(" MIG ")
     if not mig:
         return Decimal(1)
     try:
-        share = gpu_count_by_memory(gpu.get("memoryInGb"), memory.get(card))
-    except RowError as error:
-        raise RowError(RejectReason.UNKNOWN_GPU_SHARE, f"the share of a {card}: {error}") from error
+        share = kit.gpu_count_by_memory(gpu.get("memoryInGb"), memory.get(card))
+    except kit.RowError as error:
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_SHARE, f"the share of a {card}: {error}") from error
     if share >= 1:
-        raise RowError(RejectReason.UNKNOWN_GPU_SHARE, f"{share} of a {card} is not a slice")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_SHARE, f"{share} of a {card} is not a slice")
     return share

@@ -1,108 +1,90 @@
 """Salad: interruptible GPUs, from the pricing page's rows or cards or from the API's gpu-classes."""
 
 import re
-from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.html import page, texts_of
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, cell_price, gpu_hour_field, gpu_hour_row
-from pipeline.parsing.tables import Table, column, columns, visible_tables
-from pipeline.parsing.text import MONEY_IN_TEXT, is_not_offered
-from pipeline.parsing.text_blocks import cards
-from pipeline.parsing.units import gigabytes
+from pipeline.sources import kit
 
 _VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)
 _NAMED_MEMORY = re.compile(r"\b(?P<name>(?:RTX|GTX)(?: \w+){1,3}) \((?P<vram>\d{1,3}) ?GB\)")
-_HOURLY_PRICE = re.compile(rf"{MONEY_IN_TEXT} ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
+_HOURLY_PRICE = re.compile(rf"{kit.MONEY_IN_TEXT} ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
 _ROW = re.compile(r"\b(?P<vram>\d{1,3} ?GB) (?P<ram>\d{1,3} ?GB) (?P<vcpus>\d{1,3} ?vCPUs?)\b", re.IGNORECASE)
 _TWO_PRICES = re.compile(
-    rf"(?P<first>{MONEY_IN_TEXT}) (?P<second>{MONEY_IN_TEXT})|\bcontact\b", re.IGNORECASE
+    rf"(?P<first>{kit.MONEY_IN_TEXT}) (?P<second>{kit.MONEY_IN_TEXT})|\bcontact\b", re.IGNORECASE
 )
-_MONEY = re.compile(MONEY_IN_TEXT, re.IGNORECASE)
+_MONEY = re.compile(kit.MONEY_IN_TEXT, re.IGNORECASE)
 _MONTH_TOLERANCE = Decimal("0.01")
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """GPUs by the hour, one listing per priority where the priorities are named.
-
-    Raises SourceChangedError when no GPU is found.
-    """
-    audit = FieldAudit(config)
-    rows = (
-        row
-        for answer in answers
-        for row in (_read_gpu_classes(answer, audit) if answer.is_json else _read_page(answer, audit, config))
-    )
-    yield from at_least_one(rows, f"{config.name}: no GPU in a table, a card or gpu-classes")
-    yield from audit.warnings()
+@kit.reader("no GPU in a table, a card or gpu-classes")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """GPUs by the hour, one listing per priority where the priorities are named."""
+    return _read_gpu_classes(answer, audit) if answer.is_json else _read_page(answer, audit)
 
 
-def _read_gpu_classes(answer: Answer, audit: FieldAudit) -> Iterator[Listing | Reject]:
-    return read_rows(audit.items(answer, "items"), _read_gpu_class, "name")
+def _read_gpu_classes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    return kit.read_rows(audit.items(answer, "items"), _read_gpu_class, "name")
 
 
-def _read_gpu_class(gpu: JsonObject) -> Iterator[Listing | Reject]:
+def _read_gpu_class(gpu: kit.JsonObject) -> kit.Rows:
     if (count := gpu.get("gpu_count")) not in (None, 1):
         detail = f"{count} GPUs, and whether the price is for one or for all is not known"
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     label, entries = gpu.text("name"), gpu.objects("prices")
     if not entries:
-        raise RowError(RejectReason.MISSING_FIELD, "no list of prices")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, "no list of prices")
     for entry in entries:
         tier, price = entry.optional_text("priority"), entry.get("price")
-        yield gpu_hour_field(label, "spot", price, "USD", gpu.raw, gpu.answer, tier=tier)
+        yield kit.gpu_hour_field(label, "spot", price, "USD", gpu.raw, gpu.answer, tier=tier)
 
 
-def _read_page(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Tables with headers, or rows without headers in a table, or in blocks of text."""
-    soup = page(answer)
-    grids = visible_tables(soup)
-    headed = [grid for grid in grids if columns(grid.headers, config.settings["headers"]["gpu"])]
-    bare = [texts_of(cells) for grid in grids if not grid.headers for cells in grid.rows]
+    soup = kit.page(answer)
+    grids = kit.visible_tables(soup)
+    headed = [grid for grid in grids if kit.columns(grid.headers, audit.config.settings["headers"]["gpu"])]
+    bare = [kit.texts_of(cells) for grid in grids if not grid.headers for cells in grid.rows]
     if headed:
         for grid in headed:
             audit.columns(grid.headers)
-            yield from _read_table(grid, answer, config)
+            yield from _read_table(grid, answer, audit.config)
     elif bare:
-        yield from (row for texts in bare for row in _read_bare_row(texts, answer, config))
+        yield from (row for texts in bare for row in _read_bare_row(texts, answer, audit.config))
     else:
-        for _, text in cards(soup, _ROW, _TWO_PRICES):
-            yield from _read_block(text, answer, config)
-        yield from (_read_calculator(text, answer) for _, text in cards(soup, _NAMED_MEMORY, _HOURLY_PRICE))
+        for _, text in kit.cards(soup, _ROW, _TWO_PRICES):
+            yield from _read_block(text, answer, audit.config)
+        yield from (
+            _read_calculator(text, answer) for _, text in kit.cards(soup, _NAMED_MEMORY, _HOURLY_PRICE)
+        )
 
 
-def _read_table(grid: Table, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     patterns = config.settings["headers"]
-    gpu_at = column(grid.headers, patterns["gpu"], answer)
+    gpu_at = kit.column(grid.headers, patterns["gpu"], answer)
     prices_at = _price_columns(grid, answer, config)
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
-        texts = texts_of(cells)
+        texts = kit.texts_of(cells)
         machine = _machine(*(grid.text(texts, patterns[name]) for name in ("vram", "ram", "vcpus")))
         for at, tier in prices_at.items():
-            yield gpu_hour_row(texts[gpu_at], "spot", texts[at], texts, answer, tier=tier, **machine)
+            yield kit.gpu_hour_row(texts[gpu_at], "spot", texts[at], texts, answer, tier=tier, **machine)
 
 
-def _price_columns(grid: Table, answer: Answer, config: SourceConfig) -> dict[int, str | None]:
+def _price_columns(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> dict[int, str | None]:
     """The price columns: one per priority where the headers name priorities, else the one per hour."""
     patterns = config.settings["headers"]
-    monthly = columns(grid.headers, patterns["month"])
+    monthly = kit.columns(grid.headers, patterns["month"])
     named = {
         at: priority
         for priority, words in config.settings["priorities"].items()
-        for at in columns(grid.headers, rf"\b({'|'.join(words)})\b")
+        for at in kit.columns(grid.headers, rf"\b({'|'.join(words)})\b")
         if at not in monthly
     }
-    return dict(named) or {column(grid.headers, patterns["hour"], answer): None}
+    return dict(named) or {kit.column(grid.headers, patterns["hour"], answer): None}
 
 
-def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_bare_row(raw: list[str], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     """A row without headers: GPU, VRAM, RAM, vCPUs, one hourly price or one for each priority, and a month's.
 
     The month's is 730 times the least of the others: that ratio, not their order, says which it is. A higher
@@ -110,68 +92,68 @@ def _read_bare_row(raw: list[str], answer: Answer, config: SourceConfig) -> Iter
     host's.
     """
     priorities = tuple(config.settings["priorities"])
-    memory = [text for text in raw if gigabytes(text) is not None]
+    memory = [text for text in raw if kit.gigabytes(text) is not None]
     vcpus = [text for text in raw if _VCPUS.fullmatch(text)]
     named = [text for text in raw if text not in memory + vcpus and not _is_price(text)]
     prices = [text for text in raw if _is_price(text)]
     is_row = len(memory) == 2 and len(vcpus) == 1 and named and raw[0] == named[0]
     if not is_row or len(prices) not in (2, len(priorities) + 1):
         detail = f"not GPU, VRAM, RAM, vCPUs, hourly prices and a month's: {raw}"
-        yield Reject(RejectReason.UNREADABLE_ROW, detail, raw, answer)
+        yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, raw, answer)
         return
     try:
-        *hourly, month = sorted(map(cell_price, prices), key=lambda price: price.amount)
-    except RowError as error:
-        yield Reject(error.reason, f"{raw[0]}: {error}", raw, answer)
+        *hourly, month = sorted(map(kit.cell_price, prices), key=lambda price: price.amount)
+    except kit.RowError as error:
+        yield error.reject(raw[0], raw, answer)
         return
     amounts = [price.amount for price in hourly]
     hours = Decimal(config.settings["hours_per_month"])
     if abs(month.amount / (amounts[0] * hours) - 1) > _MONTH_TOLERANCE or len(set(amounts)) != len(amounts):
         shown = ", ".join(map(str, amounts))
         detail = f"{raw[0]}: {shown} and {month.amount} are not prices of an hour and of a month of the least"
-        yield Reject(RejectReason.UNREADABLE_PRICE, detail, raw, answer)
+        yield kit.Reject(kit.RejectReason.UNREADABLE_PRICE, detail, raw, answer)
         return
     machine = _machine(memory[0], memory[1], vcpus[0])
     tiers = priorities if len(amounts) > 1 else (None,)
     for tier, price in zip(tiers, hourly, strict=True):
         flag = price.flag_reason
-        yield Listing.per_gpu_hour(
+        yield kit.Listing.per_gpu_hour(
             raw[0], "spot", price.amount, price.currency, answer, tier=tier, flag_reason=flag, **machine
         )
 
 
 def _is_price(text: str) -> bool:
-    return is_not_offered(text) or any(sign in text for sign in "$€£")
+    return kit.is_not_offered(text) or any(sign in text for sign in "$€£")
 
 
-def _read_block(text: str, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     """The same things in a block instead of cells: ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``."""
     row, found = _ROW.search(text), _TWO_PRICES.search(text)
     if row is None or found is None:
         detail = f"not a GPU with two prices: {text[:80]!r}"
-        yield Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
+        yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, text, answer)
         return
     prices = [price[0] for price in _MONEY.finditer(text[row.end() :])] if found["first"] else [found[0]] * 2
     raw = [text[: row.start()].strip(), row["vram"], row["ram"], row["vcpus"], *prices]
     yield from _read_bare_row(raw, answer, config)
 
 
-def _read_calculator(text: str, answer: Answer) -> Listing | Reject:
+def _read_calculator(text: str, answer: kit.Answer) -> kit.Listing | kit.Reject:
     """The calculator: ``RTX 5090 (32 GB)`` and ``$0.25 per hour`` in one block."""
     gpu, found = _NAMED_MEMORY.search(text), _HOURLY_PRICE.findall(text)
     if gpu is None or len(found) != 1:
         detail = f"not one GPU with one price per hour: {text[:80]!r}"
-        return Reject(RejectReason.UNREADABLE_ROW, detail, text, answer)
-    return gpu_hour_row(
+        return kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, text, answer)
+    return kit.gpu_hour_row(
         gpu["name"], "spot", found[0], [text], answer, context={"vram_gb": float(gpu["vram"])}
     )
 
 
 def _machine(vram: str | None, ram: str | None, vcpus: str | None) -> dict[str, Any]:
     """The columns of a listing that say what machine it is, from the texts of its cells."""
-    vram_gb, found = gigabytes(vram), _VCPUS.fullmatch(vcpus or "")
+    vram_gb, found = kit.gigabytes(vram), _VCPUS.fullmatch(vcpus or "")
     return {
         "context": {} if vram_gb is None else {"vram_gb": vram_gb},
-        "ram_gib": gigabytes(ram),
+        "ram_gib": kit.gigabytes(ram),
         "vcpus": float(found[1]) if found else None,
     }

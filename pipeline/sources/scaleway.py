@@ -5,24 +5,18 @@ address. Types without a GPU are skipped.
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one, each_answer
-from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError
+from pipeline.sources import kit
 
 _ZONE = re.compile(r"/zones/([a-z]{2}-[a-z]{3}-\d{1,2})/")
 _AVAILABLE = {"available": True, "scarce": True, "shortage": False}
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every GPU server type of every zone. Raises SourceChangedError when there is none."""
-    audit = FieldAudit(config)
-    pages, refused = each_answer(answers, partial(_servers, audit=audit))
+    audit = kit.FieldAudit(config)
+    pages, refused = kit.each_answer(answers, partial(_servers, audit=audit))
     yield from refused
     available = {
         (_zone(answer), name): _AVAILABLE.get(str(server.get("availability")).lower())
@@ -31,60 +25,60 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
         if "availability" in server.raw
     }
     rows = (
-        _read_server(name, server, available.get((_zone(answer), name)), config)
+        _read_server(name, server, available.get((_zone(answer), name)))
         for answer, servers in pages
         for name, server in servers.items()
         if server.peek("gpu") not in (0, "0", None)
     )
-    yield from at_least_one(rows, f"{config.name}: no server type with a GPU")
+    yield from kit.at_least_one(rows, f"{config.name}: no server type with a GPU")
     yield from audit.warnings()
 
 
-def _servers(answer: Answer, audit: FieldAudit) -> dict[str, JsonObject]:
+def _servers(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, kit.JsonObject]:
     """The servers of an answer by name. Raises SourceChangedError."""
     body = answer.json()
     found = body.get("servers", body) if isinstance(body, dict) else None
     if not isinstance(found, dict):
-        raise SourceChangedError(f"{answer.url}: the answer has no servers by name")
+        raise answer.changed("the answer has no servers by name")
     servers = {name: audit.item(raw, answer) for name, raw in found.items() if isinstance(raw, dict)}
     if found and not any("availability" in server.raw or "gpu" in server.raw for server in servers.values()):
-        raise SourceChangedError(f"{answer.url}: the servers have neither a GPU count nor an availability")
+        raise answer.changed("the servers have neither a GPU count nor an availability")
     return servers
 
 
-def _zone(answer: Answer) -> str | None:
+def _zone(answer: kit.Answer) -> str | None:
     found = _ZONE.search(answer.url)
     return found[1] if found else None
 
 
-def _read_server(
-    name: str, server: JsonObject, available: bool | None, config: SourceConfig
-) -> Listing | Reject:
+def _read_server(name: str, server: kit.JsonObject, available: bool | None) -> kit.Listing | kit.Reject:
     try:
-        return _listing(name, server, available, config)
-    except RowError as error:
+        return _listing(name, server, available)
+    except kit.RowError as error:
         return server.reject(error, f"{name} in {_zone(server.answer)}", {name: server.raw})
 
 
-def _listing(name: str, server: JsonObject, available: bool | None, config: SourceConfig) -> Listing:
+def _listing(name: str, server: kit.JsonObject, available: bool | None) -> kit.Listing:
     if server.get("end_of_service"):
-        raise RowError(RejectReason.DISCONTINUED, "cannot be ordered any more")
+        raise kit.RowError(kit.RejectReason.DISCONTINUED, "cannot be ordered any more")
     if profile := server.get("mig_profile"):
-        raise RowError(RejectReason.UNKNOWN_GPU_SHARE, f"a slice {profile!r} of a GPU of unknown share")
+        raise kit.RowError(
+            kit.RejectReason.UNKNOWN_GPU_SHARE, f"a slice {profile!r} of a GPU of unknown share"
+        )
     info = server.object("gpu_info")
     gpu_name, memory_gib = info.optional_text("gpu_name"), _amount(info, "gpu_memory", 2**30)
-    return Listing(
+    return kit.Listing(
         raw_label=gpu_name or name,
         instance_type=name,
         label_kind="gpu_name" if gpu_name else "instance_type",
         gpu_count=server.gpu_count("gpu"),
         price_kind="on_demand",
         native_price=server.price("hourly_price"),
-        native_currency=config.currency,
+        native_currency=server.config.currency,
         native_unit="instance_hour",
-        billing_increment_seconds=config.settings["increment_seconds"].get(name),
+        billing_increment_seconds=server.config.settings["increment_seconds"].get(name),
         answer=server.answer,
-        context={"vram_gb": memory_gib} if memory_gib else {},
+        context=kit.known(vram_gb=memory_gib),
         region=_zone(server.answer),
         available=available,
         vcpus=_amount(server, "ncpus", 1),
@@ -94,7 +88,7 @@ def _listing(name: str, server: JsonObject, available: bool | None, config: Sour
     )
 
 
-def _amount(part: JsonObject, name: str, unit: int) -> float | None:
+def _amount(part: kit.JsonObject, name: str, unit: int) -> float | None:
     """A positive amount in units of ``unit``, None where the answer has none."""
     amount = part.optional_decimal(name)
     return float(amount / unit) if amount is not None and amount > 0 else None

@@ -1,57 +1,43 @@
 """Seeweb: GPU plans of the Cloud Server API, priced per machine-hour, one offer per region."""
 
-from collections.abc import Iterator, Sequence
-
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError
-from pipeline.parsing.units import gib_from_mib
+from pipeline.sources import kit
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
-    """Plans with GPUs. Raises SourceChangedError when none is read, and for an answer that is an error."""
-    audit = FieldAudit(config)
-    plans = (plan for answer in answers for plan in _plans(answer, audit) if _has_gpus(plan))
-    rows = read_rows(plans, lambda plan: _read_plan(plan, config), "name")
-    yield from at_least_one(rows, f"{config.name}: no plan with GPUs")
-    yield from audit.warnings()
-
-
-def _plans(answer: Answer, audit: FieldAudit) -> list[JsonObject]:
+@kit.reader("no plan with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """Plans with GPUs, one listing per region. Raises SourceChangedError for an answer that is an error."""
     envelope = audit.envelope(answer, "plans")
     if "status" in envelope and envelope.get("status") != "ok":
-        raise SourceChangedError(f"{answer.url}: the answer's status is {envelope.get('status')!r}")
-    return envelope.items("plans")
+        raise answer.changed(f"the answer's status is {envelope.get('status')!r}")
+    plans = [plan for plan in envelope.items("plans") if _has_gpus(plan)]
+    return kit.read_rows(plans, _read_plan, "name")
 
 
-def _has_gpus(plan: JsonObject) -> bool:
+def _has_gpus(plan: kit.JsonObject) -> bool:
     """Numbers are texts in these answers: a plan without GPUs has ``"0"`` of them and no label."""
     return plan.peek("gpu") not in (None, "", "0", 0) or bool(plan.peek("gpu_label"))
 
 
-def _read_plan(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if plan.get("available") is False:
-        raise RowError(RejectReason.NOT_OFFERED, "the plan is not active")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "the plan is not active")
     if plan.get("windows") is True:
-        raise RowError(RejectReason.NOT_LINUX, "the plan includes Windows")
+        raise kit.RowError(kit.RejectReason.NOT_LINUX, "the plan includes Windows")
     regions = [place.optional_text("location") for place in plan.objects("available_regions")]
     if not regions:
-        raise RowError(RejectReason.NOT_OFFERED, "the plan is in no region")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "the plan is in no region")
     for region in dict.fromkeys(regions):
-        yield Listing(
+        yield kit.Listing(
             raw_label=plan.text("gpu_label"),
             instance_type=plan.text("name"),
             gpu_count=plan.gpu_count("gpu"),
             price_kind="on_demand",
             native_price=plan.price("hourly_price"),
-            native_currency=config.currency,
+            native_currency=plan.config.currency,
             native_unit="instance_hour",
             answer=plan.answer,
             region=region,
             vcpus=plan.optional_number("cpu"),
-            ram_gib=gib_from_mib(plan.get("ram")),
+            ram_gib=kit.gib_from_mib(plan.get("ram")),
             local_disk_gb=plan.optional_number("disk"),
         )

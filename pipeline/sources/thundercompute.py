@@ -5,25 +5,17 @@ available. The page also shows other providers' prices.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bs4 import Tag
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Request, Row
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.html import json_ld, page, text_of
-from pipeline.parsing.json_objects import ENVELOPE, FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, gpu_hour_field, gpu_hour_row, price_of
-from pipeline.parsing.text import MONEY_IN_TEXT
-from pipeline.parsing.text_blocks import cards, label_before, prices_with_words
+from pipeline.sources import kit
 
 _MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
 _PRICE = re.compile(
-    rf"\bGPU ?/ ?(?:hr|hour)\b[\s():]{{0,6}}(?P<after>{MONEY_IN_TEXT})"
-    rf"|(?P<before>{MONEY_IN_TEXT}) ?/ ?GPU ?/ ?(?:hr|hour)\b",
+    rf"\bGPU ?/ ?(?:hr|hour)\b[\s():]{{0,6}}(?P<after>{kit.MONEY_IN_TEXT})"
+    rf"|(?P<before>{kit.MONEY_IN_TEXT}) ?/ ?GPU ?/ ?(?:hr|hour)\b",
     re.IGNORECASE,
 )
 _END = re.compile(_PRICE.pattern + r"|\bcontact\b", re.IGNORECASE)
@@ -32,35 +24,35 @@ _MODE_ATTRIBUTES = ("id", "aria-label", "aria-labelledby", "data-mode", "data-ti
 MAX_JSON_LD_DEPTH = 8
 
 
-def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """The page, where the API does not answer (it may want a key)."""
     instead = config.settings["page"]
-    return [] if answer.url in (instead, config.settings["availability"]) else [Request(instead)]
+    return [] if answer.url in (instead, config.settings["availability"]) else [kit.Request(instead)]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """The machines of the API; without its prices and specifications, the GPUs of the page, per mode
     (``tier``) where the page names the mode.
 
     JSON-LD is read where the page shows no cards. Storage, vCPUs and snapshots
     are skipped. Raises SourceChangedError when no GPU is found.
     """
-    audit = FieldAudit(config)
-    bodies = [audit.item(body, answer, ENVELOPE) for answer, body in _json_objects(answers)]
+    audit = kit.FieldAudit(config)
+    bodies = [audit.item(body, answer, kit.ENVELOPE) for answer, body in _json_objects(answers)]
     prices = next((body for body in bodies if isinstance(body.peek("pricing"), dict)), None)
     # An availability has "specs", too, but of texts.
     with_specs = [body for body in bodies if isinstance(body.peek("specs"), dict)]
     specs = next((body for body in with_specs if _first(body.peek("specs"), dict)), None)
     status = next((body for body in with_specs if _first(body.peek("specs"), str)), None)
     if prices is not None and specs is not None:
-        rows = _read_machines(prices, specs, status, config)
+        rows = _read_machines(prices, specs, status)
     else:
         rows = (row for answer in answers for row in _read_answer(answer, config))
-    yield from at_least_one(rows, f"{config.name}: no GPU in the API, in a card or in JSON-LD")
+    yield from kit.at_least_one(rows, f"{config.name}: no GPU in the API, in a card or in JSON-LD")
     yield from audit.warnings()
 
 
-def _json_objects(answers: Sequence[Answer]) -> Iterator[tuple[Answer, dict[str, Any]]]:
+def _json_objects(answers: kit.Answers) -> Iterator[tuple[kit.Answer, dict[str, Any]]]:
     for answer in answers:
         body = answer.json() if answer.is_json else None
         if isinstance(body, dict):
@@ -71,9 +63,7 @@ def _first(values: dict[str, Any], kind: type) -> bool:
     return isinstance(next(iter(values.values()), None), kind)
 
 
-def _read_machines(
-    prices: JsonObject, specs: JsonObject, status: JsonObject | None, config: SourceConfig
-) -> Iterator[Listing | Reject]:
+def _read_machines(prices: kit.JsonObject, specs: kit.JsonObject, status: kit.JsonObject | None) -> kit.Rows:
     """One listing per machine that has a specification and a price; other prices are refused."""
     machines = specs.objects_by_name("specs")
     priced = prices.get("pricing")
@@ -81,36 +71,36 @@ def _read_machines(
     for key, machine in machines.items():
         raw = {key: machine.raw, "price": str(priced.get(key))}
         try:
-            yield _machine(key, machine, priced.get(key), available.get(key), config)
-        except RowError as error:
+            yield _machine(key, machine, priced.get(key), available.get(key))
+        except kit.RowError as error:
             yield machine.reject(error, key, raw)
     for key in sorted(priced.keys() - machines.keys()):
-        if not any(word in key for word in config.settings["extras"]):
-            without = RowError(RejectReason.MISSING_FIELD, "a price without a specification")
+        if not any(word in key for word in prices.config.settings["extras"]):
+            without = kit.RowError(kit.RejectReason.MISSING_FIELD, "a price without a specification")
             yield prices.reject(without, key, {key: str(priced[key])})
 
 
-def _machine(key: str, machine: JsonObject, price: Any, status: Any, config: SourceConfig) -> Listing:
+def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.Listing:
     if price is None:
-        raise RowError(RejectReason.NOT_OFFERED, "a specification without a price")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "a specification without a price")
     vcpus = machine.get("vcpuOptions")
     if not isinstance(vcpus, list) or not vcpus or not all(isinstance(n, int) and n > 0 for n in vcpus):
-        raise RowError(RejectReason.MISSING_FIELD, f"vcpuOptions are {vcpus!r}")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"vcpuOptions are {vcpus!r}")
     least_vcpus, gib_per_vcpu = min(vcpus), machine.optional_number("ramPerVCPUGiB")
     vram_gb = machine.optional_number("vramGB")
     is_capped = machine.optional_number("ramCapGiB") is not None
     mode = machine.optional_text("mode")
-    return Listing(
+    return kit.Listing(
         raw_label=machine.text("displayName"),
         instance_type=key,
         gpu_count=machine.gpu_count("gpuCount"),
         price_kind="on_demand",
-        native_price=price_of(price),
-        native_currency=config.currency,
+        native_price=kit.price_of(price),
+        native_currency=machine.config.currency,
         native_unit="instance_hour",
         answer=machine.answer,
-        tier=mode if mode in config.settings["modes"] else None,
-        context={"vram_gb": vram_gb} if vram_gb else {},
+        tier=mode if mode in machine.config.settings["modes"] else None,
+        context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(status),
         # The price includes the fewest; how a cap on the memory is applied to them is not documented.
         vcpus=least_vcpus,
@@ -118,27 +108,29 @@ def _machine(key: str, machine: JsonObject, price: Any, status: Any, config: Sou
     )
 
 
-def _read_answer(answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_answer(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     if answer.is_json:
         yield from _read_products(answer.json(), answer, config)
         return
-    soup = page(answer)
+    soup = kit.page(answer)
     shown = [
-        row for element, text in cards(soup, _MARK, _END) for row in _read_card(element, text, answer, config)
+        row
+        for element, text in kit.cards(soup, _MARK, _END)
+        for row in _read_card(element, text, answer, config)
     ]
     yield from shown
     if not shown:
-        for document in json_ld(soup, answer):
+        for document in kit.json_ld(soup, answer):
             yield from _read_products(document, answer, config)
 
 
-def _other_product(text: str, config: SourceConfig) -> str | None:
+def _other_product(text: str, config: kit.SourceConfig) -> str | None:
     """The name in a text that says that it is of another provider, or of another product than machines."""
     names = [*config.settings["other_providers"], *config.settings["other_products"]]
     return next((n for n in names if re.search(rf"\b{re.escape(n)}\b", text, re.IGNORECASE)), None)
 
 
-def _mode(text: str, config: SourceConfig) -> str | None:
+def _mode(text: str, config: kit.SourceConfig) -> str | None:
     """The one mode that a text names; None where it names none or both."""
     found = [
         mode
@@ -148,50 +140,52 @@ def _mode(text: str, config: SourceConfig) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _read_card(element: Tag, text: str, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_card(element: Tag, text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     heading = element.find_previous(["h1", "h2"])
-    if (name := _other_product(f"{text} {text_of(heading) if heading else ''}", config)) is not None:
-        yield Reject(RejectReason.OTHER_PRODUCT, f"names {name!r}: {text[:80]!r}", text, answer)
+    if (name := _other_product(f"{text} {kit.text_of(heading) if heading else ''}", config)) is not None:
+        yield kit.Reject(kit.RejectReason.OTHER_PRODUCT, f"names {name!r}: {text[:80]!r}", text, answer)
         return
     try:
-        label, mark = label_before(text, _MARK, _DOLLARS)
-    except RowError as error:
-        yield Reject(error.reason, str(error), text, answer)
+        label, mark = kit.label_before(text, _MARK, _DOLLARS)
+    except kit.RowError as error:
+        yield kit.Reject(error.reason, str(error), text, answer)
         return
-    prices = prices_with_words(text, _PRICE)
+    prices = kit.prices_with_words(text, _PRICE)
     if not prices:
-        reason = RejectReason.NOT_OFFERED if "$" not in text else RejectReason.UNREADABLE_ROW
-        yield Reject(reason, f"{label}: no price per GPU-hour", text, answer)
+        reason = kit.RejectReason.NOT_OFFERED if "$" not in text else kit.RejectReason.UNREADABLE_ROW
+        yield kit.Reject(reason, f"{label}: no price per GPU-hour", text, answer)
         return
     around = _mode_around(element, config)
     tiers = [_mode(words, config) or around for words, _ in prices]
     if len(set(tiers)) != len(prices):
-        yield Reject(RejectReason.UNREADABLE_ROW, f"{label}: several prices of the same mode", text, answer)
+        yield kit.Reject(
+            kit.RejectReason.UNREADABLE_ROW, f"{label}: several prices of the same mode", text, answer
+        )
         return
     for tier, (_, price) in zip(tiers, prices, strict=True):
         cell = price["after"] or price["before"]
         context = {"vram_gb": float(mark["vram"])}
-        yield gpu_hour_row(label, "on_demand", cell, text, answer, tier=tier, context=context)
+        yield kit.gpu_hour_row(label, "on_demand", cell, text, answer, tier=tier, context=context)
 
 
-def _mode_around(element: Tag, config: SourceConfig) -> str | None:
+def _mode_around(element: Tag, config: kit.SourceConfig) -> str | None:
     """The mode in the names of the elements around a card, or else in the last heading that names one."""
     for part in (element, *element.parents):
         named = " ".join(str(part.get(name) or "") for name in _MODE_ATTRIBUTES)
         if mode := _mode(re.sub(r"[-_]", " ", named), config):
             return mode
     for heading in element.find_all_previous(["h1", "h2", "h3", "h4"]):
-        if mode := _mode(text_of(heading), config):
+        if mode := _mode(kit.text_of(heading), config):
             return mode
     return None
 
 
-def _read_products(node: Any, answer: Answer, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_products(node: Any, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     for product in _products(node):
         name = str(product.get("name") or "")
         whose = " ".join(str(product.get(part) or "") for part in ("name", "brand", "seller", "offers"))
         if (other := _other_product(whose, config)) is not None:
-            yield Reject(RejectReason.OTHER_PRODUCT, f"names {other!r}: {name!r}", product, answer)
+            yield kit.Reject(kit.RejectReason.OTHER_PRODUCT, f"names {other!r}: {name!r}", product, answer)
             continue
         if any(word in name.casefold() for word in config.settings["extras"]):
             continue
@@ -216,18 +210,18 @@ def _products(node: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _read_offer(
-    name: str, offer: Mapping[str, Any], product: dict[str, Any], answer: Answer, config: SourceConfig
-) -> Listing | Reject:
+    name: str, offer: Mapping[str, Any], product: dict[str, Any], answer: kit.Answer, config: kit.SourceConfig
+) -> kit.Listing | kit.Reject:
     terms = offer.get("priceSpecification")
     terms = terms if isinstance(terms, dict) else {}
     unit = str(terms.get("unitCode") or terms.get("unitText") or offer.get("unitCode") or "hour").casefold()
     if not name or "lowPrice" in offer or unit not in config.settings["hour_units"]:
         detail = f"{name or 'a product without a name'}: not one price per hour (unit {unit!r})"
-        return Reject(RejectReason.UNKNOWN_TERMS, detail, product, answer)
+        return kit.Reject(kit.RejectReason.UNKNOWN_TERMS, detail, product, answer)
     currency = offer.get("priceCurrency") or terms.get("priceCurrency")
     if not isinstance(currency, str):
         detail = f"{name}: the price names no currency"
-        return Reject(RejectReason.MISSING_FIELD, detail, product, answer)
+        return kit.Reject(kit.RejectReason.MISSING_FIELD, detail, product, answer)
     price = offer.get("price", terms.get("price"))
     tier = _mode(f"{name} {offer.get('name') or ''} {product.get('category') or ''}", config)
-    return gpu_hour_field(name, "on_demand", price, currency, product, answer, tier=tier)
+    return kit.gpu_hour_field(name, "on_demand", price, currency, product, answer, tier=tier)

@@ -13,22 +13,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import (
-    Answer,
-    Listing,
-    PriceKind,
-    ReaderWarning,
-    Reject,
-    Request,
-    Row,
-    SourceChangedError,
-    read_json,
-)
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.answers import each_answer
-from pipeline.parsing.json_objects import FieldAudit, JsonObject
-from pipeline.parsing.prices import RowError, spot_flag
+from pipeline.sources import kit
 
 _CHEAPEST_FIRST = [["dph_total", "asc"]]
 _DEAREST_FIRST = [["dph_total", "desc"]]
@@ -43,12 +28,12 @@ def redact(body: bytes) -> bytes:
     return _ADDRESS_AT_END.sub(b"", _ADDRESS.sub(b"", body))
 
 
-def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """Searches for the names of the yaml, where the list of names is not answered."""
     return _searches(config.settings["gpu_names"], config) if answer.url == config.requests[0].url else []
 
 
-def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """The searches for the names of a list; of a full reply, smaller searches.
 
     The address has no offset or cursor, so this is no paging that the yaml could declare.
@@ -56,7 +41,7 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     if answer.url == config.requests[0].url:
         return _searches(_names_in(answer) or config.settings["gpu_names"], config)
     query = _query_of(answer)
-    if query is None or not _is_full(FieldAudit(config).items(answer, "offers"), config):
+    if query is None or not _is_full(kit.FieldAudit(config).items(answer, "offers"), config):
         return []
     if query.get("order") != _CHEAPEST_FIRST:
         return []
@@ -72,19 +57,21 @@ def next_requests(answer: Answer, config: SourceConfig) -> list[Request]:
     return [_search(filters | {"num_gpus": share}, config) for share in shares]
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every ask once, though several searches may show it, and the least bid on it. Asks for CPUs only are
     skipped; a search that hides asks is a reject.
 
     Raises SourceChangedError when no search shows any ask.
     """
-    audit = FieldAudit(config)
-    seen: dict[tuple[Any, PriceKind], Listing | Reject] = {}
+    audit = kit.FieldAudit(config)
+    seen: dict[tuple[Any, kit.PriceKind], kit.Listing | kit.Reject] = {}
     asks = 0
     lists = [answer for answer in answers if _is_list_of_names(answer, config)]
     if any(not _names_in(answer) for answer in lists):
-        yield ReaderWarning("the list of GPU names cannot be read: only the names of the yaml were asked for")
-    searches, refused = each_answer(
+        yield kit.ReaderWarning(
+            "the list of GPU names cannot be read: only the names of the yaml were asked for"
+        )
+    searches, refused = kit.each_answer(
         [answer for answer in answers if answer not in lists], lambda answer: audit.items(answer, "offers")
     )
     yield from refused
@@ -99,22 +86,24 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
             kind, ask_id = _kind(ask, rental_type), ask.get("id")
             name = str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {asks}"
             if (name, kind) in seen:
-                error = RowError(RejectReason.DUPLICATE, "shown by an earlier search")
+                error = kit.RowError(kit.RejectReason.DUPLICATE, "shown by an earlier search")
                 yield ask.reject(error, f"ask {name}")
                 continue
-            seen[name, kind] = row = _read_ask(ask, kind, config)
-            may_bid = kind == "on_demand" and not searched_for_bids and isinstance(row, Listing)
+            seen[name, kind] = row = _read_ask(ask, kind)
+            may_bid = kind == "on_demand" and not searched_for_bids and isinstance(row, kit.Listing)
             if may_bid and ask.get("min_bid") is not None:
-                seen[name, "spot"] = _read_ask(ask, "spot", config)
+                seen[name, "spot"] = _read_ask(ask, "spot")
     if not asks:
-        raise SourceChangedError(f"{config.name}: no search shows any ask")
+        raise kit.SourceChangedError(f"{config.name}: no search shows any ask")
     for (ask_id, _), row in seen.items():
         yield _flagged(row, seen.get((ask_id, "on_demand")))
     yield from _cut_off(searches, config)
     yield from audit.warnings()
 
 
-def _cut_off(searches: Sequence[tuple[Answer, list[JsonObject]]], config: SourceConfig) -> Iterator[Reject]:
+def _cut_off(
+    searches: Sequence[tuple[kit.Answer, list[kit.JsonObject]]], config: kit.SourceConfig
+) -> Iterator[kit.Reject]:
     """A reject for each search whose cheapest and dearest asks are full replies that do not meet."""
     ids = {answer.url: {ask.peek("id") for ask in found} for answer, found in searches}
     for answer, found in searches:
@@ -127,38 +116,40 @@ def _cut_off(searches: Sequence[tuple[Answer, list[JsonObject]]], config: Source
             detail = (
                 f"{json.dumps(filters)}: an unknown number of asks lies between the cheapest and the dearest"
             )
-            yield Reject(RejectReason.UNREAD_PAGE, detail, filters, answer)
+            yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, filters, answer)
 
 
-def _is_full(found: Sequence[JsonObject], config: SourceConfig) -> bool:
+def _is_full(found: Sequence[kit.JsonObject], config: kit.SourceConfig) -> bool:
     return len(found) >= int(config.settings["reply_limit"])
 
 
-def _flagged(row: Listing | Reject, on_demand: Listing | Reject | None) -> Listing | Reject:
+def _flagged(
+    row: kit.Listing | kit.Reject, on_demand: kit.Listing | kit.Reject | None
+) -> kit.Listing | kit.Reject:
     """A bid that is not below the same ask's fixed price is doubtful: nobody would bid."""
-    if not isinstance(row, Listing) or not isinstance(on_demand, Listing) or row.price_kind != "spot":
+    if not isinstance(row, kit.Listing) or not isinstance(on_demand, kit.Listing) or row.price_kind != "spot":
         return row
-    flag_reason = spot_flag(row.native_price, on_demand.native_price)
+    flag_reason = kit.spot_flag(row.native_price, on_demand.native_price)
     return replace(row, flag_reason=flag_reason) if flag_reason else row
 
 
-def _read_ask(ask: JsonObject, kind: PriceKind, config: SourceConfig) -> Listing | Reject:
+def _read_ask(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing | kit.Reject:
     try:
-        return _listing(ask, kind, config)
-    except RowError as error:
+        return _listing(ask, kind)
+    except kit.RowError as error:
         return ask.reject(error, f"ask {ask.raw.get('id')}")
 
 
-def _listing(ask: JsonObject, kind: PriceKind, config: SourceConfig) -> Listing:
+def _listing(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing:
     price_field = _price_field(ask, kind)
     missing = [name for name in ("gpu_name", "num_gpus", price_field) if ask.get(name) in (None, "")]
     if missing:
-        raise RowError(RejectReason.MISSING_FIELD, f"the ask has no {', '.join(missing)}")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"the ask has no {', '.join(missing)}")
     price = ask.price(price_field)
     if price_field == "dph_base":
         _check_disk(ask, price)
     gpu_ram_mib, verification = ask.optional_number("gpu_ram"), ask.optional_text("verification")
-    return Listing(
+    return kit.Listing(
         raw_label=ask.text("gpu_name"),
         gpu_count=ask.gpu_count("num_gpus"),
         price_kind=kind,
@@ -166,38 +157,38 @@ def _listing(ask: JsonObject, kind: PriceKind, config: SourceConfig) -> Listing:
         native_currency="USD",
         native_unit="instance_hour",
         answer=ask.answer,
-        context={"gpu_ram_mib": gpu_ram_mib} if gpu_ram_mib else {},
+        context=kit.known(gpu_ram_mib=gpu_ram_mib),
         region=_region(ask.get("geolocation")),
         available=_available(ask),
         tier=f"marketplace_{verification}" if verification else None,
         interconnect="nvlink" if ask.optional_number("bw_nvlink") else None,
         vcpus=ask.optional_number("cpu_cores_effective"),
         ram_gib=_ram_gib(ask),
-        local_disk_gb=config.settings["disk_in_total_gb"] if price_field == "dph_total" else None,
+        local_disk_gb=ask.config.settings["disk_in_total_gb"] if price_field == "dph_total" else None,
         storage_usd_per_gb_month=ask.optional_decimal("storage_cost"),
         egress_usd_per_gb=ask.optional_decimal("inet_up_cost"),
         download_usd_per_gb=ask.optional_decimal("inet_down_cost"),
         reliability=ask.optional_number("reliability2", "reliability"),
         # The marketplace withdrew its verification of this host: shown, but nobody should be sent there.
-        flag_reason=FlagReason.HOST_DEVERIFIED if verification == "deverified" else None,
+        flag_reason=kit.FlagReason.HOST_DEVERIFIED if verification == "deverified" else None,
     )
 
 
-def _price_field(ask: JsonObject, kind: PriceKind) -> str:
+def _price_field(ask: kit.JsonObject, kind: kit.PriceKind) -> str:
     """The field with the price without disk; a trimmed ask has only the total with the default disk."""
     wanted = ["min_bid", "dph_base"] if kind == "spot" else ["dph_base"]
     return next((name for name in wanted if ask.get(name) not in (None, "")), "dph_total")
 
 
-def _check_disk(ask: JsonObject, price: Decimal) -> None:
+def _check_disk(ask: kit.JsonObject, price: Decimal) -> None:
     """The total is the price and the default disk. Raises RowError where it is less."""
     total = ask.optional_decimal("dph_total")
     if total is not None and total < price:
         detail = f"{price} without disk is more than the total of {total}"
-        raise RowError(RejectReason.CONFLICTING_PRICES, detail)
+        raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
 
 
-def _ram_gib(ask: JsonObject) -> float | None:
+def _ram_gib(ask: kit.JsonObject) -> float | None:
     """The ask's share of the host's memory: as much of it as of its CPU, or else of its GPUs."""
     host_mib, cores = ask.optional_number("cpu_ram"), ask.optional_number("cpu_cores")
     effective, share = ask.optional_number("cpu_cores_effective"), ask.optional_number("gpu_frac")
@@ -206,7 +197,7 @@ def _ram_gib(ask: JsonObject) -> float | None:
     return host_mib * share / 1024 if host_mib and share else None
 
 
-def _kind(ask: JsonObject, rental_type: str | None) -> PriceKind:
+def _kind(ask: kit.JsonObject, rental_type: str | None) -> kit.PriceKind:
     """An ask says itself whether it is for bidders; a trimmed one follows the search that showed it."""
     return "spot" if ask.get("is_bid") is True or rental_type == "bid" else "on_demand"
 
@@ -216,15 +207,15 @@ def _region(geolocation: Any) -> str | None:
     return str(geolocation).strip(" ,") or None if geolocation else None
 
 
-def _available(ask: JsonObject) -> bool | None:
+def _available(ask: kit.JsonObject) -> bool | None:
     rentable, rented = ask.get("rentable"), ask.get("rented")
     if "rentable" not in ask and "rented" not in ask:
         return None
     return (rentable is True or "rentable" not in ask) and rented is not True
 
 
-def _is_list_of_names(answer: Answer, config: SourceConfig) -> bool:
-    """Whether an answer is of the list's address, and not asks, which a saved file may have in its place."""
+def _is_list_of_names(answer: kit.Answer, config: kit.SourceConfig) -> bool:
+    """True if an answer is of the list's address, and not asks, which a saved file may have in its place."""
     if answer.url != config.requests[0].url:
         return False
     body = answer.json() if answer.is_json else None
@@ -232,14 +223,14 @@ def _is_list_of_names(answer: Answer, config: SourceConfig) -> bool:
     return not (isinstance(asks, list) and asks and isinstance(asks[0], dict))
 
 
-def _names_in(answer: Answer) -> list[str]:
+def _names_in(answer: kit.Answer) -> list[str]:
     """The names of a list, sorted, so that each day's searches are alike; none where it is no list."""
     body = answer.json() if answer.is_json else None
     names = body.get("gpu_names") if isinstance(body, dict) else None
     return sorted({name for name in names if isinstance(name, str)}) if isinstance(names, list) else []
 
 
-def _searches(names: Sequence[str], config: SourceConfig) -> list[Request]:
+def _searches(names: Sequence[str], config: kit.SourceConfig) -> list[kit.Request]:
     """A search for each group of names."""
     size = int(config.settings["names_per_search"])
     groups = [names[at : at + size] for at in range(0, len(names), size)]
@@ -250,7 +241,9 @@ def _one_of(names: Sequence[str]) -> dict[str, Any]:
     return {"gpu_name": {"in": list(names)}}
 
 
-def _search(filters: dict[str, Any], config: SourceConfig, order: list[list[str]] | None = None) -> Request:
+def _search(
+    filters: dict[str, Any], config: kit.SourceConfig, order: list[list[str]] | None = None
+) -> kit.Request:
     query = filters | {
         "rentable": {"eq": True},
         "rented": {"eq": False},
@@ -260,14 +253,14 @@ def _search(filters: dict[str, Any], config: SourceConfig, order: list[list[str]
         "allocated_storage": config.settings["disk_in_total_gb"],
     }
     text = json.dumps(query, separators=(",", ":"))
-    return Request(f"{config.settings['endpoint']}?q={quote(text)}")
+    return kit.Request(f"{config.settings['endpoint']}?q={quote(text)}")
 
 
-def _query_of(answer: Answer) -> dict[str, Any] | None:
+def _query_of(answer: kit.Answer) -> dict[str, Any] | None:
     """The search that the address of the answer names, None where it names none."""
     texts = parse_qs(urlsplit(answer.url).query).get("q", [])
     try:
-        query = read_json(texts[0], answer.url) if texts else None
+        query = kit.read_json(texts[0], answer.url) if texts else None
     except ValueError:
         return None
     return query if isinstance(query, dict) else None

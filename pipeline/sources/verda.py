@@ -5,21 +5,12 @@ API's machines and adds clusters and serverless containers; where both list a ma
 because it names the instance type.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Request, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing import html
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.gpu_counts import gpu_count, gpu_count_in
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, agreed, price_of, spot_flag
-from pipeline.parsing.terms import term_days
-from pipeline.parsing.text import clean_text
+from pipeline.sources import kit
 
 STORAGE = "Monthly storage price per GiB"
 
@@ -27,7 +18,7 @@ STORAGE = "Monthly storage price per GiB"
 @dataclass(frozen=True, slots=True)
 class _Tier:
     suffix: str
-    kind: PriceKind
+    kind: kit.PriceKind
     tier: str | None = None
 
 
@@ -40,7 +31,7 @@ TIERS = {
 }
 """What the page's offers say they are: their description, and the words their name must end in."""
 
-API_PRICES: tuple[tuple[str, PriceKind, str | None, bool], ...] = (
+API_PRICES: tuple[tuple[str, kit.PriceKind, str | None, bool], ...] = (
     ("price_per_hour", "on_demand", None, True),
     ("spot_price", "spot", None, True),
     ("serverless_price", "serverless", None, False),
@@ -72,37 +63,37 @@ class _Period:
 class _Answers:
     """The objects of the answers by what they are."""
 
-    types: list[JsonObject] = field(default_factory=list)
-    periods: list[JsonObject] = field(default_factory=list)
-    offers: list[JsonObject] = field(default_factory=list)
-    free_at: dict[PriceKind, dict[str, list[str]]] = field(default_factory=dict)
+    types: list[kit.JsonObject] = field(default_factory=list)
+    periods: list[kit.JsonObject] = field(default_factory=list)
+    offers: list[kit.JsonObject] = field(default_factory=list)
+    free_at: dict[kit.PriceKind, dict[str, list[str]]] = field(default_factory=dict)
 
 
-def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]:
+def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """The address that an earlier version of the API had for the same list."""
     earlier = config.settings["earlier_urls"].get(answer.url)
-    return [Request(earlier)] if earlier else []
+    return [kit.Request(earlier)] if earlier else []
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per machine, price kind, long-term period and location where it is free.
 
     A machine that is free nowhere keeps one listing without region, ``available`` False. CPU machines and
     storage are skipped.
     """
-    audit = FieldAudit(config)
+    audit = kit.FieldAudit(config)
     found = _sort(answers, audit)
     periods, refused = _read_periods(found.periods)
     yield from refused
-    rows = list(read_rows(found.types, lambda item: _read_type(item, config, found.free_at), "instance_type"))
-    rows += [row for each in rows if isinstance(each, Listing) for row in _long_term(each, periods)]
-    by_api = {_price_key(row): row.native_price for row in rows if isinstance(row, Listing)}
-    rows += [_unless_by_api(row, by_api) for row in read_rows(found.offers, _read_page_offer, "name")]
-    yield from at_least_one(rows, f"{config.name}: no GPU machine with a price")
+    rows = list(kit.read_rows(found.types, lambda item: _read_type(item, found.free_at), "instance_type"))
+    rows += [row for each in rows if isinstance(each, kit.Listing) for row in _long_term(each, periods)]
+    by_api = {_price_key(row): row.native_price for row in rows if isinstance(row, kit.Listing)}
+    rows += [_unless_by_api(row, by_api) for row in kit.read_rows(found.offers, _read_page_offer, "name")]
+    yield from kit.at_least_one(rows, f"{config.name}: no GPU machine with a price")
     yield from audit.warnings()
 
 
-def _sort(answers: Sequence[Answer], audit: FieldAudit) -> _Answers:
+def _sort(answers: kit.Answers, audit: kit.FieldAudit) -> _Answers:
     found = _Answers()
     for answer in answers:
         for document in _documents(answer):
@@ -112,23 +103,23 @@ def _sort(answers: Sequence[Answer], audit: FieldAudit) -> _Answers:
             items = [audit.item(item, answer) for item in document]
             if any("instance_type" in item for item in document):
                 if not any("price_per_hour" in item for item in document):
-                    raise SourceChangedError(f"{answer.url}: no instance type has a price_per_hour")
+                    raise answer.changed("no instance type has a price_per_hour")
                 found.types += items
             elif any("discount_percentage" in item for item in document):
                 found.periods += items
             elif any("availabilities" in item for item in document):
-                kind: PriceKind = "spot" if "is_spot=true" in answer.url.lower() else "on_demand"
+                kind: kit.PriceKind = "spot" if "is_spot=true" in answer.url.lower() else "on_demand"
                 found.free_at[kind] = _locations_by_type(items)
     return found
 
 
-def _documents(answer: Answer) -> list[Any]:
+def _documents(answer: kit.Answer) -> list[Any]:
     """The JSON in an answer: all of it, or each JSON-LD script of a page."""
     if answer.is_json:
         return [answer.json()]
-    documents = html.json_ld(html.page(answer), answer)
+    documents = kit.json_ld(kit.page(answer), answer)
     if not documents:
-        raise SourceChangedError(f"{answer.url}: the page has no JSON-LD")
+        raise answer.changed("the page has no JSON-LD")
     return documents
 
 
@@ -143,37 +134,37 @@ def _offers_in(value: Any) -> list[dict[str, Any]]:
     return [offer for part in value.values() for offer in _offers_in(part)]
 
 
-def _locations_by_type(places: list[JsonObject]) -> dict[str, list[str]]:
+def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:
     free: dict[str, list[str]] = {}
     for place in places:
         location, types = place.optional_text("location_code"), place.get("availabilities")
         if location is None or not isinstance(types, list):
-            raise SourceChangedError(f"{place.answer.url}: a location's availability cannot be read")
+            raise place.answer.changed("a location's availability cannot be read")
         for instance_type in types:
             free.setdefault(str(instance_type), []).append(location)
     return free
 
 
-def _read_periods(items: list[JsonObject]) -> tuple[list[_Period], list[Reject]]:
+def _read_periods(items: list[kit.JsonObject]) -> tuple[list[_Period], list[kit.Reject]]:
     """The periods that are on sale, and those that cannot be read."""
-    periods, refused = list[_Period](), list[Reject]()
+    periods, refused = list[_Period](), list[kit.Reject]()
     for item in items:
         try:
             if item.get("is_enabled") is not True:
-                raise RowError(RejectReason.NOT_OFFERED, "the period is not on sale")
+                raise kit.RowError(kit.RejectReason.NOT_OFFERED, "the period is not on sale")
             length = f"{item.whole_number('unit_value')} {item.text('unit_name')}"
-            days, discount = term_days(length), item.decimal("discount_percentage")
+            days, discount = kit.term_days(length), item.decimal("discount_percentage")
             if not days:
-                raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, f"a period of {length!r}")
+                raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a period of {length!r}")
             if not 0 <= discount < 100:
-                raise RowError(RejectReason.UNREADABLE_PRICE, f"a discount of {discount} per cent")
+                raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, f"a discount of {discount} per cent")
             periods.append(_Period(days, 1 - discount / 100))
-        except RowError as error:
+        except kit.RowError as error:
             refused.append(item.reject(error, item.name("code")))
     return periods, refused
 
 
-def _long_term(listing: Listing, periods: list[_Period]) -> Iterator[Listing]:
+def _long_term(listing: kit.Listing, periods: list[_Period]) -> kit.Listings:
     """What an instance's hourly price is under each period; containers and spot have none."""
     if listing.price_kind != "on_demand" or listing.tier is not None:
         return
@@ -184,24 +175,22 @@ def _long_term(listing: Listing, periods: list[_Period]) -> Iterator[Listing]:
             term_days=period.term_days,
             native_price=listing.native_price * period.share_of_price,
             # A period is sold on a quote only: no machine can be ordered for it.
-            flag_reason=FlagReason.CUSTOM_QUOTE,
+            flag_reason=kit.FlagReason.CUSTOM_QUOTE,
         )
 
 
-def _read_type(
-    item: JsonObject, config: SourceConfig, free_at: Mapping[PriceKind, Mapping[str, list[str]]]
-) -> Iterator[Listing | Reject]:
-    machine = _machine_of(item, config)
+def _read_type(item: kit.JsonObject, free_at: Mapping[kit.PriceKind, Mapping[str, list[str]]]) -> kit.Rows:
+    machine = _machine_of(item)
     if machine is None:
         return
     fixed_price: dict[str | None, Decimal] = {}  # by tier; of the instance the tier is None
-    total_vram_gb = item.object("gpu_memory").optional_number("size_in_gigabytes")
+    context = kit.known(vram_total_gb=item.object("gpu_memory").optional_number("size_in_gigabytes"))
     for name, kind, tier, is_expected in API_PRICES:
         try:
             price = item.price(name)
-        except RowError as error:
-            if error.reason is RejectReason.ZERO_PRICE and kind == "spot":
-                error.reason = RejectReason.NOT_OFFERED
+        except kit.RowError as error:
+            if error.reason is kit.RejectReason.ZERO_PRICE and kind == "spot":
+                error.reason = kit.RejectReason.NOT_OFFERED
             if is_expected:
                 yield item.reject(error, f"{machine.instance_type} {kind}")
             continue
@@ -209,7 +198,7 @@ def _read_type(
             fixed_price[tier or ("serverless" if kind == "serverless" else None)] = price
         free = free_at.get(kind) if tier is None else None  # where instances are free, not containers
         for region, available in _where(machine.instance_type, free):
-            yield Listing(
+            yield kit.Listing(
                 raw_label=machine.label,
                 label_kind=machine.label_kind,
                 instance_type=machine.instance_type,
@@ -219,7 +208,7 @@ def _read_type(
                 native_currency=machine.currency,
                 native_unit="instance_hour",
                 answer=item.answer,
-                context={"vram_total_gb": total_vram_gb} if total_vram_gb else {},
+                context=context,
                 tier=tier,
                 region=region,
                 available=available,
@@ -227,11 +216,11 @@ def _read_type(
                 ram_gib=item.object("memory").optional_number("size_in_gigabytes"),
                 local_disk_gb=item.object("storage").optional_number("size_in_gigabytes"),
                 # The two kinds can be free in different places, so they are compared here and not by region.
-                flag_reason=spot_flag(price, fixed_price.get(tier)) if kind == "spot" else None,
+                flag_reason=kit.spot_flag(price, fixed_price.get(tier)) if kind == "spot" else None,
             )
 
 
-def _machine_of(item: JsonObject, config: SourceConfig) -> _Machine | None:
+def _machine_of(item: kit.JsonObject) -> _Machine | None:
     """The machine of an instance type, None for a CPU machine."""
     gpu, instance_type = item.peek("gpu"), item.peek("instance_type")
     if gpu is None and str(instance_type).startswith("CPU."):
@@ -239,16 +228,16 @@ def _machine_of(item: JsonObject, config: SourceConfig) -> _Machine | None:
     if isinstance(gpu, dict) and gpu.get("number_of_gpus") in (0, "0"):
         return None
     instance_type = item.text("instance_type")
-    currency = item.text("currency") if "currency" in item else config.currency
+    currency = item.text("currency") if "currency" in item else item.config.currency
     described = item.object("gpu")
     count = None if gpu is None else described.gpu_count("number_of_gpus")
-    label = clean_text(described.optional_text("description") or "")
+    label = kit.clean_text(described.optional_text("description") or "")
     if not label:
         return _Machine(instance_type, "instance_type", instance_type, count, currency.upper())
-    in_label = gpu_count_in(label)
+    in_label = kit.gpu_count_in(label)
     if in_label is not None and count is not None and in_label != count:
         detail = f"{label!r} with number_of_gpus {count}"
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     return _Machine(label, "gpu_name", instance_type, count, currency.upper())
 
 
@@ -259,21 +248,21 @@ def _where(instance_type: str, free: Mapping[str, list[str]] | None) -> list[tup
     return [(region, True) for region in free.get(instance_type, [])] or [(None, False)]
 
 
-def _read_page_offer(offer: JsonObject) -> Iterator[Listing]:
-    description = clean_text(offer.optional_text("description") or "")
-    name = clean_text(offer.optional_text("name") or "")
+def _read_page_offer(offer: kit.JsonObject) -> kit.Listings:
+    description = kit.clean_text(offer.optional_text("description") or "")
+    name = kit.clean_text(offer.optional_text("name") or "")
     if description == STORAGE:
         return
     tier = TIERS.get(description.capitalize())
     label, suffix = _split_name(name)
     if tier is None or suffix not in (tier.suffix, ""):
-        raise RowError(RejectReason.UNKNOWN_PRICE_KIND, f"described as {description!r}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, f"described as {description!r}")
     if not label or label.startswith("CPU"):
         return  # CPU machines mostly have no name on the page
     price, currency = _page_price(offer)
-    yield Listing(
+    yield kit.Listing(
         raw_label=label,
-        gpu_count=gpu_count(gpu_count_in(label)),
+        gpu_count=kit.gpu_count(kit.gpu_count_in(label)),
         price_kind=tier.kind,
         native_price=price,
         native_currency=currency,
@@ -290,26 +279,28 @@ def _split_name(name: str) -> tuple[str, str]:
     return name[: len(name) - len(suffix)].strip(), suffix
 
 
-def _page_price(offer: JsonObject) -> tuple[Decimal, str]:
+def _page_price(offer: kit.JsonObject) -> tuple[Decimal, str]:
     """Price and currency, which an offer states twice."""
     places = [offer, offer.object("priceSpecification")]
     units = {str(unit).lower() for place in places if (unit := place.get("unitText"))}
     if not units <= {"hour", "hur", "h"}:
-        raise RowError(RejectReason.UNKNOWN_UNIT, f"the price is per {sorted(units)}")
-    price = agreed(price_of(place.get("price")) for place in places if "price" in place)
-    return price, agreed(str(text).upper() for place in places if (text := place.get("priceCurrency")))
+        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"the price is per {sorted(units)}")
+    price = kit.agreed(kit.price_of(place.get("price")) for place in places if "price" in place)
+    return price, kit.agreed(str(text).upper() for place in places if (text := place.get("priceCurrency")))
 
 
-def _price_key(row: Listing) -> tuple[Any, ...]:
+def _price_key(row: kit.Listing) -> tuple[Any, ...]:
     return (row.raw_label, row.price_kind, row.tier)
 
 
-def _unless_by_api(row: Listing | Reject, by_api: Mapping[tuple[Any, ...], Decimal]) -> Listing | Reject:
-    if isinstance(row, Reject) or _price_key(row) not in by_api:
+def _unless_by_api(
+    row: kit.Listing | kit.Reject, by_api: Mapping[tuple[Any, ...], Decimal]
+) -> kit.Listing | kit.Reject:
+    if isinstance(row, kit.Reject) or _price_key(row) not in by_api:
         return row
     listed = by_api[_price_key(row)]
     raw = {"label": row.raw_label, "kind": row.price_kind, "price": str(row.native_price)}
     if listed == row.native_price:
-        return Reject(RejectReason.DUPLICATE, "the API lists the same machine", raw, row.answer)
+        return kit.Reject(kit.RejectReason.DUPLICATE, "the API lists the same machine", raw, row.answer)
     detail = f"the API lists the same machine at {listed}"
-    return Reject(RejectReason.CONFLICTING_PRICES, detail, raw, row.answer)
+    return kit.Reject(kit.RejectReason.CONFLICTING_PRICES, detail, raw, row.answer)

@@ -1,64 +1,53 @@
 """Voltage Park: bare-metal nodes per network and ready-made virtual machines."""
 
-from collections.abc import Iterator, Sequence
-
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError, is_available
+from pipeline.sources import kit
 
 _PRICE_FIELD = "gpu_price_"
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader("neither a location nor a preset with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Locations and presets, distinguished by their fields. Presets without GPUs are skipped.
 
-    Raises SourceChangedError for objects of another kind and when nothing is read.
+    Raises SourceChangedError for objects of another kind.
     """
-    audit = FieldAudit(config)
-    rows = (row for answer in answers for row in _read_answer(answer, audit, config))
-    yield from at_least_one(rows, f"{config.name}: neither a location nor a preset with GPUs")
-    yield from audit.warnings()
-
-
-def _read_answer(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     page = audit.envelope(answer, "results")
     items = page.items("results")
     if items and not any("specs_per_node" in item.raw or "compute_rate_hourly" in item.raw for item in items):
-        raise SourceChangedError(f"{answer.url}: neither locations nor presets: {sorted(items[0].raw)[:12]}")
-    yield from read_rows(items, lambda item: _read_item(item, config), "id")
+        raise answer.changed(f"neither locations nor presets: {sorted(items[0].raw)[:12]}")
+    yield from kit.read_rows(items, _read_item, "id")
     if page.get("has_next"):
         detail = "the list continues on pages whose addresses are not known"
-        yield Reject(RejectReason.UNREAD_PAGE, detail, page.get("total_result_count"), answer)
+        yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, page.get("total_result_count"), answer)
 
 
-def _read_item(item: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_item(item: kit.JsonObject) -> kit.Rows:
     if "specs_per_node" in item.raw:
-        return _read_location(item, config)
+        return _read_location(item)
     if "compute_rate_hourly" in item.raw:
         return _read_preset(item)
     detail = f"neither a location nor a preset: {sorted(item.raw)[:12]}"
-    raise RowError(RejectReason.UNREADABLE_ROW, detail)
+    raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, detail)
 
 
-def _read_location(item: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_location(item: kit.JsonObject) -> kit.Rows:
     """One listing per network: prices are per GPU, and a node is rented whole."""
     node = item.object("specs_per_node")
     model, gpu_count = node.text("gpu_model"), node.gpu_count("gpu_count")
     networks = [name.removeprefix(_PRICE_FIELD) for name in item.raw if name.startswith(_PRICE_FIELD)]
     if not networks:
-        raise SourceChangedError(f"{item.answer.url}: a location has no {_PRICE_FIELD}* field")
+        raise item.answer.changed(f"a location has no {_PRICE_FIELD}* field")
     for network in networks:
         try:
             price = item.price(_PRICE_FIELD + network)
-            if network not in config.settings["networks"]:
-                raise RowError(RejectReason.UNKNOWN_TERMS, f"a price for {network!r}, which is not known")
-        except RowError as error:
+            if network not in item.config.settings["networks"]:
+                raise kit.RowError(
+                    kit.RejectReason.UNKNOWN_TERMS, f"a price for {network!r}, which is not known"
+                )
+        except kit.RowError as error:
             yield item.reject(error, item.name("id"))
             continue
-        yield Listing(
+        yield kit.Listing(
             raw_label=model,
             gpu_count=gpu_count,
             price_kind="on_demand",
@@ -67,26 +56,26 @@ def _read_location(item: JsonObject, config: SourceConfig) -> Iterator[Listing |
             native_unit="gpu_hour",
             answer=item.answer,
             min_gpu_count=gpu_count,
-            available=is_available(item.get(f"gpu_count_{network}")),
+            available=kit.is_available(item.get(f"gpu_count_{network}")),
             tier=f"bare_metal_{network}",
-            node_network_gbps=config.settings["node_network_gbps"].get(network),
+            node_network_gbps=item.config.settings["node_network_gbps"].get(network),
             ram_gib=node.optional_number("ram_gb"),
             local_disk_gb=node.optional_number("storage_gb"),
         )
 
 
-def _read_preset(item: JsonObject) -> Iterator[Listing]:
+def _read_preset(item: kit.JsonObject) -> kit.Listings:
     """A whole virtual machine: its compute and the disk that comes with it."""
     resources = item.object("resources")
     gpus = resources.objects_by_name("gpus")
     if not gpus:
         return
     if len(gpus) != 1:
-        raise RowError(RejectReason.MISSING_FIELD, f"{len(gpus)} GPU models in one machine")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"{len(gpus)} GPU models in one machine")
     ((model, gpu),) = gpus.items()
     price, has_disk_price = item.price("compute_rate_hourly"), item.get("storage_rate_hourly") is not None
     places = item.get("location_ids_with_availability")
-    yield Listing(
+    yield kit.Listing(
         raw_label=model,
         gpu_count=gpu.gpu_count("count"),
         price_kind="on_demand",
@@ -99,5 +88,5 @@ def _read_preset(item: JsonObject) -> Iterator[Listing]:
         vcpus=resources.optional_number("vcpu_count"),
         ram_gib=resources.optional_number("ram_gb"),
         local_disk_gb=resources.optional_number("storage_gb"),
-        flag_reason=None if has_disk_price else FlagReason.DISK_NOT_PRICED,
+        flag_reason=None if has_disk_price else kit.FlagReason.DISK_NOT_PRICED,
     )

@@ -3,102 +3,89 @@
 Prices are per hour of the whole plan and the same wherever it can be deployed.
 """
 
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one
-from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
-from pipeline.parsing.prices import RowError
-from pipeline.parsing.text import UnreadableError, number
-from pipeline.parsing.units import gib_from_mib
+from pipeline.sources import kit
 
-PRICES: tuple[tuple[str, PriceKind, str], ...] = (
+PRICES: tuple[tuple[str, kit.PriceKind, str], ...] = (
     ("hourly_cost", "on_demand", "deploy_ondemand"),
     ("hourly_cost_preemptible", "spot", "deploy_preemptible"),
 )
 """Price fields of a plan: field, kind, and the field that says whether it can be deployed at that price."""
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+@kit.reader("no plan with a GPU")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU plan, price kind and location. Plans without a GPU are skipped.
 
     A plan that can be deployed nowhere keeps one listing without region, ``available`` False.
     """
-    audit = FieldAudit(config)
-    rows = (row for answer in answers for row in _read_answer(answer, audit, config))
-    yield from at_least_one(rows, f"{config.name}: no plan with a GPU")
-    yield from audit.warnings()
-
-
-def _read_answer(answer: Answer, audit: FieldAudit, config: SourceConfig) -> Iterator[Listing | Reject]:
     plans = audit.items(answer, "plans", "plans_metal")
     if plans and not any("hourly_cost" in plan.raw for plan in plans):
-        raise SourceChangedError(f"{answer.url}: no plan has an hourly_cost")
-    yield from read_rows(plans, lambda plan: _read_plan(plan, config), "id")
+        raise answer.changed("no plan has an hourly_cost")
+    yield from kit.read_rows(plans, _read_plan, "id")
 
 
-def _read_plan(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if plan.peek("type") == "vcg" or "gpu_type" in plan.raw:
-        return _read_cloud_gpu(plan, config)
+        return _read_cloud_gpu(plan)
     # Bare metal, and cloud GPUs on dedicated machines (type vdm), name their GPUs in the id only.
     words = str(plan.peek("id")).lower().split("-")
     has_brand = plan.peek("gpu_brand") not in (None, "", "none")
     if "gpu" in words or words[0] == "vcg" or has_brand or plan.peek("id") is None:
-        return _read_prices(plan, plan.text("id"), _stated_count(plan), {}, config)
+        return _read_prices(plan, plan.text("id"), _stated_count(plan), {})
     return iter(())
 
 
-def _read_cloud_gpu(plan: JsonObject, config: SourceConfig) -> Iterator[Listing | Reject]:
+def _read_cloud_gpu(plan: kit.JsonObject) -> kit.Rows:
     """A cloud GPU plan: as many cards as it states, and by its memory a whole number of them or a part of one
     (a quarter, a twentieth)."""
     gpu_type, vram_gb = plan.text("gpu_type"), plan.get("gpu_vram_gb")
     count = _stated_count(plan)
-    card_gb = config.settings["vram_gb_per_gpu"].get(gpu_type)
+    card_gb = plan.config.settings["vram_gb_per_gpu"].get(gpu_type)
     if card_gb is None and (count is None or count < 1):
         detail = f"the memory of a whole {gpu_type} is not in catalog/sources/vultr.yaml"
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     try:
-        vram = Fraction(number(vram_gb))
-    except UnreadableError as error:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu_vram_gb {error}") from error
+        vram = Fraction(kit.number(vram_gb))
+    except kit.UnreadableError as error:
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"gpu_vram_gb {error}") from error
     by_memory = _checked(vram / card_gb, f"{vram_gb} GB of {gpu_type}") if card_gb else count
     if by_memory is None or count not in (None, by_memory):
         detail = f"gpu_count {plan.peek('gpu_count')!r}, but {vram_gb} GB of {gpu_type} are {by_memory}"
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail)
-    return _read_prices(plan, gpu_type, by_memory, {"vram_gb": float(card_gb or vram / by_memory)}, config)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
+    return _read_prices(plan, gpu_type, by_memory, {"vram_gb": float(card_gb or vram / by_memory)})
 
 
-def _stated_count(plan: JsonObject) -> Fraction | None:
+def _stated_count(plan: kit.JsonObject) -> Fraction | None:
     """The number of GPUs that a plan states, as a number or a text ("8", "1/4"). Raises RowError."""
     stated = plan.get("gpu_count")
     if stated is None:
         return None
     try:
-        parts = [number(part) for part in str(stated).split("/")]
+        parts = [kit.number(part) for part in str(stated).split("/")]
         return _checked(
             Fraction(parts[0]) / (Fraction(parts[1]) if parts[1:] else 1), f"gpu_count {stated!r}"
         )
-    except (UnreadableError, ZeroDivisionError) as error:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu_count {stated!r}: {error}") from error
+    except (kit.UnreadableError, ZeroDivisionError) as error:
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"gpu_count {stated!r}: {error}") from error
 
 
 def _checked(count: Fraction, what: str) -> Fraction:
     """A number of whole GPUs, or one part of a GPU. Raises RowError for any other."""
     if count <= 0 or 1 not in (count.numerator, count.denominator):
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{what} is no number of GPUs nor one part of a GPU")
+        raise kit.RowError(
+            kit.RejectReason.UNKNOWN_GPU_COUNT, f"{what} is no number of GPUs nor one part of a GPU"
+        )
     return count
 
 
 def _read_prices(
-    plan: JsonObject,
+    plan: kit.JsonObject,
     label: str,
     gpu_count: Fraction | None,
     context: dict[str, float],
-    config: SourceConfig,
-) -> Iterator[Listing | Reject]:
+) -> kit.Rows:
     plan_id = plan.text("id")
     disk_gb, disks = plan.optional_number("disk"), plan.optional_number("disk_count")
     for name, kind, deployable in PRICES:
@@ -106,32 +93,32 @@ def _read_prices(
             continue
         try:
             if plan.get(deployable) is False:
-                raise RowError(RejectReason.NOT_OFFERED, f"{deployable} is false")
+                raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"{deployable} is false")
             price = plan.price(name)
-        except RowError as error:
+        except kit.RowError as error:
             yield plan.reject(error, f"{plan_id} {kind}")
             continue
         for region, available in _regions(plan):
-            yield Listing(
+            yield kit.Listing(
                 raw_label=label,
                 label_kind="instance_type" if label == plan_id else "gpu_name",
                 instance_type=plan_id,
                 gpu_count=None if gpu_count is None else float(gpu_count),
                 price_kind=kind,
                 native_price=price,
-                native_currency=config.currency,
+                native_currency=plan.config.currency,
                 native_unit="instance_hour",
                 answer=plan.answer,
                 context=context,
                 region=region,
                 available=available,
                 vcpus=plan.optional_number("vcpu_count", "cpu_threads"),
-                ram_gib=gib_from_mib(plan.get("ram")),
+                ram_gib=kit.gib_from_mib(plan.get("ram")),
                 local_disk_gb=None if disk_gb is None else disk_gb * (disks or 1),
             )
 
 
-def _regions(plan: JsonObject) -> list[tuple[str | None, bool | None]]:
+def _regions(plan: kit.JsonObject) -> list[tuple[str | None, bool | None]]:
     """Where a plan can be deployed, with its availability there."""
     locations = plan.get("locations")
     if not isinstance(locations, list):

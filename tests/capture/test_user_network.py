@@ -27,8 +27,8 @@ from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Capture, SourceResult
 from pipeline.contracts.listing import Request
-from pipeline.refresh.next_steps import next_step
-from pipeline.refresh.origin import capture_live
+from pipeline.refresh.advice import next_step
+from pipeline.refresh.inputs import capture_live
 from tests.conftest import gpufare
 from tests.faulty_server import UNTRUSTED, refusing
 

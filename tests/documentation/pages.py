@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from docs.generate import DOCS
 from docs.generate import PAGES as GENERATED
 
 PROJECT = Path(__file__).parents[2]
 README = PROJECT / "README.md"
 WRITTEN = [README, PROJECT / "CONTRIBUTING.md"] + [
-    page for page in sorted((PROJECT / "docs").rglob("*.md")) if page.name not in GENERATED
+    page for page in sorted(DOCS.rglob("*.md")) if str(page.relative_to(DOCS)) not in GENERATED
 ]
 """Every page that is written by hand; of what is in the generated ones, the tests of its origin speak."""
 

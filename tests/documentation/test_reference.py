@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate import PAGES, REFERENCE
-
-DOCS = REFERENCE.parent
+from docs.generate import DOCS, PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_up_to_date(name: str) -> None:
-    assert (REFERENCE / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
@@ -43,7 +41,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_the_page_of_environment_variables_has_all_and_no_others() -> None:
-    page = (REFERENCE / "environment.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "environment.md").read_text(encoding="utf-8")
     code = " ".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "pipeline").rglob("*.py"))
     variables = set(re.findall(r"\bGPUFARE_[A-Z_]+\b", code))
     assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == variables

@@ -21,7 +21,7 @@ from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Built, Offer
 from pipeline.contracts.rates import Rate
-from pipeline.gates.judgement import judged
+from pipeline.gates.judge import judge
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import read_answers
@@ -89,7 +89,7 @@ def sample_currencies(source: str) -> frozenset[str]:
 def accepted_offers(config: SourceConfig, built: Built, answers: Sequence[Answer]) -> list[Offer] | None:
     """What a first day's reading would write to the record; None when it is refused."""
     nothing_before = Records(Home(Path("a home that does not exist")))
-    built, acceptance = judged(built, answers, config, OBSERVED_AT.date(), nothing_before)
+    built, acceptance = judge(built, answers, config, OBSERVED_AT.date(), nothing_before)
     return built.offers if acceptance.accepted else None
 
 

@@ -1,10 +1,10 @@
 """Which prices are believed at once, which are held, and what releases them."""
 
-import json
 import math
 from collections.abc import Iterable
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,10 @@ from pydantic import ValidationError
 from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import price_bounds
-from pipeline.gates.price_history import OtherSources, read_history
-from pipeline.gates.price_moves import (
-    HELD_DAYS,
-    MIN_HELD_READINGS,
-    Before,
-    HeldPrice,
-    History,
-    Sifted,
-    price_key,
-    sift,
-)
+from pipeline.gates import price_bounds, thresholds
+from pipeline.gates.history import Before, HeldPrice, History, moves_at_other_sources, read_history
+from pipeline.gates.judge import Screened, screen
+from pipeline.gates.prices import price_key
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from tests.offers.builders import config, offer
@@ -33,15 +25,17 @@ from tests.offers.builders import config, offer
 DAY = date(2026, 8, 22)
 YESTERDAY = DAY - timedelta(days=1)
 
+HELD_DAYS, MIN_HELD_READINGS = thresholds.HELD_DAYS.value, thresholds.MIN_HELD_READINGS.value
+
 STEADY = [offer(f"{number + 5}.00", raw_label=f"card {number}", gpu_id=None) for number in range(3)]
 """Prices of cards that are not compared by their GPU."""
 
 
-def sifted(now: Iterable[Offer], before: Iterable[Offer], expect: SourceConfig | None = None) -> Sifted:
-    return sift([*STEADY, *now], History([*STEADY, *before], YESTERDAY), expect or config(), DAY)
+def screened(now: Iterable[Offer], before: Iterable[Offer], expect: SourceConfig | None = None) -> Screened:
+    return screen([*STEADY, *now], History([*STEADY, *before], YESTERDAY), expect or config(), DAY)
 
 
-def reasons(result: Sifted) -> list[RejectReason]:
+def reasons(result: Screened) -> list[RejectReason]:
     return [reject.reason for reject in result.rejects]
 
 
@@ -61,11 +55,11 @@ def reasons(result: Sifted) -> list[RejectReason]:
 )
 def test_a_price_may_move_by_exactly_max_day_change(before: str, now: str, held: bool) -> None:
     """0.6 of the smaller price, up and down."""
-    assert reasons(sifted([offer(now)], [offer(before)])) == [RejectReason.PRICE_JUMP] * held
+    assert reasons(screened([offer(now)], [offer(before)])) == [RejectReason.PRICE_JUMP] * held
 
 
 def test_a_held_price_says_from_what_to_what_it_went_and_what_releases_it() -> None:
-    (reject,) = sifted([offer("8.00")], [offer("2.00")]).rejects
+    (reject,) = screened([offer("8.00")], [offer("2.00")]).rejects
     assert reject.detail == (
         "'H100 SXM' went from 2.00 to 8.00 USD; held until the market moves with it, until it has been read "
         "for 5 days, or until a person confirms it under reviewed_prices in catalog/sources/acme.yaml"
@@ -73,7 +67,7 @@ def test_a_held_price_says_from_what_to_what_it_went_and_what_releases_it() -> N
 
 
 def test_only_of_a_jump_it_says_that_the_market_may_release_it() -> None:
-    (reject,) = sifted([offer("2.00", native_currency="EUR")], [offer("2.00")]).rejects
+    (reject,) = screened([offer("2.00", native_currency="EUR")], [offer("2.00")]).rejects
     assert reject.reason == RejectReason.CURRENCY_CHANGED
     assert "; held until it has been read for 5 days, or until a person confirms it" in reject.detail
 
@@ -84,20 +78,20 @@ def test_only_of_a_jump_it_says_that_the_market_may_release_it() -> None:
 def test_a_new_name_is_compared_with_the_nearer_end_of_the_cards_prices(now: str, held: bool) -> None:
     before = [offer("2.00", gpu_id="l40s", raw_label="a"), offer("2.50", gpu_id="l40s", raw_label="b")]
     new = offer(now, gpu_id="l40s", raw_label="new")
-    assert bool(sifted([new, *before], before).rejects) is held
+    assert bool(screened([new, *before], before).rejects) is held
 
 
 def test_of_several_prices_with_one_key_the_nearest_is_compared() -> None:
     before = [offer("1.00"), offer("2.00")]
-    assert reasons(sifted([offer("9.00")], before)) == [RejectReason.PRICE_JUMP]
-    assert reasons(sifted([offer("3.20")], before)) == []
+    assert reasons(screened([offer("9.00")], before)) == [RejectReason.PRICE_JUMP]
+    assert reasons(screened([offer("3.20")], before)) == []
 
 
 @pytest.mark.parametrize("tier", ["marketplace_verified", "marketplace"])
 def test_an_ask_on_a_marketplace_is_compared_with_its_own_earlier_price_only(tier: str) -> None:
     before = offer("2.00", tier=tier)
-    assert reasons(sifted([offer("9.00", tier=tier)], [before])) == [RejectReason.PRICE_JUMP]
-    assert reasons(sifted([offer("9.00", tier=tier, raw_label="another host")], [before])) == []
+    assert reasons(screened([offer("9.00", tier=tier)], [before])) == [RejectReason.PRICE_JUMP]
+    assert reasons(screened([offer("9.00", tier=tier, raw_label="another host")], [before])) == []
 
 
 @pytest.mark.parametrize(
@@ -119,9 +113,9 @@ def test_each_part_of_the_key_tells_offers_apart(change: dict[str, Any]) -> None
     """A jump of the one offer is compared with its own earlier price, not with the other's."""
     before = [offer("2.00"), offer("9.00", **change)]
     assert price_key(before[0]) != price_key(before[1])
-    assert reasons(sifted(before, before)) == []
+    assert reasons(screened(before, before)) == []
     swapped = [offer("9.00"), offer("2.00", **change)]
-    assert reasons(sifted(swapped, before)) == [RejectReason.PRICE_JUMP] * 2
+    assert reasons(screened(swapped, before)) == [RejectReason.PRICE_JUMP] * 2
 
 
 @pytest.mark.parametrize(
@@ -153,7 +147,7 @@ def test_a_source_fails_when_more_than_half_of_its_prices_are_held(
 ) -> None:
     before = [offer(raw_label=f"card {number}") for number in range(compared)]
     now = [offer("20.00" if n < jumped else "2.00", raw_label=f"card {n}") for n in range(compared)]
-    result = sift(now, History(before, YESTERDAY), config(), DAY)
+    result = screen(now, History(before, YESTERDAY), config(), DAY)
     assert len(result.rejects) == jumped
     assert (result.failure is not None) is fails
     assert not fails or f"{jumped} of {compared} compared prices" in (result.failure or "")
@@ -164,14 +158,14 @@ def test_a_source_fails_when_more_than_half_of_its_prices_are_held(
 
 def test_a_price_in_another_currency_is_compared_in_dollars_and_held() -> None:
     euros = offer("1.71", native_currency="EUR", usd_per_gpu_hour=Decimal("2.00"))
-    (reject,) = sifted([euros], [offer("2.00")]).rejects
+    (reject,) = screened([euros], [offer("2.00")]).rejects
     assert reject.reason == RejectReason.CURRENCY_CHANGED
     assert "was 2.00 USD and is 1.71 EUR: 2 USD and 2 USD per GPU-hour" in reject.detail
 
 
 def test_a_source_with_price_lists_in_two_currencies_keeps_both() -> None:
     both = [offer("2.00"), offer("1.71", native_currency="EUR", usd_per_gpu_hour=Decimal("2.00"))]
-    assert reasons(sifted(both, both)) == []
+    assert reasons(screened(both, both)) == []
 
 
 # ------------------------------------------------------------------ mixed-up offers
@@ -181,23 +175,23 @@ def test_a_price_that_becomes_that_of_another_offer_is_held() -> None:
     """The six-month price under the heading of the on-demand price: too small a move for a jump."""
     before = [offer("3.29"), offer("2.86", price_kind="reserved", term_days=180)]
     now = [offer("2.86"), offer("2.86", price_kind="reserved", term_days=180)]
-    assert reasons(sifted(now, before)) == [RejectReason.PRICE_OF_ANOTHER_OFFER]
-    assert reasons(sifted([offer("2.87"), before[1]], before)) == []
+    assert reasons(screened(now, before)) == [RejectReason.PRICE_OF_ANOTHER_OFFER]
+    assert reasons(screened([offer("2.87"), before[1]], before)) == []
 
 
 def test_a_new_offer_at_the_price_of_one_that_is_gone_is_held() -> None:
     """A missing spot mark: the spot price is gone, and on-demand has its figure."""
     spot, other = offer("0.73", price_kind="spot"), offer("0.73", price_kind="on_demand", raw_label="H100")
-    assert reasons(sifted([other], [spot])) == [RejectReason.PRICE_OF_ANOTHER_OFFER]
-    assert reasons(sifted([other, spot], [spot])) == []
+    assert reasons(screened([other], [spot])) == [RejectReason.PRICE_OF_ANOTHER_OFFER]
+    assert reasons(screened([other, spot], [spot])) == []
     renamed = spot.model_copy(update={"raw_label": "H100 80GB"})
-    assert reasons(sifted([renamed], [spot])) == []
+    assert reasons(screened([renamed], [spot])) == []
 
 
 # ------------------------------------------------------------------ most prices
 
 
-def moved(*factors: str, kind: str = "on_demand") -> Sifted:
+def moved(*factors: str, kind: str = "on_demand") -> Screened:
     before = [
         offer(f"{n + 2}.00", raw_label=f"c{n}", gpu_id=None, price_kind=kind) for n in range(len(factors))
     ]
@@ -205,7 +199,7 @@ def moved(*factors: str, kind: str = "on_demand") -> Sifted:
         each.model_copy(update={"native_price": each.native_price * Decimal(factor)})
         for each, factor in zip(before, factors, strict=True)
     ]
-    return sift(now, History(before, YESTERDAY), config(), DAY)
+    return screen(now, History(before, YESTERDAY), config(), DAY)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +243,7 @@ def test_a_first_price_is_compared_with_what_was_seen_of_the_card(
     price: str, kind: str, reason: RejectReason | None
 ) -> None:
     first = offer(price, source="lambda", price_kind=kind)
-    result = sift([first], History(), config(), DAY)
+    result = screen([first], History(), config(), DAY)
     assert reasons(result) == ([reason] if reason else [])
 
 
@@ -291,17 +285,17 @@ def test_a_first_price_that_was_another_cards_is_held_when_that_card_has_another
     beside: list[Offer], held: bool
 ) -> None:
     first = card_at(H100, "2.20")
-    result = sift([first, *beside], History(), config(max_day_change=Decimal(9)), DAY)
+    result = screen([first, *beside], History(), config(max_day_change=Decimal(9)), DAY)
     mixed_up = [each.detail for each in result.rejects if each.reason == RejectReason.PRICE_OF_ANOTHER_OFFER]
     assert any("'h100-sxm-80gb'" in detail for detail in mixed_up) is held
 
 
 @pytest.mark.usefixtures("seen_there")
 def test_a_missing_card_of_the_same_model_may_be_mislabelled_but_not_one_without_its_form_factor() -> None:
-    assert reasons(sift([card_at(H100, "3.00")], History(), config(), DAY)) == [
+    assert reasons(screen([card_at(H100, "3.00")], History(), config(), DAY)) == [
         RejectReason.PRICE_OF_ANOTHER_OFFER
     ]
-    assert reasons(sift([card_at(H100_PCIE, "3.70")], History(), config(), DAY)) == []
+    assert reasons(screen([card_at(H100_PCIE, "3.70")], History(), config(), DAY)) == []
 
 
 @pytest.mark.usefixtures("seen_there")
@@ -319,7 +313,7 @@ def test_a_missing_card_of_the_same_model_may_be_mislabelled_but_not_one_without
 def test_a_first_price_that_was_another_kinds_is_held_unless_that_kind_is_in_its_place(
     kind: str, price: str, beside: list[Offer], held: bool
 ) -> None:
-    result = sift([card_at(H100, price, kind), *beside], History(), config(), DAY)
+    result = screen([card_at(H100, price, kind), *beside], History(), config(), DAY)
     found = [each.raw["price_key"][3] for each in result.rejects]
     assert (kind in found) is held
 
@@ -330,12 +324,12 @@ def test_a_market_that_was_seen_on_one_day_only_says_nothing(monkeypatch: pytest
     for last_day, held in (("2026-05-25", True), ("2026-05-24", False)):
         seen = {("", H100, "on_demand"): row | days | {"last_day": last_day}}
         monkeypatch.setattr(price_bounds, "_seen", lambda seen=seen: seen)
-        assert bool(sift([card_at(H100, "5.01")], History(), config(), DAY).rejects) is held
+        assert bool(screen([card_at(H100, "5.01")], History(), config(), DAY).rejects) is held
 
 
 def test_a_card_of_which_little_was_seen_is_believed() -> None:
     unknown = offer("900.00", gpu_id="k80")
-    assert sift([unknown], History(), config(), DAY).offers == [unknown]
+    assert screen([unknown], History(), config(), DAY).offers == [unknown]
 
 
 # ------------------------------------------------------------------ release
@@ -361,19 +355,19 @@ def held_since(days: int, readings: int, price: str = "8.00") -> History:
 def test_a_jump_is_believed_after_the_stated_days_and_not_for_being_repeated(
     history: History, held: bool
 ) -> None:
-    result = sift([*STEADY, offer("8.00")], history, config(), DAY)
+    result = screen([*STEADY, offer("8.00")], history, config(), DAY)
     assert reasons(result) == [RejectReason.PRICE_JUMP] * held
 
 
 def test_a_price_that_returns_to_what_it_was_is_believed_at_once() -> None:
-    assert sift([*STEADY, offer("2.00")], held_since(1, 1), config(), DAY).rejects == []
+    assert screen([*STEADY, offer("2.00")], held_since(1, 1), config(), DAY).rejects == []
 
 
 def test_a_mixed_up_offer_stays_held_when_its_counterpart_is_gone() -> None:
     held = HeldPrice(RejectReason.PRICE_OF_ANOTHER_OFFER, Decimal("2.86"), YESTERDAY, 1)
     new = offer("2.86", gpu_id="rtx-4090", price_kind="reserved")
     history = History(STEADY, YESTERDAY, {price_key(new): held})
-    assert reasons(sift([*STEADY, new], history, config(), DAY)) == [RejectReason.PRICE_OF_ANOTHER_OFFER]
+    assert reasons(screen([*STEADY, new], history, config(), DAY)) == [RejectReason.PRICE_OF_ANOTHER_OFFER]
 
 
 @pytest.mark.parametrize(
@@ -388,7 +382,7 @@ def test_a_jump_is_believed_when_another_source_moves_with_it(change_elsewhere: 
         return [math.log(float(change_elsewhere) / 2)]
 
     history = History([*STEADY, offer("2.00")], YESTERDAY)
-    assert bool(sift([*STEADY, offer("8.00")], history, config(), DAY, moves).rejects) is held
+    assert bool(screen([*STEADY, offer("8.00")], history, config(), DAY, moves).rejects) is held
 
 
 def test_moves_of_other_sources_are_read_from_their_records(tmp_path: Path) -> None:
@@ -397,7 +391,7 @@ def test_moves_of_other_sources_are_read_from_their_records(tmp_path: Path) -> N
         records.write_accepted(day, "lambda", [offer(price, source="lambda")])
         records.write_accepted(day, "vast", [offer(price, source="vast", tier="marketplace_verified")])
         records.write_accepted(day, "runpod", [offer(price, source="runpod")])
-    moves = OtherSources(records, "runpod", DAY).moves
+    moves = partial(moves_at_other_sources, records, "runpod", DAY)
     assert list(moves("h100-sxm-80gb", "on_demand", YESTERDAY)) == [pytest.approx(math.log(2))]
     assert list(moves("h100-sxm-80gb", "spot", YESTERDAY)) == []
     assert list(moves("h100-sxm-80gb", "on_demand", DAY)) == []
@@ -425,7 +419,7 @@ REVIEWED: dict[str, Any] = {
 def test_a_persons_line_in_the_yaml_releases_its_price_only(change: dict[str, Any], held: bool) -> None:
     reviewed = ReviewedPrice.model_validate(REVIEWED | change)
     by_a_person = config().model_copy(update={"reviewed_prices": (reviewed,)})
-    assert bool(sifted([offer("8.00")], [offer("2.00")], by_a_person).rejects) is held
+    assert bool(screened([offer("8.00")], [offer("2.00")], by_a_person).rejects) is held
 
 
 @pytest.mark.parametrize(
@@ -443,7 +437,7 @@ def test_a_reviewed_price_names_its_offer_and_says_who_and_why(change: dict[str,
 def after(records: Records, day: date, price: str) -> list[RejectReason]:
     """Record a day's reading as the daily job does."""
     history = read_history(records, "acme", day)
-    result = sift([*STEADY, offer(price)], history, config(), day)
+    result = screen([*STEADY, offer(price)], history, config(), day)
     if result.failure is None:
         records.write_accepted(day, "acme", result.offers)
     records.write_rejects(day, "acme", result.rejects)
@@ -466,12 +460,14 @@ def test_a_jump_of_a_source_that_is_seldom_read_is_released_as_well(tmp_path: Pa
     assert after(records, DAY + timedelta(days=40 * (MIN_HELD_READINGS + 1)), "8.00") == []
 
 
-def test_rejects_of_earlier_versions_with_the_currency_in_their_key_are_known_again(tmp_path: Path) -> None:
+def test_a_held_price_is_read_back_with_the_price_before_it(tmp_path: Path) -> None:
     records = Records(Home(tmp_path))
-    (reject,) = sifted([offer("8.00")], [offer("2.00")]).rejects
-    key = json.loads(json.dumps(reject.raw["price_key"]))
-    key.insert(7, "USD")
-    old = reject.model_copy(update={"raw": {"price_key": key, "native_price": "8.00"}})
-    records.write_rejects(YESTERDAY, "acme", [old])
+    before = Before(Decimal("2.00"), "USD", Decimal("2.00"), YESTERDAY - timedelta(days=1))
+    (jump,) = screen(
+        [*STEADY, offer("8.00")], History([*STEADY, offer("2.00")], before.day), config(), DAY
+    ).rejects
+    records.write_rejects(YESTERDAY, "acme", [jump])
     held = read_history(records, "acme", DAY).held
-    assert held[price_key(offer())] == HeldPrice(RejectReason.PRICE_JUMP, Decimal("8.00"), YESTERDAY, 1)
+    assert held == {
+        price_key(offer()): HeldPrice(RejectReason.PRICE_JUMP, Decimal("8.00"), YESTERDAY, 1, before)
+    }

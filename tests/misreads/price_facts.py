@@ -22,11 +22,24 @@ from typing import Any
 
 from pipeline.catalog.source_config import configs
 from pipeline.gates.contradictions import succeeds
-from pipeline.gates.price_bounds import BOUNDS_COLUMNS
 from pipeline.gpus import identify
 from pipeline.gpus.catalogue import cards
 
 ROOT = Path(__file__).parents[2]
+
+BOUNDS_COLUMNS = (
+    "source",
+    "gpu_id",
+    "price_kind",
+    "low_usd_per_gpu_hour",
+    "high_usd_per_gpu_hour",
+    "prices",
+    "sources",
+    "first_day",
+    "last_day",
+    "evidence",
+)
+"""The columns of catalog/gpu_price_bounds.csv."""
 
 KINDS = {
     "on_demand": "on_demand",
@@ -210,7 +223,7 @@ def inversions(facts: Iterable[Fact]) -> Iterator[tuple[tuple[str, str], Decimal
 
 
 def max_inversion(facts: Iterable[Fact]) -> Decimal:
-    """The rule for gates.contradictions.MAX_INVERSION: the largest that was seen, rounded up to a tenth."""
+    """The rule for gates.thresholds.MAX_INVERSION: the largest that was seen, rounded up to a tenth."""
     seen = max((ratio for _, ratio in inversions(facts)), default=Decimal(1))
     return max(seen, Decimal(1)).quantize(Decimal("0.1"), ROUND_UP)
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Outcome
-from pipeline.gates.judgement import judged
+from pipeline.gates.judge import judge
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
 from pipeline.record.records import Records
@@ -85,8 +85,8 @@ def test_a_source_that_trebles_its_offers_is_refused(world: World, tmp_path: Pat
     )
     records.write_outcome(outcome)
     many = replace(few, offers=[each for each in few.offers for _ in range(6)])
-    assert judged(few, answers, config, days[1], records)[1].accepted
-    reason = judged(many, answers, config, days[1], records)[1].reason
+    assert judge(few, answers, config, days[1], records)[1].accepted
+    reason = judge(many, answers, config, days[1], records)[1].reason
     assert reason == f"{6 * len(few.offers)} offers where the last 1 accepted readings had {len(few.offers)}"
 
 

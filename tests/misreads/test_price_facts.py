@@ -13,9 +13,11 @@ import pytest
 
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.offer import Offer
-from pipeline.gates import contradictions, price_bounds
-from pipeline.gates.contradictions import MAX_INVERSION, flag_contradictions
-from pipeline.gates.price_moves import History, sift
+from pipeline.gates import price_bounds, thresholds
+from pipeline.gates.contradictions import flag_contradictions
+from pipeline.gates.history import History
+from pipeline.gates.judge import screen
+from pipeline.gates.thresholds import MAX_INVERSION
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import fill
 from tests.misreads.price_facts import MARKETPLACES, Fact, bounds, facts_file, max_inversion, read_facts
@@ -75,9 +77,9 @@ def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[
     """What a first reading holds and flags of these offers of one source."""
     flagged = flag_contradictions(offers, configs()[source])
     counts = Counter(str(each.flag_reason) for each in flagged if each.flag_reason in GATES)
-    sifted = sift(flagged, History(), configs()[source], date.fromisoformat(day))
-    counts.update(reject.reason.value for reject in sifted.rejects)
-    return sifted.offers, counts
+    screened = screen(flagged, History(), configs()[source], date.fromisoformat(day))
+    counts.update(reject.reason.value for reject in screened.rejects)
+    return screened.offers, counts
 
 
 def test_the_bounds_are_those_of_the_facts() -> None:
@@ -137,12 +139,12 @@ def know_only(known: str, source: str, day: str, monkeypatch: pytest.MonkeyPatch
     kept = [fact for fact in read_facts(FACTS) if KNOWN[known](fact, source, day)]
     seen = {(row["source"], row["gpu_id"], row["price_kind"]): row for row in bounds(kept)}
     monkeypatch.setattr(price_bounds, "_seen", lambda: seen)
-    monkeypatch.setattr(contradictions, "MAX_INVERSION", max_inversion(kept))
+    monkeypatch.setattr(thresholds, "MAX_INVERSION", replace(MAX_INVERSION, value=max_inversion(kept)))
 
 
 def test_the_largest_inversion_is_that_of_the_facts() -> None:
     assert FACTS is not None
-    assert max_inversion(read_facts(FACTS)) == MAX_INVERSION
+    assert max_inversion(read_facts(FACTS)) == MAX_INVERSION.value
 
 
 def _apart(one: str, other: str) -> bool:

@@ -13,7 +13,7 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Row
 from pipeline.contracts.reject_reasons import CONTRADICTIONS, RejectReason
-from pipeline.gates.judgement import judged
+from pipeline.gates.judge import judge
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
 from pipeline.record.records import Records
@@ -126,7 +126,7 @@ class World:
             answers = [replace(answer, body=misread.page(answer.body)) for answer in answers]
             rows = misread.listings(rows)
         built = build_offers(rows, config, records.usd_rates(day))
-        built, acceptance = judged(built, answers, config, day, records)
+        built, acceptance = judge(built, answers, config, day, records)
         if acceptance.accepted:
             records.write_accepted(day, config.name, built.offers)
         records.write_rejects(day, config.name, built.rejects)

@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -
     assert [reject.reason for reject in rejects] == [reason]
 
 
-@pytest.mark.parametrize("body", ["{", "<html></html>", {"models": []}, {"models": {}}, {"message": "busy"}])
+@pytest.mark.parametrize("body", [{"models": []}, {"models": {}}])
 def test_another_shape_is_a_change(body: Any) -> None:
     with pytest.raises(SourceChangedError):
         read("akash", answer(body))

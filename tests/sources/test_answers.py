@@ -1,11 +1,38 @@
-"""Answers to independent questions: one that is refused stops no other."""
+"""The frame around a reader, and answers to independent questions: one that is refused stops no other."""
+
+from collections.abc import Iterator
 
 import pytest
 
-from pipeline.contracts.listing import Answer, SourceChangedError
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one, each_answer
+from pipeline.parsing.answers import at_least_one, each_answer, reader
+from pipeline.parsing.json_objects import FieldAudit
 from tests.sources.helpers import answer
+
+LINODE = source_config("linode")
+
+
+def rows_of(page: Answer, audit: FieldAudit) -> Iterator[Listing | Reject]:
+    """A reject for each item of a list."""
+    for item in audit.items(page, "data"):
+        yield Reject(RejectReason.NOT_OFFERED, item.text("label"), item.raw, page)
+
+
+def test_a_reader_gives_every_answers_rows_and_then_one_warning_per_field() -> None:
+    pages = [answer({"data": [{"label": label, "colour": "red"}]}) for label in ("a", "b")]
+    first, second, *warnings = reader("no row")(rows_of)(pages, LINODE)
+    assert [row.detail for row in (first, second) if isinstance(row, Reject)] == ["a", "b"]
+    assert warnings == [ReaderWarning("new field 'colour', which is not read")]
+
+
+def test_a_reader_without_a_row_fails_with_its_complaint_unless_it_has_none() -> None:
+    with pytest.raises(SourceChangedError, match="linode: no row"):
+        list(reader("no row")(rows_of)([answer({"data": []})], LINODE))
+    with pytest.raises(SourceChangedError, match="linode: no row"):
+        list(reader("no row")(rows_of)([], LINODE))
+    assert list(reader()(rows_of)([answer({"data": []})], LINODE)) == []
 
 
 def length_of(page: Answer) -> int:

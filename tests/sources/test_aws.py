@@ -228,7 +228,6 @@ def test_the_bulk_list_is_read_in_bounded_memory():
 @pytest.mark.parametrize(
     "body",
     [
-        "<html>Access Denied</html>",
         '{"regions": {"US East (N. Virginia)": {"p5',
         {"regions": {}},
         {"regions": []},

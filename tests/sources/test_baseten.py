@@ -99,7 +99,7 @@ def test_a_price_that_a_unit_is_glued_to_is_a_reject() -> None:
     assert [reject.reason for reject in rejects] == ["unreadable_price", "not_offered"]
 
 
-@pytest.mark.parametrize("body", ["<html></html>", "{}", PAGE.replace("VRAM", "memory")])
+@pytest.mark.parametrize("body", [PAGE.replace("VRAM", "memory")])
 def test_page_of_another_shape_fails_the_source(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("baseten", answer(body))

@@ -134,9 +134,7 @@ def test_a_machine_without_all_its_parts_is_rejected(change: dict[str, Any], rea
     assert [reject.reason for reject in rejects] == [reason]
 
 
-@pytest.mark.parametrize(
-    "body", ['{"machineTypes": [', "<html></html>", '{"machineTypes": []}', '{"types": []}']
-)
+@pytest.mark.parametrize("body", ['{"machineTypes": [', '{"machineTypes": []}', '{"types": []}'])
 def test_what_holds_no_gpu_is_a_change(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("cudo", answer(body))

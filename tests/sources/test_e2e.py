@@ -119,9 +119,3 @@ def test_a_row_of_another_width_is_counted() -> None:
     listings, rejects = changed(("$55,089.45</span></td></tr>", "$55,089.45</span></td><td>new</td></tr>"))
     assert len(listings) == 27
     assert [reject.reason for reject in rejects] == ["unreadable_row"]
-
-
-@pytest.mark.parametrize("body", ["", "<html></html>", "{}", "Access denied"])
-def test_another_page_is_a_change(body: str) -> None:
-    with pytest.raises(SourceChangedError):
-        read("e2e", answer(body))

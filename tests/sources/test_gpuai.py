@@ -143,7 +143,7 @@ def test_another_currency_is_not_taken_for_dollars() -> None:
     assert row.native_currency == "EUR"
 
 
-@pytest.mark.parametrize("body", ["{", "<html></html>", pricing(), {"error": "limit"}, {"data": {}}])
+@pytest.mark.parametrize("body", [pricing(), {"data": {}}])
 def test_another_shape_is_a_change(body: Any) -> None:
     with pytest.raises(SourceChangedError):
         read("gpuai", answer(body))

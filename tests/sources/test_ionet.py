@@ -71,9 +71,7 @@ def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -
     assert [reject.reason for reject in rejects] == [reason]
 
 
-@pytest.mark.parametrize(
-    "body", ["{", "<html></html>", {"data": {"hardware": []}}, {"data": []}, {"detail": "Unauthorized"}]
-)
+@pytest.mark.parametrize("body", [{"data": {"hardware": []}}, {"data": []}])
 def test_another_shape_is_a_change(body: Any) -> None:
     with pytest.raises(SourceChangedError):
         read("ionet", answer(body))

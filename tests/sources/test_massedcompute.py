@@ -93,9 +93,7 @@ def test_a_row_that_is_not_certain_is_rejected(line: str, reason: str) -> None:
     assert [reject.reason for reject in rejects] == [reason]
 
 
-@pytest.mark.parametrize(
-    "body", ["<html><body>moved</body></html>", '<script>self.__next_f.push([1,"\\"a\\u00\\""])</script>']
-)
+@pytest.mark.parametrize("body", ['<script>self.__next_f.push([1,"\\"a\\u00\\""])</script>'])
 def test_a_page_without_rows_is_a_change(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("massedcompute", answer(body))

@@ -152,7 +152,6 @@ def test_euros_stay_euros_and_what_is_unreadable_is_a_reject():
     [
         json.dumps(block(SEPTEMBER))[:200],
         '<html>{"type":"highlight-table-block","title":"NVIDIA GPU',
-        "<html><body><h1>Just a moment...</h1></body></html>",
         json.dumps(block([["Item", "vCPUs", "Price per hour"], ["Intel", "2", "$0.05"]], "CPU-only")),
         json.dumps(block([["Item", "Price per hour"], ["NVIDIA HGX H100", "$3.85"]])),
         json.dumps(block([["Item", "GPU-hour (Effective soon)"], ["NVIDIA HGX H100", "$3.85"]])),
@@ -160,7 +159,6 @@ def test_euros_stay_euros_and_what_is_unreadable_is_a_reject():
         json.dumps(block([["Item", "Preemptible, GPU-hour", "Rate"], ["NVIDIA HGX H100", "$1", "$2"]])),
         json.dumps(block([["Product", "On-demand, GPU-hour"], ["NVIDIA HGX H100", "$3.85"]])),
         json.dumps(block([["Item", "vCPUs", "On-demand, GPU-hour"], ["NVIDIA HGX H100", "$3.85"]])),
-        "",
     ],
 )
 def test_another_shape_fails_the_source(body):

@@ -155,7 +155,6 @@ def test_right_model_is_taken_among_several() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"<html>Access denied</html>",
         b'{"items": [{"partNumber": "B9',
         b'{"items": []}',
         b'{"products": []}',

@@ -6,9 +6,11 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import Listing, Reject
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.dates import date_of, effective_from
 from pipeline.parsing.gpu_counts import gpu_count, gpu_count_by_memory, gpu_count_in
-from pipeline.parsing.prices import RowError, agreed, is_available, reject_contradictions, spot_flag
+from pipeline.parsing.prices import RowError, agreed, is_available, known, reject_contradictions, spot_flag
+from pipeline.parsing.units import gib_from_bytes, usd_per_gb_month
 from tests.sources.helpers import answer
 
 ANSWER = answer("{}")
@@ -161,3 +163,25 @@ def test_only_a_later_day_is_announced_ahead() -> None:
     assert effective_from(date(2026, 8, 22), late) is None
     assert effective_from(date(2026, 8, 23), late) == date(2026, 8, 23)
     assert effective_from(None, late) is None
+
+
+def test_an_error_of_a_row_becomes_its_reject() -> None:
+    error = RowError(RejectReason.NOT_OFFERED, "sold out")
+    expected = Reject(RejectReason.NOT_OFFERED, "H100: sold out", ["H100", "-"], ANSWER)
+    assert error.reject("H100", ["H100", "-"], ANSWER) == expected
+
+
+def test_columns_without_a_value_are_left_out() -> None:
+    assert known(vram_gb=80.0, form_factor="SXM") == {"vram_gb": 80.0, "form_factor": "SXM"}
+    assert known(vram_gb=None, form_factor="", gpu_name=None, gpu_ram_mib=0.0) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "gib"), [(2**30, 1), (str(3 * 2**29), 1.5), (0, 0), (None, None), ("x", None), (True, None)]
+)
+def test_bytes_as_gib(value: object, gib: float | None) -> None:
+    assert gib_from_bytes(value) == gib
+
+
+def test_a_price_per_gib_and_hour_is_less_per_gb_and_more_per_month() -> None:
+    assert usd_per_gb_month(Decimal("0.0001")) == Decimal("0.067987")

@@ -96,14 +96,7 @@ def test_what_cannot_be_read_is_rejected(change: dict[str, Any], reason: str) ->
 
 @pytest.mark.parametrize(
     "body",
-    [
-        '{"items": [{"cloudId"',
-        "<html></html>",
-        '{"items": []}',
-        '{"detail": "Unauthorized"}',
-        '{"H100_80GB": {"1": {"minPrice": 1.99}}}',
-        '{"errors": ["x"]}',
-    ],
+    ['{"items": [{"cloudId"', '{"items": []}', '{"H100_80GB": {"1": {"minPrice": 1.99}}}'],
 )
 def test_another_shape_is_a_change(body: str) -> None:
     with pytest.raises(SourceChangedError):

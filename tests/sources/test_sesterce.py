@@ -144,7 +144,6 @@ def test_one_page_that_changed_does_not_stop_the_other() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "<html><body>moved</body></html>",
         console(),
         console(OFFER) + console(OFFER),
         console(OFFER)[:-200] + "</script>",

@@ -78,7 +78,7 @@ def test_optional_fields_that_cannot_be_read_cost_no_offer() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ['{"error": "Unauthorized"}', '{"data": {"locations": []}}', "<html></html>", '{"hostnodes": {', "[1]"],
+    ['{"data": {"locations": []}}', '{"hostnodes": {'],
 )
 def test_answer_of_another_shape_or_without_gpus_fails_the_source(body: str) -> None:
     with pytest.raises(SourceChangedError):

@@ -132,7 +132,6 @@ def test_a_product_that_is_not_an_hourly_price_is_rejected(node: dict[str, Any],
 @pytest.mark.parametrize(
     "body",
     [
-        "<html><body>Just a moment</body></html>",
         '<script type="application/ld+json">[{"@type": "Product"</script>',
         '{"pricing": {"a6000": 0.35}}',
         '[{"@type": "Pro',

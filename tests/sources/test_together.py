@@ -140,7 +140,6 @@ def test_rows_with_cells_missing_unreadable_or_in_euros():
 @pytest.mark.parametrize(
     "body",
     [
-        "<html><body>Just a moment...</body></html>",
         PAGE.replace('id="gpu-clusters"', 'id="clusters"'),
         PAGE.replace("Pay as you go", "Hourly").replace("ON-Demand", "Rate"),
         PAGE.replace("Hardware", "Product"),

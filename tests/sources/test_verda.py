@@ -195,7 +195,6 @@ def test_doubtful_offers_of_the_page_are_rejects(bad, reason):
 @pytest.mark.parametrize(
     "body",
     [
-        "<html><body>Just a moment...</body></html>",
         '<html><script type="application/ld+json">{"@graph": [{"@type": "Of</script></html>',
         jsonld(),
         jsonld(offer(name=" spot")),

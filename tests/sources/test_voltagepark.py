@@ -104,10 +104,8 @@ def test_one_odd_object_does_not_take_the_others_along() -> None:
     "body",
     [
         '{"results": [',
-        "<html></html>",
         '{"results": []}',
         '[{"id": "a", "price": 1}]',
-        '{"detail": "Not authenticated"}',
         json.dumps([{k: v for k, v in location().items() if not k.startswith("gpu_price")}]),
     ],
 )

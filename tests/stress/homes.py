@@ -175,7 +175,7 @@ def _refresh(task: Task) -> None:
         )
         answer = {
             "published": str(report.published_day) if report.published else None,
-            "lines": report.lines() if report.published else [report.why_not_published()],
+            "lines": [*report.lines(), *filter(None, [report.failure()])],
             "accepted": sorted(o.source for o in report.outcomes if o.accepted),
         }
     except GpufareError as error:

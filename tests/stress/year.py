@@ -23,7 +23,7 @@ from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.origin import capture_live
+from pipeline.refresh.inputs import capture_live
 from pipeline.refresh.refresh import refresh
 from tests.faulty_server import Fault, says
 from tests.stress.homes import LIMITS, Lab, bytes_of, litter, noon, published_problems, rows, use_catalogue
@@ -195,7 +195,7 @@ def _refreshed(home: Home, url: str, day: date, trouble: Trouble | None) -> list
     except Exception as error:  # a traceback is a problem of this day; the year goes on
         return [f"{day} ({kind}): {type(error).__name__}: {error}"[:400]]
     if not report.published:
-        return [f"{day} ({kind}): {report.why_not_published()}"[:400]]
+        return [f"{day} ({kind}): {report.failure()}"[:400]]
     unswept = [f"{day}: the litter is not reported"] if kind == "litter" and not report.swept_files else []
     return unswept + _refused(report.outcomes, day, trouble)
 

@@ -1,8 +1,8 @@
 """Looks over a home: the disk, locks, the clock, the archive, the record, litter, keys, what is published,
 and what the object store lacks.
 
-Nothing is changed unless ``fix`` says so, and then only what is safe: half-written files, outdated and
-damaged caches, archived bodies of which an intact copy exists, and files of past months, which are merged.
+Nothing is changed unless ``fix`` is given, and then only what is safe: half-written files, outdated and
+damaged caches, and files of past months, which are merged.
 """
 
 from collections.abc import Iterator, Mapping

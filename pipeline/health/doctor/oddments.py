@@ -1,19 +1,20 @@
 """Litter, stray files, keys and incidents."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import Secrets
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.incidents import IncidentKind
+from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health.doctor.finding import Examination, Row, began_at, captures_of, places
 from pipeline.health.doctor.machine import used_bytes
 from pipeline.home.disk import size_text
 from pipeline.home.litter import half_written, sweep
 from pipeline.home.paths import Home
+from pipeline.record.incidents import kept_files, kept_incidents
 from pipeline.record.record_files import SOURCE_FOLDERS, stray_files
 
 INCIDENT_DAYS = 7
@@ -81,10 +82,10 @@ def keys(x: Examination) -> Iterator[Row]:
 
 def incidents(x: Examination) -> Iterator[Row]:
     """Incidents of the last days, and those whose cause is still there."""
-    recent = [row for path in incident_files(x.home) if (row := _incident(path)) and _is_open(x, row)]
-    for row in sorted(recent, key=lambda row: str(row["noticed_at"]), reverse=True):
-        what = f"{str(row['noticed_at'])[:16]} {row['kind']}: {row['reason']}"
-        yield "warn", what, str(row.get("path") or row.get("source") or ""), str(row.get("remedy") or "")
+    recent = [incident for incident in kept_incidents(kept_files(x.home)) if _is_open(x, incident)]
+    for incident in reversed(recent):
+        what = f"{incident.at:%Y-%m-%d %H:%M} {incident.kind}: {incident.reason}"
+        yield "warn", what, incident.path or incident.source or "", incident.remedy
     moved = [path for path in x.home.damaged.rglob("*") if path.is_file()]
     if moved:
         what = f"{len(moved)} damaged files were moved aside ({size_text(used_bytes(x.home.damaged))})"
@@ -95,22 +96,14 @@ def incidents(x: Examination) -> Iterator[Row]:
 
 def incident_files(home: Home) -> list[Path]:
     """The kept incidents, oldest first."""
-    return sorted(path for path in home.incidents.glob("*.json") if not path.name.startswith("."))
+    return sorted(kept_files(home))
 
 
-def _incident(path: Path) -> dict[str, object] | None:
-    try:
-        row = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None  # the check of the record names it
-    return row if isinstance(row, dict) and {"noticed_at", "kind", "reason"} <= row.keys() else None
-
-
-def _is_open(x: Examination, row: Mapping[str, object]) -> bool:
-    """Whether an incident is of the last days; one with a lasting cause, whether the cause is still there."""
-    path = row.get("path")
-    if row["kind"] == IncidentKind.UNKNOWN_SOURCE and Path(str(path)).name in configs():
+def _is_open(x: Examination, incident: Incident) -> bool:
+    """True if an incident is of the last days; one with a lasting cause, if the cause is still there."""
+    path = incident.path
+    if incident.kind is IncidentKind.UNKNOWN_SOURCE and Path(path or "").name in configs():
         return False
-    if row["kind"] in {kind for kind in IncidentKind if kind.lasting} and isinstance(path, str):
+    if incident.kind.lasting and path is not None:
         return (x.home.root / path).exists()
-    return str(row["noticed_at"])[:10] > f"{x.today - timedelta(days=INCIDENT_DAYS)}"
+    return incident.at.date() > x.today - timedelta(days=INCIDENT_DAYS)

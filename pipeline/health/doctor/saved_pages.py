@@ -5,15 +5,14 @@ already when an answer is archived; of its headers only those are kept that a re
 """
 
 import json
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.capture.index import INDEX_NAME, read_body
+from pipeline.capture.index import INDEX_NAME, PagesError, read_body
 from pipeline.catalog.source_config import PageNumberPaging, SourceConfig
 from pipeline.contracts.capture import Capture, Entry
 from pipeline.contracts.errors import GpufareError
@@ -21,6 +20,9 @@ from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
 
 KEPT_HEADERS = frozenset({"content-type", "date", "etag", "last-modified", "link", "retry-after"})
+
+_OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries", "keyed", "redacted", "not_modified_since"}
+"""Fields of an entry that say nothing of the answer."""
 
 
 class SaveError(GpufareError):
@@ -43,63 +45,43 @@ def save_pages(
 ) -> Path:
     """Write the answers of every request that was sent, failed ones included. Returns the folder.
 
-    Raises SaveError when it cannot be written, or when a key is found in what would be.
+    Raises SaveError when it cannot be written, as a whole, or when a key is found in what would be.
     """
     sent = [entry for entry in capture.entries if entry.sent]
-    files = {
-        entry.file.removesuffix(".gz"): read_body(archive.folder(capture), entry)
-        for entry in sent
-        if entry.file is not None
-    }
-    rows = [_row(entry, config) for entry in sent]
-    files[INDEX_NAME] = (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode()
+    try:
+        files = {_file(entry): read_body(archive.folder(capture), entry) for entry in sent if entry.file}
+    except PagesError as error:
+        raise SaveError(f"the answers of {config.name} cannot be saved: {error}") from error
+    index = json.dumps([_row(entry, config) for entry in sent], indent=1, ensure_ascii=False)
+    files[INDEX_NAME] = f"{index}\n".encode()
     secrets = Secrets(WatchedEnvironment(environment), frozenset(config.key_variables))
     for name, content in files.items():
         if secrets.contains_secret(content):
             raise SaveError(f"{folder / name} would have a key in it: nothing of {config.name} was saved")
     try:
-        folder.mkdir(parents=True)
-        with _all_or_nothing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".", suffix=".writing", dir=folder.parent) as temporary:
+            whole = Path(temporary, folder.name)
+            whole.mkdir()
             for name, content in files.items():
-                (folder / name).write_bytes(content)
+                (whole / name).write_bytes(content)
+            whole.rename(folder)
     except OSError as error:
         raise SaveError(f"the answers cannot be saved: {disk_error_text(error, Home(folder))}") from error
     return folder
 
 
-@contextmanager
-def _all_or_nothing(folder: Path) -> Iterator[None]:
-    """Half a folder proves nothing: remove it when it could not be filled."""
-    try:
-        yield
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+def _file(entry: Entry) -> str:
+    return (entry.file or "").removesuffix(".gz")
 
 
 def _row(entry: Entry, config: SourceConfig) -> dict[str, Any]:
-    """An entry of index.json."""
+    """An entry of index.json; ``prices_of`` is the day (UTC) of its prices."""
     kept = set(KEPT_HEADERS)
     if isinstance(config.paging, PageNumberPaging) and config.paging.total_header:
         kept.add(config.paging.total_header.lower())
-    row: dict[str, Any] = {
-        "method": entry.method,
-        "url": entry.url,
-        "body_sha256": entry.body_sha256,
-        "status": entry.status,
-        "headers": {name: value for name, value in entry.headers.items() if name in kept},
-        "file": entry.file.removesuffix(".gz") if entry.file else None,
-        "sha256": entry.sha256,
-        "observed_at": entry.observed_at.isoformat() if entry.observed_at else None,
-        "prices_of": f"{entry.observed_at.date()}" if entry.observed_at else None,
-        "optional": entry.optional,
-    }
-    if not entry.usable:
-        row |= {"outcome": entry.outcome, "error": entry.error}
-    if entry.final_url:
-        row["final_url"] = entry.final_url
-    if entry.instead:
-        row["instead"] = list(entry.instead)
-    if entry.warning:
-        row["warning"] = entry.warning
-    return row
+    headers = {name: value for name, value in entry.headers.items() if name in kept}
+    unpacked = entry.model_copy(update={"headers": headers, "file": _file(entry) or None})
+    row = {"method": entry.method, "url": entry.url, "status": entry.status, "file": unpacked.file}
+    row |= unpacked.model_dump(mode="json", exclude=_OF_THE_ARCHIVE, exclude_defaults=True)
+    return row | ({"prices_of": f"{entry.observed_at.date()}"} if entry.observed_at else {})

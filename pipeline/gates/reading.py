@@ -1,4 +1,4 @@
-"""Whether a day's reading of a source may be published.
+"""Whether a day's reading of a source is plausible as a whole: its size, its completeness, its currency.
 
 The decision is data, kept with its reason in the outcome row. A source that fails keeps its last accepted
 offers; no stored price list replaces them.
@@ -14,23 +14,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.price_moves import HELD_DAYS
-
-MIN_SHARE_OF_LAST_ROWS = 0.5
-"""A reading with fewer offers than this share of the last accepted one fails; exactly this share passes."""
-
-MAX_OUT_OF_BOUNDS_ROWS = 1
-MAX_OUT_OF_BOUNDS_SHARE = 0.2
-"""With more prices than both of these out of the yaml's bounds, a unit or a column was misread: the source
-fails. Exactly this share passes."""
-
-MAX_GROWTH = 3
-MIN_GROWTH = 50
-"""A reading with more than so many times the usual offers, and more than so many more, fails. A small list
-may grow as it likes."""
-
-MIN_FOREIGN_MARKS = 3
-"""With fewer amounts in another currency, a page may quote somebody."""
+from pipeline.gates import thresholds
 
 _SIGNS = {
     "USD": r"(?<!\")\$\s?\d|\$\s?\d+[.,]\d",
@@ -43,25 +27,25 @@ _MARKS = {
     code: re.compile(rf'{sign}|"{code}"|\({code}\)|\b{code}\s?\d|\d\s?{code}\b'.encode())
     for code, sign in _SIGNS.items()
 }
-"""How pages mark amounts of money. A quoted ``"$1"`` is a reference in the data of Next.js pages."""
+"""Marks of amounts of money on pages. A quoted ``"$1"`` is a reference in the data of Next.js pages."""
 
 _HINTS = {
     code: [text.encode() for text in (*re.findall(r"[$€£₹¥]|&[a-z]+;", sign), code)]
     for code, sign in _SIGNS.items()
 }
-"""Each mark contains one of these."""
+"""Every mark contains one of these texts, which are found faster than the mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Whether a reading is accepted: ``reason`` if not, and ``warnings`` about what is odd but accepted."""
+    """A decision on a reading, with the ``reason`` for refusing it, and ``warnings`` about oddities."""
 
     accepted: bool
     reason: str | None = None
     warnings: tuple[str, ...] = ()
 
 
-def judge(
+def check_reading(
     offers: Sequence[Offer],
     config: SourceConfig,
     last_accepted_rows: int | None,
@@ -88,9 +72,12 @@ def judge(
 def _why_out_of_bounds(rows: int, rejects: Sequence[RejectedRow], config: SourceConfig) -> str | None:
     outside = sum(reject.reason == RejectReason.PRICE_OUT_OF_BOUNDS for reject in rejects)
     priced = rows + outside
-    if outside <= MAX_OUT_OF_BOUNDS_ROWS or outside <= MAX_OUT_OF_BOUNDS_SHARE * priced:
+    if (
+        outside <= thresholds.MAX_OUT_OF_BOUNDS_ROWS.value
+        or outside <= thresholds.MAX_OUT_OF_BOUNDS_SHARE.value * priced
+    ):
         return None
-    low, high = config.expect.usd_per_gpu_hour
+    low, high = thresholds.PRICE_BOUNDS.unless(config.expect.usd_per_gpu_hour)
     return (
         f"{outside} of {priced} prices are not between {low} and {high} USD per GPU-hour, as is "
         "expected of this source"
@@ -102,7 +89,7 @@ def _why_too_few(rows: int, rows_min: int, last_accepted_rows: int | None) -> st
         return "no offers were read"
     if rows < rows_min:
         return f"{rows} offers, fewer than the {rows_min} expected"
-    if last_accepted_rows and rows < MIN_SHARE_OF_LAST_ROWS * last_accepted_rows:
+    if last_accepted_rows and rows < thresholds.MIN_SHARE_OF_LAST_ROWS.value * last_accepted_rows:
         return f"{rows} offers where the last accepted reading had {last_accepted_rows}"
     return None
 
@@ -118,20 +105,20 @@ def _why_incomplete(offers: Sequence[Offer], config: SourceConfig) -> str | None
 
 
 def missing_cards(offers: Sequence[Offer], config: SourceConfig) -> list[str]:
-    """What of the yaml's ``must_have`` is not among the offers."""
+    """Return the cards of the yaml's ``must_have`` that no offer has."""
     return sorted(set(config.expect.must_have) - {offer.gpu_id for offer in offers})
 
 
 def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> str | None:
-    """Why the page is not in the yaml's currency, by the money marks in each answer's text; None if it is, or
-    if too few marks say so. A reader that ignores the mark reads such a page without noticing."""
+    """Return why a page seems not to be in the yaml's currency, by the money marks in its text; None if it
+    is, or if it has too few marks. A reader that ignores the mark reads such a page without noticing."""
     for answer in answers:
         own = config.currencies_of(answer.url)
         foreign, count = max(
             ((currency, _marks(answer.body, currency)) for currency in _MARKS if currency not in own),
             key=lambda pair: pair[1],
         )
-        if count < MIN_FOREIGN_MARKS:
+        if count < thresholds.MIN_FOREIGN_MARKS.value:
             continue
         expected = sum(_marks(answer.body, currency) for currency in own if currency in _MARKS)
         if count > expected:
@@ -143,17 +130,17 @@ def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> 
 
 
 def _marks(body: bytes, currency: str) -> int:
-    """How often a currency is marked in a body; the slow search is left out where it would find nothing."""
+    """Count the marks of a currency in a body; the slow search is skipped where it would find none."""
     hinted = any(hint in body for hint in _HINTS[currency])
     return len(_MARKS[currency].findall(body)) if hinted else 0
 
 
 def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
-    """Why a reading has too many offers for what the source had on its last accepted days (``earlier``); None
-    if it has not. Not for ever: a source that was refused for HELD_DAYS may have grown."""
-    if not earlier or last_day is None or (day - last_day).days >= HELD_DAYS:
+    """Return why a reading has too many offers, compared with those of the last accepted days (``earlier``);
+    None if it has not, or if the source was refused for HELD_DAYS: it has grown."""
+    if not earlier or last_day is None or (day - last_day).days >= thresholds.HELD_DAYS.value:
         return None
     usual = median(earlier)
-    if rows <= MAX_GROWTH * usual or rows <= usual + MIN_GROWTH:
+    if rows <= thresholds.MAX_GROWTH.value * usual or rows <= usual + thresholds.MIN_GROWTH.value:
         return None
     return f"{rows} offers where the last {len(earlier)} accepted readings had {usual:g}"

@@ -1,12 +1,12 @@
-"""Where a refresh takes its answers from: the providers, a replay server, a folder of pages, or the archive.
+"""The inputs of a refresh: which sources, which day, and their captures.
 
-Whichever it is, the captures that are read afterwards come from the archive.
+Captures come from the providers, a replay server, a folder of pages or the archive; whichever it is, they are
+in the archive when they are read.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from types import ModuleType
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
@@ -18,7 +18,6 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.sources import source_module
 
 ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
@@ -95,7 +94,7 @@ def captures_of(
 ) -> dict[str, list[Capture]]:
     """The captures to read, by source: those just made, or all that the archive has of the day.
 
-    Of the archive, sources without a capture are left out unless they were ``named``, so that their outcome
+    From the archive, sources without a capture are skipped unless they were ``named``, so that their outcome
     of that day is kept. Raises RefreshError and PastDayError.
     """
     if pages == ARCHIVE:
@@ -111,7 +110,7 @@ def captures_of(
 
 
 def _capture_pages(folder: Path, config: SourceConfig, day: date, archive: Archive) -> Capture:
-    """A capture that cannot be archived has failed: the other sources go on."""
+    """Import a folder of pages; a capture that cannot be archived has failed, and stops no other source."""
     try:
         return capture_pages(folder, config, day=day, archive=archive)
     except OSError as error:
@@ -128,7 +127,6 @@ def capture_live(
     replay_url: str | None = None,
     progress: Progress = no_progress,
     limits: Limits | None = None,
-    module_of: Callable[[str], ModuleType] = source_module,
 ) -> dict[str, Capture]:
     """Ask the providers, or one replay server in their place. Raises PastDayError for a day not today."""
     try:
@@ -137,13 +135,7 @@ def capture_live(
         raise RefreshError(f"--pages {replay_url}: {error}") from error
     with Client(limits=limits, replay=replay, environment=environment) as client:
         return capture_all(
-            chosen,
-            environment=environment,
-            day=day,
-            archive=archive,
-            client=client,
-            progress=progress,
-            module_of=module_of,
+            chosen, environment=environment, day=day, archive=archive, client=client, progress=progress
         )
 
 

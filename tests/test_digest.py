@@ -1,8 +1,9 @@
-"""What a person reads at seven: the morning's lines, and the one digest that is posted."""
+"""The morning's digest: its lines, and its posting once a day."""
 
 import json
 import logging
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -20,9 +21,8 @@ from werkzeug import Request, Response
 from pipeline.capture.replay import PagesServer
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health import webhook
-from pipeline.health.digest import send_digest
-from pipeline.health.morning import MAX_QUOTED_CHARACTERS, Morning, Price, harmless, morning
-from pipeline.health.webhook import ATTEMPTS, WEBHOOK_VARIABLE, WebhookError, post
+from pipeline.health.digest import MAX_QUOTED_CHARACTERS, Digest, digest_of, harmless
+from pipeline.health.webhook import ATTEMPTS, WEBHOOK_VARIABLE, WebhookError, post, send_digest
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.incidents import report_incident
 from pipeline.refresh.refresh import refresh
@@ -59,12 +59,12 @@ def two_days(tmp_path_factory: pytest.TempPathFactory, sample_home: Home) -> Hom
     return home
 
 
-def lines_of(found: Morning) -> dict[str, str]:
+def lines_of(found: Digest) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in found.lines)
 
 
 def test_the_lines_say_what_moved_what_broke_and_what_is_held(two_days: Home) -> None:
-    found = morning(two_days, SEVEN)
+    found = digest_of(two_days, SEVEN)
     lines = lines_of(found)
     assert found.day == SECOND
     assert lines["Published"].startswith("2026-08-23 07:15 UTC; ")
@@ -74,7 +74,7 @@ def test_the_lines_say_what_moved_what_broke_and_what_is_held(two_days: Home) ->
     assert "no pricing row" in lines["Broke"]
     assert "1 at runpod by price_jump: " in lines["Held"]
     assert lines["SAMPLE PAGES"].startswith("today's pages of lambda, runpod were replayed")
-    assert len(found.lines) <= 10
+    assert len(found.lines) <= 11
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_what_a_gate_keeps_out_of_the_rankings_is_named(
             "WHERE rowid = (SELECT min(rowid) FROM offers_latest WHERE source = 'oci' AND ranked)",
             [reason, flag],
         )
-    line = lines_of(morning(home, SEVEN)).get("Kept out of the rankings")
+    line = lines_of(digest_of(home, SEVEN)).get("Kept out of the rankings")
     assert line == told
 
 
 def test_of_many_broken_sources_all_are_named(two_days: Home) -> None:
-    broke = lines_of(morning(two_days, SEVEN + timedelta(days=30)))["Broke"]
+    broke = lines_of(digest_of(two_days, SEVEN + timedelta(days=30)))["Broke"]
     assert "more: " in broke
     assert "voltagepark" in broke
 
@@ -109,38 +109,37 @@ def test_of_many_broken_sources_all_are_named(two_days: Home) -> None:
 def test_a_file_in_the_place_of_the_incidents_is_told(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.incidents.write_text("")
-    assert lines_of(morning(home, SEVEN))["Incidents"].startswith("none can be kept")
+    assert lines_of(digest_of(home, SEVEN))["Incidents"].startswith("none can be kept")
 
 
 def test_the_usual_gpus_have_a_sparkline_of_both_days(two_days: Home) -> None:
-    found = morning(two_days, SEVEN)
-    assert [len(price.sparkline) for price in found.prices] == [2] * 5
-    assert all(price.change.endswith("% since 2026-08-22") for price in found.prices)
-    table = [line for line in found.markdown().splitlines() if line.startswith("|")]
-    assert len(table) == 2 + 5
-    assert found.text().splitlines()[0] == "gpufare 2026-08-23"
-    assert all(price.sparkline in found.text() for price in found.prices)
-    falling = Price("h100", (FIRST, SECOND), (2.0, 1.0))
-    assert (falling.sparkline, falling.change) == ("█▁", "-50.0% since 2026-08-22")
+    found = digest_of(two_days, SEVEN)
+    heading, _, prices = found.lines[-1].partition(": ")
+    assert heading == "On demand, median USD per GPU and hour"
+    assert len(prices.split("; ")) == 5
+    for price in prices.split("; "):
+        assert re.fullmatch(r"[a-z0-9-]+ \d+\.\d\d [▁-█]{2}", price)
+    assert found.text().splitlines() == ["gpufare 2026-08-23", *found.lines]
+    assert found.markdown().splitlines()[-1] == f"- **{heading}:** {prices}"
 
 
 def test_a_file_of_yesterday_and_a_missing_one_are_the_first_line(two_days: Home, tmp_path: Path) -> None:
-    late = morning(two_days, SEVEN + timedelta(days=1))
+    late = digest_of(two_days, SEVEN + timedelta(days=1))
     assert late.lines[0].startswith("NOT PUBLISHED TODAY: what people see is of 2026-08-23")
-    nothing = morning(Home(tmp_path / "empty"), SEVEN)
+    nothing = digest_of(Home(tmp_path / "empty"), SEVEN)
     assert nothing.lines[0].startswith("NOT PUBLISHED: nothing is published at")
-    assert nothing.prices == ()
+    assert not any("median" in line for line in nothing.lines)
     damaged = Home(tmp_path / "damaged")
     damaged.published.parent.mkdir(parents=True)
     damaged.published.write_text("not a database")
-    assert "cannot be read" in morning(damaged, SEVEN).lines[0]
+    assert "cannot be read" in digest_of(damaged, SEVEN).lines[0]
 
 
 def test_what_cannot_be_said_is_a_line_that_says_so(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.incidents.mkdir(parents=True)
     (home.incidents / "20260823T070000.000000Z-deep.json").write_text("[" * 100_000)
-    lines = lines_of(morning(home, SEVEN))
+    lines = lines_of(digest_of(home, SEVEN))
     assert lines["Incidents"].startswith("UNKNOWN, because of RecursionError")
     assert {"NOT PUBLISHED", "Broke"} <= lines.keys()
 
@@ -152,7 +151,7 @@ def test_incidents_of_the_last_day_are_named(two_days: Home, tmp_path: Path) -> 
             home, Incident(at=at, kind=IncidentKind.RUN_FAILED, source="aws", reason=reason, remedy="look")
         )
     (home.incidents / "20260823T070000.000000Z-cut.json").write_text('{"kind": ')
-    lines = lines_of(morning(home, SEVEN))
+    lines = lines_of(digest_of(home, SEVEN))
     assert lines["Incidents"].startswith("2 in the last day")
     assert "too old" not in lines["Incidents"]
     assert "cut.json cannot be read" in lines["Incidents"]
@@ -172,7 +171,7 @@ def test_text_of_a_page_becomes_no_markup_no_link_and_no_mention() -> None:
 
 # The digest.
 
-QUIET = Morning(SECOND, ("Broke: no source",))
+QUIET = Digest(SECOND, ("Broke: no source",))
 
 
 def hook(httpserver: HTTPServer) -> dict[str, str]:
@@ -196,7 +195,7 @@ def test_a_digest_is_posted_once_per_morning(httpserver: HTTPServer, tmp_path: P
         thread.join()
     assert received == [{"text": "gpufare 2026-08-23\nBroke: no source"}]
     assert "already" in send_digest(home, QUIET, hook(httpserver))
-    send_digest(home, Morning(SECOND + timedelta(days=1), ()), hook(httpserver))
+    send_digest(home, Digest(SECOND + timedelta(days=1), ()), hook(httpserver))
     assert len(received) == 2
     assert list(home.incidents.glob("*")) == []
 

@@ -1,4 +1,4 @@
-"""Every threshold of acceptance on both sides and exactly on it."""
+"""Every threshold of a reading, on both sides and exactly on it."""
 
 from decimal import Decimal
 
@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.acceptance import judge
+from pipeline.gates.reading import check_reading
 from pipeline.offers.build import build_offers
 from tests.offers.builders import CAPTURED, config, listing, offer
 
@@ -17,12 +17,12 @@ def offers(count: int) -> list[Offer]:
 
 @pytest.mark.parametrize(("rows", "accepted"), [(4, False), (5, True), (6, True)])
 def test_rows_min_itself_is_enough(rows: int, accepted: bool) -> None:
-    assert judge(offers(rows), config(rows_min=5), None).accepted is accepted
+    assert check_reading(offers(rows), config(rows_min=5), None).accepted is accepted
 
 
 @pytest.mark.parametrize(("rows", "warned"), [(4, False), (5, False), (6, True)])
 def test_rows_max_itself_gives_no_warning(rows: int, warned: bool) -> None:
-    verdict = judge(offers(rows), config(rows_max=5), None)
+    verdict = check_reading(offers(rows), config(rows_max=5), None)
     assert verdict.accepted
     assert bool(verdict.warnings) is warned
 
@@ -31,13 +31,13 @@ def test_rows_max_itself_gives_no_warning(rows: int, warned: bool) -> None:
     ("last_rows", "accepted"), [(7, True), (8, True), (9, False), (0, True), (None, True)]
 )
 def test_half_of_the_last_rows_is_enough(last_rows: int | None, accepted: bool) -> None:
-    assert judge(offers(4), config(), last_rows).accepted is accepted
+    assert check_reading(offers(4), config(), last_rows).accepted is accepted
 
 
 @pytest.mark.parametrize(("filled", "accepted"), [(6, False), (7, True), (8, True)])
 def test_the_least_share_of_filled_values_is_enough(filled: int, accepted: bool) -> None:
     read = [offer(raw_label=f"card {n}", region="eu" if n < filled else None) for n in range(10)]
-    assert judge(read, config(fill_min={"region": 0.7}), None).accepted is accepted
+    assert check_reading(read, config(fill_min={"region": 0.7}), None).accepted is accepted
 
 
 def out_of_bounds(count: int) -> list[RejectedRow]:
@@ -65,12 +65,12 @@ def out_of_bounds(count: int) -> list[RejectedRow]:
     ],
 )
 def test_a_fifth_of_the_prices_may_be_out_of_bounds(rows: int, outside: int, accepted: bool) -> None:
-    assert judge(offers(rows), config(), None, out_of_bounds(outside)).accepted is accepted
+    assert check_reading(offers(rows), config(), None, out_of_bounds(outside)).accepted is accepted
 
 
 def test_other_rejects_do_not_count_as_out_of_bounds() -> None:
     others = [row.model_copy(update={"reason": RejectReason.NOT_OFFERED}) for row in out_of_bounds(9)]
-    assert judge(offers(1), config(), None, others).accepted
+    assert check_reading(offers(1), config(), None, others).accepted
 
 
 @pytest.mark.parametrize(

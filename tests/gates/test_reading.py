@@ -1,4 +1,4 @@
-"""Whether a day's reading may be published."""
+"""Whether a day's reading is accepted as a whole."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from pipeline.contracts.offer import Built, Offer, RejectedRow
-from pipeline.gates.acceptance import judge, why_grown, why_in_another_currency
-from pipeline.gates.judgement import judged
-from pipeline.gates.price_moves import HELD_DAYS
+from pipeline.gates.judge import judge
+from pipeline.gates.reading import check_reading, why_grown, why_in_another_currency
+from pipeline.gates.thresholds import HELD_DAYS
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from tests.offers.builders import CAPTURED, config, offer
 
 
 def test_a_reading_within_its_bounds_is_accepted() -> None:
-    assert judge([offer()], config(rows_min=1), None).accepted
+    assert check_reading([offer()], config(rows_min=1), None).accepted
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_a_reading_within_its_bounds_is_accepted() -> None:
 def test_a_reading_out_of_bounds_is_refused_with_its_reason(
     offers: list[Offer], expect: dict[str, Any], last_rows: int | None, why: str
 ) -> None:
-    verdict = judge(offers, config(**expect), last_rows)
+    verdict = check_reading(offers, config(**expect), last_rows)
     assert not verdict.accepted
     assert why in (verdict.reason or "")
 
 
 def test_too_many_rows_warn_and_are_accepted() -> None:
-    verdict = judge([offer(), offer("3.00")], config(rows_max=1), None)
+    verdict = check_reading([offer(), offer("3.00")], config(rows_max=1), None)
     assert verdict.accepted
     assert "more than the 1 expected" in verdict.warnings[0]
 
@@ -54,7 +54,7 @@ def outside_bounds(count: int) -> list[RejectedRow]:
 @pytest.mark.parametrize(("outside", "accepted"), [(1, True), (2, True), (3, False)])
 def test_a_source_with_many_prices_out_of_bounds_was_misread(outside: int, accepted: bool) -> None:
     offers = [offer(raw_label=str(i)) for i in range(9)]
-    verdict = judge(offers, config(), None, outside_bounds(outside))
+    verdict = check_reading(offers, config(), None, outside_bounds(outside))
     assert verdict.accepted is accepted
     assert accepted or "3 of 12 prices are not between" in (verdict.reason or "")
 
@@ -98,8 +98,8 @@ def test_a_source_that_grows_at_once_is_refused(rows: int, earlier: list[int], g
 
 def test_growth_that_lasts_is_believed() -> None:
     last = date(2026, 8, 21)
-    assert why_grown(301, [100], last, last + timedelta(days=HELD_DAYS - 1)) is not None
-    assert why_grown(301, [100], last, last + timedelta(days=HELD_DAYS)) is None
+    assert why_grown(301, [100], last, last + timedelta(days=HELD_DAYS.value - 1)) is not None
+    assert why_grown(301, [100], last, last + timedelta(days=HELD_DAYS.value)) is None
 
 
 def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(tmp_path
     day = date(2026, 8, 22)
     records.write_accepted(day, "acme", [offer("2.00"), *others])
     today = Built([offer("9.00"), *others], [])
-    built, acceptance = judged(today, [], expect, day + timedelta(days=1), records)
+    built, acceptance = judge(today, [], expect, day + timedelta(days=1), records)
     assert acceptance.accepted
     assert built.offers == others
     assert acceptance.warnings == ("held, though this source always has it: h100-sxm-80gb",)
-    gone = judged(Built(others, []), [], expect, day + timedelta(days=1), records)[1]
+    gone = judge(Built(others, []), [], expect, day + timedelta(days=1), records)[1]
     assert gone.reason == "missing what this source always has: h100-sxm-80gb"

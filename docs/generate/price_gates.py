@@ -1,0 +1,62 @@
+"""docs/explanation/price-gates.md: the gates with every threshold, and what they cost."""
+
+import csv
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from docs.generate.markdown import code, table, text
+from pipeline.catalog.source_config import configs
+from pipeline.gates import thresholds
+from pipeline.gates.thresholds import Threshold
+from pipeline.home.paths import CATALOG_DIR
+
+TEMPLATE = Path(__file__).with_name("price_gates.md.template")
+
+OVERRIDDEN = ("max_day_change", "max_gpu_count")
+"""Settings under ``expect`` that few sources have."""
+
+
+def page() -> str:
+    """Return the whole file. Raises KeyError if the template names an unknown threshold."""
+    of_gates = {name: each for name, each in vars(thresholds).items() if isinstance(each, Threshold)}
+    of_market = list(_market_parameters())
+    amounts = {name: _amount(each.value, each.unit) for name, each in of_gates.items()}
+    market_amounts = {
+        row["name"]: _amount(Decimal(row["value"]), row["unit"])
+        for row in of_market
+        if row["applies_to"] == "default"
+    }
+    threshold_rows = (
+        [code(name), amounts[name], each.meaning, each.reason, each.seen] for name, each in of_gates.items()
+    )
+    market_rows = (
+        [code(row["name"]), *(text(row[key]) for key in ("value", "unit", "applies_to", "source", "note"))]
+        for row in of_market
+    )
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        amounts | market_amounts,
+        thresholds=table(["threshold", "value", "meaning", "reason", "seen"], threshold_rows),
+        overrides=table(["source", "setting", "value"], _overrides()),
+        market=table(["name", "value", "unit", "applies to", "source", "note"], market_rows),
+    )
+
+
+def _amount(value: Any, unit: str) -> str:
+    number = " to ".join(map(str, value)) if isinstance(value, tuple) else f"{value:,}"
+    return f"{number} {unit}"
+
+
+def _overrides() -> Iterator[list[str]]:
+    for name, config in configs().items():
+        for setting in OVERRIDDEN:
+            value = getattr(config.expect, setting)
+            if value is not None:
+                yield [code(name), code(setting), str(value)]
+
+
+def _market_parameters() -> Iterator[dict[str, str]]:
+    with (CATALOG_DIR / "cost_parameters.csv").open(newline="", encoding="utf-8") as file:
+        yield from (row for row in csv.DictReader(file) if row["name"].startswith("market_"))

@@ -1,0 +1,55 @@
+"""An offer's price as the gates compare it: its key across days, its dollars, and how far two are apart."""
+
+from decimal import Decimal
+from typing import Any
+
+from pipeline.contracts.offer import Offer
+from pipeline.gates import thresholds
+
+PriceKey = tuple[Any, ...]
+
+
+def price_key(offer: Offer) -> PriceKey:
+    """Return what identifies an offer across days; all parts survive JSON.
+
+    Prices with another term, or announced for another day, are different offers. The same price in another
+    currency is not.
+    """
+    return (
+        offer.raw_label,
+        offer.instance_type,
+        offer.gpu_count,
+        offer.price_kind,
+        offer.term_days,
+        offer.region,
+        offer.tier,
+        offer.native_unit,
+        offer.effective_from and offer.effective_from.isoformat(),
+    )
+
+
+def relative_change(one: Decimal, other: Decimal) -> Decimal:
+    """Return the difference of two prices as a share of the smaller one: the same for up and down."""
+    return abs(other - one) / min(other, one)
+
+
+def is_same_price(one: Decimal, other: Decimal) -> bool:
+    """True if two prices differ by at most SAME_PRICE_TOLERANCE."""
+    return relative_change(one, other) <= thresholds.SAME_PRICE_TOLERANCE.value
+
+
+def is_same_figure(one: Decimal, other: Decimal) -> bool:
+    """True if two prices differ by at most SAME_FIGURE_TOLERANCE."""
+    return relative_change(one, other) <= thresholds.SAME_FIGURE_TOLERANCE.value
+
+
+def usd_of(offer: Offer) -> Decimal:
+    """Return the USD per GPU-hour of an offer whose dollars are known. Raises ValueError."""
+    if offer.usd_per_gpu_hour is None:
+        raise ValueError(f"{offer.raw_label!r} has no price in dollars")
+    return offer.usd_per_gpu_hour
+
+
+def usd_text(amount: Decimal | None) -> str:
+    """Return an amount as the details of rejects show it."""
+    return "unknown USD" if amount is None else f"{amount.normalize():f} USD"

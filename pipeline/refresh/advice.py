@@ -1,0 +1,238 @@
+"""Why sources failed and what to do about it: the next step of one source, and the cause that many share."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from pipeline.capture.http.user_network import (
+    ALLOW_VARIABLE,
+    DOCUMENT,
+    NETWORKS_OF_CODES,
+    OPENABLE_NETWORKS,
+    PROXY_VARIABLE,
+)
+from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.contracts.capture import NOT_ASKED, Outcome, OutcomeCode, SourceResult
+
+CERTIFICATES = "SSL_CERT_FILE"
+
+FEWEST_ALIKE = 3
+"""Fewer sources that fail alike may do so by chance."""
+
+_NOT_NOW = re.compile(r"certificate (?:is not yet valid|has expired)")
+_PATH = re.compile(r"/\S+")
+
+
+def result_of(outcome: Outcome) -> SourceResult:
+    """The result of an attempt, also of one that an earlier version recorded without it."""
+    accepted = SourceResult.FRESH if outcome.accepted else SourceResult.DOUBTED
+    return outcome.result or NOT_ASKED.get(outcome.status, accepted)
+
+
+def was_asked(outcome: Outcome) -> bool:
+    """True if the source was asked: it is not retired, and does not lack a key or a permission."""
+    return result_of(outcome).asked
+
+
+def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConfig) -> str | None:
+    """What to do about a source's result; None where nothing is to be done."""
+    advice = _BY_CODE.get(code) if code and result in _DECIDED_BY_A_REQUEST else None
+    step = (advice and advice.step) or _BY_RESULT.get(result)
+    return step(config) if step else None
+
+
+def next_step_of(outcome: Outcome) -> str | None:
+    """What to do about an attempt; None where nothing is to be done, or its source is unknown."""
+    config = configs().get(outcome.source)
+    return next_step(result_of(outcome), outcome.code, config) if config else None
+
+
+def key_text(config: SourceConfig) -> str:
+    """The variables to set for a source's key, and where a user gets one."""
+    origin = config.coverage.key_from
+    return " and ".join(config.key_variables) + (f": {origin}" if origin else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What sources that failed alike have in common, and what to do about it."""
+
+    what: str
+    step: str
+    sources: tuple[str, ...]
+    all_asked: bool
+
+    def line(self, asked: int, where: str) -> str:
+        """The diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says where the
+        sources' own errors are."""
+        who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
+        names = "" if self.all_asked else f" ({', '.join(self.sources)})"
+        return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
+
+
+def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
+    """The cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None when
+    there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
+    asked = [outcome for outcome in outcomes if was_asked(outcome)]
+    alike: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in asked:
+        if cause := _cause(outcome, replay_url):
+            alike[_PATH.sub("", cause[0].replace(outcome.source, ""))].append(outcome)
+    most = max(alike.values(), key=len, default=[])
+    if len(most) < FEWEST_ALIKE or 2 * len(most) <= len(asked):
+        return None
+    what, step = _cause(most[0], replay_url) or ("", None)
+    sources = tuple(outcome.source for outcome in most)
+    return Diagnosis(what, step or _shared_step(most), sources, all_asked=len(most) == len(asked))
+
+
+def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] | None:
+    """Why a source failed, and what to do where many fail so; None where it did not fail, or where its own
+    answer is the reason."""
+    result, code, error = result_of(outcome), outcome.code, outcome.error or outcome.reason or ""
+    if outcome.accepted or result is SourceResult.DOUBTED:
+        return None
+    if result is SourceResult.FAILED_HERE:
+        return error, None
+    if code is None:
+        return None
+    if replay_url and code in _SERVER_IS_DOWN:
+        return f"{replay_url} does not answer ({code})", "start the replay server, or correct --pages"
+    if code is OutcomeCode.TLS_ERROR and _NOT_NOW.search(error):
+        what = "every certificate is out of date or not yet valid: this machine's clock is wrong"
+        return what, "set the clock"
+    advice = _BY_CODE.get(code, _Advice())
+    return advice.of_many or code.sentence, advice.step_of_many
+
+
+def _shared_step(outcomes: Sequence[Outcome]) -> str:
+    """The next step of all the sources; where they differ, that of the first, with its name."""
+    steps = {outcome.source: next_step_of(outcome) or "" for outcome in outcomes}
+    name, step = next(iter(steps.items()))
+    return step if len(set(steps.values())) == 1 else f"begin with {name}: {step}"
+
+
+_Step = Callable[[SourceConfig], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    """What to do about a source whose request ended with a code; what it means that many end so, and what to
+    do then where that is not each source's step."""
+
+    step: _Step | None = None
+    of_many: str | None = None
+    step_of_many: str | None = None
+
+
+def _kept_for_a_report(config: SourceConfig) -> str:
+    return f"`gpufare doctor --live --source {config.name} --save DIR`"
+
+
+def _advice_of_network(network: IPv4Network) -> _Advice:
+    whose = OPENABLE_NETWORKS[network]
+    step = f"if you are behind {whose}, set {ALLOW_VARIABLE}={network} ({DOCUMENT})"
+    return _Advice(
+        lambda config: step, f"the resolver gives addresses in {network} for public hosts: {whose}"
+    )
+
+
+def _request_rejected(config: SourceConfig) -> str:
+    changes = f"the request has to change: {_kept_for_a_report(config)} keeps the answer for a report"
+    if not config.key_variables:
+        return changes
+    return f"check the key in {' and '.join(config.key_variables)}, where it is set; else {changes}"
+
+
+_DECIDED_BY_A_REQUEST = frozenset(
+    {
+        SourceResult.CHANGED,
+        SourceResult.REFUSED_BY_HOST,
+        SourceResult.REFUSED_BY_US,
+        SourceResult.UNREACHABLE,
+    }
+)
+
+_ANOTHER_NETWORK = "try from another network: hosts refuse VPNs and data centres"
+
+_UNCONNECTED = dict.fromkeys(
+    (OutcomeCode.CONNECTION_REFUSED, OutcomeCode.CONNECTION_FAILED, OutcomeCode.CONNECT_TIMEOUT),
+    _Advice(
+        of_many="host names are resolved but no connection is made: a firewall blocks all but a proxy",
+        step_of_many=f"set {PROXY_VARIABLE} to the proxy's address",
+    ),
+)
+
+_SERVER_IS_DOWN = {*_UNCONNECTED, OutcomeCode.DNS_ERROR, OutcomeCode.TLS_ERROR}
+
+_BY_CODE: Mapping[OutcomeCode, _Advice] = {
+    **_UNCONNECTED,
+    **{code: _advice_of_network(network) for code, network in NETWORKS_OF_CODES.items()},
+    OutcomeCode.HTTP_403: _Advice(lambda c: _ANOTHER_NETWORK, "the hosts forbid the requests (403)"),
+    OutcomeCode.HTTP_404: _Advice(lambda c: f"look for its new address, from {c.homepage}, and report it"),
+    OutcomeCode.HTTP_429: _Advice(lambda c: "wait an hour before you refresh again"),
+    OutcomeCode.HTTP_4XX: _Advice(_request_rejected),
+    OutcomeCode.ROBOTS_DISALLOWED: _Advice(
+        lambda c: (
+            f"save the page in a browser and read it with `gpufare read {c.name} FILE`: robots.txt is kept to"
+        )
+    ),
+    OutcomeCode.WRONG_CONTENT_TYPE: _Advice(
+        of_many="the answers are not prices but pages of another type, as hosts send to addresses that they "
+        "block",
+        step_of_many=_ANOTHER_NETWORK,
+    ),
+    OutcomeCode.ADDRESS_REFUSED: _Advice(
+        lambda c: (
+            "log in to the network if it asks for that, or choose another resolver: host names must lead to "
+            "public addresses"
+        ),
+        "host names lead to addresses that are not public: a captive portal, or a resolver that blocks them",
+    ),
+    OutcomeCode.TLS_ERROR: _Advice(
+        lambda c: (
+            f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to a file with "
+            f"its certificate ({DOCUMENT})"
+        ),
+        "no host could be verified over TLS: a proxy on the way opens TLS with its own certificate",
+    ),
+    OutcomeCode.PROXY_FAILED: _Advice(lambda c: "check the proxy's address, and whether the proxy runs"),
+    OutcomeCode.PROXY_REFUSED: _Advice(
+        lambda c: (
+            f"put the proxy's name and password in its address ({DOCUMENT}), or ask whoever runs it to allow "
+            "the hosts"
+        ),
+        "the proxy refuses the requests",
+    ),
+    OutcomeCode.DNS_ERROR: _Advice(
+        lambda c: "check this machine's network and resolver, and refresh again",
+        "no host name could be resolved: there is no network, or no resolver",
+        "connect this machine, check its DNS, and refresh again",
+    ),
+    OutcomeCode.REQUEST_LIMIT: _Advice(
+        lambda c: f"its list has grown beyond the limit: {_kept_for_a_report(c)} for a report"
+    ),
+    OutcomeCode.SOURCE_TIMEOUT: _Advice(
+        lambda c: (
+            f"refresh again at another hour; time_limit_seconds in catalog/sources/{c.name}.yaml is the limit"
+        )
+    ),
+}
+
+_BY_RESULT: Mapping[SourceResult, _Step] = {
+    SourceResult.PARTIAL: lambda c: f"refresh again later today; if it stays so, {_kept_for_a_report(c)}",
+    SourceResult.DOUBTED: lambda c: (
+        f"compare with {c.homepage}; where the page says what was refused, confirm it in "
+        f"catalog/sources/{c.name}.yaml (reviewed_prices, or expect)"
+    ),
+    SourceResult.CHANGED: lambda c: (
+        f"its reader has to be adapted: {_kept_for_a_report(c)} keeps the page for a report"
+    ),
+    SourceResult.REFUSED_BY_HOST: lambda c: f"{_kept_for_a_report(c)} keeps the answer for a report",
+    SourceResult.REFUSED_BY_US: lambda c: f"{_kept_for_a_report(c)} keeps the answer for a report",
+    SourceResult.UNREACHABLE: lambda c: "refresh again later today",
+    SourceResult.FAILED_HERE: lambda c: "`gpufare doctor` examines this machine and its data",
+    SourceResult.NEEDS_KEY: lambda c: f"set {key_text(c)}",
+}
