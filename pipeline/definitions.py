@@ -1,11 +1,11 @@
-"""The one entry point of Dagster: puts the parts together, has none of its own."""
+"""The one entry point of Dagster: it puts the parts together and has none itself."""
 
 import dagster as dg
 
 from pipeline.home import paths
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import enabled_sources
-from pipeline.orchestration.morning import morning_digest, sources_are_healthy
+from pipeline.orchestration.morning import morning_digest
 from pipeline.orchestration.partitions import daily_partitions
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.schedules import schedules
@@ -22,14 +22,14 @@ days = daily_partitions(paths.home())
 
 defs = dg.Definitions(
     assets=[
-        *(asset for config in enabled_sources() for asset in source_assets(config, days)),
+        source_assets(enabled_sources(), days),
         published_tables,
         report,
         plans_ahead,
         morning_digest,
         calibration,
     ],
-    asset_checks=[model_does_not_get_worse, sources_are_healthy],
+    asset_checks=[model_does_not_get_worse],
     schedules=schedules(),
     sensors=[failed_runs, canceled_runs],
     resources={"home": GpufareHome()},

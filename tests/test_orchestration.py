@@ -17,16 +17,17 @@ from pipeline.contracts.capture import Entry, OutcomeCode
 from pipeline.contracts.errors import GpufareError
 from pipeline.definitions import defs
 from pipeline.health.source_states import source_states
-from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import Home
 from pipeline.orchestration.evidence import markdown_of
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
-from pipeline.orchestration.morning import HEALTHY, morning_digest, sources_are_healthy
+from pipeline.orchestration.morning import morning_digest
 from pipeline.orchestration.partitions import daily_partitions, first_day
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
-from pipeline.orchestration.schedules import HOURLY_VARIABLE, crons, schedules
-from pipeline.orchestration.source_assets import EXPECTATIONS, source_assets
+from pipeline.orchestration.schedules import HOURLY_VARIABLE, capture_hourly, hourly_sources, schedules
+from pipeline.orchestration.source_assets import CAPTURE_POOL, EXPECTATIONS, source_assets
 from pipeline.orchestration.tables import model_does_not_get_worse, published_tables
+from pipeline.refresh.ingest import record_day
 from pipeline.refresh.permissions import disable, enable
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
@@ -37,6 +38,8 @@ PAST = date(2026, 8, 22)
 NEVER_CAPTURED = date(2026, 8, 5)
 TOMORROW = TODAY + timedelta(days=1)
 NOTHING_LISTENS = "http://127.0.0.1:9"
+
+MORNING_OF_TODAY = datetime(TODAY.year, TODAY.month, TODAY.day, 6, tzinfo=UTC)
 
 DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
 """From before the sample pages to tomorrow, whatever day it is."""
@@ -60,12 +63,14 @@ def server() -> Iterator[PagesServer]:
 
 
 def materialize(
-    source: str, home: Home, url: str, instance: dg.DagsterInstance, day: date = TODAY, *, only: str = ""
+    sources: str, home: Home, url: str, instance: dg.DagsterInstance, day: date = TODAY, *, only: str = ""
 ) -> dg.ExecuteInProcessResult:
-    chosen = {"raw": raw_key(source), "offers": offers_key(source)}
+    """One run of sources, whose names have spaces between."""
+    names, kinds = sources.split(), [only] if only else ["raw", "offers"]
+    key = {"raw": raw_key, "offers": offers_key}
     return dg.materialize(
-        source_assets(configs()[source], DAYS),
-        selection=[chosen[only]] if only else list(chosen.values()),
+        [source_assets([configs()[name] for name in names], DAYS)],
+        selection=[key[kind](name) for name in names for kind in kinds],
         partition_key=day.isoformat(),
         resources={"home": GpufareHome(root=str(home.root), replay_url=url)},
         instance=instance,
@@ -129,8 +134,17 @@ def test_every_asset_has_an_owner_and_what_changes_daily_a_version_of_its_code()
     assert specs[raw_key("aws")].code_version != specs[raw_key("gcp")].code_version
     assert specs[raw_key("aws")].tags[SOURCE_TAG] == "aws"
     assert specs[table_key("gpus")].owners != specs[table_key("offers")].owners
-    fresh = [key for key in daily if key.path[0] != "raw"]
-    assert [key for key in fresh if specs[key].freshness_policy is None] == []
+
+
+def test_a_source_s_prices_are_fresh_for_as_long_as_its_yaml_says() -> None:
+    specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
+    for config in configs().values():
+        if config.disabled is None:
+            policy = specs[offers_key(config.name)].freshness_policy
+            assert policy.fail_window.to_timedelta() == timedelta(days=config.stale_after_days)
+            assert policy.warn_window.to_timedelta() == timedelta(hours=30)
+    tables = [key for key in specs if key.path[0] == "published"]
+    assert [key for key in tables if specs[key].freshness_policy is None] == []
 
 
 def test_the_columns_of_a_table_are_those_of_its_comments() -> None:
@@ -165,106 +179,153 @@ def test_the_models_error_is_a_check_of_its_table() -> None:
 # The schedules.
 
 
-def test_each_source_has_its_own_job_between_the_rates_and_the_publishing() -> None:
+def test_the_morning_runs_in_order() -> None:
     repository = defs.get_repository_def()
     times = {schedule.name: schedule.cron_schedule for schedule in repository.schedule_defs}
-    captured = {name.removeprefix("capture_"): cron for name, cron in times.items() if "capture_" in name}
-    assert captured.keys() == {name for name, config in configs().items() if config.disabled is None}
-    assert captured.pop("ecb") == "30 5 * * *"
-    minutes = [int(cron.removesuffix(" 6 * * *")) for cron in captured.values()]
-    assert (min(minutes), max(minutes)) == (0, 50)
-    assert len(set(minutes)) == len(minutes)  # no two at once
-    latest = max(
-        int(cron.split()[0]) * 60 + configs()[name].time_limit_seconds for name, cron in captured.items()
-    )
-    assert latest < 60 * 60  # every visit is over before the publishing
-    assert times["publish_tables"] == "0 7 * * *"
-    assert times["morning_digest"] == "15 7 * * *"
+    assert times == {
+        "capture": "0 6 * * *",
+        "capture_again": "30 6 * * *",
+        "publish_tables": "0 7 * * *",
+        "morning_digest": "15 7 * * *",
+        "plan_ahead": "30 7 * * *",
+    }
+    # The slowest visit is over before the next capture, and that one before the publishing.
+    assert max(config.time_limit_seconds for config in configs().values()) < 30 * 60
     assert {schedule.default_status for schedule in repository.schedule_defs} == {
         dg.DefaultScheduleStatus.RUNNING
     }
     assert {sensor.default_status for sensor in repository.sensor_defs} == {dg.DefaultSensorStatus.RUNNING}
 
 
-def evaluate(name: str, at: datetime) -> dg.SensorDefinition:
+def steps_of(job: str) -> set[str]:
+    return {node.name for node in defs.resolve_job_def(job).graph.nodes}
+
+
+def test_each_part_of_the_morning_is_a_run_of_few_steps() -> None:
+    """So that a process starts once for all sources, and the report waits for no plan."""
+    assert steps_of("capture") == {"capture_and_read"}
+    assert steps_of("morning_digest") == {"morning"}
+    assert steps_of("publish_tables") == {"publish", "report"}
+    assert steps_of("plan_ahead") == {
+        "model__plans_ahead",
+        "published__model_accuracy_model_does_not_get_worse",
+    }
+    graph = defs.resolve_asset_graph()
+    assert dg.AssetKey(["model", "plans_ahead"]) not in graph.get_ancestor_asset_keys(dg.AssetKey("report"))
+
+
+def test_a_run_of_sources_has_a_pool_and_is_not_retried_as_a_whole() -> None:
+    job = defs.resolve_job_def("capture")
+    (node,) = job.graph.nodes
+    assert node.definition.pool == CAPTURE_POOL
+    assert job.tags["dagster/max_retries"] == "0"
+
+
+def evaluate(name: str, at: datetime = MORNING_OF_TODAY) -> dg.SensorDefinition:
     repository = defs.get_repository_def()
     context = dg.build_schedule_context(
         scheduled_execution_time=at, repository_def=repository, resources={"home": GpufareHome()}
     )
-    return repository.get_schedule_def(name).evaluate_tick(context)
+    found = {schedule.name: schedule for schedule in [*schedules(), capture_hourly]}
+    return found[name].evaluate_tick(context)
 
 
-def test_a_schedule_asks_for_todays_partition_of_its_source() -> None:
-    tick = evaluate("capture_modal", datetime(TODAY.year, TODAY.month, TODAY.day, 6, 28, tzinfo=UTC))
+def asked(tick: dg.SensorDefinition) -> set[str]:
+    """The sources of the tick's one run."""
     (request,) = tick.run_requests
     assert request.partition_key == TODAY.isoformat()
-    job = defs.resolve_job_def("capture_modal")
-    assert set(job.asset_layer.executable_asset_keys) == {raw_key("modal"), offers_key("modal")}
-    assert job.tags[SOURCE_TAG] == "modal"
+    names = {key.path[-1] for key in request.asset_selection}
+    assert set(request.asset_selection) == {key(name) for name in names for key in (raw_key, offers_key)}
+    return names
 
 
-def test_a_source_without_its_key_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_six_every_source_that_may_be_asked_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PRIME_API_KEY", raising=False)
-    tick = evaluate("capture_primeintellect", datetime.now(UTC))
-    assert not tick.run_requests
-    assert "PRIME_API_KEY" in tick.skip_message
-
-
-def test_a_source_that_is_off_is_skipped_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
     monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
-    moment = datetime(TODAY.year, TODAY.month, TODAY.day, 6, 28, tzinfo=UTC)
-    for name in ("crusoe", "modal"):
-        disable([name], Home(tmp_path), TODAY)
-        tick = evaluate(f"capture_{name}", moment)
-        assert not tick.run_requests
-        assert f"is off: you disabled it on {TODAY}: gpufare sources enable {name}" in tick.skip_message
-        enable([name], Home(tmp_path), TODAY, {})
-        assert evaluate(f"capture_{name}", moment).run_requests
-    assert "reported to forbid" in evaluate("capture_aws", moment).skip_message
-    monkeypatch.setenv(REPLAY_VARIABLE, "http://127.0.0.1:1")
-    assert evaluate("capture_aws", moment).run_requests, "a replay needs no permission"
+    enabled = {name for name, config in configs().items() if config.disabled is None}
+    first = asked(evaluate("capture"))
+    assert {"ecb", "modal"} <= first < enabled
+    assert not {"aws", "primeintellect"} & first  # by its terms, and for want of a key
+    disable(["modal"], Home(tmp_path / "home"), TODAY)
+    assert asked(evaluate("capture")) == first - {"modal"}
+    enable(["modal"], Home(tmp_path / "home"), TODAY, {})
+    assert asked(evaluate("capture")) == first
+    monkeypatch.setenv(REPLAY_VARIABLE, NOTHING_LISTENS)
+    for config in configs().values():
+        for variable in config.key_variables:
+            monkeypatch.setenv(variable, "a key")
+    assert asked(evaluate("capture")) == enabled, "a replay needs no permission"
+
+
+def test_a_tick_says_which_source_it_does_not_ask_and_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("PRIME_API_KEY", raising=False)
+    monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
+    monkeypatch.setenv(HOURLY_VARIABLE, "primeintellect,modal,aws")
+    disable(["modal"], Home(tmp_path / "home"), TODAY)
+    tick = evaluate("capture_hourly")
+    assert not tick.run_requests
+    assert "needs a key: set PRIME_API_KEY" in tick.skip_message
+    assert f"you disabled it on {TODAY}: gpufare sources enable modal" in tick.skip_message
+    assert "reported to forbid" in tick.skip_message
 
 
 def test_named_sources_are_captured_and_published_every_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    daily = crons()
+    monkeypatch.setenv(REPLAY_VARIABLE, NOTHING_LISTENS)
     monkeypatch.setenv(HOURLY_VARIABLE, "vast, runpod")
-    hourly = crons()
-    assert {name for name in hourly if hourly[name] != daily[name]} == {"vast", "runpod"}
-    assert hourly["runpod"] == f"{daily['runpod'].split()[0]} * * * *"
     times = {schedule.name: schedule.cron_schedule for schedule in schedules()}
+    assert times["capture"] == "0 6 * * *"
+    assert times["capture_hourly"] == "30 * * * *"
     assert times["publish_tables"] == "0 * * * *"
     assert times["morning_digest"] == "15 7 * * *"
+    assert asked(evaluate("capture_hourly")) == {"vast", "runpod"}
     monkeypatch.setenv(HOURLY_VARIABLE, "vast,runpot")
     with pytest.raises(GpufareError, match=rf"{HOURLY_VARIABLE}.*runpot"):
-        crons()
+        hourly_sources()
 
 
 # Sources that fail.
 
 
-def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
-    tmp_path: Path, home: Home, instance: dg.DagsterInstance
-) -> None:
+@pytest.fixture
+def two_pages(tmp_path: Path) -> Path:
+    """Sample pages of two sources, the second of which cannot be read."""
     pages = tmp_path / "pages"
     for source in ("runpod", "lambda"):
         shutil.copytree(PAGES / source, pages / source)
     for page in (pages / "lambda").glob("*.html"):
         page.write_text("<html><body>We moved.</body></html>")
-    with PagesServer(pages) as server:
-        broken = materialize("lambda", home, server.base_url, instance)
-        good = materialize("runpod", home, server.base_url, instance)
-    assert not broken.success
-    (check,) = broken.get_asset_check_evaluations()
-    assert (check.check_name, check.passed, check.severity) == (
+    return pages
+
+
+def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
+    two_pages: Path, home: Home, instance: dg.DagsterInstance
+) -> None:
+    with PagesServer(two_pages) as server:
+        result = materialize("lambda runpod", home, server.base_url, instance)
+    assert not result.success
+    (failure,) = failures(result)
+    assert "1 of 2 sources failed: lambda: " in failure
+    assert "no pricing row" in failure
+    checked = {check.asset_key.path[-1]: check for check in result.get_asset_check_evaluations()}
+    broken = checked["lambda"]
+    assert (broken.check_name, broken.passed, broken.severity) == (
         EXPECTATIONS,
         False,
         dg.AssetCheckSeverity.ERROR,
     )
-    assert "no pricing row" in str(check.description)
-    assert good.success
+    assert "no pricing row" in str(broken.description)
+    told = {name: value.value for name, value in broken.metadata.items()}
+    assert (told["last good day"], told["page"]) == ("never", "https://lambda.ai/pricing")
+    folder = Path(str(told["capture"]))
+    assert folder.parent == home.archive / "lambda" / TODAY.isoformat()
+    assert (folder / "index.json").exists()
+    assert checked["runpod"].passed
+    assert checked["runpod"].metadata["last good day"].value == str(TODAY)
+    made = {key for event in result.all_events if (key := event.asset_key) and event.is_step_materialization}
+    assert made == {raw_key("lambda"), raw_key("runpod"), offers_key("runpod")}
+    assert metadata(result, offers_key("runpod"))["dagster/partition_row_count"] > 10
     published = publish(home, instance)
     assert published.success
     assert metadata(published, table_key("offers"))["dagster/row_count"] > 10
@@ -275,31 +336,51 @@ def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
         assert ask(connection, "SELECT DISTINCT source FROM main.offers").rows == [("runpod",)]
         why = ask(connection, "SELECT why FROM main.source_health WHERE source = 'lambda'").rows[0][0]
     assert "no pricing row" in why
-    states_as_checks(home, instance)
-
-
-def states_as_checks(home: Home, instance: dg.DagsterInstance) -> None:
-    """What the morning says of the two sources above."""
-    result = dg.materialize(
-        [morning_digest, sources_are_healthy],
-        selection=dg.AssetSelection.assets(MORNING) | dg.AssetSelection.checks(sources_are_healthy),
-        resources={"home": GpufareHome(root=str(home.root))},
-        instance=instance,
+    digest = dg.materialize(
+        [morning_digest], resources={"home": GpufareHome(root=str(home.root))}, instance=instance
     )
-    healthy = {check.asset_key.path[-1]: check for check in result.get_asset_check_evaluations()}
-    assert healthy.keys() == {name for name, config in configs().items() if config.disabled is None}
-    assert {check.check_name for check in healthy.values()} == {HEALTHY}
-    assert healthy["runpod"].passed
-    broken = healthy["lambda"]
-    assert (broken.passed, broken.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    told = {name: value.value for name, value in broken.metadata.items()}
-    assert told["last good day"] == "never"
-    assert "no pricing row" in told["reason"]
-    assert told["page"] == "https://lambda.ai/pricing"
-    folder = Path(str(told["capture"]))
-    assert folder.parent == home.archive / "lambda" / TODAY.isoformat()
-    assert (folder / "index.json").exists()
-    assert "no pricing row" in str(metadata(result, MORNING)["morning"])
+    assert "no pricing row" in str(metadata(digest, MORNING)["morning"])
+
+
+def test_a_source_that_failed_is_asked_once_more_alone(
+    two_pages: Path, home: Home, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REPLAY_VARIABLE, NOTHING_LISTENS)  # for permission
+    assert not evaluate("capture_again").run_requests  # none was asked today
+    with PagesServer(two_pages) as server:
+        assert not materialize("lambda runpod", home, server.base_url, instance).success
+        assert asked(evaluate("capture_again")) == {"lambda"}
+        monkeypatch.setenv(HOURLY_VARIABLE, "lambda")
+        assert not evaluate("capture_again").run_requests  # it is asked again anyway
+        monkeypatch.delenv(HOURLY_VARIABLE)
+    shutil.copytree(PAGES / "lambda", two_pages / "lambda", dirs_exist_ok=True)
+    with PagesServer(two_pages) as server:
+        again = materialize("lambda", home, server.base_url, instance)
+    assert again.success
+    assert [check.passed for check in again.get_asset_check_evaluations()] == [True]
+    assert not evaluate("capture_again").run_requests
+    archive = Archive(home.archive)
+    assert [len(archive.captures(name, TODAY)) for name in ("lambda", "runpod")] == [2, 1]
+
+
+def test_an_error_in_one_source_s_reading_stops_no_other(
+    home: Home, server: PagesServer, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record_day_or_break(config, *arguments):
+        if config.name == "modal":
+            raise ZeroDivisionError("a mistake of ours")
+        return record_day(config, *arguments)
+
+    monkeypatch.setattr("pipeline.orchestration.source_assets.record_day", record_day_or_break)
+    result = materialize("modal runpod", home, server.base_url, instance)
+    assert "modal: ZeroDivisionError: a mistake of ours" in failures(result)[0]
+    assert metadata(result, offers_key("runpod"))["dagster/partition_row_count"] > 10
+    (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
+    context = status_context(result.dagster_run, event, instance).for_run_failure()
+    failed_runs(context, home=GpufareHome(root=str(home.root)))
+    why = {row["source"]: row["why"] for row in source_states(home, TODAY).dicts()}
+    assert "a mistake of ours" in why["modal"]
+    assert [incident["source"] for incident in incidents(home)] == ["modal"]
 
 
 def broken_url(home: Home) -> str:
@@ -361,8 +442,11 @@ def incidents(home: Home) -> list[dict[str, object]]:
 
 
 def unfinished_run(instance: dg.DagsterInstance, day: date) -> dg.DagsterRun:
-    job = defs.resolve_job_def("capture_modal")
-    return instance.create_run_for_job(job, tags={**job.tags, "dagster/partition": day.isoformat()})
+    keys = [raw_key("modal"), offers_key("modal")]
+    job = defs.resolve_job_def("capture").get_subset(asset_selection=set(keys))
+    return instance.create_run_for_job(
+        job, tags={**job.tags, "dagster/partition": day.isoformat()}, asset_selection=frozenset(keys)
+    )
 
 
 def test_a_killed_run_leaves_an_outcome_and_an_incident(home: Home, instance: dg.DagsterInstance) -> None:
@@ -391,8 +475,13 @@ def test_a_run_that_left_its_outcome_leaves_no_second_one(
     home: Home, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(REPLAY_VARIABLE, NOTHING_LISTENS)
-    job = defs.resolve_job_def("capture_runpod")
-    result = job.execute_in_process(partition_key=TODAY.isoformat(), instance=instance, raise_on_error=False)
+    job = defs.resolve_job_def("capture")
+    result = job.execute_in_process(
+        partition_key=TODAY.isoformat(),
+        instance=instance,
+        raise_on_error=False,
+        asset_selection=[raw_key("runpod"), offers_key("runpod")],
+    )
     (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
     before = list((home.outcomes / "runpod").rglob("*.json"))
     assert len(before) == 1
@@ -431,11 +520,23 @@ def test_an_archived_day_is_read_again_without_a_request(
 ) -> None:
     assert materialize("runpod", home, server.base_url, instance, PAST).success
     shutil.rmtree(home.offers)
-    again = materialize("runpod", home, NOTHING_LISTENS, instance, PAST)
+    again = materialize("runpod", home, "", instance, PAST)
     assert again.success
     assert "no request was sent" in str(metadata(again, raw_key("runpod"))["read again"])
     assert metadata(again, offers_key("runpod"))["dagster/partition_row_count"] > 10
     assert len(Archive(home.archive).captures("runpod", PAST)) == 1
+
+
+def test_of_a_past_day_what_was_captured_is_read_and_the_rest_is_skipped(
+    home: Home, server: PagesServer, instance: dg.DagsterInstance
+) -> None:
+    assert materialize("runpod", home, server.base_url, instance, PAST).success
+    result = materialize("modal runpod", home, "", instance, PAST)
+    assert result.success
+    made = {event.asset_key for event in result.all_events if event.is_step_materialization}
+    assert made == {raw_key("runpod"), offers_key("runpod")}
+    assert instance.get_materialized_partitions(offers_key("runpod")) == {str(PAST)}
+    assert instance.get_materialized_partitions(offers_key("modal")) == set()
 
 
 def test_nothing_is_asked_into_the_demos_home(tmp_path: Path, instance: dg.DagsterInstance) -> None:
@@ -454,9 +555,13 @@ def test_a_day_that_was_never_captured_is_skipped_with_a_reason(
     result = materialize("runpod", home, "", instance, NEVER_CAPTURED, only=only)
     assert result.success
     assert not [event for event in result.all_events if event.event_type_value == "ASSET_MATERIALIZATION"]
-    (observed,) = [event for event in result.all_events if event.event_type_value == "ASSET_OBSERVATION"]
-    told = observed.asset_observation_data.asset_observation.metadata["skipped"].value
-    assert str(NEVER_CAPTURED) in told
+    seen = [
+        event.asset_observation_data.asset_observation
+        for event in result.all_events
+        if event.event_type_value == "ASSET_OBSERVATION"
+    ]
+    assert [each.asset_key for each in seen] == [raw_key("runpod"), offers_key("runpod")][bool(only) :]
+    assert all(str(NEVER_CAPTURED) in each.metadata["skipped"].value for each in seen)
     assert not home.outcomes.exists()
 
 
@@ -491,15 +596,14 @@ def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     server: PagesServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     """Of the environment, and with the address in the run's configuration."""
-    tick = evaluate("capture_modal", datetime(TODAY.year, TODAY.month, TODAY.day, 6, tzinfo=UTC))
-    job = defs.resolve_job_def("capture_modal")
+    job = defs.resolve_job_def("capture")
+    modal = {"asset_selection": [raw_key("modal"), offers_key("modal")], "instance": instance}
     by_configuration = {"resources": {"home": {"config": {"replay_url": server.base_url}}}}
-    first = job.execute_in_process(
-        run_config=by_configuration, partition_key=tick.run_requests[0].partition_key, instance=instance
-    )
+    (request,) = evaluate("capture").run_requests
+    first = job.execute_in_process(run_config=by_configuration, partition_key=request.partition_key, **modal)
     assert first.success
     monkeypatch.setenv(REPLAY_VARIABLE, server.base_url)
-    second = job.execute_in_process(partition_key=tick.run_requests[0].partition_key, instance=instance)
+    second = job.execute_in_process(partition_key=request.partition_key, **modal)
     assert second.success
     captures = Archive(tmp_path / "home" / "archive").captures("modal", TODAY)
     assert [capture.replayed_from for capture in captures] == [server.base_url] * 2

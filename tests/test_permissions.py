@@ -364,7 +364,7 @@ def test_the_asset_of_a_source_that_is_off_is_not_red(
     monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
-            source_assets(source_config("crusoe"), DAYS),
+            [source_assets([source_config("crusoe")], DAYS)],
             partition_key=TODAY.isoformat(),
             resources={"home": GpufareHome(root=str(home.root))},
             instance=instance,

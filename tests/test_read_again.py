@@ -110,7 +110,7 @@ def materialize(home: Home, *keys: Callable[[str], dg.AssetKey], url: str = "") 
     """Dagster's assets of all sources, the exchange rates in a run before the others, as scheduled."""
     for sources in (SOURCES[:1], SOURCES[1:]):
         dg.materialize(
-            [asset for source in sources for asset in source_assets(source_config(source), DAYS)],
+            [source_assets([source_config(source) for source in sources], DAYS)],
             selection=[key(source) for source in sources for key in keys],
             partition_key=str(DAY),
             resources={"home": GpufareHome(root=str(home.root), replay_url=url)},

@@ -1,7 +1,8 @@
 """No run ends badly without a trace in the record: what a failed, killed or canceled run leaves.
 
-A source's run records its outcome before it fails. One that could not, because it was killed, took too long
-or crashed, gets its outcome here. Every such run, and every failed one of another kind, is an incident.
+A run records the outcome of each of its sources before it fails. A source whose run could not, because it
+was killed, took too long or crashed, gets its outcome here, and an incident. A failed run of no source is an
+incident, too.
 """
 
 from datetime import UTC, date, datetime
@@ -14,7 +15,7 @@ from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
-from pipeline.orchestration.keys import SOURCE_TAG, enabled_sources, offers_key, raw_key
+from pipeline.orchestration.keys import enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
@@ -42,48 +43,49 @@ def canceled_runs(context: dg.RunStatusSensorContext, home: GpufareHome) -> None
 
 
 def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str, told: bool = False) -> None:
-    """``told``: a run that is of no source has kept its own incident."""
+    """Record what the run did not: the outcomes of its sources, and one incident.
+
+    ``told``: a run of no source has kept its own incident.
+    """
     run = context.dagster_run
     began = _began(context)
     day = date.fromisoformat(run.tags[_PARTITION_TAG]) if _PARTITION_TAG in run.tags else None
-    sources = _sources(run)
-    context.log.error(f"{', '.join(sources) or run.job_name} failed: {reason}")
-    untold: list[str | None] = [
-        source for source in sources if day is None or not _has_outcome(home, source, day, began)
-    ]
-    if not sources and not told:
-        untold = [None]
+    sources = _sources(context)
+    untold = [source for source in sources if day is None or not _has_outcome(home, source, day, began)]
+    of = ", ".join(untold)
+    context.log.error(f"{of or run.job_name} failed: {reason}")
+    if not untold and (sources or told):
+        return
     for source in untold:
-        if source is not None and day == began.date():
+        if day == began.date():
             _record_failure(context, home, source, day, reason)
-        incident = Incident(
+    report_incident(
+        home,
+        Incident(
             at=datetime.now(UTC),
             kind=IncidentKind.RUN_FAILED,
             day=day,
-            source=source,
-            reason=f"the run of {run.job_name} failed: {reason}",
+            source=of if len(untold) == 1 else None,
+            reason=f"the run of {run.job_name}{f' ({of})' if of else ''} failed: {reason}",
             remedy=f"look at the run {run.run_id} in Dagster, and start it again",
-        )
-        report_incident(home, incident)
+        ),
+    )
 
 
 def _began(context: dg.RunStatusSensorContext) -> datetime:
-    """When the run began, or was asked for when it never began (UTC)."""
+    """When the run began, now when it never did (UTC)."""
     record = context.instance.get_run_record_by_id(context.dagster_run.run_id)
-    if record is None:
-        return datetime.now(UTC)
-    if record.start_time is not None:
-        return datetime.fromtimestamp(record.start_time, UTC)
-    return record.create_timestamp.astimezone(UTC)
+    began = record.start_time if record else None
+    return datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
 
 
-def _sources(run: dg.DagsterRun) -> list[str]:
-    """The sources that a run captured or read."""
-    if SOURCE_TAG in run.tags:
-        return [run.tags[SOURCE_TAG]]
-    chosen = run.asset_selection or frozenset()
+def _sources(context: dg.RunStatusSensorContext) -> list[str]:
+    """The sources that a run was to capture or read."""
+    planned = context.instance.get_asset_keys_for_run(
+        context.dagster_run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+    )
     names = [config.name for config in enabled_sources()]
-    return [name for name in names if {raw_key(name), offers_key(name)} & chosen]
+    return [name for name in names if {raw_key(name), offers_key(name)} & set(planned)]
 
 
 def _has_outcome(home: Home, source: str, day: date, since: datetime) -> bool:

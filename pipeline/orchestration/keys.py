@@ -7,7 +7,7 @@ from pipeline.catalog.source_config import SourceConfig, configs
 MORNING = dg.AssetKey("morning")
 
 SOURCE_TAG = "source"
-"""On every run of one source's job, and on its two assets."""
+"""On a source's two assets."""
 
 PRICES_TEAM = "team:prices"
 MODEL_TEAM = "team:model"

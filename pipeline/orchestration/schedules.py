@@ -1,49 +1,98 @@
-"""When things run: the exchange rates, then each source in a job of its own, the publishing, the morning.
+"""What Dagster runs, in the order of a morning. All times are UTC.
 
-All times are UTC. GPUFARE_HOURLY_SOURCES (names with commas between) lists sources that are captured every
-hour; the publishing then runs every hour, too.
+| time | schedule | run |
+|---|---|---|
+| 06:00 | capture | every source is captured, and then read |
+| 06:30 | capture_again | the sources that failed, once more |
+| 07:00 | publish_tables | the tables are built from what was accepted, and published; then the report |
+| 07:15 | morning_digest | what moved, what broke and what is held is posted |
+| 07:30 | plan_ahead | plans for the next publication are computed, and the model's errors checked |
+
+GPUFARE_HOURLY_SOURCES (names with commas between) lists sources that capture_hourly captures every hour; the
+publishing then runs every hour, too.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import date
 
 import dagster as dg
 
-from pipeline.capture.permissions import read_choices, why_off
 from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.contracts.capture import NOT_ASKED
 from pipeline.contracts.errors import GpufareError
-from pipeline.orchestration.keys import (
-    MORNING,
-    SOURCE_TAG,
-    enabled_sources,
-    offers_key,
-    raw_key,
-)
-from pipeline.orchestration.morning import sources_are_healthy
+from pipeline.home.paths import Home
+from pipeline.orchestration.keys import MORNING, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.orchestration.tables import plans_ahead, published_tables, report
+from pipeline.orchestration.tables import (
+    model_does_not_get_worse,
+    plans_ahead,
+    published_tables,
+    report,
+)
+from pipeline.record.damage import RecordError
+from pipeline.record.records import Records
+from pipeline.refresh.permissions import off_sources
 
 HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
 
-RATES_MINUTE, RATES_HOUR = 30, 5
-SOURCES_HOUR = 6
-LAST_MINUTE = 50
-"""Sources begin between 06:00 and 06:50: a visit is over by then, before the publishing at 07:00."""
-PUBLISH_HOUR = 7
+CAPTURE_CRON = "0 6 * * *"
+AGAIN_CRON, HOURLY_CRON = "30 6 * * *", "30 * * * *"
+PUBLISH_CRON, PUBLISH_HOURLY_CRON = "0 7 * * *", "0 * * * *"
 MORNING_CRON = "15 7 * * *"
+PLAN_CRON = "30 7 * * *"
+
+RUNNING = dg.DefaultScheduleStatus.RUNNING
+
+capture_job = dg.define_asset_job(
+    "capture",
+    selection=dg.AssetSelection.groups("raw", "offers"),
+    tags={"dagster/max_retries": "0"},  # capture_again is the retry, of the failed sources alone
+    description="Capture sources and read their answers.",
+)
 
 publish_job = dg.define_asset_job(
     "publish_tables",
-    selection=dg.AssetSelection.assets(*published_tables.keys, report.key, plans_ahead.key),
-    description="Build every table from what was accepted, swap the published file, write the report, and "
-    "plan ahead.",
+    selection=dg.AssetSelection.assets(*published_tables.keys, report.key)
+    - dg.AssetSelection.checks(model_does_not_get_worse),
+    description="Build every table from what was accepted, swap the published file, and write the report.",
 )
 
 morning_job = dg.define_asset_job(
     "morning_digest",
-    selection=dg.AssetSelection.assets(MORNING) | dg.AssetSelection.checks(sources_are_healthy),
-    description="Check every source, and say what moved, what broke and what is held. Posts the digest.",
+    selection=dg.AssetSelection.assets(MORNING),
+    description="Say what moved, what broke and what is held. Posts the digest.",
 )
+
+plan_job = dg.define_asset_job(
+    "plan_ahead",
+    selection=dg.AssetSelection.assets(plans_ahead) | dg.AssetSelection.checks(model_does_not_get_worse),
+    description="Compute plans for jobs that people ask for most, which the next publication has, and "
+    "compare the model's errors with those reviewed.",
+)
+
+_Tick = Iterator[dg.RunRequest | dg.SkipReason]
+
+
+@dg.schedule(job=capture_job, cron_schedule=CAPTURE_CRON, default_status=RUNNING)
+def capture(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
+    """Ask for every source that may be asked."""
+    yield _request(context, home, enabled_sources())
+
+
+@dg.schedule(job=capture_job, cron_schedule=AGAIN_CRON, default_status=RUNNING)
+def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
+    """Ask once more for the sources that failed today; those of every hour are asked again anyway."""
+    hourly, day = hourly_sources(), context.scheduled_execution_time.date()
+    daily = [config for config in enabled_sources() if config.name not in hourly]
+    yield _request(context, home, [config for config in daily if _failed(config, day, home.folders())])
+
+
+@dg.schedule(job=capture_job, cron_schedule=HOURLY_CRON, default_status=RUNNING)
+def capture_hourly(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
+    """Ask for the sources of GPUFARE_HOURLY_SOURCES."""
+    hourly = hourly_sources()
+    yield _request(context, home, [config for config in enabled_sources() if config.name in hourly])
 
 
 def hourly_sources() -> frozenset[str]:
@@ -55,66 +104,47 @@ def hourly_sources() -> frozenset[str]:
         raise GpufareError(f"{HOURLY_VARIABLE}: {error}") from error
 
 
-def crons() -> dict[str, str]:
-    """When each enabled source is captured. Prices are spread evenly over the hour before the publishing,
-    those that may take longest first."""
-    hourly = hourly_sources()
-    prices = [config for config in enabled_sources() if config.kind == "prices"]
-    prices.sort(key=lambda config: (-config.time_limit_seconds, config.name))
-    times = {config.name: (RATES_MINUTE, RATES_HOUR) for config in enabled_sources()}
-    for place, config in enumerate(prices):
-        times[config.name] = (place * LAST_MINUTE // max(1, len(prices) - 1), SOURCES_HOUR)
-    return {name: _cron(minute, hour, name in hourly) for name, (minute, hour) in times.items()}
-
-
-def _cron(minute: int, hour: int, hourly: bool) -> str:
-    return f"{minute} {'*' if hourly else hour} * * *"
-
-
-def _capture_schedule(config: SourceConfig, cron: str) -> dg.ScheduleDefinition:
-    """A source's own job and its schedule, so that the list of runs says which source broke."""
-    job = dg.define_asset_job(
-        f"capture_{config.name}",
-        selection=dg.AssetSelection.assets(raw_key(config.name), offers_key(config.name)),
-        tags={SOURCE_TAG: config.name},
-        description=f"Capture {config.title} and read its answers.",
-    )
-
-    @dg.schedule(
-        name=f"capture_{config.name}",
-        job=job,
-        cron_schedule=cron,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-    )
-    def capture(
-        context: dg.ScheduleEvaluationContext, home: GpufareHome
-    ) -> Iterator[dg.RunRequest | dg.SkipReason]:
+def _request(
+    context: dg.ScheduleEvaluationContext, home: GpufareHome, sources: Sequence[SourceConfig]
+) -> dg.RunRequest | dg.SkipReason:
+    """One run of the sources that may be asked; the tick's log names the others with their reasons."""
+    # A replay needs no permission.
+    off = {} if home.replay_server() else off_sources(sources, home.folders(), os.environ)
+    for config in sources:
         if config.needs_key and (missing := config.missing_keys(os.environ)):
-            yield dg.SkipReason(f"{config.title} needs a key: set {' and '.join(missing)}")
-            return
-        # A replay needs no permission.
-        why = None if home.replay_server() else why_off(config, read_choices(home.folders()), os.environ)
-        if why is not None:
-            yield dg.SkipReason(f"{config.title} is off: {why}")
-            return
-        moment = context.scheduled_execution_time
-        yield dg.RunRequest(run_key=moment.isoformat(), partition_key=moment.date().isoformat())
+            off[config.name] = f"it needs a key: set {' and '.join(missing)}"
+    reasons = "; ".join(f"{name} is off: {why}" for name, why in off.items())
+    names = [config.name for config in sources if config.name not in off]
+    if not names:
+        return dg.SkipReason(reasons or "there is no source to ask")
+    context.log.info(reasons or "no source is off")
+    moment = context.scheduled_execution_time
+    return dg.RunRequest(
+        run_key=moment.isoformat(),
+        partition_key=moment.date().isoformat(),
+        asset_selection=[key(name) for name in names for key in (raw_key, offers_key)],
+    )
 
-    return capture
+
+def _failed(config: SourceConfig, day: date, home: Home) -> bool:
+    """True if the day's newest attempt at the source was not accepted, or its outcome is damaged."""
+    try:
+        row = Records(home).outcome(config.name, day)
+    except RecordError:
+        return True
+    return row is not None and not row["accepted"] and row["status"] not in NOT_ASKED
 
 
 def schedules() -> list[dg.ScheduleDefinition]:
-    """Every schedule, running by default. Raises GpufareError."""
-    times = crons()
-    captures = [_capture_schedule(config, times[config.name]) for config in enabled_sources()]
-    running = dg.DefaultScheduleStatus.RUNNING
-    publish = dg.ScheduleDefinition(
-        name="publish_tables",
-        job=publish_job,
-        cron_schedule=_cron(0, PUBLISH_HOUR, bool(hourly_sources())),
-        default_status=running,
-    )
-    morning = dg.ScheduleDefinition(
-        name="morning_digest", job=morning_job, cron_schedule=MORNING_CRON, default_status=running
-    )
-    return [*captures, publish, morning]
+    """Return every schedule, running by default. Raises GpufareError."""
+    hourly = hourly_sources()
+    publish_cron = PUBLISH_HOURLY_CRON if hourly else PUBLISH_CRON
+    return [
+        capture,
+        capture_again,
+        *([capture_hourly] if hourly else []),
+        *(
+            dg.ScheduleDefinition(name=job.name, job=job, cron_schedule=cron, default_status=RUNNING)
+            for job, cron in ((publish_job, publish_cron), (morning_job, MORNING_CRON), (plan_job, PLAN_CRON))
+        ),
+    ]

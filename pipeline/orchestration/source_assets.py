@@ -1,7 +1,9 @@
 """Each source's two assets: its raw answers, and the offers (or exchange rates) read from them.
 
-Each source has its own runs, so that a broken one stops no other. An asset whose capture failed or whose
-reading was refused raises after recording the outcome, so that its run fails visibly.
+One step makes the assets of all chosen sources, so that a process starts once for all of them: it asks the
+sources side by side, as `gpufare refresh` does, and then reads one after the other. A source that fails has
+its outcome in the record, a failed check, and no materialization; the others are captured and read before the
+step fails in its name. Publishing is a run of its own and takes what was accepted.
 
 Today's partition is captured; a past one is read again from the archive, or skipped where it was never
 captured: a live page shows today's prices only.
@@ -9,6 +11,7 @@ captured: a live page shows today's prices only.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -17,10 +20,10 @@ import dagster as dg
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import NOT_ASKED, Capture, Outcome
-from pipeline.contracts.errors import GpufareError, sentence_of
+from pipeline.contracts.errors import sentence_of
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.code_versions import source_version
-from pipeline.orchestration.evidence import markdown_of, page_and_capture
+from pipeline.orchestration.evidence import evidence, markdown_of
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.refresh.advice import was_asked
@@ -29,143 +32,78 @@ from pipeline.refresh.inputs import RefreshError, capture_live, refuse_a_demo
 
 EXPECTATIONS = "expectations"
 
+CAPTURE_POOL = "capture"
+"""No two runs ask the sources' hosts, or write their record, at a time. Within a run, sources that share a
+host are asked one after the other."""
 
-class MixedHomeError(GpufareError):
-    """Sample pages would be filed among live prices: says which home, and what to set."""
-
-
-def source_assets(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefinition]:
-    """The raw asset and the offers asset of a source."""
-    return [_raw_asset(config, days), _offers_asset(config, days)]
+_Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
-def pool_of(config: SourceConfig) -> str:
-    """No two runs ask the hosts of a source, or write its record, at a time. No two sources have a host in
-    common."""
-    return f"host_{config.name}"
+def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
+    """The raw and offers assets of the sources, any of which can be made alone."""
 
-
-def _raw_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
-    @dg.asset(
-        key=raw_key(config.name),
+    @dg.multi_asset(
+        name="capture_and_read",
+        specs=[spec for config in configs for spec in _specs(config)],
+        check_specs=[_expectations_spec(config) for config in configs],
         partitions_def=days,
+        pool=CAPTURE_POOL,
+        can_subset=True,
+    )
+    def sources(context: dg.AssetExecutionContext, home: GpufareHome) -> _Events:
+        run = _Run(context, home, _day_of(context))
+        chosen = [config for config in configs if run.makes(raw_key(config.name), offers_key(config.name))]
+        chosen.sort(key=lambda config: config.kind != "exchange_rates")  # prices are converted with them
+        made = run.captures([config for config in chosen if run.makes(raw_key(config.name))])
+        for config in chosen:
+            try:
+                yield from run.source(config, made.get(config.name))
+            except Exception as problem:  # of one source: it never stops the others
+                run.fail(config, sentence_of(problem))
+        if run.failed:
+            raise dg.Failure(
+                f"{len(run.failed)} of {len(chosen)} sources failed: {'; '.join(run.failed.values())}",
+                metadata=dict(run.failed),
+                allow_retries=False,
+            )
+
+    return sources
+
+
+def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
+    common: dict[str, Any] = {
+        "owners": [PRICES_TEAM],
+        "tags": {SOURCE_TAG: config.name},
+        "code_version": source_version(config.name),
+        "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},
+    }
+    raw = dg.AssetSpec(
+        key=raw_key(config.name),
         group_name="raw",
         kinds={"http"},
-        owners=[PRICES_TEAM],
-        tags={SOURCE_TAG: config.name},
-        code_version=source_version(config.name),
-        pool=pool_of(config),
-        output_required=False,
         description=f"{config.title}: the raw answers, archived. Evidence: {config.evidence.note}",
-        metadata={"homepage": dg.MetadataValue.url(config.homepage)},
+        **common,
     )
-    def raw(context: dg.AssetExecutionContext, home: GpufareHome) -> Iterator[dg.MaterializeResult[None]]:
-        """A failed capture is archived too; the offers asset records its outcome and fails."""
-        day = _day_of(context)
-        archived = _complete(config, day, home.folders())
-        if archived and _is_past(day):
-            read_again = f"no request was sent: {day} is past, and its archived answers are read again"
-            yield dg.MaterializeResult(metadata=_about(archived[-1], home) | {"read again": read_again})
-        elif _is_past(day) and not home.replay_server():
-            _skip(context, f"{config.title} was not captured on {day}: a live page shows today's prices only")
-        else:
-            capture = _capture(config, day, home)
-            if capture.status in NOT_ASKED:
-                # The offers asset is skipped with this one, so what it would record is recorded here.
-                outcome = record_day(config, day, [capture], home.folders())
-                _skip(
-                    context, outcome.reason or outcome.status, raw_key(config.name), offers_key(config.name)
-                )
-                return
-            yield dg.MaterializeResult(metadata=_about(capture, home))
-
-    return raw
-
-
-def _capture(config: SourceConfig, day: date, home: GpufareHome) -> Capture:
-    """Ask the source. Raises Failure, with the outcome recorded, when nothing could be archived. Into a
-    demo's home nothing is asked or recorded."""
-    archive = Archive(home.folders().archive)
-    replay = home.replay_server()
-    try:
-        if not replay:
-            refuse_a_demo(home.folders())
-    except RefreshError as refused:
-        raise dg.Failure(str(refused), allow_retries=False) from refused
-    try:
-        if replay and _has_live_prices(config, archive):
-            raise MixedHomeError(
-                f"{home.folders().root} has live prices of {config.title}, and {replay} replays pages: set "
-                f"{HOME_VARIABLE} to a folder for sample pages, or unset {REPLAY_VARIABLE}"
-            )
-        capture = capture_live([config], day, archive, os.environ, replay_url=replay)[config.name]
-    except Exception as problem:
-        error = sentence_of(problem)
-        capture = Capture(source=config.name, day=day, capture_id=None, status="failed", error=error)
-    if capture.capture_id is None:
-        outcome = record_day(config, day, [capture], home.folders())
-        raise dg.Failure(outcome.error, allow_retries=False)
-    return capture
-
-
-def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:
-    """Whether the newest captured day has an answer of the source itself."""
-    return any(
-        capture.replayed_from is None and any(entry.usable for entry in capture.entries)
-        for day in archive.days(config.name)[-1:]
-        for capture in archive.captures(config.name, day)
-    )
-
-
-def _offers_asset(config: SourceConfig, days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
-    spec = dg.AssetSpec(
+    offers = dg.AssetSpec(
         key=offers_key(config.name),
-        deps=[raw_key(config.name)],
-        skippable=True,
+        deps=[raw],
         group_name="offers",
         kinds={"parquet"},
-        owners=[PRICES_TEAM],
-        tags={SOURCE_TAG: config.name},
-        code_version=source_version(config.name),
         description=f"{config.title}: the archived answers of the day, read, normalized and judged.",
-        metadata={"homepage": dg.MetadataValue.url(config.homepage)},
         freshness_policy=dg.FreshnessPolicy.time_window(
             fail_window=timedelta(days=config.stale_after_days), warn_window=timedelta(hours=30)
         ),
+        **common,
     )
-    check = dg.AssetCheckSpec(
+    return [raw, offers]
+
+
+def _expectations_spec(config: SourceConfig) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(
         EXPECTATIONS,
-        asset=spec.key,
+        asset=offers_key(config.name),
         description="The answers were accepted, and are as the source's yaml expects them.",
     )
-
-    # can_subset: only then may a day that is skipped give no result of the check.
-    @dg.multi_asset(
-        name=f"read_{config.name}",
-        specs=[spec],
-        check_specs=[check],
-        partitions_def=days,
-        pool=pool_of(config),
-        can_subset=True,
-    )
-    def offers(
-        context: dg.AssetExecutionContext, home: GpufareHome
-    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
-        day = _day_of(context)
-        captures = Archive(home.folders().archive).captures(config.name, day)
-        if _is_past(day) and not _complete(config, day, home.folders()):
-            _skip(context, f"the archive has no complete capture of {config.title} on {day}")
-            return
-        outcome = record_day(config, day, captures, home.folders())
-        if not was_asked(outcome):
-            _skip(context, outcome.reason or outcome.status)
-            return
-        yield _expectations(config, outcome, page_and_capture(config, captures, home.folders()))
-        if not outcome.accepted:
-            raise dg.Failure(outcome.error or outcome.reason, allow_retries=False)
-        yield dg.MaterializeResult(metadata=_metadata(outcome))
-
-    return offers
 
 
 def _day_of(context: dg.AssetExecutionContext) -> date:
@@ -180,36 +118,132 @@ def _day_of(context: dg.AssetExecutionContext) -> date:
     return day
 
 
-def _is_past(day: date) -> bool:
-    return day < datetime.now(UTC).date()
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run's day, and why sources failed in it, by name."""
+
+    context: dg.AssetExecutionContext
+    resource: GpufareHome
+    day: date
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Home:
+        return self.resource.folders()
+
+    @property
+    def is_past(self) -> bool:
+        return self.day < datetime.now(UTC).date()
+
+    def makes(self, *keys: dg.AssetKey) -> bool:
+        """True if the run makes any of the assets."""
+        return not self.context.selected_asset_keys.isdisjoint(keys)
+
+    def fail(self, config: SourceConfig, reason: str) -> None:
+        """Report a source's failure, which fails the step once all sources are done."""
+        self.failed[config.name] = f"{config.name}: {reason}"
+        self.context.log.error(self.failed[config.name])
+
+    def skip(self, config: SourceConfig, reason: str) -> None:
+        """Leave the partition unmaterialized, with the reason where people look for it: on the assets."""
+        self.context.log.warning(f"{config.name} is skipped: {reason}")
+        for key in (raw_key(config.name), offers_key(config.name)):
+            if self.makes(key):
+                observed = {"skipped": reason}
+                self.context.log_event(
+                    dg.AssetObservation(key, partition=self.context.partition_key, metadata=observed)
+                )
+
+    def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
+        """Ask the sources side by side; their captures by name. Of a past day only a replay server is asked.
+
+        Raises Failure where live prices and sample pages would be mixed: nothing is then asked or recorded.
+        """
+        replay = self.resource.replay_server()
+        if not configs or (self.is_past and not replay):
+            return {}
+        try:
+            self._refuse_to_mix(configs, replay)
+        except RefreshError as refused:
+            raise dg.Failure(str(refused), allow_retries=False) from refused
+        archive = Archive(self.home.archive)
+        try:
+            return capture_live(configs, self.day, archive, os.environ, replay_url=replay)
+        except Exception as problem:  # of the server or the client: no source can be asked
+            failed = Capture(
+                source="", day=self.day, capture_id=None, status="failed", error=sentence_of(problem)
+            )
+            return {config.name: replace(failed, source=config.name) for config in configs}
+
+    def _refuse_to_mix(self, asked: Sequence[SourceConfig], replay: str | None) -> None:
+        """Raises RefreshError."""
+        if not replay:
+            refuse_a_demo(self.home)
+            return
+        archive = Archive(self.home.archive)
+        if live := [config.name for config in asked if _has_live_prices(config, archive)]:
+            raise RefreshError(
+                f"{self.home.root} has live prices of {', '.join(live)}, and {replay} replays pages: set "
+                f"{HOME_VARIABLE} to a folder for sample pages, or unset {REPLAY_VARIABLE}"
+            )
+
+    def archived(self, config: SourceConfig) -> list[Capture]:
+        """The day's archived captures that were not interrupted, oldest first."""
+        captures = Archive(self.home.archive).captures(config.name, self.day)
+        return [capture for capture in captures if capture.status is not None]
+
+    def source(self, config: SourceConfig, made: Capture | None) -> _Events:
+        """Show and read a source's capture: the one just ``made``, else those of the archive."""
+        captures = [made] if made else self.archived(config)
+        if self.is_past and not captures:
+            why = f"{config.title} was not captured on {self.day}: a live page shows today's prices only"
+            self.skip(config, why)
+            return
+        # What was not asked or could not be archived cannot be read later: it is recorded in any case.
+        readable = not made or (made.capture_id is not None and made.status not in NOT_ASKED)
+        if readable and self.makes(raw_key(config.name)):
+            metadata = _raw_metadata(captures[-1], self.home)
+            if not made:
+                metadata["read again"] = f"no request was sent: {self.day} is past, and its archive is read"
+            yield dg.MaterializeResult(asset_key=raw_key(config.name), metadata=metadata)
+        if not readable or self.makes(offers_key(config.name)):
+            yield from self._read(config, captures)
+
+    def _read(self, config: SourceConfig, captures: Sequence[Capture]) -> _Events:
+        """Read captures into the record."""
+        outcome = record_day(config, self.day, captures, self.home)
+        if not was_asked(outcome):
+            self.skip(config, outcome.reason or outcome.status)
+            return
+        makes_offers = self.makes(offers_key(config.name))
+        if makes_offers:
+            yield _expectations(config, outcome, evidence(config, captures, self.home))
+        if not outcome.accepted:
+            self.fail(config, outcome.error or outcome.reason or "not accepted")
+        elif makes_offers:
+            yield dg.MaterializeResult(asset_key=offers_key(config.name), metadata=_offers_metadata(outcome))
 
 
-def _complete(config: SourceConfig, day: date, home: Home) -> Sequence[Capture]:
-    """The day's captures that were not interrupted."""
-    captures = Archive(home.archive).captures(config.name, day)
-    return [capture for capture in captures if capture.status is not None]
-
-
-def _skip(context: dg.AssetExecutionContext, reason: str, *keys: dg.AssetKey) -> None:
-    """Leave the partition unmaterialized, with the reason where people look for it: on the assets, by default
-    the one that is made."""
-    context.log.warning(f"skipped: {reason}")
-    for key in keys or (context.asset_key,):
-        context.log_event(
-            dg.AssetObservation(key, partition=context.partition_key, metadata={"skipped": reason})
-        )
-
-
-def _about(capture: Capture, home: GpufareHome) -> dict[str, str | int | dg.MetadataValue[Any]]:
+def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.MetadataValue[Any]]:
+    """A failed capture is archived too; reading it records the outcome and fails."""
     return {
-        "status": capture.status or "interrupted",
-        "capture": dg.MetadataValue.path(str(Archive(home.folders().archive).folder(capture))),
+        "status": capture.status or "",
+        "capture": dg.MetadataValue.path(str(Archive(home.archive).folder(capture))),
         "requests": capture.requests,
         "bytes": capture.bytes,
         "retries": capture.retries,
         "error": capture.error or "",
         "replayed from": capture.replayed_from or "",
     }
+
+
+def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:
+    """True if the newest captured day has an answer of the source itself."""
+    return any(
+        capture.replayed_from is None and any(entry.usable for entry in capture.entries)
+        for day in archive.days(config.name)[-1:]
+        for capture in archive.captures(config.name, day)
+    )
 
 
 def _expectations(config: SourceConfig, outcome: Outcome, metadata: Mapping[str, Any]) -> dg.AssetCheckResult:
@@ -225,7 +259,7 @@ def _expectations(config: SourceConfig, outcome: Outcome, metadata: Mapping[str,
     )
 
 
-def _metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
+def _offers_metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
     return {
         "dagster/partition_row_count": dg.MetadataValue.int(outcome.rows),
         "rejects": dg.MetadataValue.int(outcome.rejects),

@@ -196,7 +196,8 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
 def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Compute plans for jobs that people ask for most, which the next publication has in plan_grid.
 
-    It takes some minutes once for each state of the catalogue and the model; then there is nothing left.
+    It takes some minutes once for each state of the catalogue and the model; then there is nothing left. It
+    has a job of its own, for which neither the publication nor the report waits.
     """
     left = complete(home.folders(), context.log.info)
     return dg.MaterializeResult(metadata={"models left": left})

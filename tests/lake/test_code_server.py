@@ -54,8 +54,8 @@ def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home,
         stack.enter_context(running(["dagster-daemon", "run", "-w", str(workspace)], environment))
         instance = stack.enter_context(opened(instance_folder, environment))
         today = {"dagster/partition": datetime.now(UTC).date().isoformat()}
-        launch(f"capture_{SOURCE}", workspace, environment, today)
-        finished(instance, f"capture_{SOURCE}", 120)
+        launch("capture", workspace, environment, today)
+        finished(instance, "capture", 120)
         launch("publish_tables", workspace, environment)
         finished(instance, "publish_tables", 240, step="publish")
     with duckdb.connect(home.published, read_only=True) as published:

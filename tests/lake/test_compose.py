@@ -11,9 +11,8 @@ import pytest
 import yaml
 from dockerfile_parse import DockerfileParser
 
-from pipeline.catalog.source_config import configs
-from pipeline.orchestration.keys import SOURCE_TAG
-from pipeline.orchestration.source_assets import pool_of
+from pipeline.capture.visit import sharing_hosts
+from pipeline.orchestration.keys import enabled_sources
 
 PROJECT = Path(__file__).parents[2]
 COMPOSE = PROJECT / "deploy" / "compose"
@@ -37,8 +36,7 @@ def test_the_instance_is_one_that_dagster_accepts(tmp_path: Path, monkeypatch: p
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         settings = instance.get_concurrency_config()
         assert settings.pool_config.default_pool_limit == 1
-        (limit,) = settings.run_queue_config.tag_concurrency_limits
-        assert (limit["key"], limit["limit"]) == (SOURCE_TAG, 1)
+        assert settings.run_queue_config.max_concurrent_runs == 8
 
 
 def test_it_differs_from_the_one_without_containers_in_the_storage_and_the_queue_only() -> None:
@@ -92,7 +90,7 @@ def test_the_image_is_built_from_what_is_there() -> None:
     assert user != "root"
 
 
-def test_a_pool_of_a_source_is_a_pool_of_its_hosts() -> None:
-    """Sources that share a host would have to share a pool."""
-    asked = [(host, pool_of(config)) for config in configs().values() for host in config.allowed_hosts]
-    assert len({host for host, _ in asked}) == len(set(asked))
+def test_no_two_sources_share_a_host() -> None:
+    """So that they can be asked side by side."""
+    sources = enabled_sources()
+    assert len(sharing_hosts(sources)) == len(sources)
