@@ -17,8 +17,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import RejectedRow
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
 from pipeline.record.compaction import SETTLED_DAYS, Compaction, compact

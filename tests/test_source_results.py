@@ -13,7 +13,7 @@ from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.replay import capture_pages
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
-from pipeline.contracts.capture import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
+from pipeline.contracts.outcome import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.record.records import Records

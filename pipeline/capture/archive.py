@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
-from pipeline.contracts.capture import Capture, CaptureStatus, Entry, capture_status, first_error
+from pipeline.contracts.capture import Capture, CaptureStatus, capture_status, first_error
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
+from pipeline.contracts.request import Entry
 from pipeline.home.disk import flush, naming
 
 JOURNAL_NAME = "journal.jsonl"

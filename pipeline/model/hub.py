@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import OutcomeCode
 
 if TYPE_CHECKING:
     from pipeline.capture.http.client import Client

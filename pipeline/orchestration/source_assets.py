@@ -16,8 +16,9 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import NOT_ASKED, Capture, Outcome
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError, sentence_of
+from pipeline.contracts.outcome import NOT_ASKED, Outcome
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import markdown_of, page_and_capture

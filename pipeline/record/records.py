@@ -18,9 +18,9 @@ import polars as pl
 from pydantic import BaseModel, TypeAdapter
 
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.rates import Rate
 from pipeline.contracts.tiers import tier_class
 from pipeline.home.disk import is_exhaustion, replacing

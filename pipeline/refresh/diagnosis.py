@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.capture.http.user_network import NETWORKS_OF_CODES, OPENABLE_NETWORKS, PROXY_VARIABLE
+from pipeline.capture.http.user_network import OPENABLE_NETWORKS, PROXY_VARIABLE
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import NOT_ASKED, Outcome, OutcomeCode, SourceResult
+from pipeline.contracts.outcome import NOT_ASKED, Outcome, OutcomeCode, SourceResult
 from pipeline.refresh.next_steps import next_step
 
 FEWEST_ALIKE = 3
@@ -119,10 +119,10 @@ _OF_ALL: Mapping[OutcomeCode, tuple[str, str | None]] = {
     ),
     **{
         code: (
-            f"the resolver gives addresses in {network} for public hosts: {OPENABLE_NETWORKS[network]}",
+            f"the resolver gives addresses in {openable.network} for public hosts: {openable.whose}",
             None,
         )
-        for code, network in NETWORKS_OF_CODES.items()
+        for code, openable in OPENABLE_NETWORKS.items()
     },
     OutcomeCode.TLS_ERROR: (
         "no host could be verified over TLS: a proxy on the way opens TLS with its own certificate",

@@ -1,16 +1,15 @@
 """The one thing to do about a source that gave no prices, or not all of them."""
 
 from collections.abc import Callable, Mapping
-from ipaddress import IPv4Network
 
 from pipeline.capture.http.user_network import (
     ALLOW_VARIABLE,
     DOCUMENT,
-    NETWORKS_OF_CODES,
     OPENABLE_NETWORKS,
+    OpenableNetwork,
 )
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import OutcomeCode, SourceResult
+from pipeline.contracts.outcome import OutcomeCode, SourceResult
 
 CERTIFICATES = "SSL_CERT_FILE"
 
@@ -33,8 +32,8 @@ def _examine(config: SourceConfig) -> str:
     return f"`gpufare doctor --live --source {config.name} --save DIR`"
 
 
-def _step_of_network(network: IPv4Network) -> Step:
-    step = f"if you are behind {OPENABLE_NETWORKS[network]}, set {ALLOW_VARIABLE}={network} ({DOCUMENT})"
+def _step_of_network(openable: OpenableNetwork) -> Step:
+    step = f"if you are behind {openable.whose}, set {ALLOW_VARIABLE}={openable.network} ({DOCUMENT})"
     return lambda c: step
 
 
@@ -65,7 +64,7 @@ _BY_CODE: Mapping[OutcomeCode, Step] = {
         "log in to the network if it asks for that, or choose another resolver: host names must lead to "
         "public addresses"
     ),
-    **{code: _step_of_network(network) for code, network in NETWORKS_OF_CODES.items()},
+    **{code: _step_of_network(openable) for code, openable in OPENABLE_NETWORKS.items()},
     OutcomeCode.TLS_ERROR: lambda c: (
         f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to a file with its "
         f"certificate ({DOCUMENT})"

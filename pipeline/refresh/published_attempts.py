@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.outcome import Outcome
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.record.months import Part

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.outcome import Outcome
 from pipeline.home.paths import Home
 from pipeline.record.incidents import report_incident
 from pipeline.record.months import Part, days_of_month

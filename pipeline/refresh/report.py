@@ -7,8 +7,8 @@ from datetime import date
 from itertools import groupby
 
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.capture import Outcome, SourceResult
 from pipeline.contracts.incidents import Incident
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.parsing.printable import short_addresses
 from pipeline.refresh.diagnosis import Diagnosis, diagnosis, result_of, was_asked
 from pipeline.refresh.next_steps import next_step

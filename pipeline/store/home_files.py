@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pipeline.capture.index import INDEX_NAME
-from pipeline.contracts.capture import Entry
+from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.record.months import month_and_part
 from pipeline.store.address import StoreError

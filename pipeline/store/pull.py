@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path
 
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body
-from pipeline.contracts.capture import Entry
 from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.contracts.request import Entry
 from pipeline.home.disk import flush, free_bytes, replacing, size_text
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable

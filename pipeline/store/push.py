@@ -17,8 +17,8 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body
-from pipeline.contracts.capture import Entry
 from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.contracts.request import Entry
 from pipeline.home.disk import size_text
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable

@@ -410,7 +410,7 @@ FROM (
 ) AS n
 WHERE n.id = o.rowid AND n.stands <> o.stands
 """
-"""The attempts that gave their day's offers. Outcome.merit orders them alike."""
+"""The attempts that gave their day's offers. Outcome.preference orders them alike."""
 
 
 NEEDED_REJECTS_DAYS = 30

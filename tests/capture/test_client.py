@@ -15,14 +15,14 @@ from pipeline.capture.http.client import (
     Client,
     Limits,
     ReplayServer,
-    Response,
     Rules,
     _retry_after_seconds,
     user_agent,
 )
+from pipeline.capture.http.response import Response
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import OutcomeCode
 
 from .conftest import DAY, FAST, capture_one, module, source
 from .site import Reply, Site

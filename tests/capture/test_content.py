@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.http.client import Client, Limits, ReplayServer, Response, Rules
+from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
 from pipeline.capture.http.content import format_of
+from pipeline.capture.http.response import Response
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import OutcomeCode
 
 from .conftest import FAST
 from .site import Reply, Site

@@ -16,9 +16,11 @@ from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.visit import PastDayError, capture_all
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Capture, Entry, OutcomeCode
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.progress import no_progress
+from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
 

@@ -11,7 +11,8 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import configs, source_config
-from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.outcome import Outcome
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
 from pipeline.sources import source_module

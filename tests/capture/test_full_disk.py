@@ -11,7 +11,7 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.visit import capture_all
-from pipeline.contracts.capture import Entry
+from pipeline.contracts.request import Entry
 from pipeline.home.disk import disk_error_text, free_bytes, naming, size_text
 from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare_process

@@ -9,7 +9,7 @@ import pytest
 from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
 from pipeline.capture.http.robots import RobotsRules
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.contracts.capture import OutcomeCode
+from pipeline.contracts.outcome import OutcomeCode
 
 from .conftest import FAST, Capturing, source
 from .site import Reply, Site

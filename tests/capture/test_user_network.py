@@ -25,8 +25,9 @@ from pipeline.capture.http.user_network import (
 )
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, source_config
-from pipeline.contracts.capture import Capture, SourceResult
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import SourceResult
 from pipeline.refresh.next_steps import next_step
 from pipeline.refresh.origin import capture_live
 from tests.conftest import gpufare

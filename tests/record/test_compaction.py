@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import RejectedRow
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home

@@ -9,9 +9,9 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.listing import PriceKind
 from pipeline.contracts.offer import RejectedRow
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.contracts.tiers import TierClass
 from pipeline.home.paths import Home

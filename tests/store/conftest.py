@@ -17,7 +17,8 @@ import pytest
 from werkzeug.serving import make_server
 
 from pipeline.capture.archive import Archive
-from pipeline.contracts.capture import Entry, OutcomeCode
+from pipeline.contracts.outcome import OutcomeCode
+from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.store.address import STORE_VARIABLE
 from pipeline.store.bucket import Bucket

@@ -18,7 +18,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from pipeline.capture.archive import Archive
-from pipeline.contracts.capture import Entry
+from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.record.months import Part, month_bytes, stamp_of
 from pipeline.store import ledger

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body
-from pipeline.contracts.capture import Entry
 from pipeline.contracts.progress import Step
+from pipeline.contracts.request import Entry
 from pipeline.health.doctor.finding import Examination, Row, began_at, captures_of
 
 NEWEST_DAYS, OTHER_DAYS = 2, 3

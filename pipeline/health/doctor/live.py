@@ -23,11 +23,13 @@ from pipeline.capture.http.client import Limits
 from pipeline.capture.permissions import read_choices, why_off
 from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import Capture, Entry, Outcome, OutcomeCode, SourceResult
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.hosts import host_of
 from pipeline.contracts.listing import Answer, Request
+from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult
 from pipeline.contracts.progress import Progress, no_progress
+from pipeline.contracts.request import Entry
 from pipeline.gates.acceptance import missing_cards
 from pipeline.health.doctor.saved_pages import check_free, save_pages
 from pipeline.home.paths import Home

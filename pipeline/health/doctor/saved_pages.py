@@ -15,8 +15,9 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
 from pipeline.capture.index import INDEX_NAME, read_body
 from pipeline.catalog.source_config import PageNumberPaging, SourceConfig
-from pipeline.contracts.capture import Capture, Entry
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.request import Entry
 from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
 
