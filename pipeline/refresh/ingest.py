@@ -70,8 +70,8 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
 
     ``captures`` is the one just made, or all of the day from the archive; interrupted ones are skipped, and
     those of the archive that the record lacks are read, too. Of all accepted attempts of the day the best one
-    (see Outcome.preference) gives the day's offers and rejects. Never raises for the content of an answer, for
-    a damaged file, or for one that cannot be written.
+    (see Outcome.preference) gives the day's offers and rejects. Never raises for the content of an answer,
+    for a damaged file, or for one that cannot be written.
     """
     damaged = _move_damaged_aside(config, day, home)
     kept = _attempts_kept(config, day, captures, home)

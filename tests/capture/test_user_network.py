@@ -17,12 +17,8 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits
 from pipeline.capture.http.network import is_public_address
-from pipeline.capture.http.user_network import (
-    ProxyDoor,
-    UserNetworkError,
-    is_name_of_the_internet,
-    user_network,
-)
+from pipeline.capture.http.proxy import ProxyDoor, is_name_of_the_internet
+from pipeline.capture.http.user_network import UserNetworkError, user_network
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Capture
@@ -200,7 +196,7 @@ def test_a_password_opens_the_proxy_and_is_kept_nowhere(
                 archive=archive,
                 client=client,
             )
-            shown = f"{captured} {client._network!r} {client._network.proxy}"
+            shown = f"{captured} {user_network({'GPUFARE_PROXY': address})!r}"
     assert captured.status == "captured"
     assert sent in proxy.heads[0]
     assert all("authorization" not in asked.headers for asked in secure_site.asked)

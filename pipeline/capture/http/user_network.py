@@ -119,8 +119,8 @@ def secrets_of_proxies(environment: Mapping[str, str]) -> Iterator[tuple[str, st
 
 
 def _names_in(no_proxy: str) -> tuple[str, ...]:
-    """Return the names of NO_PROXY without a leading ``.`` or ``*.``. Networks and IPv6 addresses are skipped:
-    hosts are not resolved to see whether they are in one."""
+    """Return the names of NO_PROXY without a leading ``.`` or ``*.``. Networks and IPv6 addresses are
+    skipped: hosts are not resolved to see whether they are in one."""
     items = [item.strip().rstrip(".") for item in no_proxy.split(",")]
     names = [item if item == "*" else item.removeprefix("*").lstrip(".") for item in items]
     return tuple(name for name in names if _NAME.fullmatch(name))
