@@ -266,12 +266,15 @@ def test_jarvislabs_page_is_asked_where_the_api_refuses_the_key(visit: Visit, si
 
 def test_a_key_that_turns_a_source_on_goes_with_each_of_its_requests() -> None:
     """Its terms forbid automated reading without one."""
+    checked = 0
     for name, config in configs().items():
         if config.terms.automated == "forbidden":
             for key in config.key_variables:
                 for request in first_requests(config, source_module(name), {key: f"${{{key}}}"}):
                     sent = "".join((request.url, *request.headers.values(), str(request.body)))
                     assert f"${{{key}}}" in sent, name
+                    checked += 1
+    assert checked
 
 
 def test_azure_is_asked_by_family_and_goes_on_where_a_full_page_has_no_link(site: Site, ask: Ask) -> None:

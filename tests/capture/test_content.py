@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
+from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.http.content import format_of
 from pipeline.capture.http.response import Response
 from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
@@ -13,7 +13,7 @@ from pipeline.catalog.source_config import configs
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
 
-from .conftest import FAST
+from .conftest import FAST, rules
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
@@ -27,16 +27,11 @@ SPOT = next(
 
 def fetched(site: Site, body: bytes, content_type: str | None, expected: tuple[str, ...]) -> Response:
     site.say(ACME, "/gpus", Reply(200, body, {"content-type": content_type} if content_type else {}))
-    rules = Rules(
-        source="acme",
-        allowed_hosts=frozenset({ACME}),
-        secrets=Secrets(WatchedEnvironment({"ACME_KEY": "s3cret-value"}), frozenset({"ACME_KEY"})),
-        deadline=time.monotonic() + 30,
-        body_bytes=100_000,
-        content_types=expected,
-    )
+    secrets = Secrets(WatchedEnvironment({"ACME_KEY": "s3cret-value"}), frozenset({"ACME_KEY"}))
     with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        return client.fetch(Request(f"https://{ACME}/gpus?key=s3cret-value"), rules)
+        return client.fetch(
+            Request(f"https://{ACME}/gpus?key=s3cret-value"), rules(secrets=secrets, content_types=expected)
+        )
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_without_a_mandatory_answer_a_visit_is_partial(capture: Capturing, site:
 
 
 def test_failing_optional_requests_keep_no_other_from_being_asked(capture: Capturing, site: Site) -> None:
-    """Five failures in a row would end a visit; the mandatory request comes before them. Refusals end none."""
+    """Failures in a row end a visit; the mandatory request comes before them. Refusals end none."""
     optional = [(f"/stock{number}", True) for number in range(5)]
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     expected = {
