@@ -53,7 +53,7 @@ class Asker:
         decision = self._decision(request, rules)
         if decision.code is not OutcomeCode.OK:
             return self._unsent(template, decision.code, decision.detail)
-        keyed = request != template or self.secrets.are_in(request)
+        keyed = request != template
         earlier = self.earlier.find(request_key(*self._key(request)), keyed=keyed)
         rules = replace(
             rules,

@@ -6,7 +6,7 @@ One request is sent and archived in ask.py.
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -19,7 +19,7 @@ from pipeline.capture.conditional import EarlierAnswers
 from pipeline.capture.hooks import SourceHooks
 from pipeline.capture.http.client import Client
 from pipeline.capture.http.robots import RobotsRules
-from pipeline.capture.http.secrets import Secrets, WatchedEnvironment, without_keys
+from pipeline.capture.http.secrets import Secrets, placeholders
 from pipeline.capture.permissions import Choices, read_choices, why_off
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
 from pipeline.contracts.capture import Capture, CaptureStatus
@@ -113,7 +113,7 @@ def _environment_to_send(
             f"requests have placeholders instead ({', '.join(kept_back)}); use https or a server on this "
             "machine to send them"
         )
-    return without_keys(environment, names)
+    return {**environment, **placeholders(environment, names)}
 
 
 def sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
@@ -168,19 +168,18 @@ def _visited(
 
     Nothing is raised: one broken source never stops the rest.
     """
-    environment = WatchedEnvironment(run.environment)
-    secrets = Secrets(environment, frozenset(config.key_variables))
+    secrets = Secrets(run.environment, config.key_variables)
     try:
         module = module_of(config.name)
         hooks = SourceHooks(config, module, secrets)
         try:
-            requests = first_requests(config, module, environment)
+            requests = first_requests(config, module, run.environment)
         except Exception as error:  # the source's own code
-            if isinstance(error, KeyError) and error.args[0] in environment.read:
+            if isinstance(error, KeyError) and error.args[0] in config.key_variables:
                 return "needs_key", f"needs a key: set {error.args[0]}"
             return "failed", hooks.failure_in("requests", error)
         if not requests:
-            missing = config.missing_keys(environment)
+            missing = config.missing_keys(run.environment)
             if missing:
                 return "needs_key", f"needs a key: set {', '.join(missing)}"
             return "failed", "the source names no request"
@@ -198,17 +197,18 @@ def _reason_of(error: Exception, run: _Run) -> str:
 
 def first_requests(config: SourceConfig, module: ModuleType, environment: Mapping[str, str]) -> list[Request]:
     """Return what a visit begins with: the module's ``requests``, else the yaml's, with ``${NAME}``
-    unfilled."""
+    unfilled. A module learns which keys are set, and nothing else of the environment."""
+    keys = placeholders(environment, config.key_variables)
     if hasattr(module, "requests"):
-        return list(module.requests(config, environment))
-    return [_request_of(facts, environment) for facts in config.requests]
+        return list(module.requests(config, keys))
+    return [_request_of(facts, keys) for facts in config.requests]
 
 
-def _request_of(facts: RequestFacts, environment: Mapping[str, str]) -> Request:
+def _request_of(facts: RequestFacts, keys: Collection[str]) -> Request:
     with_key = {
         name: value
         for name, value in facts.key_headers.items()
-        if all(environment.get(key) for key in Secrets.names_in(value))
+        if all(key in keys for key in Secrets.names_in(value))
     }
     headers = {**facts.headers, **with_key}
     if facts.json_body is None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
+from pipeline.capture.http.secrets import Secrets
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
@@ -43,7 +43,7 @@ def fetch_config(
     rules = Rules(
         source="hub",
         allowed_hosts=frozenset({HOST}),
-        secrets=Secrets(WatchedEnvironment(environment), frozenset()),
+        secrets=Secrets(environment, ()),
         deadline=time.monotonic() + SECONDS,
         body_bytes=MAX_BYTES,
     )

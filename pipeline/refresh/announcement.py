@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.secrets import WatchedEnvironment
 from pipeline.capture.permissions import read_choices, why_off
 from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
 from pipeline.catalog.source_config import SourceConfig, configs
@@ -74,7 +73,7 @@ def _whatis_asked(asked: Sequence[SourceConfig], home: Home, environment: Mappin
 
 def _visit(config: SourceConfig, archive: Archive, environment: Mapping[str, str]) -> _Visit:
     try:
-        requests = first_requests(config, source_module(config.name), WatchedEnvironment(environment))
+        requests = first_requests(config, source_module(config.name), environment)
     except Exception:  # the source's own code: its visit says what is wrong
         requests = []
     last = archive.latest_capture(config.name)

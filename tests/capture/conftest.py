@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
-from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
+from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
@@ -94,7 +94,7 @@ def rules(**facts: Any) -> Rules:
         **{
             "source": "acme",
             "allowed_hosts": frozenset({"prices.acme.example"}),
-            "secrets": Secrets(WatchedEnvironment({}), frozenset()),
+            "secrets": Secrets({}, ()),
             "deadline": time.monotonic() + 60,
             "body_bytes": 100_000,
             **facts,

@@ -8,7 +8,7 @@ import pytest
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.http.content import format_of
 from pipeline.capture.http.response import Response
-from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
+from pipeline.capture.http.secrets import Secrets
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
@@ -27,7 +27,7 @@ SPOT = next(
 
 def fetched(site: Site, body: bytes, content_type: str | None, expected: tuple[str, ...]) -> Response:
     site.say(ACME, "/gpus", Reply(200, body, {"content-type": content_type} if content_type else {}))
-    secrets = Secrets(WatchedEnvironment({"ACME_KEY": "s3cret-value"}), frozenset({"ACME_KEY"}))
+    secrets = Secrets({"ACME_KEY": "s3cret-value"}, {"ACME_KEY"})
     with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
         return client.fetch(
             Request(f"https://{ACME}/gpus?key=s3cret-value"), rules(secrets=secrets, content_types=expected)

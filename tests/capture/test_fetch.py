@@ -303,17 +303,24 @@ def test_a_key_is_sent_and_stands_nowhere_else(
 def test_a_key_that_the_module_put_in_itself_is_not_kept_either(
     capture: Capturing, site: Site, archive: Archive
 ) -> None:
-    def requests(config, environment):
-        region = environment.get("ACME_REGION", "us")
-        body = json.dumps({"key": environment["ACME_KEY"], "region": region}).encode()
-        return [Request(f"https://{ACME}/gpus", "POST", {}, body)]
+    """A module gets placeholders of its keys, and no other variable."""
+    seen = []
 
-    site.say(ACME, "/gpus", Reply(200, f'{{"region": "eu-west-1", "echo": "{KEY}"}}'.encode()))
-    environment = {"ACME_KEY": KEY, "ACME_REGION": "eu-west-1"}
-    captured = capture(source(key_variables=["ACME_KEY"]), module(requests=requests), environment)
+    def requests(config, environment):
+        seen.append(environment)
+        body = json.dumps({"key": environment["ACME_KEY"]}).encode()
+        return [Request(f"https://{ACME}/gpus?key={environment['ACME_KEY']}", "POST", {}, body)]
+
+    site.say(ACME, "/gpus", Reply(200, f'{{"echo": "{KEY}"}}'.encode()))
+    config = source(key_variables=["ACME_KEY", "ACME_TOKEN"])
+    environment = {"ACME_KEY": KEY, "ACME_TOKEN": " ", "HOME": "/root"}
+    captured = capture(config, module(requests=requests), environment)
+    assert seen == [{"ACME_KEY": "${ACME_KEY}"}]
+    (sent,) = site.pages_asked()
+    assert (sent.target, json.loads(sent.body)) == (f"/gpus?key={IN_A_URL}", {"key": KEY})
     assert captured.entries[0].keyed
     assert KEY.encode() not in stored_bytes(archive)
-    assert bodies(archive, captured) == [b'{"region": "eu-west-1", "echo": "${ACME_KEY}"}']
+    assert bodies(archive, captured) == [b'{"echo": "${ACME_KEY}"}']
 
 
 def test_an_answer_gets_no_variable_that_the_source_does_not_name(capture: Capturing, site: Site) -> None:

@@ -420,7 +420,7 @@ def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value() -> None:
         error = str(found.value)
         assert "s3cret" not in error, value
         assert "someone" not in error, value
-        assert ("SOCKS" in error) == value.startswith("socks"), value
+        assert "not SOCKS" in error, value
     with pytest.raises(UserNetworkError, match="none of HTTPS_PROXY, ALL_PROXY and HTTP_PROXY is set"):
         user_network({"GPUFARE_PROXY": "environment", "HTTPS_PROXY": " "})
 

@@ -37,19 +37,12 @@ class Decision:
     crawl_delay_seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Robots:
-    code: OutcomeCode
-    text: str = ""
-    detail: str = ""
-
-
 class RobotsRules:
     """The robots.txt of every host of one run."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known: dict[str, _Robots] = {}
+        self._known: dict[str, Protego | Decision] = {}
 
     def decide(self, url: str, rules: Rules) -> Decision:
         """Return whether the URL may be asked, by the rules that its host has for gpufare or for everyone.
@@ -58,15 +51,14 @@ class RobotsRules:
         origin = f"{parts.scheme}://{parts.netloc}"
         robots = self._known.get(origin) or self._fetched(origin, rules)
         self._known[origin] = robots
-        if robots.code is not OutcomeCode.OK:
-            return Decision(robots.code, robots.detail)
-        parsed = Protego.parse(robots.text)
-        if not parsed.can_fetch(url, ROBOT_NAME):
+        if isinstance(robots, Decision):
+            return robots
+        if not robots.can_fetch(url, ROBOT_NAME):
             detail = f"{origin}/robots.txt disallows {parts.path or '/'}"
             return Decision(OutcomeCode.ROBOTS_DISALLOWED, detail)
-        return Decision(OutcomeCode.OK, crawl_delay_seconds=float(parsed.crawl_delay(ROBOT_NAME) or 0.0))
+        return Decision(OutcomeCode.OK, crawl_delay_seconds=float(robots.crawl_delay(ROBOT_NAME) or 0.0))
 
-    def _fetched(self, origin: str, rules: Rules) -> _Robots:
+    def _fetched(self, origin: str, rules: Rules) -> Protego | Decision:
         own_rules = replace(
             rules,
             body_bytes=self._client.limits.robots_bytes,
@@ -76,8 +68,8 @@ class RobotsRules:
         )
         response = self._client.fetch(Request(f"{origin}/robots.txt"), own_rules)
         if response.code is OutcomeCode.OK:
-            return _Robots(OutcomeCode.OK, (response.body or b"").decode("utf-8", "replace"))
+            return Protego.parse((response.body or b"").decode("utf-8", "replace"))
         if response.code in _NO_RULES:
-            return _Robots(OutcomeCode.OK)
+            return Decision(OutcomeCode.OK)
         detail = f"robots.txt could not be read, so no request was sent: {response.error}"
-        return _Robots(response.code, detail=detail)
+        return Decision(response.code, detail)

@@ -132,11 +132,6 @@ def _proxy(address: str, variable: str) -> Proxy:
         port = parts.port
     except ValueError:
         raise UserNetworkError(_not_a_proxy(variable)) from None
-    if parts.scheme.startswith("socks"):
-        raise UserNetworkError(
-            f"{variable} is a SOCKS proxy, which is not supported: most programs that offer one have an HTTP "
-            f"port, too, for an address like {_EXAMPLE} ({DOCUMENT})"
-        )
     # A password with /, ? or # ends the address before the proxy's name.
     is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
     if parts.scheme not in ("http", "https") or not parts.hostname or not port or not is_bare:
@@ -150,7 +145,8 @@ def _not_a_proxy(variable: str) -> str:
     word = f", or the word {FROM_ENVIRONMENT}" if variable == PROXY_VARIABLE else ""
     return (
         f"{variable} cannot be used: it must be like {_EXAMPLE} or http://name:password@proxy.example:3128 "
-        f"(http or https, with the port; special characters of the password as %XX){word} ({DOCUMENT})"
+        f"(http or https, not SOCKS, with the port; special characters of the password as %XX){word} "
+        f"({DOCUMENT})"
     )
 
 

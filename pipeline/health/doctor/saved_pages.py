@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
+from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.index import INDEX_NAME, read_body
 from pipeline.catalog.source_config import PageNumberPaging, SourceConfig
 from pipeline.contracts.capture import Capture
@@ -54,7 +54,7 @@ def save_pages(
     }
     rows = [_row(entry, config) for entry in sent]
     files[INDEX_NAME] = (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode()
-    secrets = Secrets(WatchedEnvironment(environment), frozenset(config.key_variables))
+    secrets = Secrets(environment, config.key_variables)
     for name, content in files.items():
         if secrets.contains_secret(content):
             raise SaveError(f"{folder / name} would have a key in it: nothing of {config.name} was saved")
