@@ -97,37 +97,41 @@ def pages(tmp_path: Path) -> Path:
     return folder.parent
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_has_its_outcome_and_spares_the_other_source(
-    fault: str, pages: Path, archive: Archive
-) -> None:
-    misbehaves, expected, times = FAULTS[fault]
-    facts = {"max_body_bytes": MIB, "time_limit_seconds": 60}
-    ask = {"url": f"https://{ACME}/gpus", "content_types": ["application/json"]}
-    limits = Limits(**FAST, response_seconds=0.5, read_seconds=0.1)
-
+def test_a_fault_has_its_outcome_and_spares_the_other_source(pages: Path, archive: Archive) -> None:
+    """All sources are captured together, each at a host with a fault of its own."""
+    sources = {f"s{number}": fault for number, fault in enumerate(FAULTS)}
+    expected = {name: FAULTS[fault][1:] for name, fault in sources.items()}
+    configs = [
+        source(
+            name,
+            requests=[{"url": f"https://prices.{name}.example/gpus", "content_types": ["application/json"]}],
+            max_body_bytes=MIB,
+        )
+        for name in sources
+    ]
+    limits = Limits(**FAST, response_seconds=1.5, read_seconds=0.4)
     with (
-        FaultyServer(pages, {"acme": misbehaves}) as server,
+        FaultyServer(pages, {name: FAULTS[fault][0] for name, fault in sources.items()}) as server,
         Client(limits=limits, replay=ReplayServer(server.base_url)) as client,
     ):
         captures = capture_all(
-            [source("acme", requests=[ask], **facts), source("good")],
+            [*configs, source("good")],
             environment={},
             day=DAY,
             archive=archive,
             client=client,
             module_of=lambda name: module(),
         )
-
-    broken, good = captures["acme"], captures["good"]
-    assert codes(broken) == [expected]
-    assert broken.status == "failed"
-    assert broken.error is not None
-    assert broken.error.startswith(f"{expected}: {broken.entries[0].outcome.sentence}")
-    assert server.asked["acme"] == times
-    assert archive.answers(broken) == []
-    assert good.status == "captured"
-    assert bodies(archive, good) == [PRICES]
+    good = captures.pop("good")
+    assert (good.status, bodies(archive, good)) == ("captured", [PRICES])
+    found = {name: (captured.entries[0].outcome, server.asked[name]) for name, captured in captures.items()}
+    wrong = {fault: found[name] for name, fault in sources.items() if found[name] != expected[name]}
+    assert wrong == {}
+    for captured in captures.values():
+        (entry,) = captured.entries
+        assert captured.status == "failed"
+        assert (captured.error or "").startswith(f"{entry.outcome}: {entry.outcome.sentence}")
+        assert archive.answers(captured) == []
 
 
 def test_a_refused_connection(capture: Capturing) -> None:

@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -105,25 +103,4 @@ def test_the_command_line_names_the_path_and_the_remedy(small_disk: Path, pages:
     assert f"{home}/archive/azure/" in line
     assert "are free on the disk of" in line
     assert "set GPUFARE_HOME to a folder on another disk" in line
-    assert "Traceback" not in run.stderr
-
-
-LIMITED = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-from pipeline.cli.main import main
-main(["refresh", "--pages", sys.argv[1]])
-"""
-
-
-def test_a_limit_on_the_size_of_files_is_named(tmp_path: Path, pages: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(pages)],
-        env=os.environ | {HOME_VARIABLE: str(tmp_path / "home")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 1
-    assert "File too large; raise the limit on the size of files" in run.stdout
     assert "Traceback" not in run.stderr
