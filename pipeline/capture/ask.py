@@ -9,7 +9,7 @@ from pipeline.capture.archive import CaptureWriter
 from pipeline.capture.conditional import EarlierAnswer, EarlierAnswers
 from pipeline.capture.hooks import SourceHooks
 from pipeline.capture.http.client import NO_PAGE_HEADER, Client, Rules
-from pipeline.capture.http.response import LONGEST_ERROR, Response
+from pipeline.capture.http.response import LONGEST_ERROR, RequestFailedError, Response
 from pipeline.capture.http.robots import Decision, RobotsRules
 from pipeline.capture.http.secrets import MissingKeyError, Secrets
 from pipeline.capture.index import sha256_of
@@ -82,8 +82,10 @@ class Asker:
     def _decision(self, request: Request, rules: Rules) -> Decision:
         """Return whether a request may be sent: by its source's hosts, by what its host answered before, and
         by its host's robots.txt, unless that is an interface for programs."""
-        if (refusal := self.client.refusal(request.url, rules)) is not None:
-            return Decision(OutcomeCode.HOST_REFUSED, f"{OutcomeCode.HOST_REFUSED.sentence}: {refusal}")
+        try:
+            self.client.check(request.url, rules)
+        except RequestFailedError as refusal:
+            return Decision(refusal.code, str(refusal))
         if (host := host_of(request.url)) in self.busy_hosts:
             return Decision(
                 OutcomeCode.GIVEN_UP, f"not asked again in this run: {host} limits requests (429)"

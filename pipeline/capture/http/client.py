@@ -54,7 +54,7 @@ stamina.instrumentation.set_on_retry_hooks([])
 
 
 def user_agent() -> str:
-    """The User-Agent: program, version, and a contact for complaints ($GPUFARE_CONTACT or CONTACT)."""
+    """Return the User-Agent: program, version, and a contact for complaints ($GPUFARE_CONTACT or CONTACT)."""
     return f"{ROBOT_NAME}/{version('gpufare')} (+{os.environ.get(CONTACT_VARIABLE) or CONTACT})"
 
 
@@ -110,7 +110,7 @@ class ReplayServer:
         return _endpoint(httpx.URL(self.base_url))
 
     def address_of(self, url: httpx.URL) -> httpx.URL:
-        """Where a request for ``url`` goes."""
+        """Return where a request for ``url`` goes."""
         if _endpoint(url) == self.endpoint:
             return url
         base = httpx.URL(self.base_url)
@@ -190,8 +190,8 @@ class Client:
         began = time.monotonic()
         retries = 0
         try:
-            host = _parsed(request.url).host
-            with self._turn(without_www(host), rules):
+            url = self.check(request.url, rules)
+            with self._turn(without_www(url.host), rules):
                 for attempt in stamina.retry_context(
                     on=lambda error: self._retry(error, rules),
                     attempts=self.limits.retries + 1,
@@ -202,7 +202,7 @@ class Client:
                 ):
                     with attempt:
                         retries = attempt.num - 1
-                        response = self._attempt(request, rules)
+                        response = self._attempt(url, request, rules)
         except RequestFailedError as failure:
             response = replace(
                 failure.response or Response(observed_at=datetime.now(UTC)),
@@ -218,15 +218,19 @@ class Client:
             retries=retries,
         )
 
-    def refusal(self, url: str, rules: Rules) -> str | None:
-        """Why the source may not send requests to this address; None when it may."""
+    def check(self, url: str, rules: Rules) -> httpx.URL:
+        """Return an address, parsed. Raises RequestFailedError when the source may not ask it."""
         try:
-            return self._refusal(_parsed(url), rules)
-        except RequestFailedError as failure:
-            return str(failure)
+            parsed = httpx.URL(url)
+        except (httpx.InvalidURL, ValueError) as error:
+            detail = f"{url!r} is not an address ({error})"
+            raise RequestFailedError(OutcomeCode.HOST_REFUSED, detail) from None
+        if refusal := self._refusal(parsed, rules):
+            raise RequestFailedError(OutcomeCode.HOST_REFUSED, refusal)
+        return parsed
 
     def _observed_at(self, response: httpx.Response) -> datetime:
-        """Now; in a replay, the time at which the replayed answer was observed, where the server gives it."""
+        """Return the present time; in a replay, when the replayed answer was observed, if the server says."""
         stated = response.headers.get(OBSERVED_AT_HEADER) if self.replay else None
         try:
             return datetime.fromisoformat(stated).astimezone(UTC) if stated else datetime.now(UTC)
@@ -237,7 +241,7 @@ class Client:
 
     @contextmanager
     def _turn(self, host: str, rules: Rules) -> Iterator[None]:
-        """One request at a time per host, ``spacing_seconds`` after the one before it ended."""
+        """Hold the host: one request at a time, ``spacing_seconds`` after the one before it ended."""
         with self._turns_lock:
             turn = self._turns.setdefault(host, _Turn())
         if not turn.lock.acquire(
@@ -255,7 +259,7 @@ class Client:
             turn.lock.release()
 
     def _retry(self, error: Exception, rules: Rules) -> bool | float:
-        """Whether to ask again, and after how many seconds where the host says so."""
+        """Return whether to ask again, and after how many seconds where the host says so."""
         if not isinstance(error, RequestFailedError) or not error.code.retryable:
             return False
         left = min(rules.deadline - time.monotonic(), rules.longest_wait_seconds)
@@ -265,13 +269,12 @@ class Client:
         longest_wait = self.limits.backoff_seconds * (2.0 ** (self.limits.retries - 1) + 1)
         return min(longest_wait, self.limits.backoff_max_seconds) < left
 
-    def _attempt(self, request: Request, rules: Rules) -> Response:
-        """One try: the request and its redirects. Raises RequestFailedError unless the answer is complete."""
+    def _attempt(self, url: httpx.URL, request: Request, rules: Rules) -> Response:
+        """Send the request and follow its redirects. Raises RequestFailedError unless the answer is
+        complete."""
         deadline = min(time.monotonic() + self.limits.response_seconds, rules.deadline)
-        url, method, content = _parsed(request.url), str(request.method), request.body
+        method, content = str(request.method), request.body
         headers = {**{k.lower(): v for k, v in request.headers.items()}, **rules.validators}
-        if refusal := self._refusal(url, rules):
-            raise RequestFailedError(OutcomeCode.HOST_REFUSED, refusal)
         for _ in range(self.limits.redirects + 1):
             response = self._exchange(url, method, headers, content, rules, deadline)
             if response.status not in _REDIRECTS:
@@ -290,6 +293,7 @@ class Client:
         )
 
     def _refusal(self, url: httpx.URL, rules: Rules) -> str | None:
+        """Return why a source may not send requests to an address; None when it may."""
         if url.userinfo:
             return f"{url.copy_with(userinfo=b'')} carries a user name or password"
         if (
@@ -336,7 +340,7 @@ class Client:
         rules: Rules,
         deadline: float,
     ) -> Response:
-        """One request and its complete answer, bounded by the deadline."""
+        """Send one request; return its complete answer, bounded by the deadline."""
         timeout = httpx.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
         address, sent = url, dict(headers)
         if self.replay is not None:
@@ -407,13 +411,6 @@ class _Turn:
     free_at: float = 0.0
 
 
-def _parsed(url: str) -> httpx.URL:
-    try:
-        return httpx.URL(url)
-    except (httpx.InvalidURL, ValueError) as error:
-        raise RequestFailedError(OutcomeCode.HOST_REFUSED, f"{url!r} is not an address ({error})") from None
-
-
 def _endpoint(url: httpx.URL) -> tuple[str, int]:
     return url.host, url.port or (443 if url.scheme == "https" else 80)
 
@@ -423,7 +420,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 
 
 def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3); None when it does not.
+    """Return the seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3), or None.
 
     Without the header itself, one that ends like it counts, such as Azure's
     ``x-ms-ratelimit-retailprices-retry-after``.
