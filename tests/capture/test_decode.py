@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.capture.http.decode import BoundedDecoder
 from pipeline.capture.http.response import RequestFailedError
+from pipeline.contracts.outcome import OutcomeCode
 
 TEXT = b"price,3.49\n" * 100
 
@@ -24,36 +25,48 @@ def bare_deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-@pytest.mark.parametrize(
-    ("encoding", "packed"),
-    [
-        ("", TEXT),
-        ("identity", TEXT),
-        ("gzip", packed_gzip(TEXT)),
-        ("GZip", packed_gzip(TEXT)),
-        ("x-gzip", packed_gzip(TEXT)),
-        ("gzip", packed_gzip(TEXT[:50]) + packed_gzip(TEXT[50:])),
-        ("gzip", packed_gzip(TEXT) + b"\0\0padding"),
-        ("deflate", zlib.compress(TEXT)),
-        ("deflate", bare_deflate(TEXT)),
-    ],
-)
-@pytest.mark.parametrize("piece", [1, 7, 100_000])
-def test_what_was_packed_comes_out_whatever_the_pieces(encoding: str, packed: bytes, piece: int) -> None:
-    decoder = BoundedDecoder(encoding, limit=len(TEXT))
-    for start in range(0, len(packed), piece):
-        decoder.feed(packed[start : start + piece])
-    decoder.finish()
-    assert bytes(decoder.body) == TEXT
+PACKED = [
+    ("", TEXT),
+    ("identity", TEXT),
+    ("gzip", packed_gzip(TEXT)),
+    ("GZip", packed_gzip(TEXT)),
+    ("x-gzip", packed_gzip(TEXT)),
+    ("gzip", packed_gzip(TEXT[:50]) + packed_gzip(TEXT[50:])),
+    ("gzip", packed_gzip(TEXT) + b"\0\0padding"),
+    ("deflate", zlib.compress(TEXT)),
+    ("deflate", bare_deflate(TEXT)),
+]
 
 
-@pytest.mark.parametrize("encoding", ["", "gzip", "deflate"])
-def test_one_byte_over_the_limit_is_too_much(encoding: str) -> None:
-    packed = {"": TEXT, "gzip": packed_gzip(TEXT), "deflate": zlib.compress(TEXT)}[encoding]
-    decoder = BoundedDecoder(encoding, limit=len(TEXT) - 1)
-    with pytest.raises(RequestFailedError):
-        decoder.feed(packed)
-    assert bytes(decoder.body) == TEXT[:-1]
+def test_what_was_packed_comes_out_whatever_the_pieces() -> None:
+    for encoding, packed in PACKED:
+        for piece in (1, 7, 100_000):
+            decoder = BoundedDecoder(encoding, limit=len(TEXT))
+            for start in range(0, len(packed), piece):
+                decoder.feed(packed[start : start + piece])
+            decoder.finish()
+            assert bytes(decoder.body) == TEXT, (encoding, piece)
+
+
+def test_one_byte_over_the_limit_is_too_much() -> None:
+    for encoding, packed, code in (
+        ("", TEXT, OutcomeCode.TOO_LARGE),
+        ("gzip", packed_gzip(TEXT), OutcomeCode.DECOMPRESSION_BOMB),
+        ("deflate", zlib.compress(TEXT), OutcomeCode.DECOMPRESSION_BOMB),
+    ):
+        decoder = BoundedDecoder(encoding, limit=len(TEXT) - 1)
+        with pytest.raises(RequestFailedError) as failed:
+            decoder.feed(packed)
+        assert failed.value.code is code
+        assert bytes(decoder.body) == TEXT[:-1]
+
+
+def test_padding_behind_the_end_is_counted() -> None:
+    decoder = BoundedDecoder("gzip", limit=100)
+    decoder.feed(packed_gzip(b"{}"))
+    with pytest.raises(RequestFailedError) as failed:
+        decoder.feed(bytes(100))
+    assert failed.value.code is OutcomeCode.TOO_LARGE
 
 
 def test_a_bomb_is_not_unpacked_beyond_the_limit() -> None:

@@ -227,15 +227,6 @@ def test_a_chain_without_an_answer_is_a_failure(capture: Capturing, site: Site) 
     assert "1 more requests failed" in str(captured.error)
 
 
-def test_a_chain_without_an_end_has_a_limit(capture: Capturing, site: Site) -> None:
-    def retry_requests(answer, config):
-        return [Request(f"{answer.url}x")]
-
-    captured = capture(source(), module(retry_requests=retry_requests), requests_per_source=5)
-    assert [entry.outcome for entry in captured.entries] == ["http_404"] * 5 + ["request_limit"]
-    assert captured.status == "failed"
-
-
 def test_all_that_was_asked_instead_must_be_answered(capture: Capturing, site: Site) -> None:
     def halves(answer, config):
         return [Request(at("/half1")), Request(at("/half2"))] if answer.url == at("/all") else []
@@ -256,16 +247,6 @@ def test_an_address_that_may_not_be_asked_leads_to_the_next(capture: Capturing, 
     captured = capture(config, module(retry_requests=chain("/a", "/b")))
     assert outcomes(captured) == [("/a", "robots_disallowed"), ("/b", "ok")]
     assert captured.status == "captured"
-
-
-def test_a_hook_that_breaks_is_the_sources_error(capture: Capturing, site: Site) -> None:
-    captured = capture(source(), module(retry_requests=lambda answer, config: answer.json()))
-    assert captured.status == "failed"
-    assert captured.error == (
-        f"http_404: there is nothing at this address (404): {at('/gpus')} answered 404; "
-        f"acme.retry_requests: SourceChangedError: {at('/gpus')}: the answer is not JSON "
-        "(Expecting value: line 1 column 1 (char 0))"
-    )
 
 
 def test_what_is_asked_instead_of_an_optional_request_is_optional(capture: Capturing, site: Site) -> None:
