@@ -2,7 +2,6 @@
 
 import gzip
 import tracemalloc
-import zlib
 
 import pytest
 from hypothesis import given, settings
@@ -20,11 +19,6 @@ def packed_gzip(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
 
 
-def bare_deflate(data: bytes) -> bytes:
-    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return packer.compress(data) + packer.flush()
-
-
 PACKED = [
     ("", TEXT),
     ("identity", TEXT),
@@ -33,8 +27,6 @@ PACKED = [
     ("x-gzip", packed_gzip(TEXT)),
     ("gzip", packed_gzip(TEXT[:50]) + packed_gzip(TEXT[50:])),
     ("gzip", packed_gzip(TEXT) + b"\0\0padding"),
-    ("deflate", zlib.compress(TEXT)),
-    ("deflate", bare_deflate(TEXT)),
 ]
 
 
@@ -52,7 +44,6 @@ def test_one_byte_over_the_limit_is_too_much() -> None:
     for encoding, packed, code in (
         ("", TEXT, OutcomeCode.TOO_LARGE),
         ("gzip", packed_gzip(TEXT), OutcomeCode.DECOMPRESSION_BOMB),
-        ("deflate", zlib.compress(TEXT), OutcomeCode.DECOMPRESSION_BOMB),
     ):
         decoder = BoundedDecoder(encoding, limit=len(TEXT) - 1)
         with pytest.raises(RequestFailedError) as failed:
@@ -97,13 +88,14 @@ def test_gzip_cut_short() -> None:
 
 
 def test_a_compression_that_was_not_asked_for() -> None:
-    with pytest.raises(RequestFailedError, match="br"):
-        BoundedDecoder("br", limit=10)
+    for encoding in ("br", "deflate", "gzip, gzip"):
+        with pytest.raises(RequestFailedError, match=encoding):
+            BoundedDecoder(encoding, limit=10)
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    encoding=st.sampled_from(["", "gzip", "deflate"]),
+    encoding=st.sampled_from(["", "gzip"]),
     pieces=st.lists(
         st.one_of(
             st.binary(max_size=60),

@@ -50,7 +50,7 @@ def test_how_the_client_introduces_itself(
     assert sent["user-agent"].startswith("gpufare/")
     assert sent["user-agent"].endswith(" (+https://github.com/gpufare/gpufare)")
     assert sent["accept-language"].startswith("en-US")
-    assert sent["accept-encoding"] == "gzip, deflate"
+    assert sent["accept-encoding"] == "gzip"
     assert sent["host"] == ACME
     assert sent["x-gpufare-source"] == "acme"
 

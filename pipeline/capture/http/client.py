@@ -166,7 +166,7 @@ class Client:
                 "User-Agent": user_agent(),
                 "Accept": "*/*",
                 "Accept-Language": "en-US,en;q=0.9",
-                "Accept-Encoding": "gzip, deflate",
+                "Accept-Encoding": "gzip",
             },
         )
         self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookie is kept
