@@ -49,7 +49,7 @@ class SourceHooks:
         return instead
 
     def redacted(self, body: bytes) -> bytes:
-        """Return a body without what the source must not store. Raises whatever the module does."""
+        """Return a body without what the source must not store. Raises any exception of the module."""
         return self._module.redact(body) if hasattr(self._module, "redact") else body
 
     def failure_in(self, function: str, error: Exception) -> str:

@@ -202,7 +202,7 @@ def _host_of(url: str) -> str:
 
 
 def _is_target(url: str, target: str) -> bool:
-    """Whether a request's target is ``url``'s path and query, in which ``${NAME}`` matches any key."""
+    """True if a request's target is ``url``'s path and query, in which ``${NAME}`` matches any key."""
     parts = urlsplit(url)
     wanted = unquote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/")
     pattern = "[^&/?]*".join(re.escape(piece) for piece in re.split(r"\$\{\w+\}", wanted))

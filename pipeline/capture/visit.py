@@ -59,7 +59,7 @@ def capture_all(
 ) -> dict[str, Capture]:
     """Capture sources, in parallel where they ask different hosts, one after another where they share one.
 
-    Whatever goes wrong, in the network, at the host or in the source's code, is in that source's capture, and
+    What goes wrong in the network, at the host or in the source's code is in that source's capture, and
     affects no other. Captures come in the order of ``configs``. A replay server on another machine gets no
     keys over plain http. Raises PastDayError for a day other than today, unless the client replays.
     """

@@ -53,7 +53,7 @@ class Capture:
 
     @property
     def lacks_answers(self) -> bool:
-        """Whether a request that could be sent has no usable answer, even if it was optional or another one
+        """True if a request that could be sent has no usable answer, even if it was optional or another one
         made up for it: fewer offers than usual are then no misreading."""
         return any(not entry.usable and entry.outcome is not OutcomeCode.NEEDS_KEY for entry in self.entries)
 
@@ -117,7 +117,7 @@ def capture_status(entries: Iterable[Entry]) -> CaptureStatus:
 
 def _failures(entries: Iterable[Entry]) -> list[Entry]:
     """The failed requests, the one that decides first. Optional requests and those that lack their key are
-    left out, unless no request was answered."""
+    skipped, unless no request was answered."""
     all_entries = list(entries)
     answered = _is_answered(all_entries)
     failed = [entry for entry, is_answered in zip(all_entries, answered, strict=True) if not is_answered]

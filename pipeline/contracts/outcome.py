@@ -62,12 +62,12 @@ class OutcomeCode(CodeWithSentence):
 
     @property
     def usable(self) -> bool:
-        """Whether the request ended with a body that a reader may read."""
+        """True if the request ended with a body that a reader may read."""
         return self in (OutcomeCode.OK, OutcomeCode.NOT_MODIFIED)
 
     @property
     def retryable(self) -> bool:
-        """Whether asking again may help: transport errors, 429 and 5xx; not a bad certificate, a limit or a
+        """True if asking again may help: transport errors, 429 and 5xx; not a bad certificate, a limit or a
         refusal."""
         return self in _RETRYABLE
 
@@ -105,7 +105,7 @@ class SourceResult(CodeWithSentence):
 
     @property
     def asked(self) -> bool:
-        """Whether the source was asked, or would have been."""
+        """True if the source was asked, or would have been."""
         return self not in (SourceResult.NEEDS_KEY, SourceResult.NEEDS_PERMISSION, SourceResult.RETIRED)
 
 

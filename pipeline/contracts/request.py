@@ -86,7 +86,7 @@ class Entry(BaseModel):
 
     @property
     def usable(self) -> bool:
-        """Whether a reader may read the answer: a stored body with status 200 and no error."""
+        """True if a reader may read the answer: a stored body with status 200 and no error."""
         return self.file is not None and self.status == 200 and self.outcome.usable
 
     @property

@@ -100,7 +100,7 @@ class ReplayServer:
 
     @property
     def may_have_keys(self) -> bool:
-        """Whether requests may carry keys: nobody on the way can read https or what stays on this machine."""
+        """True if requests may carry keys: nobody on the way can read https or what stays on this machine."""
         url = httpx.URL(self.base_url)
         return url.scheme == "https" or _is_loopback(url.host)
 

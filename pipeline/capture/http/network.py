@@ -115,7 +115,7 @@ def _code_of_refused(text: str) -> OutcomeCode:
 class GuardedTransport(httpx.HTTPTransport):
     """httpx's transport over connections that keep to the rules of this module.
 
-    ``only`` names the one host and port that may be connected to, whatever its address (a replay server, a
+    ``only`` names the one host and port that may be connected to, at any address (a replay server, a
     webhook); without it every public address may be, and those of the networks ``allowed``. Proxies of the
     environment are not used.
     """
