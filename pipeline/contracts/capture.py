@@ -4,7 +4,7 @@ Everything that the record keeps of a capture is derived from its archived entri
 is read again from the archive gives the same record as the day it was captured.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
@@ -98,36 +98,34 @@ def _is_answered(entries: Sequence[Entry]) -> list[bool]:
     return [entry.usable or (bool(entry.instead) and entry.key in keys) for entry in entries]
 
 
-def capture_status(entries: Iterable[Entry]) -> CaptureStatus:
+def capture_status(entries: Sequence[Entry]) -> CaptureStatus:
     """The status of a capture with these entries. Requests that lack their key, and optional ones without an
     answer, are not counted."""
-    all_entries = list(entries)
     counted = [
         answered
-        for entry, answered in zip(all_entries, _is_answered(all_entries), strict=True)
+        for entry, answered in zip(entries, _is_answered(entries), strict=True)
         if entry.outcome is not OutcomeCode.NEEDS_KEY and (answered or not entry.optional)
     ]
     if not counted:
-        lacks_key = any(entry.outcome is OutcomeCode.NEEDS_KEY for entry in all_entries)
+        lacks_key = any(entry.outcome is OutcomeCode.NEEDS_KEY for entry in entries)
         return "needs_key" if lacks_key else "failed"
     if all(counted):
         return "captured"
     return "partial" if any(counted) else "failed"
 
 
-def _failures(entries: Iterable[Entry]) -> list[Entry]:
+def _failures(entries: Sequence[Entry]) -> list[Entry]:
     """The failed requests, the one that decides first. Optional requests and those that lack their key are
     skipped, unless no request was answered."""
-    all_entries = list(entries)
-    answered = _is_answered(all_entries)
-    failed = [entry for entry, is_answered in zip(all_entries, answered, strict=True) if not is_answered]
+    answered = _is_answered(entries)
+    failed = [entry for entry, is_answered in zip(entries, answered, strict=True) if not is_answered]
     if any(answered):
         return [e for e in failed if not e.optional and e.outcome is not OutcomeCode.NEEDS_KEY]
     failed = [entry for entry in failed if not entry.optional] or failed
     return sorted(failed, key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY)  # that says least
 
 
-def first_error(entries: Iterable[Entry]) -> str | None:
+def first_error(entries: Sequence[Entry]) -> str | None:
     """The error of the failed request that decides, and how many more failed; None where the failures are no
     more than optional requests and those without their key."""
     failed = _failures(entries)
@@ -145,12 +143,11 @@ _LONGEST_URL = 150
 """Of an address in a warning, in characters."""
 
 
-def request_warnings(entries: Iterable[Entry]) -> tuple[str, ...]:
+def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
     """What the status does not say: optional requests without an answer, failed requests that others made up
     for, and what was odd about answers."""
-    all_entries = list(entries)
-    answered = _is_answered(all_entries)
-    pairs = list(zip(all_entries, answered, strict=True))
+    answered = _is_answered(entries)
+    pairs = list(zip(entries, answered, strict=True))
     optional = [entry for entry, _ in pairs if entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY]
     missing = [
         _short(entry)
@@ -162,11 +159,11 @@ def request_warnings(entries: Iterable[Entry]) -> tuple[str, ...]:
         for entry, is_answered in pairs
         if is_answered and not entry.usable
     ]
-    odd = [entry.warning for entry in all_entries if entry.warning]
+    odd = [entry.warning for entry in entries if entry.warning]
     return (
         *_grouped(missing, "optional request failed", f"of {len(optional)} optional requests failed"),
         *_grouped(made_up_for, "request failed", "failed requests were made up for by others"),
-        *_grouped(odd, "odd answer", f"of {len(all_entries)} answers were odd"),
+        *_grouped(odd, "odd answer", f"of {len(entries)} answers were odd"),
     )
 
 

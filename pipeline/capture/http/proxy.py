@@ -120,7 +120,7 @@ class ProxyTransport(httpx.HTTPTransport):
 
 
 class ProxyDoor:
-    """Lets requests through to the proxy. The first request opens its tunnel alone, and after a refused password
+    """Lets requests through to the proxy. The first one opens its tunnel alone, and after a refused password
     (407) none follows: a wrong one that is tried for each of thirty sources locks an account."""
 
     def __init__(self) -> None:
