@@ -109,7 +109,7 @@ def test_a_fault_has_its_outcome_and_spares_the_other_source(pages: Path, archiv
         )
         for name in sources
     ]
-    limits = Limits(**FAST, response_seconds=1.5, read_seconds=0.4)
+    limits = Limits(**FAST, response_seconds=2, read_seconds=0.8)
     with (
         FaultyServer(pages, {name: FAULTS[fault][0] for name, fault in sources.items()}) as server,
         Client(limits=limits, replay=ReplayServer(server.base_url)) as client,
