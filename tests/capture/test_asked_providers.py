@@ -3,7 +3,7 @@ refusals, other content types, lists that are gone. Each rule of one source's re
 
 import json
 from collections.abc import Callable
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -277,36 +277,6 @@ def test_a_key_that_turns_a_source_on_goes_with_each_of_its_requests() -> None:
     assert checked
 
 
-def test_azure_is_asked_by_family_and_goes_on_where_a_full_page_has_no_link(site: Site, ask: Ask) -> None:
-    full = [{"armSkuName": "Standard_NC24ads_A100_v4"}] * 1000
-    link = "https://prices.azure.com:443/api/retail/prices?$filter=more&$skip=2"
-    pages = {
-        ("Standard_NC", 0): {"Items": full, "NextPageLink": ""},
-        ("Standard_NC", 1000): {"Items": full, "NextPageLink": None},
-        ("Standard_NC", 2000): {"Items": [], "NextPageLink": None},
-        ("Standard_ND", 0): {"Items": full[:2], "NextPageLink": link},
-        ("more", 2): {"Items": full[:1], "NextPageLink": None},
-        ("Standard_NV", 0): {"Items": full[:999], "NextPageLink": ""},
-        ("Standard_NG", 0): {"Items": full[:1], "NextPageLink": ""},
-    }
-    asked: list[tuple[str, int]] = []
-
-    def answer(request: Asked) -> Reply:
-        query = unquote(request.target)
-        asked.append(
-            next(key for key in sorted(pages, reverse=True) if key[0] in query and f"skip={key[1]}" in query)
-            if "$skip" in query
-            else next(key for key in pages if key[0] in query and not key[1])
-        )
-        assert "more" in query or "api-version=2023-01-01-preview&currencyCode='USD'&$filter=" in query
-        return says(pages[asked[-1]])
-
-    site.route("prices.azure.com", "/api/retail/prices", answer)
-    site.route("prices.azure.com:443", "/api/retail/prices", answer)
-    assert ask("azure").status == "captured"
-    assert asked == list(pages)
-
-
 THUNDER = "api.thundercompute.com:8443"
 
 
@@ -348,17 +318,6 @@ def test_vast_is_searched_for_the_names_that_it_lists_with_the_users_key(site: S
     assert searched == [list("ABCDEF"), list("ABC"), ["A"], ["B", "C"], list("DEF"), ["G", "H"]]
     assert {asked.headers.get("authorization") for asked in site.pages_asked()} == {"Bearer s3cret"}
     assert "s3cret" not in str(captured.entries)
-
-
-def test_vast_is_searched_for_known_names_where_the_list_wants_a_key(site: Site, ask: Ask) -> None:
-    site.say("console.vast.ai", "/api/v0/gpu_names/unique/", says({"error": "unauthorized"}, 401))
-    site.say("console.vast.ai", "/api/v0/bundles/", says({"offers": []}))
-    captured = ask("vast")
-    assert captured.status == "captured"
-    searches = [asked for asked in site.pages_asked() if "/bundles/" in asked.target]
-    known = source_config("vast").settings["gpu_names"]
-    assert all(any(name in unquote(search.target) for search in searches) for name in known)
-    assert not any("authorization" in asked.headers for asked in site.pages_asked())
 
 
 def test_voltage_park_is_complete_without_its_presets(site: Site, ask: Ask) -> None:
