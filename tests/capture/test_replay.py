@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -227,19 +225,6 @@ def test_first_requests_come_from_the_yaml_unless_the_module_makes_them() -> Non
     assert request.headers == {"content-type": "application/json", "x-a": "${KEY}"}
     made = first_requests(source(), module(requests=lambda config, environment: [request] * 2), {})
     assert made == [request, request]
-
-
-def test_serving_from_the_command_line(tmp_path: Path) -> None:
-    pages = folder(tmp_path, {"a.json": "[1]", "index.json": [row()]})
-    command = [sys.executable, "-m", "pipeline.capture.replay", str(pages)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            base_url = process.stdout.readline().strip()
-            answer = httpx.get(f"{base_url}/gpus", headers={"host": "prices.acme.example"})
-        finally:
-            process.terminate()
-    assert answer.text == "[1]"
 
 
 def test_serving_nothing_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

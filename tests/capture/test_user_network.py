@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits
-from pipeline.capture.http.network import is_public_address
+from pipeline.capture.http.network import GuardedTransport, is_public_address
 from pipeline.capture.http.proxy import ProxyDoor, is_name_of_the_internet, mounts_of
 from pipeline.capture.http.user_network import UserNetworkError, user_network
 from pipeline.capture.visit import capture_all
@@ -382,7 +382,7 @@ def is_direct(no_proxy: str, url: str = f"https://{PRICES}/gpus") -> bool:
         {"GPUFARE_PROXY": "environment", "HTTPS_PROXY": "p.example:1", "NO_PROXY": no_proxy}
     )
     mounts = mounts_of(network)
-    with httpx.Client(mounts=mounts) as client:
+    with httpx.Client(transport=GuardedTransport(), mounts=mounts) as client:
         return client._transport_for_url(httpx.URL(url)) is not mounts.get("https://")
 
 
