@@ -228,7 +228,7 @@ class Archive:
 
 def _read_capture(folder: Path) -> Capture:
     """Return a capture from its folder. One whose index is damaged has failed, with the damage as its error;
-    one without an index was interrupted."""
+    one without an index was interrupted. Indexes of older versions have no error of the capture itself."""
     index = folder / INDEX_NAME
     header: Mapping[str, Any] = {}
     entries: list[Entry] = []
@@ -239,7 +239,7 @@ def _read_capture(folder: Path) -> Capture:
     try:
         if index.exists():
             header, entries = parse_index(index)
-            status, error = header.get("status"), header.get("error")
+            status, error = header.get("status"), header.get("error") or first_error(entries)
             if status is not None and status not in get_args(CaptureStatus):
                 raise PagesError(f"{index}: {status!r} is not the status of a capture")
             seconds = _duration_seconds(folder.name, header.get("finished_at"))
