@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.capture import Outcome, SourceResult
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.record.journal import Entry, Journal

@@ -145,7 +145,7 @@ def _drip(host: Host) -> None:
 
 def falls_silent(host: Host) -> None:
     sends(b"content-length: 10", b"12345")(host)
-    time.sleep(1)
+    time.sleep(2)
 
 
 def sends_200_mb(host: Host) -> None:

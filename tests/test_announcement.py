@@ -10,7 +10,7 @@ import pytest
 from pipeline.capture.archive import ID_FORMAT, Archive
 from pipeline.capture.visit import MAX_PARALLEL, first_requests
 from pipeline.catalog.source_config import SourceConfig, source_config
-from pipeline.contracts.capture import Entry
+from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from pipeline.refresh.report import announcement, seconds_in_parallel

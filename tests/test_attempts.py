@@ -11,7 +11,7 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.capture import Outcome
+from pipeline.contracts.outcome import Outcome
 from pipeline.gates.thresholds import HELD_DAYS
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
@@ -177,11 +177,11 @@ def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
     partial = Outcome(**base, attempt="20260822T060000.000000Z", status="partial", rows=9)
     newer = Outcome(**base, attempt="20260822T070000.000000Z", status="partial", rows=8)
     whole = Outcome(**base, attempt="20260822T050000.000000Z", status="captured", rows=7)
-    assert sorted([partial, newer, whole], key=lambda each: each.merit) == [newer, partial, whole]
+    assert sorted([partial, newer, whole], key=lambda each: each.preference) == [newer, partial, whole]
     morning = Outcome(**base, attempt="20260822T060000.000000Z", status="captured", rows=9, failed_requests=1)
     noon = Outcome(**base, attempt="20260822T120000.000000Z", status="captured", rows=8, failed_requests=2)
     again = Outcome(**base, attempt="20260822T130000.000000Z", status="captured", rows=7, failed_requests=1)
-    assert sorted([morning, noon, again], key=lambda each: each.merit) == [noon, morning, again]
+    assert sorted([morning, noon, again], key=lambda each: each.preference) == [noon, morning, again]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ import pytest
 from filelock import FileLock
 
 from pipeline.capture.archive import Archive
-from pipeline.contracts.capture import Capture, Entry, Outcome
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.request import Entry
 from pipeline.health.doctor import CHECKS, MAX_LINES_PER_CHECK, Finding, examine
 from pipeline.home.paths import Home
 from pipeline.record.incidents import report_incident

@@ -12,7 +12,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
 from pipeline.capture.replay import PagesServer, page_entries
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.capture import SourceResult
+from pipeline.contracts.outcome import SourceResult
 from pipeline.health.doctor.live import LiveReport, examine_live
 from pipeline.health.doctor.saved_pages import SaveError, save_pages
 from pipeline.home.paths import Home

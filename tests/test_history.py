@@ -16,8 +16,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import RejectedRow
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage

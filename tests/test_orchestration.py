@@ -13,8 +13,9 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Entry, OutcomeCode
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.outcome import OutcomeCode
+from pipeline.contracts.request import Entry
 from pipeline.definitions import defs
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home

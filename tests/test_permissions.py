@@ -11,13 +11,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Client, Limits, ReplayServer, Response, Rules
+from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
+from pipeline.capture.http.response import Response
 from pipeline.capture.permissions import read_choices, why_off
 from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
-from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import Outcome
 from pipeline.health.digest import digest_of
 from pipeline.health.doctor.finding import places
 from pipeline.health.doctor.live import examine_live

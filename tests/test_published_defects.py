@@ -17,11 +17,12 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.capture import Entry, Outcome
 from pipeline.contracts.listing import Answer, Listing, SourceChangedError
 from pipeline.contracts.offer import Built
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
 from pipeline.record.records import Records

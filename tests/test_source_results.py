@@ -12,7 +12,7 @@ from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.replay import capture_pages
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
-from pipeline.contracts.capture import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
+from pipeline.contracts.outcome import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
 from pipeline.home.paths import Home
 from pipeline.refresh.advice import diagnosis, next_step
 from pipeline.refresh.ingest import read_again, record_day

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.capture.archive import ID_FORMAT
 from pipeline.catalog.source_config import configs, source_config
-from pipeline.contracts.capture import Outcome
+from pipeline.contracts.outcome import Outcome
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.record.journal import Journal

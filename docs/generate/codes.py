@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from docs.generate.markdown import code, table, text
-from pipeline.contracts.capture import OutcomeCode, SourceResult
 from pipeline.contracts.codes import CodeWithSentence
 from pipeline.contracts.incidents import IncidentKind
+from pipeline.contracts.outcome import OutcomeCode, SourceResult
 from pipeline.contracts.reject_reasons import CONTRADICTIONS, FlagReason, RejectReason
 
 INTRODUCTION = """# Reasons and codes

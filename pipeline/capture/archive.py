@@ -21,18 +21,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_answer, read_body, sha256_of
-from pipeline.contracts.capture import Capture, CaptureStatus, Entry, capture_status, first_error
+from pipeline.contracts.capture import Capture, CaptureStatus, capture_status, first_error
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
+from pipeline.contracts.request import Entry
 from pipeline.home.disk import flush, naming
 
 JOURNAL_NAME = "journal.jsonl"
 
 CAPTURES_COMPARED = 3
-"""Bodies equal to one of so many captures before are stored as a second name of the same file."""
+"""Earlier captures whose bodies are compared: an equal body is stored as a second name of the same file."""
 
 CAPTURES_SEARCHED = 30
-"""So many are looked at to find those, for a source that answers with nothing for a long time."""
+"""Captures that are searched for those, where a source answers with nothing for a long time."""
 
 ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 """A capture id: the UTC time at which it began."""
@@ -226,8 +227,8 @@ class Archive:
 
 
 def _read_capture(folder: Path) -> Capture:
-    """A capture from its folder. One whose index is damaged has failed, with the damage as its error; one
-    without an index was interrupted. Captures of older versions have no error of their own in the index."""
+    """Return a capture from its folder. One whose index is damaged has failed, with the damage as its error;
+    one without an index was interrupted. Indexes of older versions have no error of the capture itself."""
     index = folder / INDEX_NAME
     header: Mapping[str, Any] = {}
     entries: list[Entry] = []
@@ -276,7 +277,7 @@ def _began(capture_id: str) -> datetime | None:
 
 
 def _read_journal(path: Path) -> list[Entry]:
-    """The entries of an interrupted capture; a last line that was cut off while being written is left out."""
+    """Return the entries of an interrupted capture; a last line that was cut off while written is skipped."""
     if not path.exists():
         return []
     whole_lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()

@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.contracts.capture import Entry
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer
+from pipeline.contracts.request import Entry
 
 INDEX_NAME = "index.json"
 

@@ -15,7 +15,7 @@ from pipeline.home.paths import Home
 
 
 class Choice(BaseModel):
-    """What the user said of a source, and on which day (UTC): to ask it whatever its terms, or never."""
+    """What the user said of a source, and on which day (UTC): to ask it despite its terms, or never."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -22,10 +22,12 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import OBSERVED_AT_HEADER, SOURCE_HEADER
+from pipeline.capture.http.client import NO_PAGE_HEADER, OBSERVED_AT_HEADER, SOURCE_HEADER
 from pipeline.capture.index import INDEX_NAME, PagesError, parse_index, read_body, sha256_of
 from pipeline.catalog.source_config import RequestFacts, SourceConfig, configs
-from pipeline.contracts.capture import NO_PAGE_HEADER, Capture, Entry, OutcomeCode
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.outcome import OutcomeCode
+from pipeline.contracts.request import Entry
 
 _NOT_PASSED_ON = frozenset(
     {"connection", "content-encoding", "content-length", "date", "server", "transfer-encoding"}
@@ -200,7 +202,7 @@ def _host_of(url: str) -> str:
 
 
 def _is_target(url: str, target: str) -> bool:
-    """Whether a request's target is ``url``'s path and query, in which ``${NAME}`` matches any key."""
+    """True if a request's target is ``url``'s path and query, in which ``${NAME}`` matches any key."""
     parts = urlsplit(url)
     wanted = unquote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/")
     pattern = "[^&/?]*".join(re.escape(piece) for piece in re.split(r"\$\{\w+\}", wanted))

@@ -13,6 +13,9 @@ and, where the yaml's ``requests`` cannot say what to ask,
     def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
     def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # unless the yaml's paging can
 
+``environment`` has ``${NAME}`` for each of the yaml's ``key_variables`` that is set: the keys themselves are
+filled in when a request is sent;
+
 where something else may be asked when a request fails,
 
     def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]

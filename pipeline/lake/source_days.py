@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
+from pipeline.contracts.outcome import Outcome
 from pipeline.record.damage import RecordError
 from pipeline.record.records import Records
 

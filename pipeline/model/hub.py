@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.contracts.capture import OutcomeCode
+from pipeline.capture.http.secrets import Secrets
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import OutcomeCode
 
 if TYPE_CHECKING:
     from pipeline.capture.http.client import Client
@@ -43,7 +43,7 @@ def fetch_config(
     rules = Rules(
         source="hub",
         allowed_hosts=frozenset({HOST}),
-        secrets=Secrets(WatchedEnvironment(environment), frozenset()),
+        secrets=Secrets(environment, ()),
         deadline=time.monotonic() + SECONDS,
         body_bytes=MAX_BYTES,
     )

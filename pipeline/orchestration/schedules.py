@@ -19,8 +19,8 @@ from datetime import date
 import dagster as dg
 
 from pipeline.catalog.source_config import SourceConfig, source_config
-from pipeline.contracts.capture import NOT_ASKED
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.outcome import NOT_ASKED
 from pipeline.home.paths import Home
 from pipeline.orchestration.keys import MORNING, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome

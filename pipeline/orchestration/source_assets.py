@@ -19,8 +19,9 @@ import dagster as dg
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import NOT_ASKED, Capture, Outcome
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import sentence_of
+from pipeline.contracts.outcome import NOT_ASKED, Outcome
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.code_versions import source_version
 from pipeline.orchestration.evidence import evidence, markdown_of

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.outcome import Outcome
 from pipeline.home.disk import set_aside, stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage

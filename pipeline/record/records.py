@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 from pydantic import TypeAdapter
 
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.rates import Rate
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError, readable

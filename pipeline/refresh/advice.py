@@ -4,17 +4,16 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
 
 from pipeline.capture.http.user_network import (
     ALLOW_VARIABLE,
     DOCUMENT,
-    NETWORKS_OF_CODES,
     OPENABLE_NETWORKS,
     PROXY_VARIABLE,
+    OpenableNetwork,
 )
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.capture import NOT_ASKED, Outcome, OutcomeCode, SourceResult
+from pipeline.contracts.outcome import NOT_ASKED, Outcome, OutcomeCode, SourceResult
 
 CERTIFICATES = "SSL_CERT_FILE"
 
@@ -131,8 +130,8 @@ def _kept_for_a_report(config: SourceConfig) -> str:
     return f"`gpufare doctor --live --source {config.name} --save DIR`"
 
 
-def _advice_of_network(network: IPv4Network) -> _Advice:
-    whose = OPENABLE_NETWORKS[network]
+def _advice_of_network(openable: OpenableNetwork) -> _Advice:
+    network, whose = openable.network, openable.whose
     step = f"if you are behind {whose}, set {ALLOW_VARIABLE}={network} ({DOCUMENT})"
     return _Advice(
         lambda config: step, f"the resolver gives addresses in {network} for public hosts: {whose}"
@@ -169,7 +168,7 @@ _SERVER_IS_DOWN = {*_UNCONNECTED, OutcomeCode.DNS_ERROR, OutcomeCode.TLS_ERROR}
 
 _BY_CODE: Mapping[OutcomeCode, _Advice] = {
     **_UNCONNECTED,
-    **{code: _advice_of_network(network) for code, network in NETWORKS_OF_CODES.items()},
+    **{code: _advice_of_network(openable) for code, openable in OPENABLE_NETWORKS.items()},
     OutcomeCode.HTTP_403: _Advice(lambda c: _ANOTHER_NETWORK, "the hosts forbid the requests (403)"),
     OutcomeCode.HTTP_404: _Advice(lambda c: f"look for its new address, from {c.homepage}, and report it"),
     OutcomeCode.HTTP_429: _Advice(lambda c: "wait an hour before you refresh again"),

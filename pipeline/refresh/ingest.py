@@ -12,17 +12,12 @@ from typing import Any
 
 from pipeline.capture.archive import ID_FORMAT, Archive
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.capture import (
-    Capture,
-    Outcome,
-    SourceResult,
-    merit,
-    source_result,
-)
+from pipeline.contracts.capture import Capture, source_result
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Built, Offer, RejectedRow
+from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.rates import Rate
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
@@ -77,8 +72,8 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
 
     ``captures`` is the one just made, or all of the day from the archive; interrupted ones are skipped, and
     those of the archive that the record lacks are read, too. Of all accepted attempts of the day the best one
-    (see Outcome.merit) gives the day's offers and rejects. Never raises for the content of an answer, for a
-    damaged file, or for one that cannot be written.
+    (see Outcome.preference) gives the day's offers and rejects. Never raises for the content of an answer,
+    for a damaged file, or for one that cannot be written.
     """
     _mend_what_is_replaced(config, day, home)
     kept = _attempts_kept(config, day, captures, home)
@@ -163,20 +158,20 @@ def _read_all(
     config: SourceConfig, captures: Sequence[Capture], kept: Mapping[str, Mapping[str, Any]], home: Home
 ) -> _Reading:
     """Read captures, oldest first, and choose between them and the attempts kept."""
-    merits = [
-        merit(row["status"], row["rows"], row["failed_requests"], row["attempt"])
+    preferences = [
+        attempt_preference(row["status"], row["rows"], row["failed_requests"], row["attempt"])
         for row in kept.values()
         if row["accepted"]
     ]
-    best = max(merits, default=None)
+    best = max(preferences, default=None)
     reading = _Reading()
     for capture in captures:
         outcome, content = _read(config, capture, home)
-        if outcome.accepted and best is not None and outcome.merit < best:
+        if outcome.accepted and best is not None and outcome.preference < best:
             note = f"the day keeps what its attempt {best[-1]} gave"
             outcome = replace(outcome, warnings=(*outcome.warnings, note))
         elif outcome.accepted or (best is None and content is not None):
-            best = outcome.merit if outcome.accepted else None
+            best = outcome.preference if outcome.accepted else None
             reading.content, reading.attempt = content, outcome.attempt
         reading.outcomes.append(outcome)
     return reading

@@ -8,14 +8,13 @@ from datetime import date
 from itertools import groupby
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.secrets import WatchedEnvironment
 from pipeline.capture.permissions import read_choices
 from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.capture import Outcome, SourceResult
 from pipeline.contracts.hosts import host_of
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.home.disk import size_text
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
@@ -87,7 +86,7 @@ def _expected_visit(config: SourceConfig, archive: Archive, environment: Mapping
     if last is not None and last.replayed_from is None:
         return _ExpectedVisit(config, len(last.entries), last.duration_seconds, measured=True)
     try:
-        requests = first_requests(config, source_module(config.name), WatchedEnvironment(environment))
+        requests = first_requests(config, source_module(config.name), environment)
     except Exception:  # the source's own code: its visit says what is wrong
         requests = []
     return _ExpectedVisit(config, len(requests), _least_seconds(requests, config), measured=False)

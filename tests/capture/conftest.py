@@ -1,6 +1,8 @@
 """A site, a client that replays against it, and sources made up for one test."""
 
-from collections.abc import Callable, Iterator
+import gzip
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from types import ModuleType
@@ -9,7 +11,8 @@ from typing import Any
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
+from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
@@ -63,9 +66,56 @@ def archive(tmp_path: Path) -> Archive:
     return Archive(tmp_path / "archive")
 
 
-def capture_one(config: SourceConfig, functions: ModuleType, **arguments: Any) -> Capture:
+def capture_one(
+    config: SourceConfig,
+    functions: ModuleType | None = None,
+    environment: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Capture:
     """Capture a single source with ``functions`` as its module; the other arguments are capture_all's."""
-    return capture_all([config], module_of=lambda name: functions, **arguments)[config.name]
+    made = functions or module()
+    return capture_all([config], module_of=lambda name: made, environment=environment or {}, **more)[
+        config.name
+    ]
+
+
+def capture_many(
+    site: Site, archive: Archive, configs: Sequence[SourceConfig], **more: Any
+) -> dict[str, Capture]:
+    """Capture sources together from ``site``; the other arguments are capture_all's."""
+    arguments = {"environment": {}, "module_of": lambda name: module(), **more}
+    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        return capture_all(configs, day=DAY, archive=archive, client=client, **arguments)
+
+
+def rules(**facts: Any) -> Rules:
+    """The rules for one request to prices.acme.example."""
+    return Rules(
+        **{
+            "source": "acme",
+            "allowed_hosts": frozenset({"prices.acme.example"}),
+            "secrets": Secrets({}, ()),
+            "deadline": time.monotonic() + 60,
+            "body_bytes": 100_000,
+            **facts,
+        }
+    )
+
+
+def codes(captured: Capture) -> list[str]:
+    """How each request ended."""
+    return [entry.outcome for entry in captured.entries]
+
+
+def bodies(archive: Archive, captured: Capture) -> list[bytes]:
+    return [answer.body for answer in archive.answers(captured)]
+
+
+def stored_bytes(archive: Archive) -> bytes:
+    """All that the archive holds, unpacked, with the names of its files."""
+    files = [path for path in archive.root.rglob("*") if path.is_file()]
+    contents = [gzip.decompress(f.read_bytes()) if f.suffix == ".gz" else f.read_bytes() for f in files]
+    return b"\n".join([*(str(file).encode() for file in files), *contents])
 
 
 Capturing = Callable[..., Capture]
@@ -84,13 +134,6 @@ def capture(site: Site, archive: Archive) -> Capturing:
     ) -> Capture:
         chosen = Limits(**{**FAST, **limits})
         with Client(limits=chosen, replay=ReplayServer(base_url or site.base_url)) as client:
-            return capture_one(
-                config,
-                functions or module(),
-                environment=environment or {},
-                day=DAY,
-                archive=archive,
-                client=client,
-            )
+            return capture_one(config, functions, environment, day=DAY, archive=archive, client=client)
 
     return run

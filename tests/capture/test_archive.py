@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.capture.archive import Archive, ArchiveError, CaptureWriter
 from pipeline.capture.index import PagesError, sha256_of
-from pipeline.contracts.capture import Capture, Entry
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.request import Entry
 
 DAY = date(2026, 8, 22)
 MOMENT = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)

@@ -15,61 +15,28 @@ from pipeline.capture.http.client import (
     Client,
     Limits,
     ReplayServer,
-    Response,
     Rules,
     _retry_after_seconds,
     user_agent,
 )
-from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
-from pipeline.contracts.capture import OutcomeCode
+from pipeline.capture.http.response import Response
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import OutcomeCode
 
-from .conftest import DAY, FAST, capture_one, module, source
+from .conftest import DAY, FAST, capture_one, rules, source
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
 
 
-def rules(**facts: object) -> Rules:
-    return Rules(
-        **{
-            "source": "acme",
-            "allowed_hosts": frozenset({ACME}),
-            "secrets": Secrets(WatchedEnvironment({}), frozenset()),
-            "deadline": time.monotonic() + 60,
-            "body_bytes": 1000,
-            **facts,
-        }
-    )
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        ("0", 0),
-        ("120", 120),
-        (" 7 ", 7),
-        ("Fri, 31 Dec 1999 23:59:59 GMT", 0),
-        ("", None),
-        ("soon", None),
-        ("-5", None),
-        ("1.5", None),
-        ("²", None),
-    ],
-)
-def test_retry_after_in_seconds_or_as_a_date(header: str, seconds: float | None) -> None:
-    assert _retry_after_seconds({"retry-after": header}) == seconds
-
-
-def test_retry_after_as_a_date_to_come() -> None:
-    header = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    seconds = _retry_after_seconds({"retry-after": header})
-    assert seconds is not None
-    assert 3500 < seconds <= 3600
-
-
-def test_no_retry_after() -> None:
+def test_retry_after_in_seconds_or_as_a_date() -> None:
+    expected = {"0": 0, "120": 120, " 7 ": 7, "Fri, 31 Dec 1999 23:59:59 GMT": 0}
+    expected |= dict.fromkeys(["", "soon", "-5", "1.5", "²"])
+    assert {text: _retry_after_seconds({"retry-after": text}) for text in expected} == expected
     assert _retry_after_seconds({}) is None
+    assert _retry_after_seconds({"x-ms-ratelimit-retailprices-retry-after": "9"}) == 9  # Azure's own
+    in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    assert 3500 < (_retry_after_seconds({"retry-after": in_an_hour}) or 0) <= 3600
 
 
 @given(st.binary().map(lambda raw: raw.decode("latin-1")))
@@ -132,5 +99,5 @@ def test_the_longer_of_two_pauses_is_kept(
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     with Noting(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
         config = source(spacing_seconds=own)
-        capture_one(config, module(), environment={}, day=DAY, archive=archive, client=client)
+        capture_one(config, day=DAY, archive=archive, client=client)
     assert spacings[f"https://{ACME}/gpus"] == kept

@@ -13,7 +13,6 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.visit import capture_all
-from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import SourceChangedError
 from tests.faulty_server import (
     UNTRUSTED,
@@ -34,7 +33,7 @@ from tests.faulty_server import (
     talks_nonsense,
 )
 
-from .conftest import DAY, FAST, Capturing, module, source
+from .conftest import DAY, FAST, Capturing, bodies, capture_many, codes, module, source
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
@@ -98,43 +97,47 @@ def pages(tmp_path: Path) -> Path:
     return folder.parent
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_has_its_outcome_and_spares_the_other_source(
-    fault: str, pages: Path, archive: Archive
-) -> None:
-    misbehaves, expected, times = FAULTS[fault]
-    facts = {"max_body_bytes": MIB, "time_limit_seconds": 60}
-    ask = {"url": f"https://{ACME}/gpus", "content_types": ["application/json"]}
-    limits = Limits(**FAST, response_seconds=0.5, read_seconds=0.1)
-
+def test_a_fault_has_its_outcome_and_spares_the_other_source(pages: Path, archive: Archive) -> None:
+    """All sources are captured together, each at a host with a fault of its own."""
+    sources = {f"s{number}": fault for number, fault in enumerate(FAULTS)}
+    expected = {name: FAULTS[fault][1:] for name, fault in sources.items()}
+    configs = [
+        source(
+            name,
+            requests=[{"url": f"https://prices.{name}.example/gpus", "content_types": ["application/json"]}],
+            max_body_bytes=MIB,
+        )
+        for name in sources
+    ]
+    limits = Limits(**FAST, response_seconds=2, read_seconds=0.8)
     with (
-        FaultyServer(pages, {"acme": misbehaves}) as server,
+        FaultyServer(pages, {name: FAULTS[fault][0] for name, fault in sources.items()}) as server,
         Client(limits=limits, replay=ReplayServer(server.base_url)) as client,
     ):
         captures = capture_all(
-            [source("acme", requests=[ask], **facts), source("good")],
+            [*configs, source("good")],
             environment={},
             day=DAY,
             archive=archive,
             client=client,
             module_of=lambda name: module(),
         )
-
-    broken, good = captures["acme"], captures["good"]
-    assert [entry.outcome for entry in broken.entries] == [expected]
-    assert broken.status == "failed"
-    assert broken.error is not None
-    assert broken.error.startswith(f"{expected}: {broken.entries[0].outcome.sentence}")
-    assert server.asked["acme"] == times
-    assert archive.answers(broken) == []
-    assert good.status == "captured"
-    assert [answer.body for answer in archive.answers(good)] == [PRICES]
+    good = captures.pop("good")
+    assert (good.status, bodies(archive, good)) == ("captured", [PRICES])
+    found = {name: (captured.entries[0].outcome, server.asked[name]) for name, captured in captures.items()}
+    wrong = {fault: found[name] for name, fault in sources.items() if found[name] != expected[name]}
+    assert wrong == {}
+    for captured in captures.values():
+        (entry,) = captured.entries
+        assert captured.status == "failed"
+        assert (captured.error or "").startswith(f"{entry.outcome}: {entry.outcome.sentence}")
+        assert archive.answers(captured) == []
 
 
 def test_a_refused_connection(capture: Capturing) -> None:
     with refusing() as base_url:
         captured = capture(source(), base_url=base_url)
-    assert [entry.outcome for entry in captured.entries] == ["connection_refused"]
+    assert codes(captured) == ["connection_refused"]
     assert captured.status == "failed"
 
 
@@ -142,7 +145,7 @@ def test_a_certificate_that_nobody_trusts(capture: Capturing, monkeypatch: pytes
     with Site(UNTRUSTED) as secure:
         secure.say(ACME, "/gpus", GOOD)
         refused = capture(source(), base_url=secure.base_url)
-        assert [entry.outcome for entry in refused.entries] == ["tls_error"]
+        assert codes(refused) == ["tls_error"]
         assert secure.asked == []
 
         monkeypatch.setenv("SSL_CERT_FILE", str(UNTRUSTED))  # the user's own trust, the same server
@@ -153,12 +156,12 @@ def test_a_drip_over_tls(capture: Capturing, pages: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("SSL_CERT_FILE", str(UNTRUSTED))
     with FaultyServer(pages, {"acme": drips}) as server:
         captured = capture(source(), base_url=server.tls_url, response_seconds=0.3)
-    assert [entry.outcome for entry in captured.entries] == ["response_timeout"]
+    assert codes(captured) == ["response_timeout"]
 
 
 def test_no_tls_where_tls_belongs(capture: Capturing, site: Site) -> None:
     captured = capture(source(), base_url=f"https://127.0.0.1:{site.port}")
-    assert [entry.outcome for entry in captured.entries] == ["tls_error"]
+    assert codes(captured) == ["tls_error"]
 
 
 def test_twice_500_then_an_answer(capture: Capturing, site: Site) -> None:
@@ -180,7 +183,7 @@ def test_retry_after_is_waited_for(capture: Capturing, site: Site) -> None:
 def test_a_wait_beyond_the_time_of_the_source_is_not_begun(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/gpus", Reply(503, b"", {"retry-after": "Fri, 31 Dec 2100 23:59:59 GMT"}), GOOD)
     captured = capture(source())
-    assert [entry.outcome for entry in captured.entries] == ["http_5xx"]
+    assert codes(captured) == ["http_5xx"]
     assert "asks to wait" in (captured.error or "")
     assert len(site.pages_asked()) == 1
 
@@ -199,39 +202,29 @@ def test_the_time_of_a_source_ends_its_visit(capture: Capturing, pages: Path) ->
     assert server.asked["acme"] == 1
 
 
-def test_a_redirect_to_another_port_of_this_machine_is_not_followed(
+def test_a_redirect_to_where_the_source_may_go_is_followed(
     capture: Capturing, site: Site, other_site: Site
 ) -> None:
+    """Also to the replay server itself, but to no other port of this machine."""
+    own = f"127.0.0.1:{site.port}"
+    for location, host in {
+        "/list": ACME,
+        f"https://{ACME}/list": ACME,
+        "https://cdn.acme.example/list": "cdn.acme.example",
+        f"http://{own}/list": own,
+    }.items():
+        site.say(ACME, "/gpus", Reply(302, b"", {"location": location}))
+        site.say(host, "/list", GOOD)
+        captured = capture(source(hosts=["cdn.acme.example"]))
+        assert captured.status == "captured", location
+        (entry,) = captured.entries
+        assert entry.url == f"https://{ACME}/gpus"
+        assert (entry.final_url or "").endswith("/list")
     site.say(ACME, "/gpus", Reply(302, b"", {"location": f"{other_site.base_url}/gpus"}))
-    other_site.say(f"127.0.0.1:{other_site.port}", "/gpus", GOOD)
     captured = capture(source())
-    assert [entry.outcome for entry in captured.entries] == ["redirect_refused"]
+    assert codes(captured) == ["redirect_refused"]
     assert str(other_site.port) in (captured.error or "")
     assert other_site.asked == []
-
-
-@pytest.mark.parametrize(
-    ("location", "host"),
-    [
-        ("/list", ACME),
-        (f"https://{ACME}/list", ACME),
-        ("https://cdn.acme.example/list", "cdn.acme.example"),
-        ("replay server", "replay server"),
-    ],
-)
-def test_a_redirect_to_where_the_source_may_go_is_followed(
-    capture: Capturing, site: Site, archive: Archive, location: str, host: str
-) -> None:
-    own = f"127.0.0.1:{site.port}"
-    if location == "replay server":
-        location, host = f"http://{own}/list", own
-    site.say(ACME, "/gpus", Reply(302, b"", {"location": location}))
-    site.say(host, "/list", GOOD)
-    captured = capture(source(hosts=["cdn.acme.example"]))
-    assert captured.status == "captured"
-    (entry,) = captured.entries
-    assert entry.url == f"https://{ACME}/gpus"
-    assert (entry.final_url or "").endswith("/list")
 
 
 def test_truncated_json_is_archived_as_it_came(capture: Capturing, site: Site, archive: Archive) -> None:
@@ -274,22 +267,10 @@ def test_a_source_whose_own_code_breaks_spares_the_others(broken: str, site: Sit
             raise ModuleNotFoundError("broken on purpose")
         return module(**{broken: breaks})
 
-    captures = all_of(site, archive, module_of)
+    captures = capture_many(site, archive, [source("acme"), source("good")], module_of=module_of)
     assert captures["good"].status == "captured"
     assert captures["acme"].status == ("partial" if broken == "next_requests" else "failed")
     assert "broken on purpose" in (captures["acme"].error or "")
-
-
-def all_of(site: Site, archive: Archive, module_of) -> dict[str, Capture]:
-    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        return capture_all(
-            [source("acme"), source("good")],
-            environment={},
-            day=DAY,
-            archive=archive,
-            client=client,
-            module_of=module_of,
-        )
 
 
 def test_the_outcomes_of_a_fault_are_in_the_index(capture: Capturing, site: Site, archive: Archive) -> None:

@@ -12,17 +12,16 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.http.client import Client
 from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.visit import PastDayError, capture_all
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Capture, Entry, OutcomeCode
 from pipeline.contracts.listing import Request
-from pipeline.contracts.progress import no_progress
+from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
 
-from .conftest import DAY, FAST, Capturing, module, source
+from .conftest import DAY, Capturing, bodies, capture_many, codes, module, source, stored_bytes
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
@@ -38,22 +37,8 @@ SPELLINGS = (
 )
 
 
-def codes(captured: Capture) -> list[str]:
-    return [entry.outcome for entry in captured.entries]
-
-
 def urls(*paths: str) -> list[dict[str, str]]:
     return [{"url": f"https://{ACME}{path}"} for path in paths]
-
-
-def bodies(archive: Archive, captured: Capture) -> list[bytes]:
-    return [answer.body for answer in archive.answers(captured)]
-
-
-def stored_bytes(archive: Archive) -> bytes:
-    """All that the archive holds, unpacked."""
-    files = [path for path in archive.root.parent.rglob("*") if path.is_file()]
-    return b"\n".join(gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in files)
 
 
 def test_how_the_client_introduces_itself(
@@ -65,7 +50,7 @@ def test_how_the_client_introduces_itself(
     assert sent["user-agent"].startswith("gpufare/")
     assert sent["user-agent"].endswith(" (+https://github.com/gpufare/gpufare)")
     assert sent["accept-language"].startswith("en-US")
-    assert sent["accept-encoding"] == "gzip, deflate"
+    assert sent["accept-encoding"] == "gzip"
     assert sent["host"] == ACME
     assert sent["x-gpufare-source"] == "acme"
 
@@ -144,10 +129,9 @@ def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
     assert len(site.pages_asked()) == 5
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "other site",
+def test_a_page_that_leads_elsewhere_is_not_asked(capture: Capturing, site: Site, other_site: Site) -> None:
+    elsewhere = [
+        f"{other_site.base_url}/x",
         "https://evil.example/x",
         f"https://{ACME}@evil.example/x",
         f"https://user:password@{ACME}/x",
@@ -156,34 +140,23 @@ def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
         "https://\x00/",
         "file:///etc/passwd",
         "",
-    ],
-)
-def test_a_page_that_leads_elsewhere_is_not_asked(
-    capture: Capturing, site: Site, other_site: Site, url: str
-) -> None:
-    target = f"{other_site.base_url}/x" if url == "other site" else url
+    ]
     site.say(ACME, "/gpus", Reply(200, b"{}"))
-    captured = capture(source(), module(next_requests=lambda answer, config: [Request(target)]))
-    assert codes(captured) == ["ok", "host_refused"]
-    assert len(site.pages_asked()) == 1
+    leads = module(next_requests=lambda answer, config: [Request(url) for url in elsewhere])
+    assert codes(capture(source(), leads)) == ["ok", *["host_refused"] * len(elsewhere)]
+    paging = {"kind": "next_link", "field": "next"}
+    for link in ("https://evil.example/x", "/x"):  # also one that the yaml declares
+        site.say(ACME, "/gpus", Reply(200, json.dumps({"next": link}).encode()))
+        assert codes(capture(source(paging=paging))) == ["ok", "host_refused"]
+    assert len(site.pages_asked()) == 3
     assert other_site.asked == []
-
-
-@pytest.mark.parametrize("link", ["https://evil.example/x", "/x"])
-def test_a_declared_next_link_is_asked_only_where_the_source_may_ask(
-    capture: Capturing, site: Site, link: str
-) -> None:
-    site.say(ACME, "/gpus", Reply(200, json.dumps({"next": link}).encode()))
-    outcome = capture(source(paging={"kind": "next_link", "field": "next"}), module())
-    assert codes(outcome) == ["ok", "host_refused"]
-    assert len(site.pages_asked()) == 1
 
 
 def test_declared_pages_are_followed(capture: Capturing, site: Site, archive: Archive) -> None:
     site.say(ACME, "/gpus", Reply(200, b'{"next": "a"}'))
     site.say(ACME, "/gpus?after=a", Reply(200, b'{"next": null}'))
     paging = {"kind": "cursor", "field": "next", "parameter": "after"}
-    outcome = capture(source(paging=paging), module())
+    outcome = capture(source(paging=paging))
     assert (outcome.status, codes(outcome)) == ("captured", ["ok", "ok"])
 
 
@@ -197,20 +170,12 @@ def test_pages_that_cannot_be_counted_make_a_partial_capture(capture: Capturing,
 
 
 def test_only_failures_in_a_row_end_a_visit(capture: Capturing, site: Site) -> None:
-    paths = [f"/{number}" for number in range(7)]
+    paths = [f"/{number}" for number in range(9)]
     for number, path in enumerate(paths):
-        site.say(ACME, path, Reply(200, b"{}") if number % 3 == 2 else Reply(500))
+        site.say(ACME, path, Reply(200, b"{}") if number == 2 else Reply(500))
     captured = capture(source(requests=urls(*paths)), retries=0)
-    assert codes(captured) == ["http_5xx", "http_5xx", "ok"] * 2 + ["http_5xx"]
-
-
-def test_a_host_that_keeps_failing_is_left_alone(capture: Capturing, site: Site) -> None:
-    paths = [f"/{number}" for number in range(6)]
-    for path in paths:
-        site.say(ACME, path, Reply(500))
-    captured = capture(source(requests=urls(*paths)), retries=0)
-    assert codes(captured) == ["http_5xx"] * 3 + ["given_up"] * 3
-    assert len(site.pages_asked()) == 3
+    assert codes(captured) == ["http_5xx"] * 2 + ["ok"] + ["http_5xx"] * 3 + ["given_up"] * 3
+    assert len(site.pages_asked()) == 6
 
 
 def test_one_missing_page_makes_a_partial_capture(capture: Capturing, site: Site, archive: Archive) -> None:
@@ -231,7 +196,7 @@ def test_sources_of_different_hosts_are_asked_at_once(site: Site, archive: Archi
 
     for name in ("acme", "good"):
         site.route(f"prices.{name}.example", "/gpus", meets_the_other)
-    captures = all_of(site, archive, [source("acme"), source("good")])
+    captures = capture_many(site, archive, [source("acme"), source("good")])
     assert [captured.status for captured in captures.values()] == ["captured", "captured"]
 
 
@@ -243,29 +208,16 @@ def test_a_host_is_asked_one_request_at_a_time(site: Site, archive: Archive) -> 
     for path in ("/1", "/2", "/3"):
         site.route(ACME, path, slowly)
     shared = [source(f"s{number}", requests=urls(f"/{number}"), hosts=[ACME]) for number in (1, 2, 3)]
-    captures = all_of(site, archive, shared)
+    captures = capture_many(site, archive, shared)
     assert [captured.status for captured in captures.values()] == ["captured"] * 3
     assert site.most_at_once[ACME] == 1
     assert len([asked for asked in site.asked if asked.target == "/robots.txt"]) == 1
 
 
-def all_of(site: Site, archive: Archive, configs, progress=no_progress) -> dict[str, Capture]:
-    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        return capture_all(
-            configs,
-            environment={},
-            day=DAY,
-            archive=archive,
-            client=client,
-            progress=progress,
-            module_of=lambda name: module(),
-        )
-
-
 def test_progress_has_a_line_per_source(site: Site, archive: Archive) -> None:
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     lines: list[str] = []
-    all_of(site, archive, [source("acme"), source("good")], lines.append)
+    capture_many(site, archive, [source("acme"), source("good")], progress=lines.append)
     acme, good = sorted(lines)
     assert re.fullmatch(r"acme: captured, 2 bytes in \d+\.\d s", acme)
     assert good.startswith("good: failed, ")
@@ -284,17 +236,16 @@ def keyed(**facts) -> dict:
     return {"requests": [ask], "key_variables": ["ACME_KEY"], **facts}
 
 
-@pytest.mark.parametrize("environment", [{}, {"ACME_KEY": ""}, {"ACME_KEY": "  "}])
 def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
-    capture: Capturing, site: Site, archive: Archive, environment: dict[str, str]
+    capture: Capturing, site: Site, archive: Archive
 ) -> None:
-    captured = capture(source(**keyed()), environment=environment)
-    assert captured.status == "needs_key"
-    assert "ACME_KEY" in (captured.error or "")
+    for environment in ({}, {"ACME_KEY": ""}, {"ACME_KEY": "  "}):
+        captured = capture(source(**keyed()), environment=environment)
+        assert captured.status == "needs_key"
+        assert "ACME_KEY" in (captured.error or "")
+        assert archive.captures("acme", DAY)[-1] == captured
+        assert [(entry.outcome, entry.sent) for entry in captured.entries] == [("needs_key", False)]
     assert site.asked == []
-    (archived,) = archive.captures("acme", DAY)
-    assert archived == captured
-    assert [(entry.outcome, entry.sent) for entry in archived.entries] == [("needs_key", False)]
 
 
 def test_a_module_that_needs_a_key_needs_a_key(capture: Capturing) -> None:
@@ -311,9 +262,9 @@ def test_a_module_that_needs_a_key_needs_a_key(capture: Capturing) -> None:
 
 def test_an_optional_key_does_not_make_a_capture_partial(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/page", Reply(200, b"{}"))
-    captured = capture(source(requests=[*urls("/page"), *keyed()["requests"]]))
+    captured = capture(source(**keyed() | {"requests": [*urls("/page"), *keyed()["requests"]]}))
     assert codes(captured) == ["ok", "needs_key"]
-    assert captured.status == "captured"
+    assert (captured.status, captured.error, captured.code) == ("captured", None, None)
 
 
 def test_a_key_is_sent_and_stands_nowhere_else(
@@ -352,16 +303,24 @@ def test_a_key_is_sent_and_stands_nowhere_else(
 def test_a_key_that_the_module_put_in_itself_is_not_kept_either(
     capture: Capturing, site: Site, archive: Archive
 ) -> None:
-    def requests(config, environment):
-        region = environment.get("ACME_REGION", "us")
-        body = json.dumps({"key": environment["ACME_KEY"], "region": region}).encode()
-        return [Request(f"https://{ACME}/gpus", "POST", {}, body)]
+    """A module gets placeholders of its keys, and no other variable."""
+    seen = []
 
-    site.say(ACME, "/gpus", Reply(200, f'{{"region": "eu-west-1", "echo": "{KEY}"}}'.encode()))
-    environment = {"ACME_KEY": KEY, "ACME_REGION": "eu-west-1"}
-    captured = capture(source(key_variables=["ACME_KEY"]), module(requests=requests), environment)
+    def requests(config, environment):
+        seen.append(environment)
+        body = json.dumps({"key": environment["ACME_KEY"]}).encode()
+        return [Request(f"https://{ACME}/gpus?key={environment['ACME_KEY']}", "POST", {}, body)]
+
+    site.say(ACME, "/gpus", Reply(200, f'{{"echo": "{KEY}"}}'.encode()))
+    config = source(key_variables=["ACME_KEY", "ACME_TOKEN"])
+    environment = {"ACME_KEY": KEY, "ACME_TOKEN": " ", "HOME": "/root"}
+    captured = capture(config, module(requests=requests), environment)
+    assert seen == [{"ACME_KEY": "${ACME_KEY}"}]
+    (sent,) = site.pages_asked()
+    assert (sent.target, json.loads(sent.body)) == (f"/gpus?key={IN_A_URL}", {"key": KEY})
+    assert captured.entries[0].keyed
     assert KEY.encode() not in stored_bytes(archive)
-    assert bodies(archive, captured) == [b'{"region": "eu-west-1", "echo": "${ACME_KEY}"}']
+    assert bodies(archive, captured) == [b'{"echo": "${ACME_KEY}"}']
 
 
 def test_an_answer_gets_no_variable_that_the_source_does_not_name(capture: Capturing, site: Site) -> None:
@@ -404,26 +363,15 @@ def test_a_body_with_a_key_does_not_go_to_another_host(capture: Capturing, site:
     assert site.pages_asked("cdn.acme.example") == []
 
 
-@pytest.mark.parametrize(
-    ("status", "method", "body"),
-    [
-        (301, "GET", b""),
-        (302, "GET", b""),
-        (303, "GET", b""),
-        (307, "POST", b'{"q":1}'),
-        (308, "POST", b'{"q":1}'),
-    ],
-)
-def test_what_becomes_of_a_query_at_a_redirect(
-    capture: Capturing, site: Site, status: int, method: str, body: bytes
-) -> None:
-    site.say(ACME, "/q", Reply(status, b"", {"location": "/there"}))
-    site.say(ACME, "/there", Reply(200, b"{}"))
+def test_what_becomes_of_a_query_at_a_redirect(capture: Capturing, site: Site) -> None:
     ask = {"url": f"https://{ACME}/q", "method": "POST", "json_body": {"q": 1}}
-    assert capture(source(requests=[ask])).status == "captured"
-    _, second = site.pages_asked()
-    assert (second.method, second.body) == (method, body)
-    assert ("content-type" in second.headers) == (method == "POST")
+    site.say(ACME, "/there", Reply(200, b"{}"))
+    for status in (301, 302, 303, 307, 308):
+        site.say(ACME, "/q", Reply(status, b"", {"location": "/there"}))
+        assert capture(source(requests=[ask])).status == "captured"
+        second = site.pages_asked()[-1]
+        kept = ("POST", b'{"q":1}', True) if status in (307, 308) else ("GET", b"", False)
+        assert (second.method, second.body, "content-type" in second.headers) == kept, status
 
 
 # --- what must not be stored ----------------------------------------------------------------------------
@@ -523,13 +471,12 @@ def test_only_replays_are_conditional_on_replays(
 # --- days -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("offset", [-1, 1, -400])
-def test_a_live_capture_is_of_today_only(archive: Archive, offset: int) -> None:
-    day = datetime.now(UTC).date() + timedelta(days=offset)
+def test_a_live_capture_is_of_today_only(archive: Archive) -> None:
     with Client() as client:
-        arguments = {"environment": {}, "day": day, "archive": archive, "client": client}
-        with pytest.raises(PastDayError, match=rf"{day} .*--pages"):
-            capture_all([source()], **arguments)
+        for offset in (-1, 1, -400):
+            day = datetime.now(UTC).date() + timedelta(days=offset)
+            with pytest.raises(PastDayError, match=rf"{day} .*--pages"):
+                capture_all([source()], environment={}, day=day, archive=archive, client=client)
     assert archive.sources() == []
 
 
@@ -549,17 +496,13 @@ def test_a_disabled_source_is_not_asked(capture: Capturing, site: Site) -> None:
     assert site.asked == []
 
 
-def test_every_outcome_has_a_sentence() -> None:
-    assert all(code.sentence for code in OutcomeCode)
-
-
 def test_an_unwritable_archive_fails_the_source_and_says_why(
     capture: Capturing, site: Site, tmp_path: Path
 ) -> None:
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     in_the_way = tmp_path / "file"
     in_the_way.write_text("a file where a folder should be")
-    captures = all_of(site, Archive(in_the_way), [source()])
+    captures = capture_many(site, Archive(in_the_way), [source()])
     assert captures["acme"].status == "failed"
     assert "file" in (captures["acme"].error or "")
 
@@ -589,18 +532,6 @@ def test_an_answer_without_a_key_is_not_todays_answer_with_one(
     ]
 
 
-def test_a_module_that_puts_its_key_in_itself_asks_with_a_key(capture: Capturing, site: Site) -> None:
-    site.say(ACME, "/gpus", Reply(200, b"{}"))
-
-    def requests(config, environment):
-        return [Request(f"https://{ACME}/gpus", headers={"x-key": environment["ACME_KEY"]})]
-
-    captured = capture(
-        source(key_variables=["ACME_KEY"]), module(requests=requests), {"ACME_KEY": "s3cret-value"}
-    )
-    assert captured.entries[0].keyed
-
-
 def test_not_modified_counts_only_where_it_was_asked(capture: Capturing, site: Site) -> None:
     """A redirect to another host leaves the validators behind."""
     site.say(ACME, "/gpus", Reply(200, b"{}", {"etag": '"1"'}))
@@ -610,13 +541,6 @@ def test_not_modified_counts_only_where_it_was_asked(capture: Capturing, site: S
     captured = capture(source())
     assert "if-none-match" not in site.asked[-1].headers
     assert [entry.outcome for entry in captured.entries] == ["http_other"]
-
-
-def test_a_key_header_is_sent_whether_or_not_key_variables_has_it(capture: Capturing, site: Site) -> None:
-    site.say(ACME, "/gpus", Reply(200, b"{}"))
-    keyed = {"url": f"https://{ACME}/gpus", "key_headers": {"x-key": "${ACME_KEY}"}}
-    capture(source(requests=[keyed]), environment={"ACME_KEY": "s3cret-value"})
-    assert site.pages_asked()[0].headers["x-key"] == "s3cret-value"
 
 
 def test_every_variable_of_the_catalogues_requests_is_a_key_variable() -> None:
@@ -631,20 +555,18 @@ def test_links_without_end_are_counted_and_a_few_are_listed(
     site.say(ACME, "/gpus", Reply(200, b"{}"))
 
     def next_requests(answer, config):
-        return [
-            Request(f"https://{ACME}/{number // 2}", optional=number < 38_000) for number in range(40_000)
-        ]
+        return [Request(f"https://{ACME}/{number // 2}", optional=number < 7_000) for number in range(8_000)]
 
     config = source(requests=urls("/gpus", "/last"))
     captured = capture(config, module(next_requests=next_requests), requests_per_source=3)
     assert [entry.outcome for entry in captured.entries] == ["ok"] + ["http_404"] * 2 + ["request_limit"] * 20
-    assert captured.requests == 20_002
-    assert captured.failed_requests == 20_001
+    assert captured.requests == 4_002
+    assert captured.failed_requests == 4_001
     first, last = captured.entries[3], captured.entries[-1]
     assert not first.optional
     assert last.error == (
-        "the source needs more requests than it may make (3); 19979 more requests were not asked either"
+        "the source needs more requests than it may make (3); 3979 more requests were not asked either"
     )
     assert captured.status == "partial"
     assert "more requests failed" in (captured.error or "")
-    assert record_day(config, DAY, [captured], Home(tmp_path)).requests == 20_002
+    assert record_day(config, DAY, [captured], Home(tmp_path)).requests == 4_002

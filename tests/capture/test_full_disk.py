@@ -2,21 +2,17 @@
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.visit import capture_all
-from pipeline.contracts.capture import Entry
+from pipeline.contracts.request import Entry
 from pipeline.home.disk import disk_error_text, free_bytes, naming, size_text
 from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare_process
 
-from .conftest import DAY, FAST, module, source
+from .conftest import DAY, capture_many, source
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
@@ -81,38 +77,13 @@ def test_the_archive_names_the_file_and_leaves_no_litter(small_disk: Path) -> No
 
 def test_a_source_says_that_its_archive_cannot_be_written(small_disk: Path, site: Site) -> None:
     site.say(ACME, "/gpus", Reply(200, NOISE))
-    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        captures = capture_all(
-            [source()],
-            environment={},
-            day=DAY,
-            archive=Archive(small_disk / "archive"),
-            client=client,
-            module_of=lambda name: module(),
-        )
+    captures = capture_many(site, Archive(small_disk / "archive"), [source()])
     assert captures["acme"].status == "failed"
     error = captures["acme"].error or ""
     assert "the archive cannot be written: " in error
     assert "0001.bin.gz: No space left on device; " in error
     assert f"are free on the disk of {small_disk}" in error
     assert "set GPUFARE_HOME to a folder on another disk" in error
-
-
-def test_a_cache_of_robots_txt_that_cannot_be_written_stops_nothing(tmp_path: Path, site: Site) -> None:
-    """The rules are obeyed all the same, and somebody learns of it."""
-    from pipeline.capture.http.robots import RobotsRules
-
-    from .test_robots import RULES, robots
-
-    (tmp_path / "robots").write_text("a file in place of the folder")
-    site.say(ACME, "/robots.txt", robots("User-agent: *\nDisallow: /secret"))
-    said: list[str] = []
-    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        rules = RobotsRules(client, tmp_path / "robots", said.append)
-        decisions = [rules.decide(f"https://{ACME}{path}", RULES).code for path in ("/secret", "/gpus")]
-    assert decisions == ["robots_disallowed", "ok"]
-    (line,) = said
-    assert line.startswith(f"robots.txt of https://{ACME} is not cached: {tmp_path / 'robots'}")
 
 
 @pytest.fixture
@@ -132,25 +103,4 @@ def test_the_command_line_names_the_path_and_the_remedy(small_disk: Path, pages:
     assert f"{home}/archive/azure/" in line
     assert "are free on the disk of" in line
     assert "set GPUFARE_HOME to a folder on another disk" in line
-    assert "Traceback" not in run.stderr
-
-
-LIMITED = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-from pipeline.cli.main import main
-main(["refresh", "--pages", sys.argv[1]])
-"""
-
-
-def test_a_limit_on_the_size_of_files_is_named(tmp_path: Path, pages: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(pages)],
-        env=os.environ | {HOME_VARIABLE: str(tmp_path / "home")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 1
-    assert "File too large; raise the limit on the size of files" in run.stdout
     assert "Traceback" not in run.stderr

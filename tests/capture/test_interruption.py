@@ -42,7 +42,7 @@ def test_what_had_come_is_there(site: Site, archive: Archive, how: signal.Signal
 
     def hangs(asked):
         hanging.set()
-        let_go.wait(10)
+        let_go.wait(60)
         return Reply(200, b"too late")
 
     site.say(ACME, "/first", Reply(200, b"first"))
@@ -50,9 +50,9 @@ def test_what_had_come_is_there(site: Site, archive: Archive, how: signal.Signal
     site.say(ACME, "/last", Reply(200, b"last"))
     command = [sys.executable, "-c", CAPTURES, site.base_url, str(archive.root)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
-        assert hanging.wait(10)
+        assert hanging.wait(60)
         process.send_signal(how)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     let_go.set()
 
     assert process.returncode != 0

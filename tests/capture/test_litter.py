@@ -44,7 +44,6 @@ def test_files_of_a_dead_process_are_swept(home: Home, dead_pid: int) -> None:
             / "20260822T060000.000000Z"
             / f".0001.gz.{dead_pid}.writing"
         ),
-        put(home.root / "robots" / f".a.example.json.{dead_pid}.writing"),
     ]
     assert sorted(sweep(home)) == sorted(litter)
     assert not any(path.exists() for path in litter)

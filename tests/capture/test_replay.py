@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -15,12 +13,13 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.replay import PagesServer, capture_pages, main
-from pipeline.capture.visit import first_requests
+from pipeline.capture.visit import capture_all, first_requests
 from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Answer
 from pipeline.sources import source_module
 
-from .conftest import DAY, FAST, capture_one, module, source
+from .conftest import DAY, FAST, module, source
 
 PAGES = Path(__file__).parents[1] / "pages"
 GPUS = "https://prices.acme.example/gpus"
@@ -190,36 +189,33 @@ def test_the_server_tells_requests_apart(tmp_path: Path) -> None:
         assert said("/gpus", body=b"") == 404
 
 
-@pytest.mark.parametrize("name", [name for name, config in configs().items() if config.disabled is None])
-def test_the_live_path_over_the_sample_pages(name: str, archive: Archive) -> None:
+def test_the_live_path_over_the_sample_pages(archive: Archive) -> None:
     """Each source's requests, as its yaml and module stand, are answered by its sample page, and what is
     archived is that page. A source that can do without its key is asked without."""
-    config = configs()[name]
-    keys = {variable: f"key-for-{variable}" for variable in config.key_variables}
+    chosen = [config.model_copy(update={"spacing_seconds": 0}) for config in configs().values()]
     with (
         PagesServer(PAGES) as server,
         Client(limits=Limits(**FAST), replay=ReplayServer(server.base_url)) as client,
     ):
-        for environment in ({}, keys):
-            captured = capture_one(
-                config,
-                source_module(name),
-                environment=environment,
-                day=DAY,
-                archive=archive,
-                client=client,
-            )
-            if captured.status != "needs_key":
-                break
-    assert captured.error is None
-    assert captured.status == "captured"
-    archived = archive.answers(captured)
-    saved = answers_of(PAGES, Archive(archive.root.parent / "saved"), config)
-    # Optional requests come last, and what is asked only after a failure is saved, but not asked.
-    asked = {a.sha256: a.observed_at for a in archived}
-    kept = {a.sha256: a.observed_at for a in saved}
-    assert asked.items() <= kept.items()
-    assert len(asked) == len(kept) or hasattr(source_module(name), "retry_requests")
+
+        def captured_with(environment: dict[str, str], configs: list[SourceConfig]) -> dict[str, Capture]:
+            return capture_all(configs, environment=environment, day=DAY, archive=archive, client=client)
+
+        captures = captured_with({}, [config for config in chosen if config.disabled is None])
+        keyless = [
+            config for config in chosen if getattr(captures.get(config.name), "status", "") == "needs_key"
+        ]
+        keys = {name: f"key-for-{name}" for config in keyless for name in config.key_variables}
+        captures |= captured_with(keys, keyless)
+    saved_archive = Archive(archive.root.parent / "saved")
+    for name, captured in captures.items():
+        assert (captured.status, captured.error) == ("captured", None), name
+        saved = answers_of(PAGES, saved_archive, configs()[name])
+        # Optional requests come last, and what is asked only after a failure is saved, but not asked.
+        asked = {answer.sha256: answer.observed_at for answer in archive.answers(captured)}
+        kept = {answer.sha256: answer.observed_at for answer in saved}
+        assert asked.items() <= kept.items(), name
+        assert len(asked) == len(kept) or hasattr(source_module(name), "retry_requests"), name
 
 
 def test_first_requests_come_from_the_yaml_unless_the_module_makes_them() -> None:
@@ -229,19 +225,6 @@ def test_first_requests_come_from_the_yaml_unless_the_module_makes_them() -> Non
     assert request.headers == {"content-type": "application/json", "x-a": "${KEY}"}
     made = first_requests(source(), module(requests=lambda config, environment: [request] * 2), {})
     assert made == [request, request]
-
-
-def test_serving_from_the_command_line(tmp_path: Path) -> None:
-    pages = folder(tmp_path, {"a.json": "[1]", "index.json": [row()]})
-    command = [sys.executable, "-m", "pipeline.capture.replay", str(pages)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            base_url = process.stdout.readline().strip()
-            answer = httpx.get(f"{base_url}/gpus", headers={"host": "prices.acme.example"})
-        finally:
-            process.terminate()
-    assert answer.text == "[1]"
 
 
 def test_serving_nothing_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from benchmarks.market import Market, write_market
 from pipeline.catalog.source_config import configs
 from pipeline.cli.lake import _CLONE_PYTHON, PYTHON_VARIABLE
-from pipeline.contracts.capture import Outcome
+from pipeline.contracts.outcome import Outcome
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.lake.catalogue import LAKE_VARIABLE, LakeError, catalogue_and_password, quoted
 from pipeline.lake.exchange import Content, content_of, stands

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.capture import Outcome
+from pipeline.contracts.outcome import Outcome
 from pipeline.gates.judge import judge
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers

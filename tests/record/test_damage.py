@@ -19,8 +19,8 @@ import pipeline
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.capture import Outcome, SourceResult
 from pipeline.contracts.incidents import Incident
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.home import paths
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home

@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.offer import RejectedRow
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers

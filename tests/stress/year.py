@@ -19,8 +19,8 @@ from typing import Any
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.capture import Outcome
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.outcome import Outcome
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.inputs import capture_live

@@ -22,8 +22,8 @@ def wrong_content(body: bytes, stated_type: str, expected_types: tuple[str, ...]
     may be.
 
     ``stated_type`` is the Content-Type header's type without parameters, in lower case, '' where there is
-    none. A body of an expected format is right, whatever its type; one of another format is wrong, whatever
-    its type. Where the beginning says nothing (CSV, Markdown, ``callback({...})``), the type decides.
+    none. A body of an expected format is right, with any type; one of another format is wrong, with any
+    type. Where the beginning says nothing (CSV, Markdown, ``callback({...})``), the type decides.
     """
     if not expected_types:
         return None

@@ -2,78 +2,73 @@
 
 import zlib
 
+from pipeline.capture.http.response import RequestFailedError
+from pipeline.contracts.outcome import OutcomeCode
 
-class TooMuchError(Exception):
-    """More bytes come out than may."""
-
-
-class DecodeError(Exception):
-    """The compressed bytes are damaged, cut off, or of a kind that was not asked for."""
+_GZIP = 31
+"""zlib's wbits for gzip's header and checksum."""
 
 
 class BoundedDecoder:
-    """Decodes one body of a Content-Encoding (gzip, deflate or none), at most ``limit`` bytes of it.
+    """Decodes one body of a Content-Encoding (gzip or none), at most ``limit`` bytes of it.
 
-    ``body`` is what has come out. Raises TooMuchError as soon as more would: a bomb is never unpacked beyond
-    the limit, and ``body`` is then what comes before it.
+    ``body`` is what has been decoded. Raises RequestFailedError as soon as it would exceed the limit, so a
+    bomb is never unpacked beyond it (``body`` has the bytes up to the limit), when more than ``limit`` bytes
+    arrive, and for bytes that are damaged or in an encoding that was not requested.
     """
 
     def __init__(self, encoding: str, limit: int) -> None:
-        self._encoding = encoding.strip().lower().removeprefix("x-")
-        if self._encoding not in ("", "identity", "gzip", "deflate"):
-            raise DecodeError(f"Content-Encoding {encoding!r} was not asked for")
+        name = encoding.strip().lower().removeprefix("x-")
+        if name not in ("", "identity", "gzip"):
+            raise _bad_encoding(f"Content-Encoding {encoding!r} was not asked for")
         self._limit = limit
-        self._head = b""
+        self._arrived = 0
+        self._inflater = zlib.decompressobj(wbits=_GZIP) if name == "gzip" else None
         self._padding = False
-        self._inflater: zlib._Decompress | None = None
         self.body = bytearray()
 
     def feed(self, data: bytes) -> None:
         """Decode the next bytes into ``body``."""
-        if self._encoding in ("", "identity"):
-            self._take(data)
-            return
-        if self._padding:
-            return
+        self._arrived += len(data)
         if self._inflater is None:
-            self._head += data
-            if len(self._head) < 2:
-                return
-            data, self._head = self._head, b""
-            self._inflater = zlib.decompressobj(wbits=_window(self._encoding, data))
-        self._inflate(self._inflater, data)
+            self._take(data)
+        elif not self._padding:
+            self._inflate(data)
+        if self._arrived > self._limit:
+            raise self._too_much()
 
     def finish(self) -> None:
-        """Raises DecodeError when the compressed body has not come to its end."""
-        if self._head or (self._inflater is not None and not self._inflater.eof):
-            raise DecodeError("the compressed answer breaks off")
+        """Check that the compressed body has come to its end."""
+        if self._arrived and self._inflater is not None and not self._inflater.eof:
+            raise _bad_encoding("the compressed answer breaks off")
 
-    def _inflate(self, inflater: "zlib._Decompress", data: bytes) -> None:
-        while data:
+    def _inflate(self, data: bytes) -> None:
+        while data and self._inflater is not None:
             try:
-                self._take(inflater.decompress(data, self._limit - len(self.body) + 1))
+                self._take(self._inflater.decompress(data, self._limit - len(self.body) + 1))
             except zlib.error as error:
-                raise DecodeError(f"the compressed answer is damaged ({error})") from error
-            data = inflater.unconsumed_tail
-            if inflater.eof and len(inflater.unused_data) >= 2:
+                raise _bad_encoding(f"the compressed answer is damaged ({error})") from error
+            data = self._inflater.unconsumed_tail
+            if self._inflater.eof and len(self._inflater.unused_data) >= 2:
                 # A gzip body may be several in a row; anything else behind the end is padding.
-                self._padding = not inflater.unused_data.startswith(b"\x1f\x8b")
+                data = self._inflater.unused_data
+                self._padding = not data.startswith(b"\x1f\x8b")
                 if self._padding:
                     return
-                data = inflater.unused_data
-                inflater = self._inflater = zlib.decompressobj(wbits=31)
+                self._inflater = zlib.decompressobj(wbits=_GZIP)
 
     def _take(self, decoded: bytes) -> None:
         room = self._limit - len(self.body)
         self.body += decoded[:room]
         if len(decoded) > room:
-            raise TooMuchError
+            raise self._too_much()
+
+    def _too_much(self) -> RequestFailedError:
+        if self._arrived > self._limit:
+            return RequestFailedError(OutcomeCode.TOO_LARGE, f"more than {self._limit} bytes")
+        detail = f"{self._arrived} bytes unpack to more than {self._limit}"
+        return RequestFailedError(OutcomeCode.DECOMPRESSION_BOMB, detail)
 
 
-def _window(encoding: str, head: bytes) -> int:
-    """zlib's wbits. Some servers send bare deflate, without the header of RFC 1950, which its checksum
-    gives away: the first two bytes are a multiple of 31."""
-    if encoding == "gzip":
-        return 31
-    has_header = head[0] & 0x0F == 8 and int.from_bytes(head[:2], "big") % 31 == 0
-    return zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS
+def _bad_encoding(detail: str) -> RequestFailedError:
+    return RequestFailedError(OutcomeCode.BAD_ENCODING, detail)

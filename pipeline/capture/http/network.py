@@ -18,14 +18,9 @@ from typing import Any
 import httpcore
 import httpx
 
-from pipeline.capture.http.user_network import (
-    DOCUMENT,
-    NETWORKS_OF_CODES,
-    Proxy,
-    UserNetwork,
-    UserNetworkError,
-)
-from pipeline.contracts.capture import OutcomeCode
+from pipeline.capture.http.response import RequestFailedError
+from pipeline.capture.http.user_network import DOCUMENT, OPENABLE_NETWORKS, UserNetworkError
+from pipeline.contracts.outcome import OutcomeCode
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that IANA has given out of IPv6
@@ -51,42 +46,25 @@ SPECIAL_ADDRESSES = tuple(
         "203.0.113.0/24",  # documentation
         "224.0.0.0/4",  # multicast (RFC 5771)
         "240.0.0.0/4",  # reserved, and broadcast
-        "::/128",  # unspecified
-        "::1/128",  # loopback
-        "::ffff:0:0/96",  # IPv4-mapped
-        "64:ff9b::/96",  # NAT64
-        "64:ff9b:1::/48",  # NAT64 of one network
-        "100::/64",  # discarded
-        "100:0:0:1::/64",  # dummy
         "2001::/23",  # protocol assignments, Teredo and ORCHID among them
         "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4
         "2620:4f:8000::/48",  # AS112
         "3fff::/20",  # documentation
-        "5f00::/16",  # segment routing
-        "fc00::/7",  # private
-        "fe80::/10",  # link-local
-        "fec0::/10",  # site-local, deprecated (RFC 3879)
-        "ff00::/8",  # multicast (RFC 4291)
     )
 )
 """IANA's registries of special-purpose addresses (iana-ipv4-special-registry, iana-ipv6-special-registry,
-with all rows up to RFC 9780 of 2025), and multicast. No price page is on any of them, globally reachable or
-not; ``ipaddress.is_global`` differs between versions of Python."""
+with all rows up to RFC 9780 of 2025) inside IPv4 and _GLOBAL_UNICAST, and multicast. No price page is on any
+of them, globally reachable or not; ``ipaddress.is_global`` differs between versions of Python."""
 
 _NEVER_ALLOWED = frozenset(
     {ipaddress.IPv4Address("100.100.100.200")}  # Alibaba Cloud's metadata service, inside 100.64.0.0/10
 )
 
+KEPT_SECONDS = 15.0
+"""How long an idle connection is kept."""
+
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
-
-
-class AddressRefusedError(Exception):
-    """The host leads to an address that may not be connected to; ``code`` says of which kind."""
-
-    def __init__(self, message: str, code: OutcomeCode = OutcomeCode.ADDRESS_REFUSED) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 @contextmanager
@@ -99,8 +77,14 @@ def reading_until(deadline: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
+def seconds_left() -> float:
+    """Return the seconds until the deadline of this thread's request; infinity without one."""
+    deadline = _deadline.get()
+    return float("inf") if deadline is None else deadline - time.monotonic()
+
+
 def is_public_address(text: str, allowed: Collection[ipaddress.IPv4Network] = ()) -> bool:
-    """Whether an IP address is of the public internet: none of SPECIAL_ADDRESSES, and not an IPv6
+    """True if an IP address is of the public internet: none of SPECIAL_ADDRESSES, and not an IPv6
     address that wraps such an IPv4 one. Addresses of the networks ``allowed`` by the user count as public."""
     address = _unwrapped(text)
     if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST:
@@ -111,7 +95,7 @@ def is_public_address(text: str, allowed: Collection[ipaddress.IPv4Network] = ()
 
 
 def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """An address; the IPv4 address where an IPv6 one wraps it (IPv4-mapped, NAT64)."""
+    """Return an address; the IPv4 address where an IPv6 one wraps it (IPv4-mapped, NAT64)."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
@@ -121,79 +105,56 @@ def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return address
 
 
+def _code_of_refused(text: str) -> OutcomeCode:
+    """Return how a request ends whose host has this address: by the block that the user could open for it."""
+    address = _unwrapped(text)
+    codes = [code for code, openable in OPENABLE_NETWORKS.items() if address in openable.network]
+    return codes[0] if codes and address not in _NEVER_ALLOWED else OutcomeCode.ADDRESS_REFUSED
+
+
 class GuardedTransport(httpx.HTTPTransport):
     """httpx's transport over connections that keep to the rules of this module.
 
-    ``only`` names the one host and port that may be connected to, whatever its address (replay); without it
-    every public address may be, and those of the networks ``allowed``. With a ``proxy`` nothing else is
-    connected to: it gets a CONNECT for each host and resolves the name; TLS is with the host, and verified.
-    Proxies of the environment are not used unless the user says so.
+    ``only`` names the one host and port that may be connected to, at any address (a replay server, a
+    webhook); without it every public address may be, and those of the networks ``allowed``. Proxies of the
+    environment are not used.
     """
 
     def __init__(
-        self,
-        only: tuple[str, int] | None = None,
-        *,
-        allowed: Collection[ipaddress.IPv4Network] = (),
-        proxy: Proxy | None = None,
+        self, only: tuple[str, int] | None = None, *, allowed: Collection[ipaddress.IPv4Network] = ()
     ) -> None:
-        context = _trust(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-        super().__init__(verify=context, trust_env=False)
+        super().__init__(verify=trusted_certificates(), trust_env=False)
         # httpx has no argument for the network backend; its pool is replaced by one that has it.
-        if proxy is not None:
-            self._pool = httpcore.HTTPProxy(
-                proxy.url,
-                proxy_auth=proxy.credentials,
-                ssl_context=context,
-                proxy_ssl_context=context if proxy.scheme == "https" else None,
-                max_connections=None,
-                keepalive_expiry=15.0,
-                network_backend=_GuardedBackend((proxy.host, proxy.port)),
-            )
-            return
         self._pool = httpcore.ConnectionPool(
-            ssl_context=context,
+            ssl_context=trusted_certificates(),
             max_connections=None,
             # A replay server may serve one connection at a time: none is kept from it.
             max_keepalive_connections=None if only is None else 0,
-            keepalive_expiry=15.0,
-            network_backend=_GuardedBackend(only, allowed),
+            keepalive_expiry=KEPT_SECONDS,
+            network_backend=GuardedBackend(only, allowed),
         )
 
 
-class UserNetworkTransport(httpx.BaseTransport):
-    """Through the user's proxy where it is for the host, else directly."""
-
-    def __init__(self, network: UserNetwork) -> None:
-        self._network = network
-        self._direct = GuardedTransport(allowed=network.allowed)
-        self._proxied = GuardedTransport(proxy=network.proxy) if network.proxy else self._direct
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request. Raises httpx.TransportError and AddressRefusedError."""
-        transport = self._proxied if self._network.proxy_for(request.url.host) else self._direct
-        return transport.handle_request(request)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._direct.close()
-        self._proxied.close()
+def trusted_certificates() -> ssl.SSLContext:
+    """Return verification against the certificates that the environment names, else certifi's. Raises
+    UserNetworkError when the file cannot be used."""
+    return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
 @cache
-def _trust(cert_file: str | None, cert_dir: str | None) -> ssl.SSLContext:
-    """Verification against the certificates that the environment names, else certifi's; read once. Raises
-    UserNetworkError when the file cannot be used."""
+def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
     try:
         return httpx.create_ssl_context()
     except OSError as error:  # ssl.SSLError is one, too
         raise UserNetworkError(
-            f"SSL_CERT_FILE={cert_file or ''} cannot be used: {error.strerror or error}; it must be "
+            f"SSL_CERT_FILE={file or ''} cannot be used: {error.strerror or error}; it must be "
             f"a file of certificates in PEM ({DOCUMENT})"
         ) from None
 
 
-class _GuardedBackend(httpcore.NetworkBackend):
+class GuardedBackend(httpcore.NetworkBackend):
+    """Connects to checked addresses only, or to the one host and port ``only``, until the deadline."""
+
     def __init__(self, only: tuple[str, int] | None, allowed: Collection[ipaddress.IPv4Network] = ()) -> None:
         self._only = only
         self._allowed = allowed
@@ -207,6 +168,8 @@ class _GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
+        """Connect to the first address of a host that accepts. Raises RequestFailedError when one of them may
+        not be connected to, httpcore.ConnectError and ConnectTimeout."""
         failure: Exception | None = None
         for address in self._addresses(host, port):
             try:
@@ -220,27 +183,18 @@ class _GuardedBackend(httpcore.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> list[str]:
         if self._only is not None and (host, port) != self._only:
-            raise AddressRefusedError(f"{host}:{port} is not the one server that may be asked")
+            detail = f"{host}:{port} is not the one server that may be asked"
+            raise RequestFailedError(OutcomeCode.ADDRESS_REFUSED, detail)
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host}: {error}") from error
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        if self._only is None:
-            refused = [each for each in addresses if not is_public_address(each, self._allowed)]
-            if refused:
-                message = f"{host} resolves to {refused[0]}, which is not a public address"
-                raise AddressRefusedError(message, _code_of(refused[0]))
+        refused = [each for each in addresses if not is_public_address(each, self._allowed)]
+        if refused and self._only is None:
+            detail = f"{host} resolves to {refused[0]}, which is not a public address"
+            raise RequestFailedError(_code_of_refused(refused[0]), detail)
         return addresses
-
-
-def _code_of(refused: str) -> OutcomeCode:
-    """How a request ends whose host has this address: by the block that the user could open for it."""
-    address = _unwrapped(refused)
-    for code, network in NETWORKS_OF_CODES.items():
-        if address in network and address not in _NEVER_ALLOWED:
-            return code
-    return OutcomeCode.ADDRESS_REFUSED
 
 
 class _BoundedStream(httpcore.NetworkStream):
@@ -269,11 +223,9 @@ class _BoundedStream(httpcore.NetworkStream):
 
 
 def _bounded(timeout: float | None, expired: type[Exception]) -> float | None:
-    """The timeout, cut to what is left until the deadline. Raises ``expired`` when nothing is."""
-    deadline = _deadline.get()
-    if deadline is None:
-        return timeout
-    left = deadline - time.monotonic()
+    """Return the timeout, cut to what is left until the deadline. Raises ``expired`` when nothing is."""
+    left = seconds_left()
     if left <= 0:
         raise expired("the deadline has passed")
-    return left if timeout is None else min(timeout, left)
+    limit = left if timeout is None else min(timeout, left)
+    return None if limit == float("inf") else limit

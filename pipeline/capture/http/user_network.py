@@ -1,5 +1,4 @@
-"""The network that the user is in, as the environment describes it: a proxy, and addresses that stand for
-public ones.
+"""The user's network, as the environment describes it: a proxy, and addresses that stand for public ones.
 
 ``GPUFARE_PROXY`` is an ``http://`` or ``https://`` proxy, or the word ``environment`` for the usual
 variables. ``GPUFARE_ALLOW_NETWORKS`` opens the two blocks that VPNs and providers put in place of public
@@ -8,15 +7,13 @@ addresses, or parts of them; nothing else can be opened.
 
 import base64
 import re
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
-from pipeline.contracts.capture import OutcomeCode
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.outcome import OutcomeCode
 
 PROXY_VARIABLE = "GPUFARE_PROXY"
 FROM_ENVIRONMENT = "environment"
@@ -24,27 +21,31 @@ USUAL_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "http
 NO_PROXY_VARIABLES = ("no_proxy", "NO_PROXY")
 
 ALLOW_VARIABLE = "GPUFARE_ALLOW_NETWORKS"
-OPENABLE_NETWORKS: Mapping[IPv4Network, str] = {
-    IPv4Network("198.18.0.0/15"): "a VPN with fake addresses",
-    IPv4Network("100.64.0.0/10"): "a provider's NAT",
-}
-"""Blocks that the user may open, and who gives their addresses. Price pages are not in them, but what is in
-their place leads to the price pages. No services of a network belong in 198.18.0.0/15. In 100.64.0.0/10 there
-may be some: peers of Tailscale, pods of managed Kubernetes and services inside Alibaba Cloud have addresses
-there, so that whoever opens it, or the part of it that the names resolve to, opens those, too."""
-NETWORKS_OF_CODES: Mapping[OutcomeCode, IPv4Network] = dict(
-    zip(
-        (OutcomeCode.FAKE_ADDRESS_REFUSED, OutcomeCode.SHARED_ADDRESS_REFUSED), OPENABLE_NETWORKS, strict=True
-    )
-)
-"""How a request ends whose host has an address in a block that the user could open, but did not."""
-
 DOCUMENT = "docs/how-to/networks.md"
 
 _EXAMPLE = "http://proxy.example:3128"
-_NAMES_INSIDE = ("localhost", "local", "internal", "home.arpa")
-_WITH_PORT = re.compile(r":\d+$")
-_ADDRESS_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
+_NAME = re.compile(r"\*|[\w.-]*\w(?::\d{1,4})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenableNetwork:
+    """A block that the user may open, and who gives its addresses."""
+
+    network: IPv4Network
+    whose: str
+
+
+OPENABLE_NETWORKS: Mapping[OutcomeCode, OpenableNetwork] = {
+    OutcomeCode.FAKE_ADDRESS_REFUSED: OpenableNetwork(
+        IPv4Network("198.18.0.0/15"), "a VPN with fake addresses"
+    ),
+    OutcomeCode.SHARED_ADDRESS_REFUSED: OpenableNetwork(IPv4Network("100.64.0.0/10"), "a provider's NAT"),
+}
+"""The blocks by how a request ends whose host has an address in one that is not opened. Price pages are not
+in them, but what is in their place leads to the price pages. No services of a network belong in
+198.18.0.0/15. In 100.64.0.0/10 there may be some: peers of Tailscale, pods of managed Kubernetes and services
+inside Alibaba Cloud have addresses there; opening it, or the part of it that the names resolve to, opens
+those, too."""
 
 
 class UserNetworkError(GpufareError):
@@ -64,7 +65,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Its address, without name and password."""
+        """The address without name and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
@@ -74,20 +75,16 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class UserNetwork:
-    """How to reach the providers: through ``proxy``, except for the hosts of ``no_proxy``, or directly, where
-    addresses of ``allowed`` count as public."""
+    """How to reach the providers: through ``proxy``, except for the hosts of ``no_proxy`` (names of hosts and
+    of the domains around them, or ``*``), or directly, where addresses of ``allowed`` count as public."""
 
     proxy: Proxy | None = None
-    no_proxy: str = ""
+    no_proxy: tuple[str, ...] = ()
     allowed: tuple[IPv4Network, ...] = ()
-
-    def proxy_for(self, host: str) -> Proxy | None:
-        """The proxy that a host is asked through; None for a direct connection."""
-        return None if _is_excepted(host.lower(), self.no_proxy.lower()) else self.proxy
 
 
 def user_network(environment: Mapping[str, str]) -> UserNetwork:
-    """The network that the environment describes. Raises UserNetworkError."""
+    """Return the network that the environment describes. Raises UserNetworkError."""
     allowed = _allowed_networks(environment.get(ALLOW_VARIABLE, ""))
     setting = environment.get(PROXY_VARIABLE, "").strip()
     if not setting:
@@ -102,12 +99,13 @@ def user_network(environment: Mapping[str, str]) -> UserNetwork:
         )
     address = environment[usual].strip()
     no_proxy = next((value for name in NO_PROXY_VARIABLES if (value := environment.get(name, ""))), "")
-    return UserNetwork(_proxy(address if "://" in address else f"http://{address}", usual), no_proxy, allowed)
+    proxy = _proxy(address if "://" in address else f"http://{address}", usual)
+    return UserNetwork(proxy, _names_in(no_proxy), allowed)
 
 
 def secrets_of_proxies(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each password of a proxy in the environment, and name and password as they are sent, with the name of
-    its variable: texts that may be kept nowhere."""
+    """Yield each password of a proxy in the environment, and name and password as they are sent, with the
+    name of its variable: texts that may be kept nowhere."""
     for variable in (PROXY_VARIABLE, *USUAL_VARIABLES):
         if "@" not in (address := environment.get(variable, "")):
             continue
@@ -120,57 +118,12 @@ def secrets_of_proxies(environment: Mapping[str, str]) -> Iterator[tuple[str, st
         )
 
 
-def is_name_of_the_internet(host: str) -> bool:
-    """Whether a host is a name that only the public DNS knows: no address in any spelling (``127.1``,
-    ``0x7f000001``, ``::1``) and no name that is reserved for the inside of a network.
-
-    Only declared hosts are asked, and none of them is such a name: this is a second guard, for a yaml that
-    declares one, since behind a proxy no address is checked here."""
-    labels = host.rstrip(".").lower().split(".")
-    if ":" in host or len(labels) < 2 or _ADDRESS_LABEL.fullmatch(labels[-1]):
-        return False
-    return not any(host.rstrip(".").lower().endswith(f".{name}") for name in _NAMES_INSIDE)
-
-
-class ProxyDoor:
-    """Whether the proxy may be asked. The first request opens its tunnel alone, and after a refused password
-    (407) none follows: a wrong one that is tried for each of thirty sources locks an account."""
-
-    def __init__(self) -> None:
-        self._first = threading.Lock()
-        self._is_open = False
-        self.refusal: str | None = None
-
-    @contextmanager
-    def opened(self, seconds: float) -> Iterator[Callable[[], None]]:
-        """Within, the proxy may be asked, unless there is a ``refusal``. Call what it gives once the tunnel
-        is there: the others then need not wait for the host's answer. Raises TimeoutError when the first
-        request's tunnel takes more than ``seconds``."""
-        with ExitStack() as held:
-            if not self._is_open:
-                if not self._first.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):
-                    raise TimeoutError
-                held.callback(self._open)
-            if self._is_open:  # since this one began to wait
-                held.close()
-            yield held.close
-
-    def _open(self) -> None:
-        self._is_open = self.refusal is None
-        self._first.release()
-
-
-def _is_excepted(host: str, no_proxy: str) -> bool:
-    """Whether NO_PROXY names the host: by its name or a domain around it, with or without a leading dot or
-    ``*.``; ``*`` names every host. A dot at its end and a port are not looked at, and networks name no host:
-    hosts are not resolved here."""
-    host = host.rstrip(".")
-    names = [_WITH_PORT.sub("", each.strip()).rstrip(".") for each in no_proxy.split(",")]
-    return "*" in names or any(
-        host == name or host.endswith(f".{name}")
-        for each in names
-        if (name := each.removeprefix("*").lstrip("."))
-    )
+def _names_in(no_proxy: str) -> tuple[str, ...]:
+    """Return the names of NO_PROXY without a leading ``.`` or ``*.``. Networks and IPv6 addresses are
+    skipped: hosts are not resolved to see whether they are in one."""
+    items = [item.strip().rstrip(".") for item in no_proxy.split(",")]
+    names = [item if item == "*" else item.removeprefix("*").lstrip(".") for item in items]
+    return tuple(name for name in names if _NAME.fullmatch(name))
 
 
 def _proxy(address: str, variable: str) -> Proxy:
@@ -179,31 +132,21 @@ def _proxy(address: str, variable: str) -> Proxy:
         port = parts.port
     except ValueError:
         raise UserNetworkError(_not_a_proxy(variable)) from None
-    if parts.scheme.startswith("socks"):
-        raise UserNetworkError(
-            f"{variable} is a SOCKS proxy, which is not supported: most programs that offer one have an HTTP "
-            f"port, too, for an address like {_EXAMPLE} ({DOCUMENT})"
-        )
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port or not _is_bare(parts):
+    # A password with /, ? or # ends the address before the proxy's name.
+    is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port or not is_bare:
         raise UserNetworkError(_not_a_proxy(variable))
-    name, password = parts.username, parts.password
-    has_credentials = name is not None or password is not None
-    credentials = (
-        (unquote(name or "").encode(), unquote(password or "").encode()) if has_credentials else None
-    )
+    name, password = unquote(parts.username or "").encode(), unquote(parts.password or "").encode()
+    credentials = (name, password) if "@" in parts.netloc else None
     return Proxy(parts.scheme, parts.hostname, port, variable, credentials)
-
-
-def _is_bare(parts: SplitResult) -> bool:
-    """Whether an address ends after its port: a password with ``/``, ``?`` or ``#`` ends it earlier."""
-    return parts.path in ("", "/") and not parts.query and not parts.fragment
 
 
 def _not_a_proxy(variable: str) -> str:
     word = f", or the word {FROM_ENVIRONMENT}" if variable == PROXY_VARIABLE else ""
     return (
         f"{variable} cannot be used: it must be like {_EXAMPLE} or http://name:password@proxy.example:3128 "
-        f"(http or https, with the port; special characters of the password as %XX){word} ({DOCUMENT})"
+        f"(http or https, not SOCKS, with the port; special characters of the password as %XX){word} "
+        f"({DOCUMENT})"
     )
 
 
@@ -212,15 +155,16 @@ def _allowed_networks(text: str) -> tuple[IPv4Network, ...]:
 
 
 def _allowed_network(text: str) -> IPv4Network:
-    openable = " and ".join(f"{block} ({whose})" for block, whose in OPENABLE_NETWORKS.items())
+    blocks = OPENABLE_NETWORKS.values()
     try:
         network: IPv4Network | IPv6Network = ip_network(text)
     except ValueError as error:
         raise UserNetworkError(
             f"{ALLOW_VARIABLE}: {text!r} is no network ({error}); write "
-            f"{','.join(map(str, OPENABLE_NETWORKS))}, or the one that you need"
+            f"{','.join(str(block.network) for block in blocks)}, or the one that you need"
         ) from None
-    if not isinstance(network, IPv4Network) or not any(map(network.subnet_of, OPENABLE_NETWORKS)):
+    if not isinstance(network, IPv4Network) or not any(network.subnet_of(block.network) for block in blocks):
+        openable = " and ".join(f"{block.network} ({block.whose})" for block in blocks)
         raise UserNetworkError(
             f"{ALLOW_VARIABLE}: {network} cannot be allowed; only {openable} can, and parts of them: what is "
             f"inside your own network stays closed ({DOCUMENT})"

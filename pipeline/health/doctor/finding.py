@@ -56,8 +56,7 @@ class Examination:
 
 def places(home: Home) -> list[Path]:
     """Every file and folder that gpufare keeps in a home; files have an ending."""
-    named = [getattr(home, name) for name, kind in vars(Home).items() if isinstance(kind, property)]
-    return [*named, home.root / "robots"]
+    return [getattr(home, name) for name, kind in vars(Home).items() if isinstance(kind, property)]
 
 
 def captures_of(x: Examination, source: str, day: date) -> list[Path]:

@@ -15,8 +15,9 @@ from pathlib import Path
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import Capture, Outcome
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.health.doctor.saved_pages import SaveError, check_free, save_pages
 from pipeline.home.paths import Home

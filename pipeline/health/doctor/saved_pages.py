@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.secrets import Secrets, WatchedEnvironment
+from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.index import INDEX_NAME, PagesError, read_body
 from pipeline.catalog.source_config import PageNumberPaging, SourceConfig
-from pipeline.contracts.capture import Capture, Entry
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.request import Entry
 from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
 
@@ -54,7 +55,7 @@ def save_pages(
         raise SaveError(f"the answers of {config.name} cannot be saved: {error}") from error
     index = json.dumps([_row(entry, config) for entry in sent], indent=1, ensure_ascii=False)
     files[INDEX_NAME] = f"{index}\n".encode()
-    secrets = Secrets(WatchedEnvironment(environment), frozenset(config.key_variables))
+    secrets = Secrets(environment, config.key_variables)
     for name, content in files.items():
         if secrets.contains_secret(content):
             raise SaveError(f"{folder / name} would have a key in it: nothing of {config.name} was saved")

@@ -1,0 +1,78 @@
+"""How a request ends: with a response, or with the code and the reason of its failure."""
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import httpx
+
+from pipeline.contracts.outcome import OutcomeCode
+
+LONGEST_ERROR = 1000
+"""Longest error or warning in characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The outcome of a request. ``body`` is unpacked; with an error status it is cut to a bounded excerpt.
+    ``warning`` says what was unexpected about an answer that may be read all the same. What ``Client.fetch``
+    returns has no key in ``headers``, ``error``, ``warning`` or ``final_url``; the body is as it arrived."""
+
+    observed_at: datetime
+    code: OutcomeCode = OutcomeCode.OK
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    final_url: str | None = None
+    error: str | None = None
+    warning: str | None = None
+    duration_seconds: float = 0.0
+    retries: int = 0
+
+
+class RequestFailedError(Exception):
+    """A request ended without a complete answer; ``response`` is what came of it, if anything did."""
+
+    def __init__(self, code: OutcomeCode, detail: str, response: Response | None = None) -> None:
+        super().__init__(f"{code.sentence}: {detail}")
+        self.code = code
+        self.response = response
+
+
+def transport_failure(
+    error: httpx.HTTPError, url: httpx.URL, begun: bool, deadline: float, source_deadline: float
+) -> RequestFailedError:
+    """Return the failure that a transport error is, by its causes. ``begun``: the headers had come.
+
+    Both deadlines are in time.monotonic seconds. Once one has passed, that is the failure.
+    """
+    if time.monotonic() >= deadline:
+        timeout = OutcomeCode.SOURCE_TIMEOUT if deadline >= source_deadline else OutcomeCode.RESPONSE_TIMEOUT
+        return RequestFailedError(timeout, str(url))
+    causes = list(causes_of(error))
+    codes = [code for kind, code in _CODES_BY_CAUSE if any(isinstance(cause, kind) for cause in causes)]
+    code = codes[0] if codes else OutcomeCode.CONNECTION_FAILED
+    if begun and code in (OutcomeCode.CONNECTION_FAILED, OutcomeCode.PROTOCOL_ERROR):
+        code = OutcomeCode.INCOMPLETE_BODY
+    return RequestFailedError(code, f"{url} ({causes[-1]})")
+
+
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, the first cause last."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+_CODES_BY_CAUSE: tuple[tuple[type[BaseException], OutcomeCode], ...] = (
+    (httpx.ConnectTimeout, OutcomeCode.CONNECT_TIMEOUT),
+    (httpx.TimeoutException, OutcomeCode.READ_TIMEOUT),
+    (ssl.SSLError, OutcomeCode.TLS_ERROR),
+    (socket.gaierror, OutcomeCode.DNS_ERROR),
+    (ConnectionRefusedError, OutcomeCode.CONNECTION_REFUSED),
+    (httpx.RemoteProtocolError, OutcomeCode.PROTOCOL_ERROR),
+)

@@ -1,0 +1,100 @@
+"""One request of a capture and how it ended, as archived."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from pipeline.contracts.outcome import OutcomeCode
+
+
+class Entry(BaseModel):
+    """One request and how it ended, as archived. ``url`` and ``error`` contain no keys.
+
+    ``file`` is relative to the capture's folder, None when no body was stored; ``sha256`` and ``bytes`` are
+    of the stored body, ``body_sha256`` is of the request's body. ``sent`` is False for a request that was
+    never sent: disallowed by robots.txt, refused, without its key, given up.
+
+    ``not_modified_since`` names the capture whose body is used again because the host answered 304;
+    ``status`` and ``headers`` are then those of that body.
+
+    Without the answer to an ``optional`` request the others can still be read. ``instead`` has the keys of
+    the requests that were made because this one failed; answers to all of them make up for it. ``warning`` is
+    what was odd about a usable answer. ``keyed``: a key was sent with it. ``more_unsent`` further requests
+    were not sent for the same reason, and have no entry of their own.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    method: str = "GET"
+    url: str
+    body_sha256: str | None = None
+    sent: bool = True
+    status: int | None = 200
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    file: str | None = None
+    sha256: str | None = None
+    bytes: int = 0
+    observed_at: datetime | None = None
+    duration_seconds: float = 0.0
+    retries: int = 0
+    outcome: OutcomeCode = Field(default=None, validate_default=True)
+    error: str | None = None
+    final_url: str | None = None
+    redacted: bool = False
+    not_modified_since: str | None = None
+    optional: bool = False
+    instead: tuple[str, ...] = ()
+    warning: str | None = None
+    keyed: bool = False
+    more_unsent: int = 0
+
+    @field_validator("method")
+    @classmethod
+    def _upper(cls, method: str) -> str:
+        return method.upper()
+
+    @field_validator("headers", mode="before")
+    @classmethod
+    def _lower_names(cls, headers: Any) -> Any:
+        if headers is None:
+            return {}
+        return (
+            {str(k).lower(): str(v) for k, v in headers.items()} if isinstance(headers, Mapping) else headers
+        )
+
+    @field_validator("observed_at")
+    @classmethod
+    def _utc(cls, moment: datetime | None) -> datetime | None:
+        if moment is None:
+            return None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+    @field_validator("outcome", mode="before")
+    @classmethod
+    def _from_status(cls, outcome: Any, info: ValidationInfo) -> Any:
+        """A page saved by hand gives no outcome, or one in other words: its status and file do."""
+        if outcome in list(OutcomeCode):
+            return outcome
+        status = info.data.get("status")
+        if status is None:
+            return OutcomeCode.CONNECTION_FAILED
+        if status != 200:
+            return OutcomeCode.of_status(status)
+        return OutcomeCode.OK if info.data.get("file") else OutcomeCode.EMPTY_BODY
+
+    @property
+    def usable(self) -> bool:
+        """True if a reader may read the answer: a stored body with status 200 and no error."""
+        return self.file is not None and self.status == 200 and self.outcome.usable
+
+    @property
+    def key(self) -> str:
+        """What tells the request from the others of its capture."""
+        return request_key(self.method, self.url, self.body_sha256)
+
+
+def request_key(method: str, url: str, body_sha256: str | None) -> str:
+    """What tells a request from others: method, address without keys, and the hash of the body it sends."""
+    return " ".join(filter(None, (method, url, body_sha256)))
