@@ -15,11 +15,12 @@ from statistics import median
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
+from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.gates.price_bounds import prices_seen_at
 from pipeline.gates.price_moves import is_reviewed, price_key
-from pipeline.gpus.catalogue import Card, cards, rows
+from pipeline.gpus.catalogue import Card, cards
 from pipeline.parsing.prices import spot_flag
 
 MAX_SPREAD = Decimal(4)
@@ -222,7 +223,7 @@ def _cards() -> Mapping[str, Card]:
 
 @cache
 def _order() -> frozenset[tuple[str, str]]:
-    return frozenset((row["older"], row["successor"]) for row in rows("gpu_order.csv"))
+    return frozenset((row["older"], row["successor"]) for row in catalog_rows("gpu_order.csv"))
 
 
 def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:

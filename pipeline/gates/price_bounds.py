@@ -4,14 +4,13 @@ catalog/gpu_price_bounds.csv has, for each card and price kind, the lowest and t
 files stated: of one source (``source``), and over all sources with list prices (``source`` empty).
 """
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cache
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.home import paths
+from pipeline.catalog.tables import catalog_rows
 
 BOUNDS_COLUMNS = (
     "source",
@@ -116,9 +115,7 @@ def _widened(
 
 @cache
 def _seen() -> Mapping[tuple[str, str, str], Mapping[str, str]]:
-    path = paths.CATALOG_DIR / "gpu_price_bounds.csv"
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = catalog_rows("gpu_price_bounds.csv")
     for number, row in enumerate(rows, start=2):
         try:
             fits = 0 < Decimal(row["low_usd_per_gpu_hour"]) <= Decimal(row["high_usd_per_gpu_hour"])

@@ -103,7 +103,7 @@ class Home:
 
     @property
     def workloads(self) -> Path:
-        """The user's own workloads; see pipeline/catalog/own_workloads.py."""
+        """The user's own workloads; see pipeline/catalog/own.py."""
         return self.root / "workloads.csv"
 
     @property

@@ -20,7 +20,7 @@ from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import ask, reader
 
 if TYPE_CHECKING:
-    from pipeline.catalog.own_models import OwnModel
+    from pipeline.catalog.own import OwnModel
 
 
 @contextmanager

@@ -30,6 +30,7 @@ CHECKS: Mapping[str, Check] = {
     "store": store.behind_store,
     "litter": oddments.litter,
     "stray": oddments.stray,
+    "own": oddments.own_catalogue,
     "keys": oddments.keys,
     "incidents": oddments.incidents,
 }
