@@ -1,4 +1,4 @@
-"""Prices of one source that contradict each other: spot is below on-demand, flex-start not above it, a
+"""Prices of one provider that contradict each other: spot is below on-demand, flex-start not above it, a
 commitment is cheaper, a longer term too, an older card is not dearer than its successor, and one card costs
 about the same in every machine.
 
@@ -70,7 +70,7 @@ Found = Iterator[tuple[int, FlagReason]]
 
 
 def _machine(offer: Offer) -> tuple[Any, ...]:
-    return (offer.raw_label, offer.instance_type, offer.gpu_count, offer.region)
+    return (offer.provider, offer.raw_label, offer.instance_type, offer.gpu_count, offer.region)
 
 
 def _grouped(offers: Mapping[int, Offer], key: Any) -> Iterable[dict[int, Offer]]:
@@ -135,7 +135,7 @@ def _terms(offers: Mapping[int, Offer]) -> Found:
 
 
 def _like(offer: Offer) -> tuple[Any, ...]:
-    return (offer.price_kind, offer.term_days, offer.tier, offer.region)
+    return (offer.provider, offer.price_kind, offer.term_days, offer.tier, offer.region)
 
 
 def _known(offers: Mapping[int, Offer]) -> dict[int, Offer]:

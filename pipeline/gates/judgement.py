@@ -6,7 +6,8 @@ from datetime import date
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
-from pipeline.contracts.offer import Built
+from pipeline.contracts.offer import Built, Offer
+from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.gates.acceptance import (
     MIN_SHARE_OF_LAST_ROWS,
     Acceptance,
@@ -16,7 +17,7 @@ from pipeline.gates.acceptance import (
     why_in_another_currency,
 )
 from pipeline.gates.price_history import OtherSources, read_history
-from pipeline.gates.price_moves import HELD_DAYS, sift
+from pipeline.gates.price_moves import HELD_DAYS, History, sift
 from pipeline.record.records import Records
 
 GROWTH_DAYS = 7
@@ -38,6 +39,8 @@ def judged(
     other requests give is better than nothing for ever.
     """
     history = read_history(records, config.name, day)
+    if config.kind == "imported":
+        return _judged_by_provider(built, history, config, day, records)
     last_rows = len(history.last) if history.last_day else None
     lasts = lacks_answers and history.last_day is not None and (day - history.last_day).days >= HELD_DAYS
     acceptance = judge(built.offers, config, None if lasts else last_rows, built.rejects)
@@ -61,6 +64,36 @@ def judged(
         # They were read, so the page is the usual one and its other prices are not in doubt.
         warnings += (f"held, though this source always has it: {', '.join(missing)}",)
     return built, Acceptance(sifted.failure is None, sifted.failure, warnings)
+
+
+def _judged_by_provider(
+    built: Built, history: History, config: SourceConfig, day: date, records: Records
+) -> tuple[Built, Acceptance]:
+    """Judge an imported day. Its rows are those that somebody chose, so that their number says nothing, and a
+    doubt about one provider's prices is none about another's. A price is compared with the same provider's
+    earlier one where that is at most ``stale_after_days`` old; every offer that is not in doubt is flagged as
+    imported."""
+    acceptance = judge(built.offers, config, None, built.rejects)
+    warnings = (*acceptance.warnings, *built.warnings)
+    if not acceptance.accepted:
+        return built, Acceptance(False, acceptance.reason, warnings)
+    if history.last_day and (day - history.last_day).days > config.stale_after_days:
+        history = replace(history, last=())
+    elsewhere = OtherSources(records, config.name, day)
+    offers, rejects = list[Offer](), list(built.rejects)
+    for provider in dict.fromkeys(offer.provider for offer in built.offers):
+        now, before = (
+            [offer for offer in each if offer.provider == provider] for each in (built.offers, history.last)
+        )
+        sifted = sift(now, replace(history, last=before), config, day, elsewhere.moves)
+        offers += sifted.offers
+        rejects += sifted.rejects
+        warnings += (f"{provider}: {sifted.failure}",) if sifted.failure else ()
+    flagged = [
+        offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
+        for offer in offers
+    ]
+    return replace(built, offers=flagged, rejects=rejects), Acceptance(True, None, warnings)
 
 
 def _earlier_counts(source: str, day: date, records: Records) -> list[int]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from statistics import median
 from typing import Any
 
-from pipeline.catalog.source_config import configs
+from pipeline.catalog.source_config import asked_configs
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.price_moves import (
     Before,
@@ -25,10 +25,6 @@ would never have enough to release one."""
 
 _HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
-_KEY_LENGTH_WITH_CURRENCY = 10
-_CURRENCY_PLACE = 7
-"""Rejects of earlier versions have the currency in the key."""
-
 
 def read_history(records: Records, source: str, day: date) -> History:
     """The last accepted reading of a source before ``day``, and what readings held since."""
@@ -39,18 +35,11 @@ def read_history(records: Records, source: str, day: date) -> History:
     for at in [each for each in records.rejected_days(source) if each < day][-HISTORY_READINGS:]:
         for row in records.rejects(source, at):
             if row["reason"] in _HELD_REASONS:
-                key = _key(row["raw"])
+                key = tuple(row["raw"]["price_key"])
                 # One that was accepted on the same day, too, shares its key with a held one.
                 if key not in accepted or (last_day and at >= last_day):
                     held[key] = _held_again(row, at, held.get(key))
     return History(offers, last_day, held)
-
-
-def _key(raw: Mapping[str, Any]) -> PriceKey:
-    key = list(raw["price_key"])
-    if len(key) == _KEY_LENGTH_WITH_CURRENCY:
-        del key[_CURRENCY_PLACE]
-    return tuple(key)
 
 
 def _held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> HeldPrice:
@@ -84,7 +73,7 @@ class OtherSources:
         """The logarithm of each source's change of its median USD per GPU-hour, from its last accepted
         reading up to ``since`` to its newest one. Marketplaces do not count: a few hosts make their
         median."""
-        for source in configs():
+        for source in asked_configs():
             days = [day for day in self._records.accepted_days(source) if day <= self._day]
             before = [day for day in days if day <= since]
             if source != self._source and before and days[-1] > since:

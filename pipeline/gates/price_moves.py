@@ -17,7 +17,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
+from pipeline.catalog.source_config import ReviewedPrice, SourceConfig, configs
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.price_bounds import figures_seen_at, plausible_prices, prices_seen_at
@@ -114,8 +114,10 @@ class Doubt:
 
 def price_key(offer: Offer) -> PriceKey:
     """What identifies an offer across days. Prices that differ in their term, or in the day from which they
-    apply, are different offers; the same price in another currency is not. All parts survive JSON: rejects
-    keep the key of a held price."""
+    apply, are different offers; the same price in another currency is not. A machine that its source resells
+    also has its owner in the key. All parts survive JSON: rejects keep the key of a held price."""
+    source = configs().get(offer.source)
+    owner = () if source is None or source.provider == offer.provider else (offer.provider,)
     return (
         offer.raw_label,
         offer.instance_type,
@@ -126,6 +128,7 @@ def price_key(offer: Offer) -> PriceKey:
         offer.tier,
         offer.native_unit,
         offer.effective_from and offer.effective_from.isoformat(),
+        *owner,
     )
 
 

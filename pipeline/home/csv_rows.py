@@ -53,23 +53,6 @@ def read_csv(path: Path, *, max_bytes: int = MAX_FILE_BYTES, lower_case: bool = 
     of the columns. Raises CsvError where the file cannot be read, is larger than ``max_bytes``, is in another
     encoding, or names a column twice.
     """
-    text = _text(path, max_bytes)
-    lines = list(io.StringIO(text, newline=""))
-    separator = _separator(lines)
-    reader = csv.reader(lines, delimiter=separator, strict=True)
-    try:
-        columns = [name.strip() for name in next((row for row in reader if row), [])]
-    except csv.Error as error:
-        raise CsvError(f"{path} cannot be read as CSV: line 1: {_reason(lines[0], error)}") from error
-    columns = [name.lower() for name in columns] if lower_case else columns
-    twice = [name for name, count in Counter(columns).items() if name and count > 1]
-    if twice:
-        raise CsvError(f"{path} has the column {twice[0]!a} more than once: keep one")
-    heading = "".join(lines[: reader.line_num])
-    return CsvTable(columns, separator, heading, _rows(lines, reader.line_num, columns, separator))
-
-
-def _text(path: Path, max_bytes: int) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
@@ -77,8 +60,29 @@ def _text(path: Path, max_bytes: int) -> str:
         raise CsvError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(content) > max_bytes:
         raise CsvError(f"{path} is larger than {max_bytes / 1e6:g} MB: divide it")
+    return parse_csv(content, str(path), lower_case=lower_case)
+
+
+def parse_csv(content: bytes, name: str, *, lower_case: bool = False) -> CsvTable:
+    """Read the bytes of a CSV file as ``read_csv`` does; errors call it ``name``. Raises CsvError."""
+    lines = list(io.StringIO(_text(content, name), newline=""))
+    separator = _separator(lines)
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    try:
+        columns = [column.strip() for column in next((row for row in reader if row), [])]
+    except csv.Error as error:
+        raise CsvError(f"{name} cannot be read as CSV: line 1: {_reason(lines[0], error)}") from error
+    columns = [column.lower() for column in columns] if lower_case else columns
+    twice = [column for column, count in Counter(columns).items() if column and count > 1]
+    if twice:
+        raise CsvError(f"{name} has the column {twice[0]!a} more than once: keep one")
+    heading = "".join(lines[: reader.line_num])
+    return CsvTable(columns, separator, heading, _rows(lines, reader.line_num, columns, separator))
+
+
+def _text(content: bytes, name: str) -> str:
     if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\x00" in content.partition(b"\n")[0]:
-        raise CsvError(f"{path} is UTF-16: save it as CSV in UTF-8")
+        raise CsvError(f"{name} is UTF-16: save it as CSV in UTF-8")
     return content.decode("utf-8-sig", errors="replace")
 
 

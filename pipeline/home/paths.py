@@ -87,11 +87,6 @@ class Home:
         return self.root / "rankings"
 
     @property
-    def imported(self) -> Path:
-        """Prices that the user imported from elsewhere, one Parquet file per imported file."""
-        return self.root / "imported"
-
-    @property
     def models(self) -> Path:
         """The user's own models, in the columns of catalog/models.csv."""
         return self.root / "models.csv"

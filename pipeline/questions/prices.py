@@ -85,11 +85,11 @@ def _prices_of(
 
 
 def _refuse_day_without_prices(home: Home, day: date, today: date) -> None:
-    from pipeline.catalog.source_config import configs
+    from pipeline.catalog.source_config import asked_configs
     from pipeline.record.records import Records
 
     records = Records(home)
-    recorded = {each for source in configs() for each in records.accepted_days(source)}
+    recorded = {each for source in asked_configs() for each in records.accepted_days(source)}
     days = sorted(each for each in recorded if each <= today)
     if day not in days:
         available = f"there are prices of {days[0]} to {days[-1]}" if days else "there are none at all"

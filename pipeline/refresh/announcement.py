@@ -9,7 +9,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import WatchedEnvironment
 from pipeline.capture.permissions import read_choices, why_off
 from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.contracts.hosts import host_of
 from pipeline.contracts.listing import Request
 from pipeline.home.paths import Home
@@ -36,7 +36,7 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
     asked = [config for config in chosen if is_asked(config, environment)]
     asked = [config for config in asked if why_off(config, choices, environment) is None]
     lines = [_whatis_asked(asked, home, environment)]
-    if any(Records(home).accepted_days(name) for name in configs()):
+    if any(Records(home).accepted_days(name) for name in asked_configs()):
         return lines
     return [
         *lines,

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
@@ -148,7 +148,7 @@ def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progres
     """Publish as of the newest day that is not after ``now``: reading a past day again does not turn the
     clock back, and days to come are ignored."""
     records = Records(home)
-    recorded = {day for name in configs() for day in records.accepted_days(name)}
+    recorded = {day for name in asked_configs() for day in records.accepted_days(name)}
     days = [day for day in recorded if day <= now.date()]
     if not days:
         return

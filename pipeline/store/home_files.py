@@ -24,7 +24,6 @@ RECORD_FOLDERS = (
     "exchange_rates",
     "outcomes",
     "rankings",
-    "imported",
     "incidents",
     "digests",
 )

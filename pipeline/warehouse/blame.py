@@ -26,7 +26,6 @@ _OF_FILES = (
 _TABLES = {
     "outcomes": "capture_outcomes",
     "rankings": "ranking_history",
-    "imported": "imported_prices",
 }
 """The tables of folders that are not named like them."""
 

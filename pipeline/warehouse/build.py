@@ -20,7 +20,6 @@ from pipeline.record.record_files import Damage, set_aside
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
-from pipeline.warehouse.imports import load_imports
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_incidents, load_other_models, missing_files, set_own_labels
 from pipeline.warehouse.marts import fill, is_timeless
@@ -100,7 +99,6 @@ def _build(
                 report.incidents += _reported(home, keep(file, home, own))
             load_other_models(connection, own)
             report.incidents += _reported(home, _left_out_of(own, home))
-            report.incidents += _reported(home, _load_imports(connection, home, day))
             report.incidents += _reported(home, _load_incidents(connection, home))
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
@@ -162,11 +160,6 @@ def _of_unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> li
 def _load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:
     """Load the incidents; damaged ones are moved aside, which is an incident again."""
     return [_left_out(home, damage) for damage in load_incidents(connection, home) if _moved(home, damage)]
-
-
-def _load_imports(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
-    """Load what the user imported; damaged files are moved aside: they can be imported again."""
-    return [_left_out(home, damage) for damage in load_imports(connection, home, day) if _moved(home, damage)]
 
 
 def _moved(home: Home, damage: Damage) -> bool:

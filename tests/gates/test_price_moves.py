@@ -1,6 +1,5 @@
 """Which prices are believed at once, which are held, and what releases them."""
 
-import json
 import math
 from collections.abc import Iterable
 from datetime import date, timedelta
@@ -464,14 +463,3 @@ def test_a_jump_of_a_source_that_is_seldom_read_is_released_as_well(tmp_path: Pa
     for number in range(1, MIN_HELD_READINGS + 1):
         assert after(records, DAY + timedelta(days=40 * number), "8.00") == [RejectReason.PRICE_JUMP]
     assert after(records, DAY + timedelta(days=40 * (MIN_HELD_READINGS + 1)), "8.00") == []
-
-
-def test_rejects_of_earlier_versions_with_the_currency_in_their_key_are_known_again(tmp_path: Path) -> None:
-    records = Records(Home(tmp_path))
-    (reject,) = sifted([offer("8.00")], [offer("2.00")]).rejects
-    key = json.loads(json.dumps(reject.raw["price_key"]))
-    key.insert(7, "USD")
-    old = reject.model_copy(update={"raw": {"price_key": key, "native_price": "8.00"}})
-    records.write_rejects(YESTERDAY, "acme", [old])
-    held = read_history(records, "acme", DAY).held
-    assert held[price_key(offer())] == HeldPrice(RejectReason.PRICE_JUMP, Decimal("8.00"), YESTERDAY, 1)

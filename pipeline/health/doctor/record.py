@@ -11,7 +11,6 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.progress import Step
 from pipeline.health.doctor.finding import Examination, Row
 from pipeline.health.doctor.oddments import incident_files
-from pipeline.offers.imported import imported_files
 from pipeline.record.compaction import mergeable
 from pipeline.record.record_files import SOURCE_FOLDERS, record_files
 from pipeline.record.records import Records
@@ -37,7 +36,7 @@ def files(x: Examination) -> Iterator[Row]:
                 remedy = "it is of a day after today and is not read: move it away"
             yield "fail", damage.reason, x.short(damage.file.path), remedy
     rankings = [file.path for file in record_files(x.home, "rankings")]
-    for path in [*rankings, *imported_files(x.home), *incident_files(x.home)]:
+    for path in [*rankings, *incident_files(x.home)]:
         count += 1
         if problem := _unreadable(path):
             problems = True
