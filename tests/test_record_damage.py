@@ -28,11 +28,11 @@ from pipeline.contracts.incidents import Incident
 from pipeline.home import paths
 from pipeline.home.disk import UnwritableError, replacing
 from pipeline.home.paths import Home
-from pipeline.offers.imported import keep, read_prices
 from pipeline.record.incidents import kept_files, kept_incidents
 from pipeline.record.record_files import record_files, stray_files
 from pipeline.record.records import Records
 from pipeline.refresh.housekeeping import merge_months
+from pipeline.refresh.import_file import import_file
 from pipeline.refresh.ingest import read_again, record_day
 from pipeline.refresh.publishing import publish_day
 from pipeline.refresh.refresh import left_out_again, refresh
@@ -679,24 +679,48 @@ def test_a_refresh_that_cannot_merge_says_so_and_is_published(home: Home) -> Non
     assert incident.remedy == "the files of single days stay; the next refresh merges them"
 
 
-def test_imported_prices_are_published_beside_the_captured_ones(home: Home, tmp_path: Path) -> None:
+def test_imported_prices_are_history_and_nothing_else(home: Home, tmp_path: Path) -> None:
+    """Cheaper than all that is captured, on a day with captures and one without; gone with their folders."""
+    later, days = SECOND + timedelta(days=2), (FIRST, SECOND + timedelta(days=1))
+    publish_day(home, later, NOW)
+    before = _market(home)
     file = tmp_path / "elsewhere.csv"
-    file.write_text(
-        "day,gpu_id,provider,price_kind,usd_per_gpu_hour,source\n"
-        f"{FIRST},l40s,Elsewhere,on_demand,0.01,https://elsewhere.example\n"
-    )
-    assert keep(home, read_prices(file, SECOND))
-    damaged = home.imported / "0000000000000000.parquet"
-    damaged.write_bytes(b"PAR1")
-    report = publish_day(home, SECOND, NOW)
-    assert [incident.path for incident in report.incidents] == ["imported/0000000000000000.parquet"]
-    assert (home.damaged / "imported" / damaged.name).exists()
+    rows = [f"{day},l40s,{who},on_demand,0.40,list\n" for day in days for who in ("Crusoe", "New")]
+    file.write_text("day,gpu_id,provider,price_kind,usd_per_gpu_hour,source\n" + "".join(rows))
+    report = import_file(file, home, later)
+    assert all(outcome.accepted and outcome.rows == 2 for outcome in report.outcomes)
+    publish_day(home, later, NOW)
+    assert _market(home) == before
+    history = """SELECT day, provider, usd_per_gpu_hour FROM main.price_history
+        WHERE source = 'imported' ORDER BY day, provider"""
+    offers = "SELECT DISTINCT flag_reason, source_url FROM main.offers WHERE source = 'imported'"
+    state = "SELECT state, why FROM main.source_health WHERE source = 'imported'"
     with reader(home.published) as connection:
-        assert ask(connection, "SELECT provider, usd_per_gpu_hour FROM main.imported_prices").rows == [
-            ("Elsewhere", Decimal("0.01"))
-        ]
-        for table in ("price_history", "rentals", "cheapest_gpu_per_workload"):
-            found = ask(connection, f"SELECT count(*) FROM main.{table} WHERE provider = 'Elsewhere'")
-            assert found.rows == [(0,)]
-        cheapest = ask(connection, "SELECT min(minimum_usd_per_gpu_hour) FROM main.market_index").rows
-    assert cheapest[0][0] > Decimal("0.01")
+        prices = [(day, who, Decimal("0.40")) for day in days for who in ("Crusoe", "New")]
+        assert ask(connection, history).rows == prices
+        assert ask(connection, offers).rows == [("imported", "list")]
+        why = "never asked: gpufare import FILE.csv brings its prices"
+        assert ask(connection, state).rows == [("disabled", why)]
+    for folder in ("archive", "offers", "rejects", "outcomes"):
+        shutil.rmtree(home.root / folder / "imported")
+    assert publish_day(home, later, NOW).incidents == []
+    with reader(home.published) as connection:
+        assert ask(connection, history).rows == []
+
+
+def _market(home: Home) -> list[Any]:
+    """What is published of captured prices, but for the moment of it."""
+    queries = [
+        f"FROM main.{table} ORDER BY ALL"
+        for table in (
+            "offers_latest", "market_index", "cheapest_gpu_per_workload", "gpu_compare", "price_list",
+            "rentals", "cost_hours_pareto", "claim_audit", "vram_requirements", "spot_savings",
+            "unmatched_labels",
+        )
+    ]  # fmt: skip
+    queries += [
+        "FROM main.source_health WHERE source <> 'imported' ORDER BY ALL",
+        "SELECT * EXCLUDE (as_of_time) FROM main.publication",
+    ]
+    with reader(home.published) as connection:
+        return [ask(connection, query).rows for query in queries]

@@ -36,7 +36,8 @@ class ImportFileError(GpufareError):
 @dataclass(slots=True)
 class ImportReport:
     """The outcome of each of a file's days, and how many of them have a new answer. ``skipped`` has the lines
-    that belong to no day, each with its reason, ``rejects`` the details of these days' rejects, of all files."""
+    that belong to no day, each with its reason; ``rejects`` the details of these days' rejects, of all
+    files."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     skipped: list[tuple[int, str]] = field(default_factory=list)
@@ -50,7 +51,7 @@ class ImportReport:
 
 
 def import_file(path: Path, home: Home, today: date, progress: Progress = no_progress) -> ImportReport:
-    """Import the prices of a file; rows of days after ``today`` (UTC) are skipped.
+    """Import the prices of a file; rows of ``today`` (UTC) and later days are skipped.
 
     Raises CsvError and ImportFileError where the file is not one of dated prices, PagesError where an
     archived answer of the same day is damaged, and OSError where the archive cannot be written.
@@ -78,15 +79,15 @@ def import_file(path: Path, home: Home, today: date, progress: Progress = no_pro
 def _by_day(table: CsvTable, column: str, today: date, report: ImportReport) -> dict[date, list[CsvRow]]:
     days: dict[date, list[CsvRow]] = defaultdict(list)
     for row in table.rows:
-        if not any(row.values.values()):
+        if not (row.problem or any(row.values.values())):
             continue
         try:
             day = day_of(row.values[column])
         except RowError as error:
             report.skipped.append((row.line, row.problem or str(error)))
             continue
-        if row.problem or day > today:
-            report.skipped.append((row.line, row.problem or f"its day is after today: {day}"))
+        if row.problem or day >= today:
+            report.skipped.append((row.line, row.problem or f"its day is not over (UTC): {day}"))
         else:
             days[day].append(row)
     return days

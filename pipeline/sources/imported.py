@@ -15,6 +15,7 @@ from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, 
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.csv_rows import CsvError, CsvRow, parse_csv
 from pipeline.parsing.prices import RowError
+from pipeline.parsing.printable import printable
 
 MAX_CELL_CHARACTERS = 1_000
 
@@ -152,7 +153,7 @@ def _listing(
         native_currency="USD",
         native_unit=_UNITS[unit],  # type: ignore[arg-type]
         answer=answer,
-        source_url=_needed(given, "source"),
+        source_url=printable(_needed(given, "source")),
         upstream_provider=_needed(given, "provider"),
         region=given.get("region") or None,
         country=_country(given),
