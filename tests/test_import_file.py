@@ -84,6 +84,16 @@ def test_files_of_one_day_do_not_replace_each_other(home: Home) -> None:
     assert held(home) == ["duplicate"]
 
 
+def test_a_damaged_capture_is_named_before_its_prices_are_lost(home: Home) -> None:
+    imported(home, HEADING + line("2.50"))
+    (index,) = home.archive.rglob("index.json")
+    index.chmod(0o644)
+    index.write_text("{")
+    with pytest.raises(ImportFileError, match=r"imported/2025-06-05/.* is damaged .*: restore it"):
+        imported(home, HEADING + line("2.60", provider="Other"), "other.csv")
+    assert prices(home) == [("Acme", Decimal("2.50"))]
+
+
 def test_importing_a_file_again_archives_nothing(home: Home) -> None:
     imported(home, FACTS)
     before = sorted(path for path in home.archive.rglob("*"))

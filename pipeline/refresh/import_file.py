@@ -95,22 +95,30 @@ def _by_day(table: CsvTable, column: str, today: date, report: ImportReport) -> 
 
 def _body(table: CsvTable, rows: list[CsvRow]) -> bytes:
     """The heading and some rows as the file has them, each behind the number of its line."""
-    lines = [f"{LINE}{table.separator}{table.heading.lstrip()}"]
+    heading = table.heading.lstrip("\r\n")
+    lines = [f"{LINE}{table.separator}{heading}"]
     lines += [f"{row.line}{table.separator}{row.text}" for row in rows]
     return "".join(line if line.endswith(("\n", "\r")) else f"{line}\n" for line in lines).encode()
 
 
 def _archived(archive: Archive, day: date, name: str, body: bytes) -> tuple[Capture, bool]:
-    """The day's capture that has an answer besides those of earlier files, and whether it is new."""
-    last = archive.latest_capture(SOURCE, day)
+    """The day's capture that has an answer besides those of earlier files, and whether it is new.
+
+    Raises ImportFileError and PagesError where an earlier capture is damaged, whose answers would be lost.
+    """
+    complete = [capture for capture in archive.captures(SOURCE, day) if capture.status is not None]
+    if damaged := next((capture for capture in complete if capture.damaged), None):
+        folder = archive.folder(damaged)
+        raise ImportFileError(f"{folder} is damaged ({damaged.error}): restore it, or move it away")
+    last = complete[-1] if complete else None
     if last and any(entry.sha256 == sha256_of(body) for entry in last.entries):
         return last, False
+    entries = [entry for entry in last.entries if entry.usable] if last else []
+    answers = archive.answers(last) if last else []
     url = f"file:///{quote(name)}"
     writer = archive.start(SOURCE, day, replayed_from=url)
-    if last:
-        entries = [entry for entry in last.entries if entry.usable]
-        for entry, answer in zip(entries, archive.answers(last), strict=True):
-            writer.add(entry.model_copy(update={"file": None}), answer.body)
+    for entry, answer in zip(entries, answers, strict=True):
+        writer.add(entry.model_copy(update={"file": None}), answer.body)
     moment = datetime.combine(day, time.min, tzinfo=UTC)
     headers = {"content-type": "text/csv"}
     writer.add(Entry(url=url, headers=headers, observed_at=moment, outcome=OutcomeCode.OK), body)
