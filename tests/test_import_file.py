@@ -171,6 +171,8 @@ def test_a_price_far_from_all_that_was_seen_is_held(home: Home) -> None:
     imported(home, HEADING + line("2.50") + line("0.02", provider="Other"))
     assert prices(home) == [("Acme", Decimal("2.50"))]
     assert held(home) == ["price_out_of_line"]
+    alone = imported(home, HEADING + line("0.02", DAY + timedelta(days=1), "Third"), "third.csv")
+    assert [outcome.reason for outcome in alone.refused] == ["none of its prices is believed at once"]
 
 
 def test_imported_prices_confirm_no_move_of_a_source(home: Home) -> None:

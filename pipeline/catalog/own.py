@@ -271,7 +271,7 @@ def add_model(path: Path, model: OwnModel) -> None:
     if model.model in model_names():
         raise OwnRowError(f"'{model.model}' is a model of the catalogue: give yours another name")
     values = {name: value for name, value in model.model_dump().items() if value is not None}
-    columns, kept = list(_MODELS.columns), b""
+    columns, separator, kept = list(_MODELS.columns), ",", b""
     if path.exists():
         try:
             table = _table(path, _MODELS)
@@ -283,12 +283,12 @@ def add_model(path: Path, model: OwnModel) -> None:
             raise OwnRowError(
                 f"{path} has no column {', '.join(missing)}: add it to the heading and each line"
             )
-        columns, kept = table.columns, path.read_bytes()
-    kept = kept or _line(columns)
+        columns, separator, kept = table.columns, table.separator, path.read_bytes()
+    kept = kept or _line(columns, separator)
     kept += b"" if kept.endswith(b"\n") else b"\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
-        temporary.write_bytes(kept + _line([values.get(name, "") for name in columns]))
+        temporary.write_bytes(kept + _line([values.get(name, "") for name in columns], separator))
 
 
 def model_names() -> set[str]:
@@ -352,11 +352,13 @@ def _shared_labels(gpus: Collection[OwnGpu]) -> Iterator[str]:
     for gpu in gpus:
         for label in gpu.names():
             if first.setdefault(label, gpu.gpu_id) != gpu.gpu_id:
-                yield f"label '{label}' is of {first[label]} and {gpu.gpu_id}: it means the latter"
+                yield f"label '{label}' belongs to {first[label]} and {gpu.gpu_id}: it means the latter"
 
 
-def _line(values: Collection[Any]) -> bytes:
+def _line(values: Collection[Any], separator: str) -> bytes:
     """One line of CSV; a line break in a text is a blank there."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow([" ".join(str(value).split()) for value in values])
+    csv.writer(text, delimiter=separator, lineterminator="\n").writerow(
+        [" ".join(str(value).split()) for value in values]
+    )
     return text.getvalue().encode()

@@ -18,7 +18,7 @@ class IncidentKind(CodeWithSentence):
     OWN_MODELS = "own_models", "A model of models.csv in the home cannot be read and was skipped."
     OWN_CATALOGUE = (
         "own_catalogue",
-        "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was left out.",
+        "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was skipped.",
     )
     STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
     UNKNOWN_SOURCE = (

@@ -1,5 +1,6 @@
 """A day's reading of a source, judged: refused as a whole, or accepted without the prices that are held."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -71,7 +72,7 @@ def _judged_by_provider(
 ) -> tuple[Built, Acceptance]:
     """Judge an imported day. Its rows are those that somebody chose, so that their number says nothing, and a
     doubt about one provider's prices is none about another's. A price is compared with the same provider's
-    earlier one where that is at most ``stale_after_days`` old; every offer that is not in doubt is flagged as
+    earlier one where that is at most ``stale_after_days`` old. Every offer that is not in doubt is flagged as
     imported."""
     acceptance = judge(built.offers, config, None, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
@@ -80,12 +81,11 @@ def _judged_by_provider(
     if history.last_day and (day - history.last_day).days > config.stale_after_days:
         history = replace(history, last=())
     elsewhere = OtherSources(records, config.name, day)
+    before = _by_provider(history.last)
     offers, rejects = list[Offer](), list(built.rejects)
-    for provider in dict.fromkeys(offer.provider for offer in built.offers):
-        now, before = (
-            [offer for offer in each if offer.provider == provider] for each in (built.offers, history.last)
-        )
-        sifted = sift(now, replace(history, last=before), config, day, elsewhere.moves)
+    for provider, now in _by_provider(built.offers).items():
+        own = replace(history, last=before.get(provider, ()))
+        sifted = sift(now, own, config, day, elsewhere.moves)
         offers += sifted.offers
         rejects += sifted.rejects
         warnings += (f"{provider}: {sifted.failure}",) if sifted.failure else ()
@@ -93,7 +93,15 @@ def _judged_by_provider(
         offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
         for offer in offers
     ]
-    return replace(built, offers=flagged, rejects=rejects), Acceptance(True, None, warnings)
+    reason = None if flagged else "none of its prices is believed at once"
+    return replace(built, offers=flagged, rejects=rejects), Acceptance(reason is None, reason, warnings)
+
+
+def _by_provider(offers: Sequence[Offer]) -> dict[str, list[Offer]]:
+    found: dict[str, list[Offer]] = defaultdict(list)
+    for offer in offers:
+        found[offer.provider].append(offer)
+    return found
 
 
 def _earlier_counts(source: str, day: date, records: Records) -> list[int]:

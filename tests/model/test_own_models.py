@@ -193,6 +193,14 @@ def test_a_model_is_not_added_where_a_column_for_it_is_missing(tmp_path: Path, h
     assert home.models.read_text() == f"{short}\n"
 
 
+def test_a_model_is_added_to_a_file_of_a_spreadsheet(tmp_path: Path, home: Home) -> None:
+    home.models.write_text(f"{HEADER}\n{row('mine')}".replace(",", ";"))
+    assert gpufare("model", "add", str(config_file(tmp_path)), home=home).returncode == 0
+    found = read_own_catalogue(home)
+    assert [model.model for model in found.models] == ["mine", "mine-1b"]
+    assert not found.problems
+
+
 def test_the_first_good_row_of_a_name_is_used(home: Home) -> None:
     home.models.write_text(f"{HEADER}\n{row('mine', layers=0)}\n{row('mine')}\n")
     found = read_own_catalogue(home)
