@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.catalog.source_config import CatalogError
+from pipeline.catalog.tables import catalog_rows
 from pipeline.gpus import catalogue, instance_types
 from pipeline.gpus.label import parse_label
 from pipeline.home import paths
@@ -210,7 +211,7 @@ def test_every_measured_run_is_of_a_card_with_full_specs() -> None:
 def test_the_tables_of_the_matcher_name_existing_cards() -> None:
     assert catalogue.spellings()
     applicable = {"", *BY_ID, *(card["form_factor"] for card in ROWS)}
-    for row in catalogue.rows("provider_gpus.csv"):
+    for row in catalog_rows("provider_gpus.csv"):
         assert row["gpu_id"] in BY_ID, row
         assert row["applies_to"] in applicable, row
         assert row["basis"] in {"offers", "naming"}
@@ -219,7 +220,7 @@ def test_the_tables_of_the_matcher_name_existing_cards() -> None:
 
 
 def test_every_instance_type_is_of_a_known_device() -> None:
-    for row in catalogue.rows("instance_types.csv"):
+    for row in catalog_rows("instance_types.csv"):
         if "{" in row["gpu"] or not row["gpu"]:
             continue
         label, _ = parse_label(row["gpu"])

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.capture.replay import PagesServer
-from pipeline.catalog.own_catalogue import OwnCatalogue, gpu_like, read_own_catalogue
-from pipeline.catalog.own_gpus import OWN_GPUS
-from pipeline.catalog.own_workloads import OWN_WORKLOADS
+from pipeline.catalog.own import OwnCatalogue, OwnGpu, read_own_catalogue
+from pipeline.catalog.tables import catalog_rows
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
@@ -26,7 +25,8 @@ from tests.stress.homes import small_catalogue
 
 DAY = date(2026, 8, 22)
 NOW = datetime(2026, 8, 23, 6, tzinfo=UTC)
-GPUS = ",".join(OWN_GPUS.columns)
+COLUMNS = tuple(OwnGpu.model_fields)
+GPUS = ",".join(COLUMNS)
 LABEL = "vbm-96c-1024gb-8-zz9-gpu"
 """Of an offer on the sample pages that the catalogue knows no card for."""
 JOBS = "workload,model,method,tokens\n"
@@ -34,11 +34,10 @@ JOBS = "workload,model,method,tokens\n"
 
 def gpu(gpu_id: str = "mine-48gb", like: str = "l40s", **changes: object) -> str:
     """A line of gpus.csv: the specifications of a card of the catalogue under another name."""
-    found = gpu_like(like)
-    assert found is not None
+    (found,) = (row for row in catalog_rows("gpus.csv") if row["gpu_id"] == like)
     cells = {**found, "gpu_id": gpu_id, "labels": ""} | changes
     cells |= {"source": "", "notes": ""}
-    return ",".join(str(cells[column]) for column in OWN_GPUS.columns)
+    return ",".join(str(cells[column]) for column in COLUMNS)
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def test_a_gpu_that_cannot_be_is_named_and_the_others_are_read(
     assert [each.gpu_id for each in found.gpus] == ["good"]
     ((file, problem),) = found.problems
     assert file == home.gpus
-    assert problem.startswith(f"{home.gpus}, line 2: left out: ")
+    assert problem.startswith(f"{home.gpus}, line 2: skipped: ")
     assert words in problem
 
 
@@ -105,7 +104,7 @@ def test_what_a_workload_leaves_open_is_what_a_question_leaves_open(home: Home) 
     assert (row["tokens"], row["seq_len"], row["lora_rank"], row["max_gpus"]) == (120e6, 2048, 16, 8)
     assert (row["max_hours"], row["title"]) == (168, "a")  # of catalog/workloads.yaml: above 10M, a week
     ((_, problem),) = found.problems
-    assert "b: left out: seq_len is 200000, and llama-3.1-8b takes at most 131072" in problem
+    assert "b: skipped: seq_len is 200000, and llama-3.1-8b takes at most 131072" in problem
 
 
 def test_an_unreadable_file_leaves_the_others(home: Home) -> None:
@@ -114,7 +113,7 @@ def test_an_unreadable_file_leaves_the_others(home: Home) -> None:
     found = read_own_catalogue(home)
     assert [job.workload for job in found.workloads] == ["good"]
     ((_, problem),) = found.problems
-    assert "gpus.csv cannot be read, its GPUs are left out" in problem
+    assert "gpus.csv is UTF-16: save it as CSV in UTF-8; its GPUs are skipped" in problem
 
 
 def test_an_empty_home_has_the_state_of_the_catalogue_alone(home: Home) -> None:
@@ -139,64 +138,36 @@ def test_own_gpus_have_a_row_of_each_column(home: Home) -> None:
     assert found == (46.8, True, "own", "your own GPUs")
 
 
-# ------------------------------------------------------------------ the commands
-
-
-def test_a_gpu_and_a_workload_are_added_listed_and_removed(home: Home) -> None:
-    added = gpufare(
-        "gpu", "add", "big-l40s", "--like", "l40s", "memory_gb=96", "usable_memory_gib=94", home=home
+def test_a_workload_is_read_as_the_table_workloads_has_it(home: Home) -> None:
+    home.workloads.write_text(
+        "workload,model,method,tokens,examples,tokens_per_example,epochs,scenario\n"
+        "a,phi-4,full,120M,50K,800,3,true\nb,phi-4,full,121M,50K,800,3,true\n"
     )
-    assert "added big-l40s: 96 GB, 864 GB/s" in added.stdout, added.stderr
-    assert "big-l40s: 96 GB" in gpufare("gpu", "list", home=home).stdout
-    job = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "40M", "--epochs", "2")
-    added = gpufare("workload", "add", "support-bot", *job, home=home)
-    assert "added support-bot: llama-3.1-8b, qlora, 80,000,000 tokens" in added.stdout, added.stderr
-    assert "support-bot: llama-3.1-8b, qlora, 80,000,000" in gpufare("workload", "list", home=home).stdout
     found = read_own_catalogue(home)
-    assert [each.usable_memory_gib for each in found.gpus] == [94]
-    assert not found.problems
-    assert gpufare("gpu", "remove", "big-l40s", home=home).returncode == 0
-    assert gpufare("workload", "remove", "support-bot", home=home).returncode == 0
-    assert not read_own_catalogue(home).state()
+    assert [(job.workload, job.tokens) for job in found.workloads] == [("a", 120e6)]
+    ((_, problem),) = found.problems
+    assert "line 3: skipped: tokens is 1.21e+08, which is not what its examples have in its epochs" in problem
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ("gpu", "add", "l40s", "--like", "l40s"),
-            "'l40s' is a GPU of the catalogue: give yours another name",
-        ),
-        (("gpu", "add", "mine", "--like", "l41s"), "the catalogue has no GPU 'l41s'"),
-        (("gpu", "add", "mine", "memory=96"), "'memory=96' is not like memory_gb=96; columns: vendor"),
-        (("gpu", "remove", "mine"), "has no GPU 'mine'"),
-        (("workload", "add", "w", "--model", "lama", "--method", "lora", "--tokens", "1M"), "is not known"),
-        (("workload", "add", "w", "--model", "phi-4", "--method", "lora"), "tokens"),
-    ],
-)
-def test_what_cannot_be_added_is_refused_in_one_line(
-    home: Home, arguments: tuple[str, ...], words: str
-) -> None:
-    refused = gpufare(*arguments, home=home)
-    assert refused.returncode != 0
-    assert words in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-    assert not list(home.root.iterdir())
-
-
-def test_a_workload_counted_in_examples_is_read_as_it_is_written(home: Home) -> None:
-    job = OWN_WORKLOADS.kind.model_validate(
-        {
-            "workload": "a",
-            "model": "phi-4",
-            "method": "full",
-            "examples": 5e4,
-            "tokens_per_example": 800,
-            "epochs": 3,
-        }
+def test_a_row_of_the_table_gpus_is_one_of_your_own_under_another_name(home: Home, sample_home: Home) -> None:
+    """As docs/how-to/own-catalogue.md copies it, with columns that are not the user's to say."""
+    query = (
+        "SELECT * REPLACE ('mine-96gb' AS gpu_id, 96 AS memory_gb, 94 AS usable_memory_gib),"
+        " 'L40S 96GB|L40S-X2' AS labels FROM gpus WHERE gpu_id = 'l40s'"
     )
-    OWN_WORKLOADS.add(home.workloads, job, ())
-    assert OWN_WORKLOADS.read(home.workloads, ()).rows == [job]
+    home.gpus.write_text(gpufare("sql", query, "--format", "csv", home=sample_home).stdout)
+    found = read_own_catalogue(home)
+    assert not found.problems
+    (mine,) = found.gpus
+    assert (mine.gpu_id, mine.memory_gb, mine.usable_memory_gib) == ("mine-96gb", 96, 94)
+    assert found.labels() == {"l40s 96gb": "mine-96gb", "l40s-x2": "mine-96gb"}
+
+
+def test_the_doctor_names_the_rows_and_what_is_wrong_with_others(home: Home) -> None:
+    home.gpus.write_text(f"{GPUS}\n{gpu()}\n{gpu('bad', vendor='acme')}\n")
+    said = gpufare("doctor", home=home).stdout
+    assert "GPUs: mine-48gb" in said
+    assert "line 3: skipped: vendor: Input should be 'nvidia', 'amd' or 'intel'" in " ".join(said.split())
 
 
 # ------------------------------------------------------------------ published
@@ -293,8 +264,8 @@ def test_rows_that_would_stop_a_publication_are_left_out_of_it(
 def test_what_cannot_be_used_is_said_by_the_refresh(published: tuple[Home, Any]) -> None:
     home, report = published
     said = "\n".join(report.lines())
-    assert "gpus.csv: line 3: left out: vendor: Input should be 'nvidia', 'amd' or 'intel'" in said
-    assert "workloads.csv: bad: left out: model 'nothing' is not known" in said
+    assert "gpus.csv: line 3: skipped: vendor: Input should be 'nvidia', 'amd' or 'intel'" in said
+    assert "workloads.csv: bad: skipped: model 'nothing' is not known" in said
     kinds = {incident.kind.value for incident in kept_incidents(home)}
     assert kinds == {"own_catalogue"}
 

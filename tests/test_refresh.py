@@ -67,7 +67,7 @@ def test_every_source_without_a_key_is_accepted_and_ranked(sample_home: Home) ->
     with reader_on(sample_home.published, DAY) as connection:
         states = dict(ask(connection, "SELECT source, state FROM main.source_health").rows)
         ranked = ask(connection, "SELECT count(*) FROM main.cheapest_gpu_per_workload").rows[0][0]
-    assert states.pop("tensordock") == "disabled"
+    assert {states.pop(name) for name in ("tensordock", "imported")} == {"disabled"}
     keyless = {name for name in states if source_config(name).needs_key}
     assert {states.pop(name) for name in keyless} == {"needs_key"}
     assert set(states.values()) == {"current"}

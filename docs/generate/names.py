@@ -1,9 +1,7 @@
 """docs/reference/names.md: GPUs and models by the names that a job can give."""
 
-import csv
-
 from docs.generate.markdown import code, table, text
-from pipeline.home.paths import CATALOG_DIR
+from pipeline.catalog.tables import catalog_rows
 
 INTRODUCTION = """# Names of GPUs and models
 
@@ -19,12 +17,12 @@ def page() -> str:
     gpus = (
         [code(row["gpu_id"]), text(f"{row['vendor']} {row['model']} {row['form_factor']}"), row["memory_gb"],
          row["architecture"], row["year"], row["confidence"]]
-        for row in _rows("gpus.csv")
+        for row in catalog_rows("gpus.csv")
     )  # fmt: skip
     models = (
         [code(row["model"]), text(row["title"]), f"{int(row['params_total']) / 1e9:.2f}", row["max_context"],
          text(row["licence"])]
-        for row in _rows("models.csv")
+        for row in catalog_rows("models.csv")
     )  # fmt: skip
     return "\n".join(
         [
@@ -36,8 +34,3 @@ def page() -> str:
             "",
         ]
     )
-
-
-def _rows(name: str) -> list[dict[str, str]]:
-    with (CATALOG_DIR / name).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))

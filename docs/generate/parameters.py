@@ -1,9 +1,7 @@
 """docs/reference/cost-parameters.md: every number of a cost that is neither a price nor a plan."""
 
-import csv
-
 from docs.generate.markdown import code, table, text
-from pipeline.home.paths import CATALOG_DIR
+from pipeline.catalog.tables import catalog_rows
 
 INTRODUCTION = """# Cost parameters
 
@@ -14,8 +12,7 @@ published file has the same rows. Of two rows for one name the one that applies 
 
 def page() -> str:
     """The whole file."""
-    with (CATALOG_DIR / "cost_parameters.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = catalog_rows("cost_parameters.csv")
     headings = ["name", "value", "unit", "applies to", "source", "note"]
     keys = [heading.replace(" ", "_") for heading in headings[1:]]
     cells = ([code(row["name"]), *(text(row[key]) for key in keys)] for row in rows)

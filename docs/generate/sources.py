@@ -7,7 +7,7 @@ from pathlib import Path
 from docs.generate.markdown import table
 from pipeline.capture.permissions import Choices, why_off
 from pipeline.capture.visit import first_requests
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.sources import source_module
 
 PAGES = Path(__file__).parents[2] / "tests" / "pages"
@@ -55,7 +55,7 @@ NOTES = """
 
 def page() -> str:
     """The whole file."""
-    sources = list(configs().values())
+    sources = list(asked_configs().values())
     counts = {
         "all": len(sources),
         "asked": sum(_why_not(each) is None for each in sources),

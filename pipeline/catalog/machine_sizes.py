@@ -4,26 +4,16 @@ One row per source, card and tier. A row without a card is for every card of the
 without a tier for every tier. Checked on loading.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.home import paths
+from pipeline.catalog.tables import catalog_table
 
 
 def _counts(text: Any) -> Any:
@@ -73,26 +63,15 @@ class MachineSize(BaseModel):
         return self
 
 
-_ROWS = TypeAdapter(list[MachineSize])
-
-
 @cache
-def machine_sizes(path: Path | None = None) -> Sequence[MachineSize]:
-    """Every row of the file. Raises CatalogError naming the file, the row and what is wrong."""
-    path = path or paths.CATALOG_DIR / "machine_sizes.csv"
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = _ROWS.validate_python(list(csv.DictReader(file)))
-    except FileNotFoundError as error:
-        raise CatalogError(f"{path} is missing") from error
-    except ValidationError as error:
-        problem = error.errors()[0]
-        row, *where = problem["loc"]
-        place = ".".join(map(str, where))
-        raise CatalogError(f"{path}, line {int(row) + 2}: {place} {problem['msg']}".strip()) from error
+def machine_sizes() -> Sequence[MachineSize]:
+    """Every row of the file. Raises CatalogError naming the file, the line and what is wrong."""
+    rows = catalog_table("machine_sizes.csv", MachineSize)
     twice = [key for key, times in Counter((r.source, r.gpu_id, r.tier) for r in rows).items() if times > 1]
     if twice:
-        raise CatalogError(f"{path} has two rows for {' '.join(part or 'any' for part in twice[0])}")
+        raise CatalogError(
+            f"catalog/machine_sizes.csv has two rows for {' '.join(part or 'any' for part in twice[0])}"
+        )
     return rows
 
 

@@ -1,14 +1,13 @@
 """Which country and continent a source's word for a region means: catalog/regions.csv and countries.csv."""
 
-import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from pipeline.catalog.source_config import CatalogError
+from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import CONTINENTS, Continent
-from pipeline.home import paths
 
 REGION_COLUMNS = ("source", "region", "country", "continent", "place", "evidence_url", "note")
 
@@ -69,13 +68,11 @@ def _place_of_country(country: str) -> Place | None:
 @cache
 def regions() -> tuple[Region, ...]:
     """The rows of regions.csv, those of any source last. Raises CatalogError."""
-    path = paths.CATALOG_DIR / "regions.csv"
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != REGION_COLUMNS:
-            raise CatalogError(f"catalog/regions.csv: the columns must be {', '.join(REGION_COLUMNS)}")
-        rows = [_region(row, line) for line, row in enumerate(reader, start=2)]
-    return tuple(sorted(rows, key=lambda row: row.source == ""))
+    rows = catalog_rows("regions.csv")
+    if rows and tuple(rows[0]) != REGION_COLUMNS:
+        raise CatalogError(f"catalog/regions.csv: the columns must be {', '.join(REGION_COLUMNS)}")
+    found = [_region(row, line) for line, row in enumerate(rows, start=2)]
+    return tuple(sorted(found, key=lambda row: row.source == ""))
 
 
 def _region(row: Mapping[str, str], line: int) -> Region:
@@ -101,7 +98,7 @@ def _region(row: Mapping[str, str], line: int) -> Region:
 def _countries() -> Mapping[str, Place]:
     """Places of countries by their code and their names, in lower case."""
     found: dict[str, Place] = {}
-    for row in _country_rows():
+    for row in catalog_rows("countries.csv"):
         place = Place(row["country"], row["continent"])  # type: ignore[arg-type]
         names = (row["country"], row["name"], *filter(None, row["other_names"].split(";")))
         found |= {name.casefold(): place for name in names}
@@ -110,9 +107,4 @@ def _countries() -> Mapping[str, Place]:
 
 @cache
 def _continents() -> Mapping[str, str]:
-    return {row["country"]: row["continent"] for row in _country_rows()}
-
-
-def _country_rows() -> Iterator[dict[str, str]]:
-    with (paths.CATALOG_DIR / "countries.csv").open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)
+    return {row["country"]: row["continent"] for row in catalog_rows("countries.csv")}

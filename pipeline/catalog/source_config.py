@@ -256,7 +256,7 @@ class SourceConfig(_Facts):
     api_hosts: tuple[_Host, ...] = ()
     currency: str = "USD"
     currencies: Mapping[str, _Host] = Field(default_factory=dict)
-    kind: Literal["prices", "exchange_rates"] = "prices"
+    kind: Literal["prices", "exchange_rates", "imported"] = "prices"
     key_variables: tuple[str, ...] = ()
     disabled: str | None = None
     spacing_seconds: float = Field(default=1.0, ge=0)
@@ -356,6 +356,11 @@ def configs() -> Mapping[str, SourceConfig]:
     """Every source of the catalogue by name, in the order of the names."""
     files = sorted((paths.CATALOG_DIR / "sources").glob("*.yaml"))
     return {file.stem: load_config(file) for file in files}
+
+
+def asked_configs() -> Mapping[str, SourceConfig]:
+    """The sources that a refresh may ask, by name: all but those whose prices are imported from files."""
+    return {name: config for name, config in configs().items() if config.kind != "imported"}
 
 
 def source_config(name: str) -> SourceConfig:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.cli.parameters import EXISTING_FILE, FORMATS, Moment, today
-from pipeline.cli.terminal import say, tell
+from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
 
 if TYPE_CHECKING:
@@ -23,28 +23,36 @@ SHOWN_REJECTS = 10
 
 @click.command("import")
 @click.argument("file", type=EXISTING_FILE)
-@click.option("--rejects", "every", is_flag=True, help="Name every row that is left out, not the first ones.")
+@click.option("--rejects", "every", is_flag=True, help="Name every row that is skipped, not the first ones.")
 def import_command(file: Path, every: bool) -> None:
     """Load dated prices from elsewhere: a CSV FILE with day, gpu, provider, price_kind, price and source.
 
-    They have a table of their own, imported_prices, and are in no ranking. What cannot be read for sure is
-    left out and named. Importing a file again changes nothing. docs/how-to/import.md has the layout.
+    They are read like those of a source, "imported", and published in price_history, never in a ranking. What
+    cannot be read for sure is skipped and named. Importing a file again changes nothing.
+    docs/how-to/import.md has the layout.
     """
-    from pipeline.offers.imported import keep, read_prices
+    from pipeline.parsing.printable import printable
+    from pipeline.refresh.import_file import import_file
 
-    found = read_prices(file, today())
-    new = keep(paths.home(), found)
-    what = "imported" if new else "known already"
-    tell(f"{found.name}: {len(found.rows)} prices {what}, {len(found.rejects)} rows left out")
-    for reason, count in found.reasons:
-        tell(f"  {count} x {reason}")
-    shown = found.rejects if every else found.rejects[:SHOWN_REJECTS]
-    for line, reason in shown:
-        say(f"line {line}: {reason}")
-    if len(shown) < len(found.rejects):
-        say(f"and {len(found.rejects) - len(shown)} more: --rejects names them all")
-    if new:
-        tell("the next `gpufare refresh` publishes them in the table imported_prices")
+    with progress_shown(f"reading {file.name}") as progress:
+        report = import_file(file, paths.home(), today(), progress)
+    accepted = [outcome for outcome in report.outcomes if outcome.accepted]
+    prices = sum(outcome.rows for outcome in accepted)
+    open_labels = sum(outcome.ambiguous + outcome.unknown for outcome in accepted)
+    tell(
+        f"{printable(file.name)}: {len(report.outcomes)} days, {report.new_days} with new prices; "
+        f"{prices} prices of these days are on record"
+        + (f", {open_labels} of them with a label that leaves the GPU open" if open_labels else "")
+    )
+    problems = [f"line {line}: {reason}" for line, reason in report.skipped] + report.rejects
+    problems += [f"{outcome.day}: refused: {outcome.reason}" for outcome in report.refused]
+    for problem in problems if every else problems[:SHOWN_REJECTS]:
+        say(printable(problem))
+    if len(problems) > SHOWN_REJECTS and not every:
+        say(f"and {len(problems) - SHOWN_REJECTS} more: --rejects names them all")
+    if not prices:
+        raise click.ClickException(f"nothing of {file} could be imported")
+    tell("the next `gpufare refresh` publishes them in the table price_history")
 
 
 @click.command("read")

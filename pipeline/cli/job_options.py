@@ -12,7 +12,7 @@ from pipeline.contracts.tiers import TIER_CLASSES
 from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, EVIDENCES, METHODS, STACKS
 
 if TYPE_CHECKING:
-    from pipeline.catalog.own_models import OwnModel
+    from pipeline.catalog.own import OwnModel
     from pipeline.questions.job import Job
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -1,4 +1,4 @@
-"""A user's own models: added from a config.json, listed, removed."""
+"""A user's own models: added from a config.json."""
 
 import os
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.terminal import say, tell
+from pipeline.cli.terminal import tell
 from pipeline.home import paths
 
 if TYPE_CHECKING:
-    from pipeline.catalog.own_models import OwnModel
+    from pipeline.catalog.own import OwnModel
 
 
 @click.group("model")
@@ -27,8 +27,8 @@ def add(config: str, name: str | None, pages: str | None) -> None:
 
     A hub id sends one request to huggingface.co; a path sends none.
     """
-    from pipeline.catalog.own_models import OWN_MODELS
-    from pipeline.model.given_models import catalogue_names, model_of_file
+    from pipeline.catalog.own import add_model
+    from pipeline.model.given_models import model_of_file
 
     path = Path(config)
     if path.is_dir():
@@ -38,7 +38,7 @@ def add(config: str, name: str | None, pages: str | None) -> None:
     else:
         model, left_out = _from_hub(config, name, pages)
     home = paths.home()
-    OWN_MODELS.add(home.models, model, catalogue_names())
+    add_model(home.models, model)
     row = model.row()
     tell(
         f"added {model.model}: {row['params_total'] / 1e9:.2f}B parameters, "
@@ -63,32 +63,3 @@ def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnMod
     if not own_name:
         raise GivenModelError(f"{hub_id} gives no name: give one with --name")
     return model_of_config(config, own_name, f"config.json of {hub_id} on huggingface.co", hub_id)
-
-
-@model_group.command("list")
-def list_models() -> None:
-    """List your own models, and what cannot be read of them."""
-    from pipeline.catalog.own_models import OWN_MODELS
-    from pipeline.model.given_models import catalogue_names
-
-    found = OWN_MODELS.read(paths.home().models, catalogue_names())
-    for model in found.rows:
-        row = model.row()
-        tell(
-            f"{model.model}: {row['params_total'] / 1e9:.2f}B parameters, "
-            f"{row['params_active'] / 1e9:.2f}B active"
-        )
-    for problem in found.problems:
-        say(problem)
-    if not found.rows and not found.problems:
-        tell("no models of your own: gpufare model add CONFIG adds one")
-
-
-@model_group.command()
-@click.argument("name")
-def remove(name: str) -> None:
-    """Remove the model NAME."""
-    from pipeline.catalog.own_models import OWN_MODELS
-
-    OWN_MODELS.remove(paths.home().models, name)
-    tell(f"removed {name}")

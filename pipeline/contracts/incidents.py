@@ -15,10 +15,10 @@ class IncidentKind(CodeWithSentence):
     DAMAGED_FILE = "damaged_file", "A file of the record cannot be read and was moved aside."
     MISSING_FILE = "missing_file", "A file of the record is gone, though its outcome was accepted."
     DAMAGED_CAPTURE = "damaged_capture", "An archived capture cannot be read; the archive is never changed."
-    OWN_MODELS = "own_models", "A model of models.csv in the home cannot be read and was left out."
+    OWN_MODELS = "own_models", "A model of models.csv in the home cannot be read and was skipped."
     OWN_CATALOGUE = (
         "own_catalogue",
-        "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was left out.",
+        "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was skipped.",
     )
     STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
     UNKNOWN_SOURCE = (

@@ -117,6 +117,7 @@ class FlagReason(StrEnum):
     DISK_NOT_PRICED = "disk_not_priced"
     FLEX_START_ABOVE_ON_DEMAND = "flex_start_above_on_demand"
     HOST_DEVERIFIED = "host_deverified"
+    IMPORTED = "imported"
     LOCAL_SSD_NOT_PRICED = "local_ssd_not_priced"
     LONGER_TERM_DEARER = "longer_term_dearer"
     OLDER_GPU_DEARER = "older_gpu_dearer"

@@ -10,10 +10,10 @@ from typing import Any
 
 import duckdb
 
+from pipeline.catalog.tables import catalog_rows
 from pipeline.export.cells import safe_text
 from pipeline.export.folder import replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.home import paths
 from pipeline.warehouse.query import ask
 
 OFFERS = """
@@ -100,19 +100,29 @@ class Split:
 @cache
 def clouds(tool: str) -> dict[str, str]:
     """A tool's name of each source that it knows and can take."""
-    return {row["source"]: row["name"] for row in _rows("clouds.csv") if row["tool"] == tool and row["name"]}
+    return {
+        row["source"]: row["name"]
+        for row in catalog_rows("consumers/clouds.csv")
+        if row["tool"] == tool and row["name"]
+    }
 
 
 @cache
 def _refused(tool: str) -> dict[str, str]:
     """Why a tool that knows a source cannot take it."""
-    return {row["source"]: row["left_out"] for row in _rows("clouds.csv") if row["tool"] == tool}
+    return {
+        row["source"]: row["left_out"] for row in catalog_rows("consumers/clouds.csv") if row["tool"] == tool
+    }
 
 
 @cache
 def accelerators(tool: str) -> dict[str, str]:
     """A tool's name of each GPU."""
-    return {row["gpu_id"]: row["name"] for row in _rows("accelerator_names.csv") if row["tool"] == tool}
+    return {
+        row["gpu_id"]: row["name"]
+        for row in catalog_rows("consumers/accelerator_names.csv")
+        if row["tool"] == tool
+    }
 
 
 def split(connection: duckdb.DuckDBPyConnection, tool: str) -> Split:
@@ -207,8 +217,3 @@ def _machine(kinds: Mapping[str, Offer], tool: str) -> Machine:
         on_demand=kinds["on_demand"]["usd_per_hour"] if "on_demand" in kinds else None,
         spot=kinds["spot"]["usd_per_hour"] if "spot" in kinds else None,
     )
-
-
-def _rows(file: str) -> list[dict[str, str]]:
-    with (paths.CATALOG_DIR / "consumers" / file).open(newline="", encoding="utf-8") as opened:
-        return list(csv.DictReader(opened))

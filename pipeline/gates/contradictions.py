@@ -1,4 +1,4 @@
-"""Prices of one source that contradict each other: spot is below on-demand, flex-start not above it, a
+"""Prices of one provider that contradict each other: spot is below on-demand, flex-start not above it, a
 commitment is cheaper, a longer term too, an older card is not dearer than its successor, and one card costs
 about the same in every machine.
 
@@ -15,13 +15,14 @@ from statistics import median
 from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig
+from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.gates import thresholds
 from pipeline.gates.price_bounds import prices_seen_at
 from pipeline.gates.prices import price_key, usd_of
 from pipeline.gates.release import is_reviewed
-from pipeline.gpus.catalogue import card_by_id, rows
+from pipeline.gpus.catalogue import card_by_id
 from pipeline.parsing.prices import spot_flag
 
 Found = Iterator[tuple[int, FlagReason]]
@@ -55,7 +56,7 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
 
 
 def _machine(offer: Offer) -> tuple[Any, ...]:
-    return (offer.raw_label, offer.instance_type, offer.gpu_count, offer.region)
+    return (offer.provider, offer.raw_label, offer.instance_type, offer.gpu_count, offer.region)
 
 
 def _grouped(offers: Mapping[int, Offer], key: Callable[[Offer], Any]) -> dict[Any, dict[int, Offer]]:
@@ -111,7 +112,7 @@ def _both(one: int, other: int, flag: FlagReason) -> Found:
 
 
 def _like(offer: Offer) -> tuple[Any, ...]:
-    return (offer.price_kind, offer.term_days, offer.tier, offer.region)
+    return (offer.provider, offer.price_kind, offer.term_days, offer.tier, offer.region)
 
 
 def _known(offers: Mapping[int, Offer]) -> dict[int, Offer]:
@@ -186,7 +187,7 @@ def _model(offer: Offer) -> str:
 
 @cache
 def _order() -> frozenset[tuple[str, str]]:
-    return frozenset((row["older"], row["successor"]) for row in rows("gpu_order.csv"))
+    return frozenset((row["older"], row["successor"]) for row in catalog_rows("gpu_order.csv"))
 
 
 def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pipeline.catalog.source_config import configs
+from pipeline.catalog.source_config import asked_configs
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates import thresholds
@@ -107,7 +107,7 @@ def moves_at_other_sources(
 
     Marketplaces do not count, since a few hosts make their median.
     """
-    for source in configs():
+    for source in asked_configs():
         days = [each for each in records.accepted_days(source) if each <= day]
         before = [each for each in days if each <= since]
         if source != own and before and days[-1] > since:

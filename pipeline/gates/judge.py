@@ -3,7 +3,7 @@
 Contradictions within the reading were flagged before, when its offers were built (``contradictions``).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,6 +12,7 @@ from functools import partial
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Built, Offer, RejectedRow
+from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.gates import thresholds
 from pipeline.gates.history import History, accepted_counts, moves_at_other_sources, read_history
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
@@ -52,6 +53,8 @@ def judge(
     answers may never come again. Raises RecordError and CatalogError.
     """
     history = read_history(records, config.name, day)
+    if config.kind == "imported":
+        return _judge_by_provider(built, history, config, day, records)
     last_day = history.last_day or day
     last_rows = len(history.last) if history.last_day else None
     is_lasting = lacks_answers and (day - last_day).days >= thresholds.HELD_DAYS.value
@@ -77,6 +80,45 @@ def judge(
         # They were read, so the page is the usual one and its other prices are not in doubt.
         warnings += (f"held, though this source always has it: {', '.join(missing)}",)
     return built, Acceptance(screened.failure is None, screened.failure, warnings)
+
+
+def _judge_by_provider(
+    built: Built, history: History, config: SourceConfig, day: date, records: Records
+) -> tuple[Built, Acceptance]:
+    """Judge an imported day: its rows are those that somebody chose, so their number says nothing, and a
+    doubt about one provider's prices is none about another's.
+
+    A price is compared with the same provider's earlier one where that is at most ``stale_after_days`` old.
+    Every offer that is not in doubt is flagged as imported.
+    """
+    acceptance = check_reading(built.offers, config, None, built.rejects)
+    warnings = (*acceptance.warnings, *built.warnings)
+    if not acceptance.accepted:
+        return built, Acceptance(False, acceptance.reason, warnings)
+    if history.last_day and (day - history.last_day).days > config.stale_after_days:
+        history = replace(history, last=())
+    elsewhere = partial(moves_at_other_sources, records, config.name, day)
+    before = _by_provider(history.last)
+    offers, rejects = list[Offer](), list(built.rejects)
+    for provider, now in _by_provider(built.offers).items():
+        own = replace(history, last=before.get(provider, ()))
+        screened = screen(now, own, config, day, elsewhere)
+        offers += screened.offers
+        rejects += screened.rejects
+        warnings += (f"{provider}: {screened.failure}",) if screened.failure else ()
+    flagged = [
+        offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
+        for offer in offers
+    ]
+    reason = None if flagged else "none of its prices is believed at once"
+    return replace(built, offers=flagged, rejects=rejects), Acceptance(reason is None, reason, warnings)
+
+
+def _by_provider(offers: Sequence[Offer]) -> dict[str, list[Offer]]:
+    found: dict[str, list[Offer]] = defaultdict(list)
+    for offer in offers:
+        found[offer.provider].append(offer)
+    return found
 
 
 def screen(

@@ -12,12 +12,13 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 
 from pipeline.catalog.source_config import CatalogError
+from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates import thresholds
 from pipeline.gates.prices import price_key, relative_change, usd_of, usd_text
 from pipeline.gates.release import Doubt
-from pipeline.gpus.catalogue import Card, card_by_id, rows
+from pipeline.gpus.catalogue import Card, card_by_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def _widened(
 
 @cache
 def _seen() -> Mapping[tuple[str, str, str], Mapping[str, str]]:
-    found = list(rows("gpu_price_bounds.csv"))
+    found = list(catalog_rows("gpu_price_bounds.csv"))
     for number, row in enumerate(found, start=2):
         try:
             low, high = _ends(row)

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from pipeline.catalog.source_config import configs
 from pipeline.contracts.offer import Offer
 from pipeline.gates import thresholds
 
@@ -13,8 +14,10 @@ def price_key(offer: Offer) -> PriceKey:
     """Return what identifies an offer across days; all parts survive JSON.
 
     Prices with another term, or announced for another day, are different offers. The same price in another
-    currency is not.
+    currency is not. A machine that its source resells also has its owner in the key.
     """
+    source = configs().get(offer.source)
+    owner = () if source is None or source.provider == offer.provider else (offer.provider,)
     return (
         offer.raw_label,
         offer.instance_type,
@@ -25,6 +28,7 @@ def price_key(offer: Offer) -> PriceKey:
         offer.tier,
         offer.native_unit,
         offer.effective_from and offer.effective_from.isoformat(),
+        *owner,
     )
 
 

@@ -1,14 +1,13 @@
 """The catalogue tables that the matcher reads: cards by model, the spellings of a model's name, accelerators
 that are not GPUs, and which card each provider means by a name that leaves it open."""
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.home import paths
+from pipeline.catalog.tables import catalog_rows
 
 EXPLICIT_FORM_FACTORS = frozenset({"Laptop", "SFF", "Server", "MXM"})
 """Form factors that sellers always state where the same model also exists as an ordinary card."""
@@ -46,16 +45,6 @@ class Accelerator:
     memory_gb: float | None
 
 
-def rows(name: str) -> Iterator[Mapping[str, str]]:
-    """The rows of catalog/<name>. Raises CatalogError if the file is missing."""
-    path = paths.CATALOG_DIR / name
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            yield from csv.DictReader(file)
-    except FileNotFoundError as error:
-        raise CatalogError(f"{path} is missing: reinstall gpufare or restore the file") from error
-
-
 @cache
 def cards() -> tuple[Card, ...]:
     """Every GPU of the catalogue, without the other accelerators."""
@@ -72,7 +61,7 @@ def cards() -> tuple[Card, ...]:
             gpus_per_board=int(row["gpus_per_board"]),
             generic=bool(row["derived_from"]),
         )
-        for row in rows("gpus.csv")
+        for row in catalog_rows("gpus.csv")
         if row["segment"] != "accelerator"
     )
 
@@ -155,7 +144,7 @@ def spellings() -> Mapping[tuple[str, ...], Spelling]:
         for words, weak in _model_spellings(model):
             for ordered in _suffix_orders(words):
                 found.setdefault(ordered, Spelling((model,), weak))
-    for row in rows("gpu_aliases.csv"):
+    for row in catalog_rows("gpu_aliases.csv"):
         models = tuple(row["models"].split("|"))
         if unknown := [model for model in models if model not in cards_of_model()]:
             raise CatalogError(f"gpu_aliases.csv, {row['alias']!r}: gpus.csv has no model {unknown[0]!r}")
@@ -172,7 +161,7 @@ def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
             model=row["model"] or None,
             memory_gb=float(row["memory_gb"]) if row["memory_gb"] else None,
         )
-        for row in rows("other_accelerators.csv")
+        for row in catalog_rows("other_accelerators.csv")
     }
 
 
@@ -195,7 +184,7 @@ def provider_key(name: str) -> str:
 def _provider_rules() -> tuple[tuple[frozenset[str], str, ProviderRule], ...]:
     return tuple(
         (frozenset(row["provider"].split("|")), row["basis"], ProviderRule(row["applies_to"], row["gpu_id"]))
-        for row in rows("provider_gpus.csv")
+        for row in catalog_rows("provider_gpus.csv")
     )
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from math import isclose
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.gpus import catalogue
+from pipeline.catalog.tables import catalog_rows
 
 _PREFIXES = ("ml.", "db.", "virtual-machines-", "standard-", "standard")
 
@@ -120,7 +120,7 @@ def _anonymous(pattern: str) -> str:
 
 @cache
 def _families() -> tuple[_Family, ...]:
-    return tuple(read_family(row) for row in catalogue.rows("instance_types.csv"))
+    return tuple(read_family(row) for row in catalog_rows("instance_types.csv"))
 
 
 @cache

@@ -152,7 +152,9 @@ LIMIT ?
 """
 
 _EARLIER_DAYS = """
-SELECT max(day) FROM main.offers WHERE day < (SELECT as_of_day FROM main.publication)
+SELECT max(day)
+FROM main.offers
+WHERE day < (SELECT as_of_day FROM main.publication) AND source <> 'imported'
 """
 
 

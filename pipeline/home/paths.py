@@ -61,11 +61,6 @@ class Home:
         return self.root / "cache"
 
     @property
-    def imported(self) -> Path:
-        """Prices that the user imported from elsewhere, one Parquet file per imported file."""
-        return self.root / "imported"
-
-    @property
     def models(self) -> Path:
         """The user's own models, in the columns of catalog/models.csv."""
         return self.root / "models.csv"
@@ -77,7 +72,7 @@ class Home:
 
     @property
     def workloads(self) -> Path:
-        """The user's own workloads; see pipeline/catalog/own_workloads.py."""
+        """The user's own workloads; see pipeline/catalog/own.py."""
         return self.root / "workloads.csv"
 
     @property

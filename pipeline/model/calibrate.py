@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import yaml
 
+from pipeline.catalog.tables import catalog_rows
 from pipeline.home import paths
 from pipeline.model import bands
 from pipeline.model.fit_threshold import calibrate_threshold
@@ -215,7 +216,5 @@ def changed_constants() -> list[str]:
 
 
 def _reviewed_constants() -> dict[str, float]:
-    with (paths.CATALOG_DIR / CONSTANTS_FILE).open(newline="", encoding="utf-8") as file:
-        return {
-            row["name"]: float(row["value"]) for row in csv.DictReader(file) if row["calibration"] == "all"
-        }
+    rows = catalog_rows(CONSTANTS_FILE)
+    return {row["name"]: float(row["value"]) for row in rows if row["calibration"] == "all"}

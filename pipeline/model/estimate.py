@@ -7,22 +7,23 @@ a row that cannot be estimated says why and never stops the rest.
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from pipeline.catalog.own_models import OwnModel
+from pipeline.catalog.own import OwnModel
+from pipeline.contracts.errors import GpufareError
 from pipeline.export.cells import safe_text
 from pipeline.gpus import identify
 from pipeline.home import paths
+from pipeline.home.csv_rows import read_csv
 from pipeline.home.disk import is_exhaustion
 from pipeline.model.given_models import insert_model
 from pipeline.model.model_names import Architecture
 from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
-from pipeline.model.run_files import BROKEN, SURPLUS, EstimateError, read_rows
 from pipeline.model.run_settings import (
     MODEL_COLUMNS,
     SETTING_TYPES,
@@ -47,7 +48,9 @@ OUTPUT_COLUMNS = (
     "assumptions",
     "error",
 )
-_UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+_PROBLEM = "_problem"
+"""The key of what is wrong with a row of the file."""
+
 # The form factor that training servers have, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {
     "a100-80gb": "a100-sxm-80gb",
@@ -266,12 +269,8 @@ class Estimator:
 
     def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:
         """The settings of a row, its model in the database. Raises RunError."""
-        if row.get(BROKEN):
-            raise RunError(row[BROKEN])
-        if row.get(SURPLUS):
-            raise RunError(f"the row has {row[SURPLUS]} more values than the file has columns")
-        if any(_UNREADABLE in value for value in row.values()):
-            raise RunError("the row is not UTF-8")
+        if row.get(_PROBLEM):
+            raise RunError(row[_PROBLEM])
         if self.given is not None and not (row.get("model") or "").strip():
             row = {**row, "model": self.given.model}
         read = reader(row, self.models, self.gpu_of)
@@ -367,6 +366,23 @@ def _text(value: float | str) -> str:
 Answers = list[dict[str, Any]]
 
 
+class EstimateError(GpufareError):
+    """A file that cannot be estimated at all; the message says what is wrong with it."""
+
+
+def _rows_of(path: Path, needed: Set[str]) -> tuple[list[dict[str, str]], list[str]]:
+    """The rows of a file and its columns, their names in lower case. Raises CsvError and EstimateError."""
+    table = read_csv(path, lower_case=True)
+    if not needed <= set(table.columns):
+        wanted = " and ".join(name for name in ("model", "gpu") if name in needed)
+        raise EstimateError(f"{path} has no columns {wanted}: it is not a file of runs")
+    rows = [
+        row.values | ({_PROBLEM: f"line {row.line}: {row.problem}"} if row.problem else {})
+        for row in table.rows
+    ]
+    return rows, table.columns
+
+
 def estimate_file(
     path: Path,
     after: Callable[[Estimator, Answers], Answers] = lambda _, answers: answers,
@@ -375,10 +391,10 @@ def estimate_file(
     """Estimate every row of a CSV file, and let ``after`` add to the answers; ``given`` is the model of rows
     that name none.
 
-    Raises EstimateError where the file is not a CSV of runs; a single bad row only fills its ``error``. Cells
-    are safe to print and to open in a spreadsheet.
+    Raises CsvError and EstimateError where the file is not a CSV of runs; a single bad row only fills its
+    ``error``. Cells are safe to print and to open in a spreadsheet.
     """
-    rows, columns = read_rows(path, {"gpu"} if given else {"model", "gpu"})
+    rows, columns = _rows_of(path, {"gpu"} if given else {"model", "gpu"})
     estimator = Estimator(given)
     try:
         answers = after(estimator, estimator.estimate(rows, columns))

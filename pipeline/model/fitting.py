@@ -10,18 +10,16 @@ Sources of one lab, or that share figures, are a family (catalog/measured_source
 of no family that the model has seen, so families are held out whole.
 """
 
-import csv
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from pipeline.home import paths
+from pipeline.catalog.tables import catalog_rows
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -76,14 +74,12 @@ QUANTITIES = (
 )
 
 
-def read_parameters(path: Path | None = None) -> list[Parameter]:
-    """The reviewed expectations of all constants."""
-    path = path or paths.CATALOG_DIR / PARAMETERS_FILE
-    with path.open(newline="", encoding="utf-8") as file:
-        return [
-            Parameter(row["name"], row["quantity"], float(row["prior"]), float(row["relative_width"]))
-            for row in csv.DictReader(file)
-        ]
+def read_parameters() -> list[Parameter]:
+    """Return the reviewed expectations of all constants. Raises CatalogError."""
+    return [
+        Parameter(row["name"], row["quantity"], float(row["prior"]), float(row["relative_width"]))
+        for row in catalog_rows(PARAMETERS_FILE)
+    ]
 
 
 ConstantSets = dict[str, dict[str, float]]

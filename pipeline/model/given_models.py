@@ -1,16 +1,14 @@
 """Models that a user gives: a config.json by path or hub id, and those of models.csv in the home."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import duckdb
 from pydantic import ValidationError
 
-from pipeline.catalog.own_models import OwnModel
-from pipeline.catalog.own_rows import in_one_line
+from pipeline.catalog.own import OwnModel
+from pipeline.catalog.tables import first_problem
 from pipeline.contracts.errors import GpufareError
-from pipeline.home import paths
 from pipeline.model.architectures import ConfigError, shape_of, towers_of
 from pipeline.model.hub import HubError, parse_config
 from pipeline.model.model_names import canonical
@@ -19,12 +17,6 @@ from pipeline.parsing.printable import printable
 
 class GivenModelError(GpufareError):
     """A config.json that gives no model: says why."""
-
-
-def catalogue_names() -> set[str]:
-    """The names of the catalogue's own models."""
-    with (paths.CATALOG_DIR / "models.csv").open(newline="", encoding="utf-8") as file:
-        return {row["model"] for row in csv.DictReader(file)}
 
 
 def model_of_config(
@@ -41,7 +33,7 @@ def model_of_config(
             **shape.model_dump(),
         )  # fmt: skip
     except ValidationError as error:
-        problem = in_one_line(error)
+        problem = first_problem(error)
     else:
         left_out = [f"its {tower} tower is left out: text alone is trained" for tower in towers_of(config)]
         return model, left_out

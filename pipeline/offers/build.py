@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pipeline.catalog.machine_sizes import machine_size
 from pipeline.catalog.places import place_of
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Listing, ReaderWarning, Reject, Row, SourceChangedError
+from pipeline.contracts.listing import LabelKind, Listing, ReaderWarning, Reject, Row, SourceChangedError
 from pipeline.contracts.offer import Built, Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
@@ -23,6 +23,7 @@ from pipeline.contracts.tiers import tier_class
 from pipeline.gates import thresholds
 from pipeline.gates.contradictions import flag_conflicting_prices, flag_contradictions
 from pipeline.gpus import Identity, identify
+from pipeline.gpus.catalogue import card_by_id
 from pipeline.offers.money import usd_per_hour
 from pipeline.parsing.prices import RowError
 from pipeline.parsing.printable import MAX_CHARACTERS, printable, printable_json
@@ -198,6 +199,8 @@ def _size_evidence(
 
 
 def _identify(row: Listing, config: SourceConfig) -> Identity:
+    if config.kind == "imported":
+        return _identify_imported(row)
     lookup = config.lookups.get(row.raw_label)
     return identify(
         lookup.means if lookup else row.raw_label,
@@ -206,6 +209,25 @@ def _identify(row: Listing, config: SourceConfig) -> Identity:
         context=row.context,
         gpu_count=row.gpu_count,
     )
+
+
+def _identify_imported(row: Listing) -> Identity:
+    """The GPU of a row of a file: by its gpu_id, or by a label that may name a GPU or a machine. Where it can
+    be read as both and they differ, it is ambiguous. Raises RowError for a gpu_id that does not exist."""
+    if stated := row.context.get("gpu_id"):
+        if (card := card_by_id().get(str(stated))) is None:
+            raise RowError(RejectReason.INVALID_VALUE, f"gpu_id {stated!r} is not in the catalogue")
+        return Identity(
+            "matched", card.gpu_id, rule="gpu_id", confidence="certain", candidates=(card.gpu_id,)
+        )
+    provider = (row.upstream_provider or "").lower()
+    kinds: tuple[LabelKind, ...] = ("gpu_name", "instance_type")
+    found = [identify(row.raw_label, provider=provider, kind=kind, gpu_count=row.gpu_count) for kind in kinds]
+    matched = {each.gpu_id: each for each in found if each.status == "matched"}
+    if len(matched) > 1:
+        candidates = tuple(str(gpu_id) for gpu_id in matched)
+        return replace(found[0], status="ambiguous", gpu_id=None, confidence="none", candidates=candidates)
+    return next(iter(matched.values()), found[0])
 
 
 def _usd_per_hour(

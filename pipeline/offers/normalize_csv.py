@@ -1,7 +1,7 @@
 """``gpufare normalize``: adds to a table of labels the GPU of each."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -9,11 +9,11 @@ from typing import TextIO
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import LABEL_KINDS, LabelKind
 from pipeline.gpus import Identity, identify
+from pipeline.home.csv_rows import CsvRow, read_csv
 from pipeline.parsing.printable import printable
 
 LABEL = "raw_label"
 OPTIONAL = ("provider", "kind", "context", "gpu_count")
-SEPARATORS = (",", ";", "\t")
 
 ANSWER_COLUMNS = (
     "status",
@@ -61,21 +61,22 @@ def _answer(identity: Identity) -> dict[str, str | None]:
     }
 
 
-def _answers(rows: Iterator[dict[str, str]], path: Path) -> Iterator[dict[str, str | None]]:
-    for line, row in enumerate(rows, start=2):
-        if None in row or None in row.values():
-            raise LabelFileError(f"{path}, line {line}: the row does not have as many cells as the header")
+def _answers(rows: Sequence[CsvRow], path: Path) -> Iterator[dict[str, str | None]]:
+    for row in rows:
+        given = row.values
+        if row.problem:
+            raise LabelFileError(f"{path}, line {row.line}: {row.problem}")
         try:
             identity = identify(
-                row[LABEL],
-                provider=row.get("provider") or "",
-                kind=_kind(row, line),
-                context=row.get("context") or "",
-                gpu_count=_count(row, line),
+                given[LABEL],
+                provider=given.get("provider") or "",
+                kind=_kind(given, row.line),
+                context=given.get("context") or "",
+                gpu_count=_count(given, row.line),
             )
         except LabelFileError as error:
             raise LabelFileError(f"{path}, {error}") from error
-        yield {**row, **_answer(identity)}
+        yield {**given, **_answer(identity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,40 +92,23 @@ def normalized(path: Path) -> Normalized:
     """The rows of ``path`` with the answer columns, in their order.
 
     The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
-    Cells are separated by commas, semicolons or tabs. An input column with the name of an answer column is
-    overwritten. Raises LabelFileError.
+    An input column with the name of an answer column is overwritten. Raises LabelFileError and CsvError.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            separator = _separator(file.readline())
-            file.seek(0)
-            reader = csv.DictReader(file, delimiter=separator)
-            columns = [name.strip() for name in reader.fieldnames or []]
-            if LABEL not in columns:
-                raise LabelFileError(
-                    f"{path}: no column is called {LABEL}; its columns are "
-                    f"{printable(', '.join(columns)) or 'none'}; {', '.join(OPTIONAL)} are read if given"
-                )
-            reader.fieldnames = columns
-            answers = [name for name in ANSWER_COLUMNS if name not in columns]
-            return Normalized([*columns, *answers], list(_answers(reader, path)), separator)
-    except FileNotFoundError as error:
-        raise LabelFileError(f"{path} does not exist") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise LabelFileError(f"{path} is not a CSV file in UTF-8: {error}") from error
-
-
-def _separator(header: str) -> str:
-    """The one that makes a column of the labels; commas where none does."""
-    for separator in SEPARATORS:
-        if LABEL in (name.strip() for row in csv.reader([header], delimiter=separator) for name in row):
-            return separator
-    return ","
+    table = read_csv(path)
+    if LABEL not in table.columns:
+        raise LabelFileError(
+            f"{path}: no column is called {LABEL}; its columns are "
+            f"{printable(', '.join(table.columns)) or 'none'}; {', '.join(OPTIONAL)} are read if given"
+        )
+    answers = [name for name in ANSWER_COLUMNS if name not in table.columns]
+    return Normalized([*table.columns, *answers], list(_answers(table.rows, path)), table.separator)
 
 
 def normalize_csv(path: Path, out: TextIO) -> int:
-    """Write the rows of ``path`` with the answer columns to ``out``, separated as the file is, and return how
-    many. Raises LabelFileError."""
+    """Write the rows of ``path`` with the answer columns to ``out``, separated as the file is.
+
+    Returns the number of rows. Raises LabelFileError and CsvError.
+    """
     found = normalized(path)
     writer = csv.DictWriter(out, found.columns, lineterminator="\n", delimiter=found.separator)
     writer.writeheader()

@@ -20,7 +20,7 @@ from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import ask, reader
 
 if TYPE_CHECKING:
-    from pipeline.catalog.own_models import OwnModel
+    from pipeline.catalog.own import OwnModel
 
 
 @contextmanager
@@ -85,9 +85,12 @@ def _prices_of(
 
 
 def _refuse_day_without_prices(home: Home, day: date, today: date) -> None:
+    from pipeline.catalog.source_config import asked_configs
     from pipeline.record.records import Records
 
-    days = sorted(each for each in Records(home).days_with_offers() if each <= today)
+    records = Records(home)
+    recorded = {each for source in asked_configs() for each in records.days_with_offers(source)}
+    days = sorted(each for each in recorded if each <= today)
     if day not in days:
         available = f"there are prices of {days[0]} to {days[-1]}" if days else "there are none at all"
         raise JobError(f"no prices were captured on {day}; {available}")

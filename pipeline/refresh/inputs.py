@@ -12,7 +12,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.replay import capture_pages, page_entries
 from pipeline.capture.visit import capture_all
-from pipeline.catalog.source_config import SourceConfig, configs, source_config
+from pipeline.catalog.source_config import SourceConfig, asked_configs, source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.progress import Progress, no_progress
@@ -37,8 +37,13 @@ def refuse_a_demo(home: Home) -> None:
 
 
 def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:
-    """The named sources, all by default; of a folder of pages only those in it. Raises RefreshError."""
-    chosen = [source_config(name) for name in names] or list(configs().values())
+    """The named sources, by default all that may be asked; of a folder of pages only those in it.
+
+    Raises RefreshError.
+    """
+    chosen = [source_config(name) for name in names] or list(asked_configs().values())
+    if pages != ARCHIVE and (imported := [each.name for each in chosen if each.kind == "imported"]):
+        raise RefreshError(f"{imported[0]} has no pages to ask: gpufare import FILE.csv brings its prices")
     if (folder := _folder(pages)) is None:
         return chosen
     if not folder.is_dir():

@@ -25,7 +25,7 @@ LOCK_SECONDS = 30
 
 
 class RetiredSourceError(GpufareError):
-    """A source that the catalogue retired was to be enabled: says why it is not asked."""
+    """A source that is never asked was to be enabled: says why it is not."""
 
 
 def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
@@ -38,7 +38,7 @@ def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[s
     chosen = [source_config(name) for name in dict.fromkeys(names)]
     for config in chosen:
         if config.disabled is not None:
-            raise RetiredSourceError(f"{config.name} is retired and cannot be enabled: {config.disabled}")
+            raise RetiredSourceError(f"{config.name} cannot be enabled: {config.disabled}")
     wanted = {
         config.name: Choice(asked=True, since=today) if config.terms.automated == "forbidden" else None
         for config in chosen

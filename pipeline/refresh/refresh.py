@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
-from pipeline.catalog.source_config import SourceConfig
+from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
@@ -146,7 +146,9 @@ def _held(records: Records, source: str, day: date) -> list[str]:
 def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:
     """Publish as of the newest day that is not after ``now``: reading a past day again does not turn the
     clock back, and future days are ignored."""
-    days = [day for day in Records(home).days_with_offers() if day <= now.date()]
+    records = Records(home)
+    recorded = {day for name in asked_configs() for day in records.days_with_offers(name)}
+    days = [day for day in recorded if day <= now.date()]
     if not days:
         return
     report.newest_price_day = max(days)

@@ -10,7 +10,7 @@ from itertools import groupby
 from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import read_choices
 from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig, asked_configs, configs
 from pipeline.contracts.hosts import host_of
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.listing import Request
@@ -38,7 +38,7 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
     what keys would add."""
     asked = standing(chosen, read_choices(home), environment).asked
     lines = [_asking_text(asked, Archive(home.archive), environment)]
-    if Records(home).days_with_offers():
+    if any(Records(home).days_with_offers(name) for name in asked_configs()):
         return lines
     # The key of a source that is off by its terms turns it on, as the line of what is off says.
     keys = [

@@ -4,24 +4,22 @@ The file is built under a temporary name and owes nothing to the one before, whi
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import duckdb
 
-from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
+from pipeline.catalog.own import OwnCatalogue, read_own_catalogue
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.home.disk import UnwritableError, set_aside
+from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import report_incident
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
-from pipeline.warehouse.imports import load_imports
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_other_models
 from pipeline.warehouse.load_record import load_incidents, missing_days, set_own_labels
@@ -102,7 +100,6 @@ def _build(
                 report.incidents += _reported(home, keep(file, home, own))
             load_other_models(connection, own)
             report.incidents += _reported(home, _left_out_of(own, home))
-            report.incidents += _reported(home, _load_imports(connection, home, day))
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
                 if not (is_timeless(table) or is_history(table)):
@@ -157,18 +154,6 @@ def _of_unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> li
         )
         for source in unknown_sources(connection, home)
     ]
-
-
-def _load_imports(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
-    """Load what the user imported; damaged files are moved aside: they can be imported again."""
-    incidents = []
-    for path, reason in load_imports(connection, home, day).items():
-        with suppress(OSError):
-            remedy = f"moved to {set_aside(home, path).relative_to(home.root)}: import it again"
-            where = str(path.relative_to(home.root))
-            at, kind = datetime.now(UTC), IncidentKind.DAMAGED_FILE
-            incidents.append(Incident(at=at, kind=kind, path=where, reason=reason, remedy=remedy))
-    return incidents
 
 
 def _left_out(home: Home, damage: Damage) -> Incident:

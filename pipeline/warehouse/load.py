@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from pipeline.catalog.machine_sizes import machine_size_rows
-from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
+from pipeline.catalog.own import OwnCatalogue, read_own_catalogue
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts.reject_reasons import RejectReason

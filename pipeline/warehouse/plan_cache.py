@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 
 import pipeline
-from pipeline.catalog.own_catalogue import OwnCatalogue
+from pipeline.catalog.own import OwnCatalogue
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home import paths

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.catalog.own_catalogue import OwnCatalogue, read_own_catalogue
+from pipeline.catalog.own import OwnCatalogue, read_own_catalogue
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home.paths import Home
 from pipeline.home.publishing_lock import publishing_lock

@@ -37,7 +37,9 @@ FROM (
     UNION ALL
     SELECT 'region', source, region, day FROM history.retired WHERE region IS NOT NULL AND country IS NULL
     UNION ALL
-    SELECT 'gpu', '', gpu_id, day FROM history.retired WHERE gpu_id IS NOT NULL
+    SELECT 'gpu', '', gpu_id, day
+    FROM history.retired
+    WHERE gpu_id IS NOT NULL AND source <> 'imported'
 )
 GROUP BY ALL;
 DELETE FROM history.first_seen AS f

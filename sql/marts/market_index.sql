@@ -1,13 +1,15 @@
 -- history: of the days from history_from to history_to
-WITH _days AS (
-    SELECT day
-    FROM (SELECT DISTINCT day FROM main.offers UNION SELECT getvariable('as_of_day')::DATE)
-    WHERE day BETWEEN coalesce(getvariable('history_from')::DATE, '-infinity')
-        AND coalesce(getvariable('history_to')::DATE, getvariable('as_of_day')::DATE)
+WITH _accepted AS (
+    SELECT DISTINCT source, day
+    FROM main.offers
+    SEMI JOIN (SELECT source FROM main.sources WHERE kind = 'prices') USING (source)
 ),
 
-_accepted AS (
-    SELECT DISTINCT source, day FROM main.offers
+_days AS (
+    SELECT day
+    FROM (SELECT DISTINCT day FROM _accepted UNION SELECT getvariable('as_of_day')::DATE)
+    WHERE day BETWEEN coalesce(getvariable('history_from')::DATE, '-infinity')
+        AND coalesce(getvariable('history_to')::DATE, getvariable('as_of_day')::DATE)
 ),
 
 _in_force AS (

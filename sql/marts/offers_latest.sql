@@ -1,7 +1,9 @@
 WITH _last AS (
     SELECT source, max(day) AS day
     FROM main.offers
+    -- What was imported is of the past: nobody offers it.
     WHERE day <= getvariable('as_of_day')::DATE
+        AND source IN (SELECT s.source FROM main.sources AS s WHERE s.kind = 'prices')
     GROUP BY source
 ),
 

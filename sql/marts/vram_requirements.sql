@@ -9,7 +9,7 @@ WITH _plans AS (
     WHERE p.node_count = 1 AND p.gpu_count <= 8 AND g.derived_from IS NULL
         -- Only cards that some source has offered are worth naming.
         AND p.gpu_id IN (
-            SELECT gpu_id FROM main.offers
+            SELECT gpu_id FROM main.offers WHERE source <> 'imported'
             UNION ALL
             SELECT name FROM history.first_seen WHERE kind = 'gpu'
         )

@@ -95,7 +95,7 @@ COMMENT ON COLUMN main.offers.reliability IS 'Share of time that the host was up
 COMMENT ON COLUMN main.offers.fx_rate IS 'USD for one unit of native_currency; null for USD.';
 COMMENT ON COLUMN main.offers.fx_date IS 'Day of that rate.';
 COMMENT ON COLUMN main.offers.effective_from IS 'First day of a price announced ahead.';
-COMMENT ON COLUMN main.offers.flag_reason IS 'Why a readable price is in doubt, so it is not ranked: coming_soon, conflicting_prices, cpu_and_memory_charged_extra, custom_quote, disk_not_priced, flex_start_above_on_demand, host_deverified, local_ssd_not_priced, longer_term_dearer, older_gpu_dearer, one_price_for_all, parts_priced_apart, prepaid_time, reserved_at_on_demand_price, reserved_not_below_on_demand, restricted_region, several_effective_dates, spot_not_below_on_demand, spot_price_floor, starting_price, starting_price_of_an_unstated_term, superseded, uneven_prices, unstated_term.';
+COMMENT ON COLUMN main.offers.flag_reason IS 'Why a readable price is in doubt, so it is not ranked: coming_soon, conflicting_prices, cpu_and_memory_charged_extra, custom_quote, disk_not_priced, flex_start_above_on_demand, host_deverified, imported, local_ssd_not_priced, longer_term_dearer, older_gpu_dearer, one_price_for_all, parts_priced_apart, prepaid_time, reserved_at_on_demand_price, reserved_not_below_on_demand, restricted_region, several_effective_dates, spot_not_below_on_demand, spot_price_floor, starting_price, starting_price_of_an_unstated_term, superseded, uneven_prices, unstated_term.';
 COMMENT ON COLUMN main.offers.observed_at IS 'When the answer was captured (UTC).';
 COMMENT ON COLUMN main.offers.source_url IS 'Where it was read.';
 COMMENT ON COLUMN main.offers.capture_sha256 IS 'Hash of the archived answer.';

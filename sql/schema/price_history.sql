@@ -12,7 +12,7 @@ CREATE TABLE main.price_history (
     median_usd_per_gpu_hour DOUBLE NOT NULL
 );
 
-COMMENT ON TABLE main.price_history IS 'Prices of each source per GPU and hour on each day: the cheapest and the median offer. Only offers whose GPU is identified and whose price is not in doubt.';
+COMMENT ON TABLE main.price_history IS 'Prices of each source per GPU and hour on each day: the cheapest and the median offer. Only offers whose GPU is identified and whose price is not in doubt; the source imported has prices of files (gpufare import).';
 COMMENT ON COLUMN main.price_history.day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.price_history.gpu_id IS 'Key into gpus.';
 COMMENT ON COLUMN main.price_history.price_kind IS 'on_demand, flex_start, spot, reserved or serverless.';

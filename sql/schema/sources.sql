@@ -3,7 +3,7 @@ CREATE TABLE main.sources (
     title VARCHAR NOT NULL,
     provider VARCHAR NOT NULL,
     homepage VARCHAR NOT NULL,
-    kind VARCHAR NOT NULL CHECK (kind IN ('prices', 'exchange_rates')),
+    kind VARCHAR NOT NULL CHECK (kind IN ('prices', 'exchange_rates', 'imported')),
     evidence_level VARCHAR NOT NULL,
     evidence_date DATE NOT NULL,
     evidence_note VARCHAR NOT NULL,
@@ -41,7 +41,7 @@ COMMENT ON COLUMN main.sources.source IS 'Key, for example runpod.';
 COMMENT ON COLUMN main.sources.title IS 'Usual name.';
 COMMENT ON COLUMN main.sources.provider IS 'Provider of the GPUs.';
 COMMENT ON COLUMN main.sources.homepage IS 'Web page.';
-COMMENT ON COLUMN main.sources.kind IS 'What the source publishes: prices of GPUs or exchange rates.';
+COMMENT ON COLUMN main.sources.kind IS 'What the source publishes: prices of GPUs, exchange rates, or imported prices of files (gpufare import).';
 COMMENT ON COLUMN main.sources.evidence_level IS 'What the reader was checked against: a captured answer, code that others run, documentation, or inference. No guarantee that the source works today.';
 COMMENT ON COLUMN main.sources.evidence_date IS 'Day of that evidence.';
 COMMENT ON COLUMN main.sources.evidence_note IS 'That evidence in words.';

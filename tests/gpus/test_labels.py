@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.catalog.tables import catalog_rows
 from pipeline.gpus import Identity, catalogue, identify, instance_types, match
 
 Row = Mapping[str, str]
@@ -40,8 +41,8 @@ def test_a_label_is_matched_to_the_card_that_its_seller_means(row: Row) -> None:
 def test_few_rules_contain_a_whole_label() -> None:
     """Rules describe families of labels: hardly one is written for a single label."""
     labels = {re.sub(r"[\s_\-/]+", "-", row["raw_label"].strip().lower()) for row in LABELS}
-    patterns = {row["pattern"].replace("\\", "") for row in catalogue.rows("instance_types.csv")}
-    aliases = {row["alias"].replace(" ", "-") for row in catalogue.rows("gpu_aliases.csv")}
+    patterns = {row["pattern"].replace("\\", "") for row in catalog_rows("instance_types.csv")}
+    aliases = {row["alias"].replace(" ", "-") for row in catalog_rows("gpu_aliases.csv")}
     assert len(labels & (patterns | aliases)) <= 0.02 * len(labels)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.home.csv_rows import CsvError
 from pipeline.offers.normalize_csv import LabelFileError, normalize_csv
 
 
@@ -112,9 +113,9 @@ def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(
         ("", "no column is called raw_label; its columns are none"),
         ("raw_label,kind\nL4,gpu\n", "line 2: kind is 'gpu'"),
         ("raw_label,gpu_count\nL4,two\n", "line 2: gpu_count is 'two'"),
-        ("raw_label\nL4,L4\n", "line 2: the row does not have as many cells"),
+        ("raw_label\nL4,L4\n", "line 2: it has 2 values for 1 columns"),
         ("raw_label,kind\nL4,\nT4,gpu\n", "line 3: kind is 'gpu'"),
-        ("raw_label,kind\nL4\n", "line 2: the row does not have as many cells"),
+        ("raw_label,kind\nL4\n", "line 2: it has 1 values for 2 columns"),
     ],
 )
 def test_a_malformed_file_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -125,7 +126,7 @@ def test_a_malformed_file_is_reported_with_its_line(tmp_path: Path, text: str, m
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(LabelFileError, match="does not exist"):
+    with pytest.raises(CsvError, match="cannot be read: No such file"):
         normalize_csv(tmp_path / "none.csv", io.StringIO())
 
 

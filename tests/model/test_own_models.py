@@ -10,7 +10,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.catalog.own_models import OWN_MODELS
+from pipeline.catalog.own import OwnModel, read_own_catalogue
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.model.architectures import shape_of
@@ -23,7 +23,7 @@ CONFIG: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "vocab_size": 32000,
     "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 4,
 }  # fmt: skip
-COLUMNS = OWN_MODELS.columns
+COLUMNS = tuple(OwnModel.model_fields)
 HEADER = ",".join(COLUMNS)
 
 
@@ -62,19 +62,15 @@ def estimated(*arguments: str, home: Home) -> tuple[dict[str, dict[str, str]], s
     return {each["run_id"]: each for each in csv.DictReader(done.stdout.splitlines())}, done.stderr
 
 
-def test_a_model_is_added_listed_estimated_and_removed(tmp_path: Path, home: Home) -> None:
+def test_a_model_is_added_and_estimated(tmp_path: Path, home: Home) -> None:
     added = gpufare("model", "add", str(config_file(tmp_path)), home=home)
     assert "added mine-1b: 1.59B parameters, 1.59B active, 24 layers" in added.stdout, added.stderr
-    assert "mine-1b: 1.59B parameters" in gpufare("model", "list", home=home).stdout
     again = gpufare("model", "add", str(config_file(tmp_path)), home=home)
     assert again.returncode == 1
-    assert "remove it first" in again.stderr
+    assert "remove its line" in again.stderr
     answers, _ = estimated(str(runs_file(tmp_path, "mine-1b")), home=home)
     assert answers["mine-1b"]["error"] == ""
     assert "extrapolated" not in answers["mine-1b"]["assumptions"]
-    assert gpufare("model", "remove", "mine-1b", home=home).returncode == 0
-    assert OWN_MODELS.read(home.models, ()).rows == []
-    assert "no model 'mine-1b'" in gpufare("model", "remove", "mine-1b", home=home).stderr
 
 
 def test_a_config_is_the_model_of_rows_that_name_none(tmp_path: Path, home: Home) -> None:
@@ -121,43 +117,43 @@ def test_names_of_the_catalogue_stay_its_own(tmp_path: Path, home: Home) -> None
         (row("bad", head_dim=1), "head_dim is 1, not from 8 to 1024"),
         (row("bad") + ",more", "values for"),
         (row("bad").rpartition(",")[0], "values for"),
-        ('"bad,24', "its quotes are not closed"),
+        ('"bad,24', "a quote is opened and not closed"),
         (row("good"), "'good' is the name of another row"),
     ],
 )
 def test_a_bad_row_is_named_and_the_others_are_read(home: Home, line: str, words: str) -> None:
     home.models.write_text(f"{HEADER}\n{row('good')}\n{line}\n{row('good-too')}\n")
-    found = OWN_MODELS.read(home.models, ())
-    assert [model.model for model in found.rows] == ["good", "good-too"]
-    (problem,) = found.problems
-    assert "line 3: left out" in problem
+    found = read_own_catalogue(home)
+    assert [model.model for model in found.models] == ["good", "good-too"]
+    ((_, problem),) = found.problems
+    assert "line 3: skipped" in problem
     assert words in problem
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"\xff\xfe\x00", "cannot be read"),
+        (b"\xff\xfe\x00", "is UTF-16"),
         (b"name\nx\n", "no column model"),
-        (HEADER.encode() + b",surprise\n", "its column 'surprise' is none"),
-        (HEADER.encode() + b",model\n", "two columns of one name"),
-        (HEADER.encode() + b'\n"unclosed', "line 2: left out: its quotes are not closed"),
-        (b'"' + HEADER.encode() + b"\n", "no column model"),
+        (HEADER.encode() + b",surprise\n", "has a column 'surprise', which is none"),
+        (HEADER.encode() + b",model\n", "the column 'model' more than once"),
+        (HEADER.encode() + b'\n"unclosed', "line 2: skipped: a quote is opened and not closed"),
+        (b'"' + HEADER.encode() + b"\n", "line 1: a quote is opened"),
         (b"x" * (MAX_BYTES + 1), "larger than"),
     ],
 )
 def test_a_damaged_file_is_named(home: Home, body: bytes, words: str) -> None:
     home.models.write_bytes(body)
-    found = OWN_MODELS.read(home.models, ())
-    assert found.rows == []
-    assert words in found.problems[0]
+    found = read_own_catalogue(home)
+    assert found.models == []
+    assert words in found.problems[0][1]
 
 
 def test_a_damaged_file_is_kept_and_the_rest_goes_on(tmp_path: Path, home: Home) -> None:
     home.models.write_bytes(b"\xff\xfe\x00")
     answers, said = estimated(str(runs_file(tmp_path, "llama-3.2-1b")), home=home)
     assert not answers["llama-3.2-1b"]["error"]
-    assert "models.csv cannot be read, its models are left out" in said
+    assert "models.csv is UTF-16: save it as CSV in UTF-8; its models are skipped" in said
     refused = gpufare("model", "add", str(config_file(tmp_path)), home=home)
     assert "mend it, or move it away" in refused.stderr
     assert home.models.read_bytes() == b"\xff\xfe\x00"
@@ -165,7 +161,7 @@ def test_a_damaged_file_is_kept_and_the_rest_goes_on(tmp_path: Path, home: Home)
 
 DAMAGED = (
     (row("bytes", title="\udcff").encode("utf-8", "surrogateescape"), "it has bytes that are not UTF-8"),
-    (b'"open,24', "its quotes are not closed"),
+    (b'"open,24', "a quote is opened and not closed"),
     (row("few").encode()[:20], "values for"),
     (row("surplus").encode() + b",more", "values for"),
 )
@@ -176,39 +172,39 @@ def test_a_damaged_line_costs_no_other_and_is_kept(tmp_path: Path, home: Home) -
     bad = [line for line, _ in DAMAGED]
     body = b"\r\n".join([HEADER.encode(), row("first").encode(), *bad, row("last").encode(), b""])
     home.models.write_bytes(body)
-    found = OWN_MODELS.read(home.models, ())
-    assert [model.model for model in found.rows] == ["first", "last"]
-    for number, ((_, words), problem) in enumerate(zip(DAMAGED, found.problems, strict=True), 3):
-        assert f"line {number}: left out" in problem
+    found = read_own_catalogue(home)
+    assert [model.model for model in found.models] == ["first", "last"]
+    for number, ((_, words), (_, problem)) in enumerate(zip(DAMAGED, found.problems, strict=True), 3):
+        assert f"line {number}: skipped" in problem
         assert words in problem
     added = gpufare("model", "add", str(config_file(tmp_path)), home=home)
     assert added.returncode == 0, added.stderr
-    assert gpufare("model", "remove", "first", home=home).returncode == 0
-    after = OWN_MODELS.read(home.models, ())
-    assert [model.model for model in after.rows] == ["last", "mine-1b"]
+    after = read_own_catalogue(home)
+    assert [model.model for model in after.models] == ["first", "last", "mine-1b"]
     assert len(after.problems) == len(DAMAGED)
-    assert all(line in home.models.read_bytes() for line in bad)
-    # A damaged line whose name can be read is removed by it.
-    assert gpufare("model", "remove", "bytes", home=home).returncode == 0
-    assert b"\xff" not in home.models.read_bytes()
+    assert home.models.read_bytes().startswith(body)
 
 
-def test_lines_stay_damaged_when_the_file_gets_columns(tmp_path: Path, home: Home) -> None:
-    """A line with a value too many must not fit the longer heading by chance."""
-    short = HEADER.rsplit(",", 3)[0]
-    old, surplus = (row(name).rsplit(",", 3)[0] for name in ("old", "surplus"))
-    home.models.write_text(f"{short}\n{old}\n{surplus},1,2,3\n")
+def test_a_model_is_not_added_where_a_column_for_it_is_missing(tmp_path: Path, home: Home) -> None:
+    short = HEADER.replace(",vocab", "")
+    home.models.write_text(f"{short}\n")
+    refused = gpufare("model", "add", str(config_file(tmp_path)), home=home)
+    assert "models.csv has no column vocab: add it to the heading and each line" in refused.stderr
+    assert home.models.read_text() == f"{short}\n"
+
+
+def test_a_model_is_added_to_a_file_of_a_spreadsheet(tmp_path: Path, home: Home) -> None:
+    home.models.write_text(f"{HEADER}\n{row('mine')}".replace(",", ";"))
     assert gpufare("model", "add", str(config_file(tmp_path)), home=home).returncode == 0
-    found = OWN_MODELS.read(home.models, ())
-    assert [model.model for model in found.rows] == ["old", "mine-1b"]
-    assert "line 3: left out" in found.problems[0]
-    assert f"{surplus},1,2,3" in home.models.read_text()
+    found = read_own_catalogue(home)
+    assert [model.model for model in found.models] == ["mine", "mine-1b"]
+    assert not found.problems
 
 
 def test_the_first_good_row_of_a_name_is_used(home: Home) -> None:
     home.models.write_text(f"{HEADER}\n{row('mine', layers=0)}\n{row('mine')}\n")
-    found = OWN_MODELS.read(home.models, ())
-    assert [model.model for model in found.rows] == ["mine"]
+    found = read_own_catalogue(home)
+    assert [model.model for model in found.models] == ["mine"]
     assert len(found.problems) == 1
 
 
@@ -277,7 +273,7 @@ def test_a_config_is_had_from_the_hub(
     server = httpserver.url_for("").rstrip("/")
     added = gpufare("model", "add", "somebody/mine-1b", "--pages", server, home=home)
     assert "added mine-1b: 1.59B" in added.stdout, added.stderr
-    (model,) = OWN_MODELS.read(home.models, ()).rows
+    (model,) = read_own_catalogue(home).models
     assert model.hf_id == "somebody/mine-1b"
     # Both ways to name it.
     answers, _ = estimated(str(runs_file(tmp_path, "somebody/mine-1b", "mine-1b")), home=home)
@@ -324,7 +320,7 @@ def test_a_damaged_file_never_stops_publishing(tmp_path: Path, sample_home: Home
     home.models.write_text(f"{HEADER}\n{row('mine')}\n{row('bad', layers=0)}\n")
     report = build(tmp_path / "gpufare.duckdb", home, day, now)
     (incident,) = report.incidents
-    assert incident.line().startswith("models.csv: line 3: left out: layers is 0")
+    assert incident.line().startswith("models.csv: line 3: skipped: layers is 0")
     assert report.rows["models"] == sum(1 for _ in (paths.CATALOG_DIR / "models.csv").open()) - 1 + 1
 
 

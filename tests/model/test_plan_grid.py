@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from filelock import FileLock, Timeout
 
-from pipeline.catalog.own_catalogue import OwnCatalogue
+from pipeline.catalog.own import OwnCatalogue
 from pipeline.cli.daily import plan_ahead
 from pipeline.home.paths import Home
 from pipeline.warehouse import plan_grid

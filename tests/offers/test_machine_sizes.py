@@ -121,11 +121,13 @@ def test_the_row_of_the_card_counts_first_and_then_that_of_the_tier(
         ("acme,,,8,,,,documented,,2026-08-22,\n" * 2, "two rows for acme any any"),
     ],
 )
-def test_a_row_that_cannot_be_meant_is_refused(tmp_path: Path, row: str, complaint: str) -> None:
-    file = tmp_path / "machine_sizes.csv"
-    file.write_text(HEADER + row)
+def test_a_row_that_cannot_be_meant_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str, complaint: str
+) -> None:
+    (tmp_path / "machine_sizes.csv").write_text(HEADER + row)
+    monkeypatch.setattr(paths, "CATALOG_DIR", tmp_path)
     with pytest.raises(CatalogError, match=complaint):
-        machine_sizes(file)
+        machine_sizes.__wrapped__()
 
 
 def test_records_of_earlier_versions_are_judged_as_new_ones_are(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from filelock import FileLock
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import SOURCE_HEADER, Limits
-from pipeline.catalog.own_catalogue import OwnCatalogue
+from pipeline.catalog.own import OwnCatalogue
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
 from pipeline.home.paths import Home

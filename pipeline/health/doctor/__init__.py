@@ -28,6 +28,7 @@ CHECKS: Mapping[str, Check] = {
     "published": record.published,
     "litter": oddments.litter,
     "stray": oddments.stray,
+    "own": oddments.own_catalogue,
     "keys": oddments.keys,
     "incidents": oddments.incidents,
 }

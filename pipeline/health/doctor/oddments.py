@@ -1,4 +1,4 @@
-"""Litter, stray files, keys and incidents."""
+"""Litter, stray files, the user's own catalogue, keys and incidents."""
 
 import json
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import Secrets
+from pipeline.catalog.own import read_own_catalogue
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health.doctor.finding import Examination, Row, began_at, captures_of, places
@@ -59,6 +60,22 @@ def _stray_in_archive(x: Examination) -> Iterator[Path]:
         yield from (path for path in (x.home.archive / source).iterdir() if path.name not in names)
         entries = (path for day in days for path in captures_of(x, source, day))
         yield from (path for path in entries if began_at(path) is None)
+
+
+def own_catalogue(x: Examination) -> Iterator[Row]:
+    """The user's own GPUs, models and workloads, and what cannot be used of them."""
+    found = read_own_catalogue(x.home)
+    for path, problem in found.problems:
+        what = problem.removeprefix(str(path)).lstrip(",: ")
+        yield "warn", what, x.short(path), "mend it: gpufare publishes without it"
+    names = {
+        "GPUs": [gpu.gpu_id for gpu in found.gpus],
+        "models": [model.model for model in found.models],
+        "workloads": [job.workload for job in found.workloads],
+    }
+    said = [f"{what}: {', '.join(each)}" for what, each in names.items() if each]
+    if said or not found.problems:
+        yield "ok", "; ".join(said) or "no GPUs, models or workloads of your own", "", ""
 
 
 def keys(x: Examination) -> Iterator[Row]:

@@ -2,14 +2,9 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
-
-import polars as pl
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.health.doctor.finding import Examination, Row
-from pipeline.offers.imported import imported_files
-from pipeline.record.damage import Damage, reason_of
 from pipeline.record.mending import damages
 from pipeline.warehouse.plan_cache import PREFIX, damage_of
 from pipeline.warehouse.query import ask, reader
@@ -23,10 +18,6 @@ def files(x: Examination) -> Iterator[Row]:
     for damage in found:
         remedy = "the next `gpufare refresh` sets it aside and reads its days again from the archive"
         yield "fail", damage.reason, x.short(damage.path), remedy
-    for path in imported_files(x.home):
-        if problem := _unreadable(path):
-            found.append(Damage(path, "imported", "", problem))
-            yield "fail", problem, x.short(path), "the next `gpufare refresh` moves it aside"
     if not found:
         yield "ok", "every file can be read", "", ""
 
@@ -47,17 +38,6 @@ def cache(x: Examination) -> Iterator[Row]:
             yield "warn", problem, x.short(path), "`gpufare doctor --fix` deletes it; it is computed again"
     if not useless:
         yield "ok", f"{len(kept)} files can be read", "", ""
-
-
-def _unreadable(path: Path) -> str | None:
-    """Return why a Parquet file cannot be read; None when it can."""
-    try:
-        pl.read_parquet(path, glob=False)
-    except FileNotFoundError:
-        return None  # replaced meanwhile
-    except (OSError, pl.exceptions.PolarsError) as error:
-        return reason_of(error)
-    return None
 
 
 def published(x: Examination) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from pydantic import ValidationError
 
 import pipeline
-from pipeline.catalog.own_models import OwnModel
+from pipeline.catalog.own import OwnModel
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
 from pipeline.model.estimate import Estimator

@@ -1,0 +1,364 @@
+"""A user's own GPUs, models and workloads: gpus.csv, models.csv and workloads.csv in the home, in the columns
+of the catalogue.
+
+Upgrades leave them alone. A row that cannot be used is named with its file, line and column, and skipped.
+Where a name is the catalogue's, also one that a later version of it brings, the catalogue's row is used.
+"""
+
+import csv
+import difflib
+import hashlib
+import io
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pipeline.catalog.model_shapes import Shape, check_heads, counted
+from pipeline.catalog.tables import catalog_rows, first_problem
+from pipeline.catalog.workloads import Workload, deadlines, workloads
+from pipeline.contracts.amounts import MAX_TOKENS, amount_in
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.training import ADAPTER_METHODS
+from pipeline.home.csv_rows import CsvError, CsvTable, read_csv
+from pipeline.home.disk import replacing
+from pipeline.home.paths import Home
+
+MAX_FILE_BYTES = 1 << 20
+
+USABLE_SHARE = 0.975
+"""Of the nominal memory, where the row does not say what a program gets; as in catalog/gpus.csv."""
+
+MOST_GPUS = 64
+"""The most GPUs that a plan is for."""
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
+_Text = Annotated[str, Field(max_length=300)]
+_Amount = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
+
+_AMOUNTS = ("tokens", "examples", "tokens_per_example", "epochs")
+
+
+class OwnRowError(GpufareError):
+    """A row that cannot be added: says why and what to do."""
+
+
+class OwnGpu(BaseModel):
+    """A row of gpus.csv: specifications of one GPU, dense peaks in 10^12 operations per second, and the
+    ``labels`` of offers that mean it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    gpu_id: Name
+    vendor: Literal["nvidia", "amd", "intel"]
+    architecture: _Text
+    model: _Text
+    form_factor: _Text | None = None
+    memory_gb: _Amount
+    memory_type: _Text | None = None
+    bandwidth_gb_s: _Amount
+    bf16_dense_tflops: _Amount | None = None
+    fp16_dense_tflops: _Amount
+    fp8_dense_tflops: _Amount | None = None
+    fp4_dense_tflops: _Amount | None = None
+    fp32_tflops: _Amount
+    gemm_bf16_measured_tflops: _Amount | None = None
+    gemm_fp16_measured_tflops: _Amount | None = None
+    tdp_w: _Amount
+    year: Annotated[int, Field(ge=2010, le=2100)]
+    nvlink_gb_s: _Amount | None = None
+    nvlink_topology: Literal["switched", "mesh", "bridge"] | None = None
+    pcie_gen: Annotated[float, Field(ge=1, le=9)]
+    peer_to_peer: bool
+    max_gpus_per_node: Annotated[int, Field(ge=1, le=64)]
+    segment: Literal["datacenter", "workstation", "consumer", "legacy"]
+    usable_memory_gib: _Amount | None = None
+    gpus_per_board: Annotated[int, Field(ge=1, le=16)] = 1
+    source: _Text | None = None
+    notes: _Text | None = None
+    labels: Annotated[str, Field(max_length=2000)] = ""
+
+    @model_validator(mode="after")
+    def _is_a_card(self) -> "OwnGpu":
+        if (self.nvlink_gb_s is None) != (self.nvlink_topology is None):
+            raise ValueError("nvlink_gb_s and nvlink_topology belong together: give both or neither")
+        if (self.usable_memory_gib or 0) > self.memory_gb:
+            raise ValueError(f"usable_memory_gib is {self.usable_memory_gib:g}, of {self.memory_gb:g} GB")
+        measured = self.gemm_bf16_measured_tflops or 0
+        if measured > (self.bf16_dense_tflops or 0):
+            raise ValueError(f"gemm_bf16_measured_tflops is {measured:g}, above bf16_dense_tflops")
+        return self
+
+    def names(self) -> list[str]:
+        """The labels of offers that mean it, as they are compared: lower case, single blanks."""
+        return [" ".join(label.lower().split()) for label in self.labels.split("|") if label.strip()]
+
+    def row(self) -> dict[str, Any]:
+        """The row of main.gpus. Its confidence says whose it is."""
+        taken = self.usable_memory_gib is None
+        share = f"usable memory taken as {USABLE_SHARE:.1%} of nominal" if taken else None
+        return self.model_dump(exclude={"labels"}) | {
+            "usable_memory_gib": self.usable_memory_gib or round(USABLE_SHARE * self.memory_gb, 2),
+            "has_full_specs": True,
+            "named_without_memory": False,
+            "source": self.source or "your own GPUs",
+            "confidence": "own",
+            "notes": "; ".join(filter(None, (self.notes, share))) or None,
+        }
+
+
+class OwnModel(Shape):
+    """A row of models.csv. Its parameters are counted from the shape."""
+
+    model: Name
+    title: _Text | None = None
+    licence: _Text | None = None
+    hf_id: _Text | None = None
+    source: _Text | None = None
+
+    @model_validator(mode="after")
+    def _is_a_shape(self) -> "OwnModel":
+        for name in ("layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim", "vocab", "experts"):
+            if not 1 <= getattr(self, name) <= 1 << 24:
+                raise ValueError(f"{name} is {getattr(self, name)}, not from 1 to {1 << 24}")
+        for name in ("gated_mlp", "tied_embeddings"):
+            if getattr(self, name) not in (0, 1):
+                raise ValueError(f"{name} is {getattr(self, name)}, neither 0 nor 1")
+        if not 1 <= self.experts_active <= self.experts:
+            raise ValueError(f"experts_active is {self.experts_active}, not from 1 to {self.experts}")
+        for name in ("full_attention_layers", "linear_attention_layers", "dense_layers"):
+            if not 0 <= (getattr(self, name) or 0) <= self.layers:
+                raise ValueError(f"{name} is {getattr(self, name)}, not from 0 to {self.layers}")
+        check_heads(self)
+        params = counted(self)
+        if not 0 < params.params_linear < params.params_total < 1 << 50:
+            raise ValueError(f"{params.params_total} parameters are not those of a model")
+        return self
+
+    def row(self) -> dict[str, Any]:
+        """The row of main.models, its parameters counted."""
+        return {
+            **self.model_dump(),
+            **counted(self).model_dump(),
+            "title": self.title or self.model,
+            "source": self.source or "your own models",
+        }
+
+
+class OwnWorkload(Workload):
+    """A row of workloads.csv, which is planned, ranked and recorded like those of catalog/workloads.yaml. Its
+    empty columns have the defaults of a question."""
+
+    workload: Name
+    title: _Text = ""
+    tokens: Annotated[float, Field(gt=0, le=MAX_TOKENS)]
+    seq_len: Annotated[int, Field(gt=0, le=1 << 20)] = 2048
+    lora_rank: Annotated[int, Field(gt=0, le=4096)] | None = None
+    max_gpus: Annotated[int, Field(gt=0, le=MOST_GPUS)] = 8
+    max_hours: Annotated[float, Field(gt=0, le=1e5)] | None = None
+    note: Annotated[str, Field(max_length=1000)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_amounts(cls, given: Any) -> Any:
+        """100M is a number here, too; adapters have rank 16 unless the row says another."""
+        read = {name: amount_in(str(given[name])) for name in _AMOUNTS if name in given}
+        rank = {"lora_rank": 16} if given.get("method") in ADAPTER_METHODS else {}
+        found = rank | given | read
+        if read.keys() == {*_AMOUNTS}:  # a row of the table workloads: its tokens follow from the others
+            tokens = found.pop("tokens")
+            if not math.isclose(tokens, math.prod(read[name] for name in _AMOUNTS if name != "tokens")):
+                raise ValueError(f"tokens is {tokens:g}, which is not what its examples have in its epochs")
+        return found
+
+    def row(self) -> dict[str, Any]:
+        """The row of main.workloads."""
+        return self.model_dump() | {
+            "title": self.title or self.workload,
+            "note": self.note or "One of your own workloads.",
+        }
+
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Generic[Row]):
+    """What the rows of a file are, the column with their names, and the columns of the catalogue's table that
+    are ignored here, so that its rows can be copied."""
+
+    noun: str
+    kind: type[Row]
+    key: str
+    ignored: frozenset[str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them but the ignored, the names first."""
+        rest = self.kind.model_fields.keys() - self.ignored - {self.key}
+        return (self.key, *(name for name in self.kind.model_fields if name in rest))
+
+
+_GPUS = _File(
+    "GPU",
+    OwnGpu,
+    "gpu_id",
+    frozenset({"has_full_specs", "named_without_memory", "derived_from", "confidence"}),
+)
+_MODELS = _File("model", OwnModel, "model", frozenset({"params_total", "params_linear", "params_active"}))
+_WORKLOADS = _File("workload", OwnWorkload, "workload", frozenset({"scenario"}))
+
+
+@dataclass(slots=True)
+class OwnCatalogue:
+    """The rows that can be used, and in ``problems`` what cannot be: the file, and one line."""
+
+    models: list[OwnModel] = field(default_factory=list)
+    gpus: list[OwnGpu] = field(default_factory=list)
+    workloads: list[OwnWorkload] = field(default_factory=list)
+    problems: list[tuple[Path, str]] = field(default_factory=list)
+
+    def planned(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows by table that plans depend on: the GPUs, the workloads, and the models of these."""
+        asked = {job.model for job in self.workloads}
+        rows = {
+            "gpus": [gpu.row() for gpu in self.gpus],
+            "models": [model.row() for model in self.models if model.model in asked],
+            "workloads": [job.row() for job in self.workloads],
+        }
+        return {table: found for table, found in rows.items() if found}
+
+    def labels(self) -> dict[str, str]:
+        """The GPU that a label of an offer means, where the catalogue knows none."""
+        return {label: gpu.gpu_id for gpu in self.gpus for label in gpu.names()}
+
+    def state(self) -> str:
+        """A hash that changes when plans, or the GPUs of offers, may change; empty without such rows."""
+        decides = (self.planned(), self.labels())
+        return hashlib.sha256(repr(decides).encode()).hexdigest()[:16] if any(decides) else ""
+
+
+def read_own_catalogue(home: Home) -> OwnCatalogue:
+    """Return the user's own rows. Raises CatalogError for the catalogue's files, nothing for the user's."""
+    found = OwnCatalogue()
+    if not any(path.exists() for path in (home.models, home.gpus, home.workloads)):
+        return found
+    catalogue = catalog_rows("models.csv")
+    found.models = _read(home.models, _MODELS, model_names(), found.problems)
+    found.gpus = _read(home.gpus, _GPUS, {row["gpu_id"] for row in catalog_rows("gpus.csv")}, found.problems)
+    jobs = _read(home.workloads, _WORKLOADS, {row["workload"] for row in workloads()}, found.problems)
+    found.problems += [(home.gpus, f"{home.gpus}: {problem}") for problem in _shared_labels(found.gpus)]
+    hours = deadlines()
+    context = {row["model"]: int(row["max_context"]) if row["max_context"] else None for row in catalogue}
+    context |= {model.model: model.max_context for model in found.models}
+    for job in jobs:
+        if problem := _why_not_planned(job, context):
+            found.problems.append((home.workloads, f"{home.workloads}, {job.workload}: skipped: {problem}"))
+        else:
+            found.workloads.append(job.model_copy(update={"max_hours": job.max_hours or hours(job.tokens)}))
+    return found
+
+
+def add_model(path: Path, model: OwnModel) -> None:
+    """Append a model to models.csv, whose other lines stay as they are, or begin the file.
+
+    Raises OwnRowError where the name is taken, the file cannot be read, or it lacks a column that the model
+    has a value for.
+    """
+    if model.model in model_names():
+        raise OwnRowError(f"'{model.model}' is a model of the catalogue: give yours another name")
+    values = {name: value for name, value in model.model_dump().items() if value is not None}
+    columns, separator, kept = list(_MODELS.columns), ",", b""
+    if path.exists():
+        try:
+            table = _table(path, _MODELS)
+        except CsvError as error:
+            raise OwnRowError(f"{error}; mend it, or move it away") from error
+        if any(row.values["model"] == model.model for row in table.rows):
+            raise OwnRowError(f"{path} has a model '{model.model}': remove its line, or give another name")
+        if missing := sorted(values.keys() - {*table.columns}):
+            raise OwnRowError(
+                f"{path} has no column {', '.join(missing)}: add it to the heading and each line"
+            )
+        columns, separator, kept = table.columns, table.separator, path.read_bytes()
+    kept = kept or _line(columns, separator)
+    kept += b"" if kept.endswith(b"\n") else b"\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_bytes(kept + _line([values.get(name, "") for name in columns], separator))
+
+
+def model_names() -> set[str]:
+    """The names of the catalogue's own models."""
+    return {row["model"] for row in catalog_rows("models.csv")}
+
+
+def _table(path: Path, file: _File[Row]) -> CsvTable:
+    table = read_csv(path, max_bytes=MAX_FILE_BYTES)
+    if file.key not in table.columns:
+        raise CsvError(f"{path} has no column {file.key}")
+    if unknown := sorted({*table.columns} - {*file.columns, *file.ignored}):
+        raise CsvError(f"{path} has a column {unknown[0]!a}, which is none of {', '.join(file.columns)}")
+    return table
+
+
+def _read(
+    path: Path, file: _File[Row], taken: Collection[str], problems: list[tuple[Path, str]]
+) -> list[Row]:
+    """The usable rows of a file, none where there is no file; others are named in ``problems``."""
+    if not path.exists():
+        return []
+    try:
+        table = _table(path, file)
+    except CsvError as error:
+        problems.append((path, f"{error}; its {file.noun}s are skipped"))
+        return []
+    rows: dict[str, Row] = {}
+    for row in table.rows:
+        given = {name: value for name, value in row.values.items() if value}
+        if not given and not row.problem:
+            continue
+        name, problem = given.get(file.key, ""), row.problem
+        if name in taken:
+            problem = problem or f"'{name}' is the name of a {file.noun} of the catalogue, which is used"
+        elif name in rows:
+            problem = problem or f"'{name}' is the name of another row, which is used"
+        if not problem:
+            try:
+                rows[name] = file.kind.model_validate(given)
+            except ValidationError as error:
+                problem = first_problem(error)
+        if problem:
+            problems.append((path, f"{path}, line {row.line}: skipped: {problem}"))
+    return list(rows.values())
+
+
+def _why_not_planned(job: OwnWorkload, context: dict[str, int | None]) -> str:
+    """Why a workload cannot be planned with these models, each with the longest sequence that it takes."""
+    if job.model not in context:
+        near = difflib.get_close_matches(job.model, context, 1)
+        return f"model '{job.model}' is not known" + (f": did you mean '{near[0]}'?" if near else "")
+    longest = context[job.model]
+    if longest and job.seq_len > longest:
+        return f"seq_len is {job.seq_len}, and {job.model} takes at most {longest}"
+    return ""
+
+
+def _shared_labels(gpus: Collection[OwnGpu]) -> Iterator[str]:
+    first: dict[str, str] = {}
+    for gpu in gpus:
+        for label in gpu.names():
+            if first.setdefault(label, gpu.gpu_id) != gpu.gpu_id:
+                yield f"label '{label}' belongs to {first[label]} and {gpu.gpu_id}: it means the latter"
+
+
+def _line(values: Collection[Any], separator: str) -> bytes:
+    """One line of CSV; a line break in a text is a blank there."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator, lineterminator="\n").writerow(
+        [" ".join(str(value).split()) for value in values]
+    )
+    return text.getvalue().encode()

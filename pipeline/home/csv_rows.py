@@ -1,0 +1,127 @@
+"""CSV files that people write, row by row: every slip is named with its line, and costs no other row."""
+
+import csv
+import io
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from pipeline.contracts.errors import GpufareError
+
+MAX_FILE_BYTES = 50_000_000
+
+SEPARATORS = (",", ";", "\t", "|")
+"""What may separate the values: whichever divides the heading into the most columns."""
+
+_REPLACED = "\ufffd"
+"""Stands for a byte that is not UTF-8."""
+
+
+class CsvError(GpufareError):
+    """A file that cannot be read as CSV at all: says which, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """A row: the number of its first line, its values by column, its text with the line break, and what is
+    wrong with it ('' where nothing is). The values of a wrong row are what can be read of them."""
+
+    line: int
+    values: dict[str, str]
+    text: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    """The columns of a file in their order, without blanks around their names; what separates its values; the
+    text of its heading; and its rows. Blank lines are none."""
+
+    columns: list[str]
+    separator: str
+    heading: str
+    rows: list[CsvRow]
+
+
+def read_csv(path: Path, *, max_bytes: int = MAX_FILE_BYTES, lower_case: bool = False) -> CsvTable:
+    """Read a CSV file in UTF-8, with its column names in lower case where ``lower_case`` is set.
+
+    A row has a problem where a quote is not closed, a byte is not UTF-8, or its number of values is not that
+    of the columns. Raises CsvError where the file cannot be read, is larger than ``max_bytes``, is in another
+    encoding, or names a column twice.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(max_bytes + 1)
+    except OSError as error:
+        raise CsvError(f"{path} cannot be read: {error.strerror or error}") from error
+    if len(content) > max_bytes:
+        raise CsvError(f"{path} is larger than {max_bytes / 1e6:g} MB: divide it")
+    return parse_csv(content, str(path), lower_case=lower_case)
+
+
+def parse_csv(content: bytes, name: str, *, lower_case: bool = False) -> CsvTable:
+    """Read the bytes of a CSV file as ``read_csv`` does; errors call it ``name``. Raises CsvError."""
+    lines = list(io.StringIO(_text(content, name), newline=""))
+    separator = _separator(lines)
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    try:
+        columns = [column.strip() for column in next((row for row in reader if row), [])]
+    except csv.Error as error:
+        raise CsvError(f"{name} cannot be read as CSV: line 1: {_reason(lines[0], error)}") from error
+    columns = [column.lower() for column in columns] if lower_case else columns
+    twice = [column for column, count in Counter(columns).items() if column and count > 1]
+    if twice:
+        raise CsvError(f"{name} has the column {twice[0]!a} more than once: keep one")
+    heading = "".join(lines[: reader.line_num])
+    return CsvTable(columns, separator, heading, _rows(lines, reader.line_num, columns, separator))
+
+
+def _text(content: bytes, name: str) -> str:
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\x00" in content.partition(b"\n")[0]:
+        raise CsvError(f"{name} is UTF-16: save it as CSV in UTF-8")
+    return content.decode("utf-8-sig", errors="replace")
+
+
+def _separator(lines: Sequence[str]) -> str:
+    first = next((line for line in lines if line.strip()), "")
+    return max(SEPARATORS, key=lambda each: len(next(csv.reader([first], delimiter=each), [])))
+
+
+def _rows(lines: list[str], first: int, columns: list[str], separator: str) -> list[CsvRow]:
+    rows: list[CsvRow] = []
+    done = first
+    while done < len(lines):
+        reader = csv.reader(islice(lines, done, None), delimiter=separator, strict=True)
+        read = 0
+        try:
+            for values in reader:
+                text = "".join(lines[done + read : done + reader.line_num])
+                if values:
+                    rows.append(_row(done + read + 1, values, text, columns))
+                read = reader.line_num
+            return rows
+        except csv.Error as error:
+            line = lines[done + read]
+            values = line.partition('"')[0].split(separator)
+            known = dict.fromkeys(columns, "") | dict(zip(columns, values, strict=False))
+            rows.append(CsvRow(done + read + 1, known, line, _reason(line, error)))
+            done += read + 1
+    return rows
+
+
+def _row(number: int, values: list[str], text: str, columns: list[str]) -> CsvRow:
+    problem = ""
+    if len(values) != len(columns):
+        problem = f"it has {len(values)} values for {len(columns)} columns"
+    elif _REPLACED in text:
+        problem = "it has bytes that are not UTF-8"
+    row = dict.fromkeys(columns, "") | dict(zip(columns, values, strict=False))
+    return CsvRow(number, row, text, problem)
+
+
+def _reason(line: str, error: csv.Error) -> str:
+    return "a quote is opened and not closed" if line.count('"') % 2 else f"not CSV ({error})"

@@ -1,0 +1,127 @@
+"""A CSV file of dated prices, archived day by day and read into the record as the source ``imported``.
+
+A day's capture has the answers of every file that stated prices of that day, so that no file takes the place
+of another; a file that was imported before adds none, and its days are read again.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from urllib.parse import quote
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.index import sha256_of
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.outcome import Outcome, OutcomeCode
+from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.contracts.request import Entry
+from pipeline.home.csv_rows import CsvRow, CsvTable, read_csv
+from pipeline.home.paths import Home
+from pipeline.home.publishing_lock import publishing_lock
+from pipeline.parsing.prices import RowError
+from pipeline.record.records import Records
+from pipeline.refresh.ingest import record_day
+from pipeline.sources.imported import LINE, columns_of, day_of
+
+SOURCE = "imported"
+
+MAX_ROWS = 500_000
+
+
+class ImportFileError(GpufareError):
+    """A file that cannot be imported at all: says why."""
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """The outcome of each of a file's days, and how many of them have a new answer. ``skipped`` has the lines
+    that belong to no day, each with its reason; ``rejects`` the details of these days' rejects, of all
+    files."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    skipped: list[tuple[int, str]] = field(default_factory=list)
+    rejects: list[str] = field(default_factory=list)
+    new_days: int = 0
+
+    @property
+    def refused(self) -> list[Outcome]:
+        """The days whose prices were not accepted."""
+        return [outcome for outcome in self.outcomes if not outcome.accepted]
+
+
+def import_file(path: Path, home: Home, today: date, progress: Progress = no_progress) -> ImportReport:
+    """Import the prices of a file; rows of ``today`` (UTC) and later days are skipped.
+
+    Raises CsvError and ImportFileError where the file is not one of dated prices, PagesError where an
+    archived answer of the same day is damaged, and OSError where the archive cannot be written.
+    """
+    table = read_csv(path, lower_case=True)
+    try:
+        columns = columns_of(table.columns)
+    except ValueError as error:
+        raise ImportFileError(f"{path}: {error}") from error
+    if len(table.rows) > MAX_ROWS:
+        raise ImportFileError(f"{path} has more than {MAX_ROWS} rows: divide it")
+    report = ImportReport()
+    days = _by_day(table, columns["day"], today, report)
+    config, archive, records = source_config(SOURCE), Archive(home.archive), Records(home)
+    with publishing_lock(home):
+        for day, rows in sorted(days.items()):
+            progress(Step(f"reading {day}"))
+            capture, is_new = _archived(archive, day, path.name, _body(table, rows))
+            report.new_days += is_new
+            report.outcomes.append(record_day(config, day, [capture], home))
+            report.rejects += [str(row["detail"]) for row in records.rejects(SOURCE, day)]
+    return report
+
+
+def _by_day(table: CsvTable, column: str, today: date, report: ImportReport) -> dict[date, list[CsvRow]]:
+    days: dict[date, list[CsvRow]] = defaultdict(list)
+    for row in table.rows:
+        if not (row.problem or any(row.values.values())):
+            continue
+        try:
+            day = day_of(row.values[column])
+        except RowError as error:
+            report.skipped.append((row.line, row.problem or str(error)))
+            continue
+        if row.problem or day >= today:
+            report.skipped.append((row.line, row.problem or f"its day is not over (UTC): {day}"))
+        else:
+            days[day].append(row)
+    return days
+
+
+def _body(table: CsvTable, rows: list[CsvRow]) -> bytes:
+    """The heading and some rows as the file has them, each behind the number of its line."""
+    heading = table.heading.lstrip("\r\n")
+    lines = [f"{LINE}{table.separator}{heading}"]
+    lines += [f"{row.line}{table.separator}{row.text}" for row in rows]
+    return "".join(line if line.endswith(("\n", "\r")) else f"{line}\n" for line in lines).encode()
+
+
+def _archived(archive: Archive, day: date, name: str, body: bytes) -> tuple[Capture, bool]:
+    """The day's capture that has an answer besides those of earlier files, and whether it is new.
+
+    Raises ImportFileError and PagesError where an earlier capture is damaged, whose answers would be lost.
+    """
+    complete = [capture for capture in archive.captures(SOURCE, day) if capture.status is not None]
+    if damaged := next((capture for capture in complete if capture.damaged), None):
+        folder = archive.folder(damaged)
+        raise ImportFileError(f"{folder} is damaged ({damaged.error}): restore it, or move it away")
+    last = complete[-1] if complete else None
+    if last and any(entry.sha256 == sha256_of(body) for entry in last.entries):
+        return last, False
+    entries = [entry for entry in last.entries if entry.usable] if last else []
+    answers = archive.answers(last) if last else []
+    url = f"file:///{quote(name)}"
+    writer = archive.start(SOURCE, day, replayed_from=url)
+    for entry, answer in zip(entries, answers, strict=True):
+        writer.add(entry.model_copy(update={"file": None}), answer.body)
+    moment = datetime.combine(day, time.min, tzinfo=UTC)
+    headers = {"content-type": "text/csv"}
+    writer.add(Entry(url=url, headers=headers, observed_at=moment, outcome=OutcomeCode.OK), body)
+    return writer.finish(), True

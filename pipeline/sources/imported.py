@@ -1,0 +1,237 @@
+"""Imported: dated prices of many providers, from CSV files that the user gives to ``gpufare import``.
+
+An answer has one file's rows of one day, with the heading of the file. docs/how-to/import.md has the layout.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from pipeline.catalog.places import place_of
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.home.csv_rows import CsvError, CsvRow, parse_csv
+from pipeline.parsing.prices import RowError
+from pipeline.parsing.printable import printable
+
+MAX_CELL_CHARACTERS = 1_000
+
+EARLIEST = date(2010, 1, 1)
+"""GPUs were not rented by the hour before."""
+
+LINE = "line in file"
+"""The column that an answer has besides those of its file: the number of the row's line there."""
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "day": ("day", "as_of", "date"),
+    "gpu_id": ("gpu_id",),
+    "gpu": ("gpu", "gpu_label", "raw_label"),
+    "provider": ("provider",),
+    "price_kind": ("price_kind",),
+    "term_days": ("term_days",),
+    "price": ("usd_per_gpu_hour", "usd_per_hour", "price_usd_hr"),
+    "unit": ("unit",),
+    "gpu_count": ("gpu_count", "count"),
+    "region": ("region",),
+    "country": ("country",),
+    "source": ("source", "source_url", "url"),
+    "evidence": ("evidence",),
+}
+"""The names that each column may have."""
+
+REQUIRED = ("day", "provider", "price_kind", "price", "source")
+
+KINDS: Mapping[str, tuple[PriceKind, str | None]] = {
+    "on_demand": ("on_demand", None),
+    "on_demand_community": ("on_demand", "community"),
+    "on_demand_secure": ("on_demand", "secure"),
+    "spot": ("spot", None),
+    "spot_community": ("spot", "community"),
+    "spot_secure": ("spot", "secure"),
+    "preemptible": ("spot", None),
+    "reserved": ("reserved", None),
+    "flex_start": ("flex_start", None),
+    "serverless": ("serverless", None),
+    "marketplace_offer_on_demand": ("on_demand", "marketplace"),
+}
+"""Price kinds that name one price, and the tier that some of them name."""
+
+_UNITS = {"per_gpu_hour": "gpu_hour", "per_instance_hour": "instance_hour"}
+_UNIT_OF_COLUMN = {"usd_per_gpu_hour": "per_gpu_hour", "usd_per_hour": "per_instance_hour"}
+
+_TERM = re.compile(r"(?:reserved|committed)_(\d{1,4})(d|mo|yr)")
+_DAYS_PER = {"d": 1, "mo": 30, "yr": 365}
+_MAX_TERM_DAYS = 3_660
+
+_PART = re.compile(r"\b(?:part|component) only\b", re.IGNORECASE)
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+
+
+def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+    """One listing per row; one that several files state alike counts once.
+
+    Raises SourceChangedError where an answer is no table of dated prices.
+    """
+    seen: dict[tuple[Any, ...], str] = {}
+    for answer in answers:
+        try:
+            table = parse_csv(answer.body, answer.url, lower_case=True)
+            columns = columns_of(table.columns)
+        except (CsvError, ValueError) as error:
+            raise SourceChangedError(f"{answer.url}: {error}") from error
+        for row in table.rows:
+            place = f"line {row.values.get(LINE, row.line)} of {answer.url}"
+            try:
+                yield _listing(row, columns, answer, place, seen)
+            except RowError as problem:
+                yield Reject(problem.reason, f"{place}: {problem}", row.values, answer)
+
+
+def columns_of(names: Sequence[str]) -> dict[str, str]:
+    """The name of each column that is read, of the lower-case names of a file. Raises ValueError."""
+    found = {}
+    for column, aliases in ALIASES.items():
+        given = [name for name in aliases if name in names]
+        if len(given) > 1:
+            raise ValueError(f"it has more than one column for {column}: {', '.join(given)}")
+        if given:
+            found[column] = given[0]
+    missing = [ALIASES[name][0] for name in REQUIRED if name not in found]
+    if "gpu" not in found and "gpu_id" not in found:
+        missing.append("gpu or gpu_id")
+    if missing:
+        raise ValueError(f"it lacks the columns {', '.join(missing)}; it has {', '.join(names) or 'none'}")
+    return found
+
+
+def day_of(text: str) -> date:
+    """The day of a row. Raises RowError where it is not written YYYY-MM-DD or is too early to be one."""
+    try:
+        day = date.fromisoformat(text.strip())
+    except ValueError as error:
+        raise RowError(RejectReason.INVALID_VALUE, f"its day is not YYYY-MM-DD: {text:.40}") from error
+    if day < EARLIEST:
+        raise RowError(RejectReason.INVALID_VALUE, f"its day is before {EARLIEST}: {day}")
+    return day
+
+
+def _listing(
+    row: CsvRow,
+    columns: Mapping[str, str],
+    answer: Answer,
+    place: str,
+    seen: dict[tuple[Any, ...], str],
+) -> Listing:
+    if row.problem:
+        raise RowError(RejectReason.UNREADABLE_ROW, row.problem)
+    given = {column: row.values[name].strip() for column, name in columns.items()}
+    for column, cell in given.items():
+        if len(cell) > MAX_CELL_CHARACTERS:
+            detail = f"{column} has more than {MAX_CELL_CHARACTERS} characters"
+            raise RowError(RejectReason.TEXT_TOO_LONG, detail)
+        if cell.startswith(_FORMULA):
+            raise RowError(RejectReason.INVALID_VALUE, f"{column} is a spreadsheet's formula: {cell:.40}")
+    if earlier := seen.get(key := tuple(given.values())):
+        raise RowError(RejectReason.DUPLICATE, f"it states what {earlier} does")
+    seen[key] = place
+    if (day := day_of(given["day"])) != answer.observed_at.date():
+        detail = f"its day is {day}, and the answer is of {answer.observed_at:%Y-%m-%d}"
+        raise RowError(RejectReason.INVALID_VALUE, detail)
+    kind, tier, term_days = _kind(given)
+    unit = _unit(given, columns["price"])
+    return Listing(
+        raw_label=_label(given),
+        context={"gpu_id": given["gpu_id"]} if given.get("gpu_id") else {},
+        gpu_count=_gpu_count(given, unit),
+        price_kind=kind,
+        term_days=term_days,
+        tier=tier,
+        native_price=_price(given["price"]),
+        native_currency="USD",
+        native_unit=_UNITS[unit],  # type: ignore[arg-type]
+        answer=answer,
+        source_url=printable(_needed(given, "source")),
+        upstream_provider=_needed(given, "provider"),
+        region=given.get("region") or None,
+        country=_country(given),
+    )
+
+
+def _needed(given: Mapping[str, str], column: str) -> str:
+    if not given.get(column):
+        raise RowError(RejectReason.MISSING_FIELD, f"{column} is empty")
+    return given[column]
+
+
+def _label(given: Mapping[str, str]) -> str:
+    label = given.get("gpu") or given.get("gpu_id") or _needed(given, "gpu")
+    if _PART.search(label):
+        raise RowError(RejectReason.OTHER_PRODUCT, f"the price is of a part of a machine: {label}")
+    return label
+
+
+def _whole(text: str, most: int) -> int | None:
+    fits = text.isascii() and text.isdecimal() and len(text) < 8 and 0 < int(text) <= most
+    return int(text) if fits else None
+
+
+def _gpu_count(given: Mapping[str, str], unit: str) -> int | None:
+    """The GPUs of the whole offer; where the row does not say, the label has to for a price of a machine."""
+    text = given.get("gpu_count")
+    if not text:
+        return 1 if unit == "per_gpu_hour" else None
+    if (count := _whole(text, 1 << 20)) is None:
+        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu_count is not a whole number: {text:.40}")
+    return count
+
+
+def _kind(given: Mapping[str, str]) -> tuple[PriceKind, str | None, int | None]:
+    """The price kind, the tier and the term in days."""
+    text, days = given["price_kind"].lower(), None
+    if given.get("term_days") and (days := _whole(given["term_days"], _MAX_TERM_DAYS)) is None:
+        detail = f"term_days is not a whole number to {_MAX_TERM_DAYS}: {given['term_days']:.40}"
+        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, detail)
+    if term := _TERM.fullmatch(text):
+        stated = int(term[1]) * _DAYS_PER[term[2]]
+        if not 0 < stated <= _MAX_TERM_DAYS or days not in (None, stated):
+            detail = f"price_kind and term_days contradict each other: {text}"
+            raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, detail)
+        return "reserved", None, stated
+    if text not in KINDS:
+        detail = f"price_kind names no single price of a whole GPU: {text:.80}"
+        raise RowError(RejectReason.UNKNOWN_PRICE_KIND, detail)
+    kind, tier = KINDS[text]
+    if days is not None and kind != "reserved":
+        detail = f"price_kind and term_days contradict each other: {text}"
+        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, detail)
+    return kind, tier, days
+
+
+def _unit(given: Mapping[str, str], column: str) -> str:
+    of_column = _UNIT_OF_COLUMN.get(column)
+    unit = given.get("unit") or of_column or ""
+    if unit not in _UNITS or of_column not in (None, unit):
+        detail = f"unit of {column} is not {' or '.join(_UNITS)}, or contradicts it: {unit or 'none'}"
+        raise RowError(RejectReason.UNKNOWN_UNIT, detail)
+    return unit
+
+
+def _price(text: str) -> Decimal:
+    try:
+        price = Decimal(text)
+    except InvalidOperation as error:
+        raise RowError(RejectReason.UNREADABLE_PRICE, f"its price is no number: {text:.40}") from error
+    if not price.is_finite():
+        raise RowError(RejectReason.UNREADABLE_PRICE, f"its price is no number: {text:.40}")
+    return price
+
+
+def _country(given: Mapping[str, str]) -> str | None:
+    text = given.get("country") or None
+    if text and (len(text) != 2 or place_of("", None, text).country is None):
+        detail = f"country is no code of ISO 3166-1 alpha-2: {text:.40}"
+        raise RowError(RejectReason.INVALID_VALUE, detail)
+    return text

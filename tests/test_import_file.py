@@ -1,0 +1,233 @@
+"""gpufare import: a file's prices are archived by day, judged by provider, and published as history only."""
+
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pipeline.gates.price_history import OtherSources
+from pipeline.refresh.origin import RefreshError, chosen_sources
+
+from pipeline.capture.archive import Archive
+from pipeline.catalog.source_config import source_config
+from pipeline.gates.price_moves import HELD_DAYS, price_key
+from pipeline.home.paths import Home
+from pipeline.questions.job import JobError
+from pipeline.questions.prices import _refuse_day_without_prices
+from pipeline.record.records import Records
+from pipeline.refresh import import_file as importing
+from pipeline.refresh.import_file import ImportFileError, ImportReport, import_file
+from pipeline.refresh.ingest import read_again
+from tests.conftest import gpufare
+
+TODAY = date(2026, 11, 1)
+DAY = date(2025, 6, 5)
+
+FACTS = """\
+day,gpu,provider,price_kind,usd_per_gpu_hour,gpu_count,country,source,evidence
+2020-11-02,A100 SXM 40GB,AWS,on_demand,4.09625,8,US,https://aws.amazon.com/ec2/p4/,p4d.24xlarge at 32.77
+2020-11-02,A100 SXM 40GB,AWS,reserved_1yr,2.4025,8,US,https://aws.amazon.com/ec2/p4/,19.22 effective
+2023-07-26,H100 SXM,AWS,on_demand,12.29,8,US,https://aws.amazon.com/ec2/p5/,p5.48xlarge at 98.32
+2025-06-05,H100 SXM,AWS,on_demand,6.88,8,US,https://aws.amazon.com/ec2/p5/,55.04 after a cut of 44 %
+"""
+"""Prices that were public on their day."""
+HEADING = "day,gpu,provider,price_kind,usd_per_gpu_hour,source\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def line(price: str, day: date = DAY, provider: str = "Acme", gpu: str = "H100 SXM") -> str:
+    return f"{day},{gpu},{provider},on_demand,{price},https://{provider.lower()}.example\n"
+
+
+def imported(home: Home, text: str, name: str = "facts.csv") -> ImportReport:
+    file = home.root.parent / name
+    file.write_text(text, encoding="utf-8")
+    return import_file(file, home, TODAY)
+
+
+def prices(home: Home, day: date = DAY) -> list[tuple[str, Decimal | None]]:
+    return sorted((each.provider, each.usd_per_gpu_hour) for each in Records(home).offers("imported", day))
+
+
+def held(home: Home, day: date = DAY) -> list[str]:
+    return [row["reason"] for row in Records(home).rejects("imported", day)]
+
+
+def test_each_day_has_its_prices_and_none_can_be_ranked(home: Home) -> None:
+    report = imported(home, FACTS)
+    assert [outcome.day for outcome in report.outcomes] == [date(2020, 11, 2), date(2023, 7, 26), DAY]
+    assert all(outcome.accepted and outcome.replayed for outcome in report.outcomes)
+    assert not report.rejects
+    assert not report.skipped
+    (offer,) = Records(home).offers("imported", DAY)
+    assert (offer.provider, offer.gpu_id, offer.gpu_count) == ("AWS", "h100-sxm-80gb", 8)
+    assert (offer.flag_reason, offer.observed_at.date()) == ("imported", DAY)
+    (capture,) = Archive(home.archive).captures("imported", DAY)
+    (answer,) = Archive(home.archive).answers(capture)
+    lines = FACTS.splitlines()
+    assert answer.body.decode() == f"line in file,{lines[0]}\n5,{lines[4]}\n"
+    assert offer.capture_sha256 == answer.sha256
+
+
+def test_files_of_one_day_do_not_replace_each_other(home: Home) -> None:
+    imported(home, HEADING + line("2.50"))
+    imported(home, HEADING + line("2.60", provider="Other"), "facts.csv")
+    report = imported(home, HEADING + line("2.50") + line("2.70", provider="Third"), "third.csv")
+    assert prices(home) == [
+        ("Acme", Decimal("2.50")), ("Other", Decimal("2.60")), ("Third", Decimal("2.70")),
+    ]  # fmt: skip
+    assert [reject.rpartition(" ")[2] for reject in report.rejects] == ["does"]
+    assert held(home) == ["duplicate"]
+
+
+def test_a_damaged_capture_is_named_before_its_prices_are_lost(home: Home) -> None:
+    imported(home, HEADING + line("2.50"))
+    (index,) = home.archive.rglob("index.json")
+    index.chmod(0o644)
+    index.write_text("{")
+    with pytest.raises(ImportFileError, match=r"imported/2025-06-05/.* is damaged .*: restore it"):
+        imported(home, HEADING + line("2.60", provider="Other"), "other.csv")
+    assert prices(home) == [("Acme", Decimal("2.50"))]
+
+
+def test_importing_a_file_again_archives_nothing(home: Home) -> None:
+    imported(home, FACTS)
+    before = sorted(path for path in home.archive.rglob("*"))
+    rows = prices(home)
+    for name in ("facts.csv", "copy.csv"):
+        report = imported(home, FACTS, name)
+        assert (report.new_days, len(report.outcomes)) == (0, 3)
+    assert sorted(path for path in home.archive.rglob("*")) == before
+    assert prices(home) == rows
+
+
+def test_a_day_that_the_record_lacks_is_read_again_from_the_archive(home: Home) -> None:
+    imported(home, HEADING + line("2.50"))
+    (home.offers / "imported" / f"{DAY}.parquet").unlink()
+    outcome = read_again("imported", DAY, home)
+    assert outcome is not None
+    assert prices(home) == [("Acme", Decimal("2.50"))]
+
+
+def test_rows_without_a_day_that_can_be_read_are_skipped_with_their_line(home: Home) -> None:
+    text = HEADING + line("2.50") + "soon,a,b,c,1,d\n" + line("2", TODAY) + ',"\n' + ",,,,,\n"
+    assert imported(home, text).skipped == [
+        (3, "its day is not YYYY-MM-DD: soon"),
+        (4, "its day is not over (UTC): 2026-11-01"),
+        (5, "a quote is opened and not closed"),
+    ]
+    assert prices(home) == [("Acme", Decimal("2.50"))]
+
+
+def test_a_price_is_compared_with_the_same_providers_price_before(home: Home) -> None:
+    """Acme's price of the day before is Other's price now, and far from Acme's own."""
+    before = DAY - timedelta(days=1)
+    imported(home, HEADING + line("2.50", before) + line("11.00", before, "Other"))
+    report = imported(home, HEADING + line("11.00") + line("10.90", provider="Other"), "next.csv")
+    assert prices(home) == [("Other", Decimal("10.90"))]
+    assert held(home) == ["price_jump"]
+    (reject,) = report.rejects
+    assert "went from 2.5" in reject
+
+
+def test_a_price_of_long_ago_holds_none(home: Home) -> None:
+    imported(home, HEADING + line("2.50", DAY - timedelta(days=90)) + line("11.00"))
+    assert prices(home) == [("Acme", Decimal("11.00"))]
+
+
+def test_a_held_price_is_released_when_it_stays(home: Home) -> None:
+    text = line("2.50", DAY) + "".join(
+        line("11.00", DAY + timedelta(days=number)) for number in range(1, HELD_DAYS + 2)
+    )
+    imported(home, HEADING + text)
+    assert [row[1] for row in prices(home, DAY + timedelta(days=HELD_DAYS + 1))] == [Decimal("11.00")]
+    assert held(home, DAY + timedelta(days=HELD_DAYS)) == ["price_jump"]
+
+
+def test_numbers_of_rows_say_nothing_of_an_imported_day(home: Home) -> None:
+    """A source that has a tenth of its offers, or ten times as many, was misread; a file was written so."""
+    many = "".join(line(f"2.{number:03}", provider=f"P{number}") for number in range(200))
+    imported(
+        home, HEADING + line("2.40", DAY - timedelta(days=1)) + many + line("2.41", DAY + timedelta(days=1))
+    )
+    assert [len(prices(home, DAY + timedelta(days=days))) for days in (-1, 0, 1)] == [1, 200, 1]
+
+
+def test_most_of_a_days_prices_out_of_bounds_refuse_the_day_and_keep_what_it_had(home: Home) -> None:
+    imported(home, HEADING + line("2.50"))
+    cents = "".join(line("2500", provider=f"P{number}") for number in range(3))
+    report = imported(home, HEADING + cents, "cents.csv")
+    assert [outcome.reason for outcome in report.refused] == [
+        "3 of 4 prices are not between 0.001 and 1000 USD per GPU-hour, as is expected of this source"
+    ]
+    assert prices(home) == [("Acme", Decimal("2.50"))]
+
+
+def test_a_price_far_from_all_that_was_seen_is_held(home: Home) -> None:
+    imported(home, HEADING + line("2.50") + line("0.02", provider="Other"))
+    assert prices(home) == [("Acme", Decimal("2.50"))]
+    assert held(home) == ["price_out_of_line"]
+    alone = imported(home, HEADING + line("0.02", DAY + timedelta(days=1), "Third"), "third.csv")
+    assert [outcome.reason for outcome in alone.refused] == ["none of its prices is believed at once"]
+
+
+def test_imported_prices_confirm_no_move_of_a_source(home: Home) -> None:
+    imported(home, HEADING + line("2.50", DAY - timedelta(days=1)) + line("5.00"))
+    moves = OtherSources(Records(home), "runpod", DAY).moves(
+        "h100-sxm-80gb", "on_demand", DAY - timedelta(days=1)
+    )
+    assert list(moves) == []
+
+
+def test_the_owner_of_a_machine_is_part_of_its_key(home: Home) -> None:
+    imported(home, HEADING + line("2.50") + line("2.60", provider="Other"))
+    one, other = Records(home).offers("imported", DAY)
+    assert price_key(one) != price_key(other)
+
+
+def test_a_refresh_does_not_ask_for_what_is_imported() -> None:
+    assert "imported" not in {config.name for config in chosen_sources([], None)}
+    for pages in (None, "http://127.0.0.1:8000"):
+        with pytest.raises(RefreshError, match=r"imported has no pages to ask: gpufare import FILE.csv"):
+            chosen_sources(["imported"], pages)
+    assert chosen_sources(["imported"], "archive") == [source_config("imported")]
+
+
+def test_a_day_with_imported_prices_only_has_none_to_rank(home: Home) -> None:
+    imported(home, FACTS)
+    with pytest.raises(JobError, match="no prices were captured on 2025-06-05; there are none at all"):
+        _refuse_day_without_prices(home, DAY, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "lacks the columns day, provider"),
+        ("day,as_of\n", "more than one column for day"),
+        (HEADING + line("2") * 3, "has more than 2 rows: divide it"),
+    ],
+)
+def test_a_file_that_is_none_of_prices_is_refused(
+    home: Home, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    monkeypatch.setattr(importing, "MAX_ROWS", 2)
+    with pytest.raises(ImportFileError, match=words):
+        imported(home, text)
+    assert not home.root.exists()
+
+
+def test_the_command_says_what_it_skipped(home: Home) -> None:
+    file = home.root.parent / "facts.csv"
+    file.write_text(FACTS + "2026-01-01,A100,Acme,on_demand,two,1,,https://acme.example,list\n")
+    answer = gpufare("import", str(file), home=home)
+    assert answer.returncode == 0, answer.stderr
+    assert "facts.csv: 4 days, 4 with new prices; 4 prices of these days are on record" in answer.stdout
+    assert "line 6 of file:///facts.csv: its price is no number: two" in " ".join(answer.stderr.split())
+    file.write_text(HEADING + line("two", date(2024, 1, 1)))
+    nothing = gpufare("import", str(file), home=home)
+    assert nothing.returncode == 1
+    assert "2024-01-01: refused: no offers were read" in nothing.stderr
