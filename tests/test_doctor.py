@@ -18,6 +18,8 @@ from pipeline.contracts.request import Entry
 from pipeline.health.doctor import CHECKS, MAX_LINES_PER_CHECK, Finding, examine
 from pipeline.home.paths import Home
 from pipeline.record.incidents import report_incident
+from pipeline.record.journal import Journal
+from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from tests.conftest import gpufare
 
@@ -81,7 +83,7 @@ def test_a_home_in_which_nothing_is_wrong(home: Home) -> None:
     assert levels(found) == {"published": {"fail"}}
     assert all(len(findings) == 1 for findings in found.values())
     assert "4 bodies of 2 captures have the hashes of their index" in found["archive"][0].what
-    assert "6 files can be read" in found["record"][0].what
+    assert "every file can be read" in found["record"][0].what
     assert found["published"][0].remedy == "run `gpufare refresh`"
 
 
@@ -108,15 +110,15 @@ def test_no_home(tmp_path: Path) -> None:
 
 
 def test_a_file_in_place_of_a_folder_and_the_other_way_round(home: Home) -> None:
-    home.rankings.write_text("")
+    home.cache.write_text("")
     home.lock.mkdir()
     found = {finding.where: finding.what for finding in look(home)["home"]}
     assert found == {
-        str(home.rankings): "a file is where a folder belongs",
+        str(home.cache): "a file is where a folder belongs",
         str(home.lock): "a folder is where a file belongs",
     }
     home.lock.rmdir()
-    home.rankings.unlink()
+    home.cache.unlink()
     shutil.rmtree(home.root)
     home.root.write_text("")
     assert {finding.what for finding in look(home)["home"]} >= {"a file is where a folder belongs"}
@@ -124,7 +126,7 @@ def test_a_file_in_place_of_a_folder_and_the_other_way_round(home: Home) -> None
 
 def test_a_full_disk(small_disk: Path) -> None:
     home = Home(small_disk / "home")
-    home.offers.mkdir(parents=True)
+    home.record.mkdir(parents=True)
     (small_disk / "filler").write_bytes(bytes(60_000))
     with pytest.raises(OSError, match="No space"):
         (small_disk / "more").write_bytes(bytes(60_000))
@@ -165,7 +167,7 @@ def test_a_clock_that_is_behind(home: Home) -> None:
 
 def test_a_damaged_file_of_a_day_to_come_is_not_said_to_be_read_again(home: Home) -> None:
     Records(home).write_accepted(date(2062, 8, 22), "runpod", [])
-    damage(home.offers / "runpod" / "2062-08-22.parquet")
+    damage(home.record / "offers" / "runpod" / "2062-08-22.parquet")
     (finding,) = look(home)["record"]
     assert finding.remedy == "it is of a day after today and is not read: move it away"
 
@@ -213,28 +215,20 @@ def test_a_sample_is_said_to_be_one_and_all_finds_all(home: Home) -> None:
 # --- the record ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["offers/runpod", "rejects/runpod", "outcomes/runpod"])
-def test_a_damaged_file_of_the_record(home: Home, place: str) -> None:
-    path = sorted(path for path in (home.root / place).rglob("*") if path.is_file())[-1]
+@pytest.mark.parametrize("table", ["offers", "rejects", "rankings", "journal"])
+def test_a_damaged_file_of_the_record(home: Home, table: str) -> None:
+    Records(home).write_ranking(TODAY, [])
+    source = "" if table == "rankings" else "runpod"
+    path = Journal(home).path if table == "journal" else file_of(home, Month.of(table, source, TODAY))
     damage(path, path.read_bytes()[: path.stat().st_size // 2])
     (finding,) = look(home)["record"]
     assert (finding.level, finding.where) == ("fail", str(path.relative_to(home.root)))
     assert "the next `gpufare refresh`" in finding.remedy
 
 
-@pytest.mark.parametrize(
-    "place", ["exchange_rates/2026-08-22.json", "rankings/2026-08-22.parquet", "incidents/x.json"]
-)
-def test_other_damaged_files_of_the_record(home: Home, place: str) -> None:
-    (home.root / place).parent.mkdir()
-    (home.root / place).write_bytes(b"{ half")
-    (finding,) = look(home)["record"]
-    assert (finding.level, finding.where) == ("fail", place)
-
-
 def test_many_damaged_files_are_counted(home: Home) -> None:
-    for at in range(1, 30):
-        path = home.rankings / f"2026-06-{at:02d}.parquet"
+    for number in range(1, 30):
+        path = home.record / "rankings" / f"{2000 + number}-06.parquet"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"")
     found = look(home)["record"]
@@ -275,7 +269,7 @@ def test_a_folder_named_like_a_cache_makes_no_good_cache_outdated(home: Home) ->
 
 
 def test_litter_is_swept_when_asked(home: Home) -> None:
-    litter = home.offers / "runpod" / ".2026-08-22.parquet.1.tmp"
+    litter = home.record / "offers" / "runpod" / ".2026-08-22.parquet.1.tmp"
     litter.write_bytes(b"")
     os.utime(litter, (0, 0))
     assert levels(look(home))["litter"] == {"warn"}
@@ -288,8 +282,7 @@ def test_litter_is_swept_when_asked(home: Home) -> None:
 def test_stray_files_are_named_and_left_alone(home: Home) -> None:
     strays = [
         home.root / "notes.txt",
-        home.offers / "runpod" / "2026-08-22 (copy).parquet",
-        home.offers / "acme" / "2026-08-22.parquet",
+        home.record / "offers" / "runpod" / "2026-08-22 (copy).parquet",
         home.archive / "runpod" / "backup" / "x",
         home.archive / "runpod" / f"{TODAY}" / "note.txt",
     ]
@@ -300,8 +293,7 @@ def test_stray_files_are_named_and_left_alone(home: Home) -> None:
     assert {finding.level for finding in found} == {"warn"}
     assert {finding.where for finding in found} >= {
         "notes.txt",
-        "offers/runpod/2026-08-22 (copy).parquet",
-        "offers/acme",
+        "record/offers/runpod/2026-08-22 (copy).parquet",
         "archive/runpod/backup",
         f"archive/runpod/{TODAY}/note.txt",
     }
@@ -344,7 +336,7 @@ def test_damaged_files_that_were_moved_aside_are_counted(home: Home) -> None:
     (home.damaged / "offers").mkdir(parents=True)
     (home.damaged / "offers" / "a.parquet").write_bytes(b"x")
     (finding,) = look(home)["incidents"]
-    assert finding.what.startswith("1 damaged files were moved aside")
+    assert finding.what.startswith("1 damaged files were set aside")
 
 
 # --- the command -----------------------------------------------------------------------------------------
@@ -364,7 +356,7 @@ def test_the_command_prints_a_line_per_check_and_fails_when_something_does(home:
 def test_the_command_gives_json_and_fixes(sample_home: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "copy")
     shutil.copytree(sample_home.root, home.root)
-    litter = home.offers / "runpod" / ".x.parquet.1.tmp"
+    litter = home.record / "offers" / "runpod" / ".x.parquet.1.tmp"
     litter.write_bytes(b"")
     os.utime(litter, (0, 0))
     run = gpufare("doctor", "--fix", "--all", "--format", "jsonl", home=home)

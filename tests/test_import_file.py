@@ -14,6 +14,7 @@ from pipeline.gates.price_moves import HELD_DAYS, price_key
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
 from pipeline.questions.prices import _refuse_day_without_prices
+from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh import import_file as importing
 from pipeline.refresh.import_file import ImportFileError, ImportReport, import_file
@@ -107,10 +108,20 @@ def test_importing_a_file_again_archives_nothing(home: Home) -> None:
 
 def test_a_day_that_the_record_lacks_is_read_again_from_the_archive(home: Home) -> None:
     imported(home, HEADING + line("2.50"))
-    (home.offers / "imported" / f"{DAY}.parquet").unlink()
+    file_of(home, Month.of("offers", "imported", DAY)).unlink()
     outcome = read_again("imported", DAY, home)
     assert outcome is not None
     assert prices(home) == [("Acme", Decimal("2.50"))]
+
+
+def test_imports_can_be_removed(home: Home) -> None:
+    imported(home, HEADING + line("2.50"))
+    assert gpufare("import", "--remove-all", home=home).returncode == 0
+    records = Records(home)
+    assert (records.accepted_days("imported"), records.outcome_days("imported")) == ([], [])
+    assert Archive(home.archive).days("imported") == []
+    neither = gpufare("import", home=home)
+    assert "give a FILE, or --remove-all" in neither.stderr
 
 
 def test_rows_without_a_day_that_can_be_read_are_skipped_with_their_line(home: Home) -> None:

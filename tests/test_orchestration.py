@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -28,6 +29,9 @@ from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.schedules import HOURLY_VARIABLE, capture_hourly, hourly_sources, schedules
 from pipeline.orchestration.source_assets import CAPTURE_POOL, EXPECTATIONS, source_assets
 from pipeline.orchestration.tables import model_does_not_get_worse, published_tables
+from pipeline.record.incidents import kept_incidents
+from pipeline.record.months import Month, rows_of, write_days
+from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.permissions import disable, enable
 from pipeline.warehouse.checks import checks
@@ -417,8 +421,9 @@ def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
     home: Home, server: PagesServer, instance: dg.DagsterInstance
 ) -> None:
     assert materialize("runpod", home, server.base_url, instance).success
-    (file,) = home.offers.glob("runpod/*.parquet")
-    pl.read_parquet(file).with_columns(pl.col("usd_per_hour") * 2).write_parquet(file)
+    month = Month.of("offers", "runpod", TODAY)
+    doubled = rows_of(home, month)[TODAY].with_columns((pl.col("usd_per_hour") * 2).cast(pl.Decimal(18, 8)))
+    write_days(home, month, {TODAY: doubled})
     result = publish(home, instance)
     assert not result.success
     assert not home.published.exists()
@@ -439,7 +444,7 @@ def status_context(
 
 
 def incidents(home: Home) -> list[dict[str, object]]:
-    return [json.loads(path.read_text()) for path in sorted(home.incidents.glob("*.json"))]
+    return [asdict(incident) for incident in kept_incidents(home)]
 
 
 def unfinished_run(instance: dg.DagsterInstance, day: date) -> dg.DagsterRun:
@@ -459,7 +464,7 @@ def test_a_killed_run_leaves_an_outcome_and_an_incident(home: Home, instance: dg
     assert row["state"] == "never_accepted"
     assert "maximum runtime" in row["why"]
     (incident,) = incidents(home)
-    assert (incident["kind"], incident["source"], incident["day"]) == ("run_failed", "modal", str(TODAY))
+    assert (incident["kind"], incident["source"], incident["day"]) == ("run_failed", "modal", TODAY)
     assert "maximum runtime" in incident["reason"]
     assert run.run_id in incident["remedy"]
 
@@ -469,7 +474,7 @@ def test_a_canceled_run_leaves_a_trace_too(home: Home, instance: dg.DagsterInsta
     event = instance.report_run_canceled(run, "A person ended it.")
     canceled_runs(status_context(run, event, instance), home=GpufareHome(root=str(home.root)))
     assert "A person ended it." in incidents(home)[0]["reason"]
-    assert list((home.outcomes / "modal").rglob("*.json"))
+    assert Records(home).outcomes("modal", TODAY)
 
 
 def test_a_run_that_left_its_outcome_leaves_no_second_one(
@@ -484,11 +489,11 @@ def test_a_run_that_left_its_outcome_leaves_no_second_one(
         asset_selection=[raw_key("runpod"), offers_key("runpod")],
     )
     (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
-    before = list((home.outcomes / "runpod").rglob("*.json"))
+    before = Records(home).outcomes("runpod", TODAY)
     assert len(before) == 1
     context = status_context(result.dagster_run, event, instance).for_run_failure()
     failed_runs(context, home=GpufareHome(root=str(home.root)))
-    assert list((home.outcomes / "runpod").rglob("*.json")) == before
+    assert Records(home).outcomes("runpod", TODAY) == before
     assert incidents(home) == []
 
 
@@ -520,7 +525,7 @@ def test_an_archived_day_is_read_again_without_a_request(
     home: Home, server: PagesServer, instance: dg.DagsterInstance
 ) -> None:
     assert materialize("runpod", home, server.base_url, instance, PAST).success
-    shutil.rmtree(home.offers)
+    shutil.rmtree(home.record / "offers")
     again = materialize("runpod", home, "", instance, PAST)
     assert again.success
     assert "no request was sent" in str(metadata(again, raw_key("runpod"))["read again"])
@@ -563,7 +568,7 @@ def test_a_day_that_was_never_captured_is_skipped_with_a_reason(
     ]
     assert [each.asset_key for each in seen] == [raw_key("runpod"), offers_key("runpod")][bool(only) :]
     assert all(str(NEVER_CAPTURED) in each.metadata["skipped"].value for each in seen)
-    assert not home.outcomes.exists()
+    assert Records(home).outcome_days() == []
 
 
 def test_a_future_day_fails_plainly(home: Home, instance: dg.DagsterInstance) -> None:
@@ -573,7 +578,7 @@ def test_a_future_day_fails_plainly(home: Home, instance: dg.DagsterInstance) ->
     (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
     context = status_context(result.dagster_run, event, instance).for_run_failure()
     failed_runs(context, home=GpufareHome(root=str(home.root)))
-    assert not home.outcomes.exists()  # no outcome of a day that has not begun
+    assert Records(home).outcome_days() == []  # no outcome of a day that has not begun
 
 
 def test_the_days_begin_at_the_first_archived_one(tmp_path: Path) -> None:

@@ -181,12 +181,12 @@ def test_the_report_names_what_is_held_what_went_wrong_and_what_is_ignored() -> 
         DAY,
         held={"lambda": ["from 1.55 to 3.55"]},
         incidents=problems,
-        future_days={date(2062, 8, 22): ["archive", "offers"]},
+        future_days=[date(2062, 8, 22)],
     )
     assert report.lines()[:5] == [
         "lambda: prices held until they are confirmed: 1",
         "  from 1.55 to 3.55",
-        "ignored: files of 2062-08-22, a day to come, in archive, offers",
+        "ignored: data of 2062-08-22, a future date",
         "incidents, kept in the table of that name: 22",
         "  offers/acme/0.parquet: it is cut; read again from the archive",
     ]

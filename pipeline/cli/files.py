@@ -22,9 +22,10 @@ SHOWN_REJECTS = 10
 
 
 @click.command("import")
-@click.argument("file", type=EXISTING_FILE)
+@click.argument("file", type=EXISTING_FILE, required=False)
 @click.option("--rejects", "every", is_flag=True, help="Name every row that is skipped, not the first ones.")
-def import_command(file: Path, every: bool) -> None:
+@click.option("--remove-all", is_flag=True, help="Remove every imported price, in place of importing a FILE.")
+def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
     """Load dated prices from elsewhere: a CSV FILE with day, gpu, provider, price_kind, price and source.
 
     They are read like those of a source, "imported", and published in price_history, never in a ranking. What
@@ -32,8 +33,15 @@ def import_command(file: Path, every: bool) -> None:
     docs/how-to/import.md has the layout.
     """
     from pipeline.parsing.printable import printable
-    from pipeline.refresh.import_file import import_file
+    from pipeline.refresh.import_file import import_file, remove_imports
 
+    if remove_all:
+        remove_imports(paths.home())
+        tell("every imported price is removed; the next `gpufare refresh` publishes without them")
+    if file is None:
+        if not remove_all:
+            raise click.UsageError("give a FILE, or --remove-all")
+        return
     with progress_shown(f"reading {file.name}") as progress:
         report = import_file(file, paths.home(), today(), progress)
     accepted = [outcome for outcome in report.outcomes if outcome.accepted]

@@ -96,6 +96,12 @@ class Journal:
                 [(*entry[1:3], f"{entry.day}", *entry[4:]) for entry in entries],
             )
 
+    def remove(self, source: str) -> None:
+        """Remove a source's entries. The journal gets another identity: builds load all of it again."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM entries WHERE source = ?", [source])
+            connection.execute("UPDATE identity SET id = ?", [uuid.uuid4().hex])
+
     def entries(
         self, kind: str, source: str | None = None, day: date | None = None, *, after: int = 0
     ) -> list[Entry]:

@@ -175,6 +175,14 @@ def write_days(home: Home, month: Month, rows: Mapping[date, pl.DataFrame]) -> N
         flush(path.parent)
 
 
+def remove_source(home: Home, source: str) -> None:
+    """Remove a source's months. Raises OSError."""
+    with lock(home):
+        for table in BY_SOURCE:
+            for month in months(home, table, source):
+                file_of(home, month).unlink(missing_ok=True)
+
+
 def lock(home: Home) -> AbstractContextManager[object]:
     """Hold this while files of months are written, or read by name more than once."""
     home.record.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,16 @@ from pipeline.contracts.rates import Rate
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError, readable
 from pipeline.record.journal import Entry, Journal
-from pipeline.record.months import SCHEMAS, Month, days_of, file_of, months, rows_of, write_days
+from pipeline.record.months import (
+    SCHEMAS,
+    Month,
+    days_of,
+    file_of,
+    months,
+    remove_source,
+    rows_of,
+    write_days,
+)
 
 MAX_RATE_AGE_DAYS = 7
 """Exchange rates older than this convert nothing: foreign prices then have no dollars."""
@@ -62,6 +71,11 @@ class Records:
     def write_exchange_rates(self, day: date, rows: Sequence[dict[str, Any]]) -> None:
         """Keep the rates that a day's prices are converted with, a row per currency."""
         self._journal.write("exchange_rates", "", day, "", json.dumps(list(rows), default=str))
+
+    def remove(self, source: str) -> None:
+        """Remove what was recorded of a source. Raises UnwritableError and OSError."""
+        self._journal.remove(source)
+        remove_source(self._home, source)
 
     def outcomes(self, source: str, day: date) -> list[dict[str, Any]]:
         """Return the outcome rows of a day's attempts at a source, oldest first."""

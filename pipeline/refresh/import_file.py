@@ -4,6 +4,7 @@ A day's capture has the answers of every file that stated prices of that day, so
 of another; a file that was imported before adds none, and its days are read again.
 """
 
+import shutil
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
@@ -76,6 +77,13 @@ def import_file(path: Path, home: Home, today: date, progress: Progress = no_pro
             report.outcomes.append(record_day(config, day, [capture], home))
             report.rejects += [str(row["detail"]) for row in records.rejects(SOURCE, day)]
     return report
+
+
+def remove_imports(home: Home) -> None:
+    """Remove every imported price, from the record and the archive. Raises UnwritableError and OSError."""
+    with publishing_lock(home):
+        Records(home).remove(SOURCE)
+        shutil.rmtree(home.archive / SOURCE, ignore_errors=True)
 
 
 def _by_day(table: CsvTable, column: str, today: date, report: ImportReport) -> dict[date, list[CsvRow]]:

@@ -315,8 +315,7 @@ def test_a_damaged_file_never_stops_publishing(tmp_path: Path, sample_home: Home
 
     day, now = _published(sample_home)
     home = with_plans(tmp_path / "home", sample_home)
-    for folder in ("offers", "outcomes", "exchange_rates"):
-        shutil.copytree(sample_home.root / folder, home.root / folder)
+    shutil.copytree(sample_home.record, home.record)
     home.models.write_text(f"{HEADER}\n{row('mine')}\n{row('bad', layers=0)}\n")
     report = build(tmp_path / "gpufare.duckdb", home, day, now)
     (incident,) = report.incidents
