@@ -165,13 +165,6 @@ def test_a_clock_that_is_behind(home: Home) -> None:
     assert "set the clock" in finding.remedy
 
 
-def test_a_damaged_file_of_a_day_to_come_is_not_said_to_be_read_again(home: Home) -> None:
-    Records(home).write_accepted(date(2062, 8, 22), "runpod", [])
-    damage(home.record / "offers" / "runpod" / "2062-08-22.parquet")
-    (finding,) = look(home)["record"]
-    assert finding.remedy == "it is of a day after today and is not read: move it away"
-
-
 # --- the archive -----------------------------------------------------------------------------------------
 
 
