@@ -228,7 +228,7 @@ class Archive:
 
 def _read_capture(folder: Path) -> Capture:
     """Return a capture from its folder. One whose index is damaged has failed, with the damage as its error;
-    one without an index was interrupted. Indexes of older versions have no error of the capture itself."""
+    one without an index was interrupted."""
     index = folder / INDEX_NAME
     header: Mapping[str, Any] = {}
     entries: list[Entry] = []

@@ -172,10 +172,9 @@ class Outcome:
     """The outcome of one attempt at a source, from the first request to acceptance: a row of
     capture_outcomes.
 
-    ``attempt`` is the capture's id, the UTC time at which it began; '' in records of earlier versions, which
-    kept one outcome per day. ``result`` and ``code`` (how the request that decided ended, where one failed)
-    are None in records of earlier versions. ``regions`` counts the different regions of the offers.
-    ``replayed``: the answers are saved ones; None in records of earlier versions.
+    ``attempt`` is the capture's id, the UTC time at which it began. ``code`` says how the request that
+    decided ended, where one failed. ``regions`` counts the different regions of the offers. ``replayed``: the
+    answers are saved ones.
     """
 
     day: date

@@ -1,8 +1,7 @@
 """Why a row of an answer became no offer, and why an offer's price is in doubt.
 
 ``RejectReason`` is published with its sentences as the table ``reject_reasons``; what one row lacks is in the
-reject's ``detail``. A reason that is ``held`` is of a price that was read and is not yet believed. Records
-of earlier versions can have codes that are no longer here.
+reject's ``detail``. A reason that is ``held`` is of a price that was read and is not yet believed.
 """
 
 from enum import StrEnum

@@ -25,7 +25,7 @@ _PATH = re.compile(r"/\S+")
 
 
 def result_of(outcome: Outcome) -> SourceResult:
-    """The result of an attempt, also of one that an earlier version recorded without it."""
+    """Return the result of an attempt; of one without, what its status and acceptance say."""
     accepted = SourceResult.FRESH if outcome.accepted else SourceResult.DOUBTED
     return outcome.result or NOT_ASKED.get(outcome.status, accepted)
 

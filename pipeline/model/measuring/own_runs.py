@@ -80,7 +80,7 @@ def read_own_runs(home: Home) -> OwnRuns:
 def add_own_run(home: Home, row: Mapping[str, str]) -> str:
     """Add a run to the file. Returns what was done about a damaged one; empty where nothing was.
 
-    A file with fewer columns, of an earlier version, gets those that it lacks. Raises UnwritableError.
+    Raises UnwritableError.
     """
     path = home.own_runs
     try:
@@ -98,7 +98,7 @@ def add_own_run(home: Home, row: Mapping[str, str]) -> str:
 
 
 def _lines_to_continue(home: Home) -> tuple[list[str], str]:
-    """The lines of the file with all columns of today, and what was done about a damaged file."""
+    """Return the lines of the file, and what was done about a damaged one."""
     columns = [*catalogue_columns(), *MORE_COLUMNS]
     try:
         lines = _lines(home.own_runs)
@@ -107,14 +107,6 @@ def _lines_to_continue(home: Home) -> tuple[list[str], str]:
     except _DamagedError as error:
         place = set_aside(home, home.own_runs)
         return [",".join(columns)], f"{home.own_runs} could not be read ({error}) and was moved to {place}"
-    given = _cells(lines[0])
-    missing = [name for name in columns if name not in given]
-    if missing:
-        complete = {number for number, line in enumerate(lines) if len(_cells(line)) == len(given)}
-        lines = [
-            line + "," * len(missing) if number in complete else line for number, line in enumerate(lines)
-        ]
-        lines[0] = ",".join([*given, *missing])
     return lines, ""
 
 
