@@ -6,7 +6,6 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.export.dataset import export_dataset
 from pipeline.export.folder import ExportError
 from pipeline.export.gpuhunt import export_gpuhunt
 from pipeline.export.prometheus import export_prometheus
@@ -33,18 +32,16 @@ def write(
 ) -> list[str]:
     """Write an export. Returns what there is to say of it, in lines. Raises ExportError and QueryError.
 
-    A tool's own layout takes no form; only ``dataset`` takes tables and days. ``republishable`` refuses
-    prices whose source is known to forbid publishing them again, and leaves rows of the sources' pages out.
+    A tool's own layout takes no form, tables or days. ``republishable`` refuses prices whose source is known
+    to forbid publishing them again, and leaves rows of the sources' pages out.
     """
     if republishable:
         check_republishable(connection)
-    left_out = ROWS_OF_PAGES if republishable else NOTHING
-    if tool and form:
-        raise ExportError(f"--for {tool} has a format of its own: leave --format out")
-    if tool == "dataset":
-        return export_dataset(connection, folder, tables, since, left_out)
     if tool is None:
+        left_out = ROWS_OF_PAGES if republishable else NOTHING
         return export(connection, folder, "csv" if form == "csv" else "parquet", tables, since, left_out)
+    if form:
+        raise ExportError(f"--for {tool} has a format of its own: leave --format out")
     if tables or since:
         raise ExportError(f"--for {tool} writes the newest offers: leave --tables and --since out")
     return FOR_TOOLS[tool](connection, folder)
