@@ -155,14 +155,18 @@ def ranking_for_people(ranking: Result) -> Result:
     return with_percent(replace(ranking.only(COLUMNS_OF_CHEAPEST), rows=rows))
 
 
-def with_percent(answer: Result, heading: str = "P(fits)") -> Result:
-    """The same with a column of probabilities in words, as ``cheapest`` shows them."""
+def with_percent(answer: Result) -> Result:
+    """The same with the column P(fits) in words."""
     from pipeline.questions.explanation import percent_text
 
+    return with_text(answer, "P(fits)", percent_text)
+
+
+def with_text(answer: Result, heading: str, text: Callable[[Any], Any]) -> Result:
+    """The same with the values of a column as ``text`` has them, aligned as before."""
     place = answer.columns.index(heading)
-    rows = [(*row[:place], percent_text(row[place]), *row[place + 1 :]) for row in answer.rows]
-    # Right-aligned, as the numbers that they are.
-    return Result(answer.columns, answer.types, rows)
+    rows = [(*row[:place], text(row[place]), *row[place + 1 :]) for row in answer.rows]
+    return replace(answer, rows=rows)
 
 
 def _gpus(used: int, paid: int) -> str:
