@@ -107,6 +107,12 @@ def test_text_in_lines_is_broken_between_words_beside_the_other_cells(lines_of: 
     ]
 
 
+def test_a_number_that_is_longer_than_those_of_the_first_rows_is_not_cut(lines_of: Lines) -> None:
+    numbers = [(number,) for number in range(0, 100_000, 100)]
+    lines, _ = lines_of(Result(("n",), ("BIGINT",), numbers), 40)
+    assert [int(line) for line in lines if line.strip() != "n"] == [number for (number,) in numbers]
+
+
 def test_wide_letters_count_twice(lines_of: Lines) -> None:
     (_, line), _ = lines_of(Result(("a", "b"), ("VARCHAR", "INTEGER"), [("漢字" * 20, 7)]), 40)
     assert cell_len(line) <= 40

@@ -32,7 +32,7 @@ ROWS_SHOWN = 40
 
 ROWS_LAID_OUT = 200
 """The first rows decide how wide a pipe's columns are; a longer cell further down moves its own line. A
-terminal that shows more rows gets the headings again after as many."""
+terminal that shows more rows gets a table with headings for each as many."""
 
 NAMED = 8
 """The number of hidden columns that are named."""
@@ -281,31 +281,44 @@ def _show_table(
     in_lines: Collection[str],
     always: int,
 ) -> bool:
-    """Measure the first rows, and print every row as it comes. True if there was one."""
+    """Print every row as it comes, measured with its neighbours. True if there was one."""
     rows = ([_cell(value) for value in row] for row in shown)
     begin = list(islice(rows, ROWS_LAID_OUT))
     headings = [printable(heading) for heading in answer.columns]
-    columns = [
-        _column(place, heading, kind, [cells[place] for cells in begin], heading in in_lines)
-        for place, (heading, kind) in enumerate(zip(headings, answer.types, strict=True))
-    ]
+
+    def measured(batch: list[list[str]]) -> list[_Column]:
+        return [
+            _column(place, heading, kind, [cells[place] for cells in batch], heading in in_lines)
+            for place, (heading, kind) in enumerate(zip(headings, answer.types, strict=True))
+        ]
+
     terminal_cells = width()
     if terminal_cells is None:
+        columns = measured(begin)
         for row in chain([headings], begin, rows):
             print(GAP.join(_padded(row[column.place], column) for column in columns).rstrip())
         return bool(begin)
-    columns.sort(key=lambda each: first.index(each.heading) if each.heading in first else len(first))
-    columns[:1] = [replace(each, least=max(each.least, min(each.whole, MUCH_TEXT))) for each in columns[:1]]
-    fitting = _that_fit(columns, terminal_cells, always)
-    batch = begin
-    while batch or batch is begin:
+    hidden: dict[str, None] = {}
+    for batch in chain([begin], iter(lambda: list(islice(rows, ROWS_LAID_OUT)), [])):
+        columns = _by_importance(measured(batch), first)
+        fitting = _that_fit(columns, terminal_cells, always)
         _print_table(fitting, batch, terminal_cells)
-        batch = list(islice(rows, ROWS_LAID_OUT))
-    if hidden := [column.heading for column in columns[len(fitting) :]]:
+        hidden |= dict.fromkeys(column.heading for column in columns[len(fitting) :])
+    if hidden:
         more = f" and {len(hidden) - NAMED} more" if len(hidden) > NAMED else ""
-        named = ", ".join(hidden[:NAMED])
+        named = ", ".join(islice(hidden, NAMED))
         say(f"columns that do not fit here: {named}{more} (--format record shows all)")
     return bool(begin)
+
+
+def _by_importance(columns: list[_Column], first: Sequence[str]) -> list[_Column]:
+    """The columns as ``first`` has their headings, then the others; the most important one keeps more."""
+    if not columns:  # a statement without an answer
+        return []
+    most, *others = sorted(
+        columns, key=lambda each: first.index(each.heading) if each.heading in first else len(first)
+    )
+    return [replace(most, least=max(most.least, min(most.whole, MUCH_TEXT))), *others]
 
 
 def _padded(text: str, column: _Column) -> str:
