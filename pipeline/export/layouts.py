@@ -1,23 +1,20 @@
 """Which export a choice of layout, tables and days means."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 import duckdb
 
 from pipeline.export.folder import ExportError
-from pipeline.export.gpuhunt import export_gpuhunt
+from pipeline.export.gpuhunt import GPUHUNT
+from pipeline.export.machines import export_machines
 from pipeline.export.prometheus import export_prometheus
 from pipeline.export.rights import ROWS_OF_PAGES, check_republishable
-from pipeline.export.skypilot import export_skypilot
+from pipeline.export.skypilot import SKYPILOT
 from pipeline.export.whole import NOTHING, export
 
-FOR_TOOLS: dict[str, Callable[[duckdb.DuckDBPyConnection, Path], list[str]]] = {
-    "skypilot": export_skypilot,
-    "gpuhunt": export_gpuhunt,
-    "prometheus": export_prometheus,
-}
+CATALOGUES = {layout.tool: layout for layout in (SKYPILOT, GPUHUNT)}
 
 
 def write(
@@ -44,4 +41,6 @@ def write(
         raise ExportError(f"--for {tool} has a format of its own: leave --format out")
     if tables or since:
         raise ExportError(f"--for {tool} writes the newest offers: leave --tables and --since out")
-    return FOR_TOOLS[tool](connection, folder)
+    if tool == "prometheus":
+        return export_prometheus(connection, folder)
+    return export_machines(connection, folder, CATALOGUES[tool])
