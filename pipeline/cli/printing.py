@@ -31,8 +31,8 @@ ROWS_SHOWN = 40
 """Rows of a long result that a terminal shows."""
 
 ROWS_LAID_OUT = 200
-"""The first rows decide how wide a pipe's columns are; a longer cell further down moves its own line. A
-terminal that shows more rows gets a table with headings for each as many."""
+"""A pipe's columns are as wide as these first rows need; a longer cell further down moves its own line. A
+terminal gets a table with headings for each 200 rows of a longer answer."""
 
 NAMED = 8
 """The number of hidden columns that are named."""
@@ -41,7 +41,7 @@ LEAST_TEXT = 18
 """Letters to which a terminal may cut a column of text to make room for the next column."""
 
 MUCH_TEXT = 36
-"""Letters that the most important column keeps, and a word of text that wraps."""
+"""Letters that the most important column keeps, and the longest word that wrapped text keeps whole."""
 
 SHORT_HEADING = 10
 """Letters of a heading that stays in one line over narrower values."""
