@@ -8,8 +8,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -17,15 +20,16 @@ from click.testing import CliRunner
 from click.testing import Result as Answer
 from rich.cells import cell_len
 
-from pipeline.cli.layout import laid_out
 from pipeline.cli.main import main
-from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, FIRST_OF_CHEAPEST, ROWS_SHOWN, first_of_cheapest
+from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, FIRST_OF_CHEAPEST, ROWS_SHOWN, first_of_cheapest, show
 from pipeline.cli.terminal import progress_shown, wrapped
 from pipeline.contracts.progress import Step
 from pipeline.home.paths import HOME_VARIABLE, SQL_DIR, Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.warehouse.query import QueryError, Result, count_rows, readable, stream
 from tests.terminals import screen
+
+Lines = Callable[..., tuple[list[str], str]]
 
 QLORA = ("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M")
 
@@ -39,62 +43,89 @@ def piped(*arguments: str, home: Home) -> Answer:
 
 HEADINGS = ("gpu", "usd_per_hour", "long_name_of_a_number", "said", "day")
 KINDS = ("VARCHAR", "DECIMAL(18,8)", "DOUBLE", "VARCHAR", "DATE")
-ROWS = [
-    ["rtx-4090", "0.3421", "1,234,567.8", "a sentence of some length, for no narrow column", "2026-08-22"],
-    ["h100-sxm-80gb", "12.50", "1.2", "short", "2026-08-21"],
-]  # fmt: skip
+SENTENCE = "a sentence of some length, for no narrow column"
+TABLE = Result(HEADINGS, KINDS, [
+    ("rtx-4090", Decimal("0.3421"), 1_234_567.8, SENTENCE, date(2026, 8, 22)),
+    ("h100-sxm-80gb", Decimal("12.5"), 1.25, "short", date(2026, 8, 21)),
+])  # fmt: skip
 
 
-def table(columns: int | None, first: Sequence[str] = ()) -> list[str]:
-    layout = laid_out(HEADINGS, KINDS, ROWS, columns, first)
-    return [*layout.heading(), *(layout.line(row) for row in ROWS)]
+@pytest.fixture
+def lines_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lines:
+    """The lines of a table in ``columns`` of a terminal, or in a pipe, and the note on what has no room."""
+
+    def shown(answer: Result, columns: int | None, **options: Any) -> tuple[list[str], str]:
+        monkeypatch.setenv("COLUMNS", str(columns or ""))
+        show(answer, "table", **options)
+        written = capsys.readouterr()
+        return written.out.splitlines(), " ".join(written.err.split())
+
+    return shown
 
 
-def test_a_table_fits_and_cuts_no_number() -> None:
+def test_a_table_fits_and_cuts_no_number(lines_of: Lines) -> None:
     for columns in (*range(20, 130), 200):
-        lines = table(columns)
+        lines, note = lines_of(TABLE, columns)
         assert max(map(cell_len, lines)) <= columns
-        layout = laid_out(HEADINGS, KINDS, ROWS, columns)
-        shown = {HEADINGS.index(column.heading) for column in layout.columns}
-        numbers = {row[place] for row in ROWS for place in shown if KINDS[place] != "VARCHAR"}
-        assert numbers <= set(" ".join(lines).split()), columns
-        assert {*(column.heading for column in layout.columns), *layout.left_out} == set(HEADINGS)
+        shown = [name for name in HEADINGS if name not in note]
+        assert shown
+        for heading, number in (("usd_per_hour", "12.50"), ("long_name_of_a_number", "1,234,568")):
+            assert (number in " ".join(lines).split()) == (heading in shown), columns
 
 
-def test_headings_break_only_between_words() -> None:
-    heading = laid_out(HEADINGS, KINDS, ROWS, 70).heading()
+def test_headings_break_only_between_words(lines_of: Lines) -> None:
+    lines, _ = lines_of(TABLE, 70)
+    heading = lines[: len(lines) - len(TABLE.rows)]
     assert len(heading) > 1
     pieces = {piece for heading in HEADINGS for piece in re.findall(r"[^_]+_?", heading)}
     for word in " ".join(heading).split():
         assert set(re.findall(r"[^_]+_?", word)) <= pieces
 
 
-def test_columns_are_shown_by_importance_and_in_their_order() -> None:
-    layout = laid_out(HEADINGS, KINDS, ROWS, 30, first=("day", "gpu"))
-    assert [column.heading for column in layout.columns] == ["gpu", "day"]
-    assert set(layout.left_out) == {"usd_per_hour", "long_name_of_a_number", "said"}
+def test_columns_are_shown_by_importance_and_in_their_order(lines_of: Lines) -> None:
+    lines, note = lines_of(TABLE, 30, first=("day", "gpu"))
+    assert lines[0].split() == ["gpu", "day"]
+    assert note.startswith("columns that do not fit here: usd_per_hour, long_name_of_a_number, said ")
 
 
-def test_text_that_is_cut_says_so_and_a_pipe_gets_it_whole() -> None:
-    (row,) = [line for line in table(72) if "4090" in line]
+def test_text_that_is_cut_says_so_and_a_pipe_gets_it_whole(lines_of: Lines) -> None:
+    (row,) = [line for line in lines_of(TABLE, 72)[0] if "4090" in line]
     assert "a sentence of" in row
     assert "…" in row
-    assert ROWS[0][3] in " ".join(table(None))
+    lines, note = lines_of(TABLE, None)
+    assert SENTENCE in lines[1]
+    assert lines[0].split() == [*HEADINGS]
+    assert note == ""
 
 
-def test_text_in_lines_is_broken_between_words_beside_the_other_cells() -> None:
-    layout = laid_out(HEADINGS[:4:3], KINDS[:4:3], [ROWS[0][:4:3]], 36, in_lines=("said",))
-    assert layout.line(ROWS[0][:4:3]).split("\n") == [
+def test_text_in_lines_is_broken_between_words_beside_the_other_cells(lines_of: Lines) -> None:
+    some = TABLE.only([("gpu", "gpu"), ("said", "said")]).first(1)
+    assert lines_of(some, 36, in_lines=("said",))[0] == [
+        "gpu       said",
         "rtx-4090  a sentence of some length,",
         "          for no narrow column",
     ]
 
 
-def test_wide_letters_count_twice() -> None:
-    layout = laid_out(("a", "b"), ("VARCHAR", "INTEGER"), [["漢字" * 20, "7"]], 40)
-    (line,) = (layout.line(["漢字" * 20, "7"]),)
+def test_a_number_that_is_longer_than_those_of_the_first_rows_is_not_cut(lines_of: Lines) -> None:
+    numbers = [(number,) for number in range(0, 100_000, 100)]
+    lines, _ = lines_of(Result(("n",), ("BIGINT",), numbers), 40)
+    assert [int(line) for line in lines if line.strip() != "n"] == [number for (number,) in numbers]
+
+
+def test_wide_letters_count_twice(lines_of: Lines) -> None:
+    (_, line), _ = lines_of(Result(("a", "b"), ("VARCHAR", "INTEGER"), [("漢字" * 20, 7)]), 40)
     assert cell_len(line) <= 40
     assert line.endswith("7")
+
+
+@pytest.mark.parametrize("columns", [None, 80])
+def test_text_of_a_page_is_neither_markup_nor_steers_the_terminal(
+    columns: int | None, lines_of: Lines
+) -> None:
+    hostile = "[bold]x[/] :smile: \x1b[31mred\nline"
+    lines, _ = lines_of(Result(("\x1b[2J",), ("VARCHAR",), [(hostile,)]), columns)
+    assert lines == ["\ufffd[2J", "[bold]x[/] :smile: \ufffd[31mred line"]
 
 
 def test_the_importance_of_cheapest_names_its_columns() -> None:
@@ -364,14 +395,13 @@ def test_the_kind_of_price_decides_where_kinds_are_compared() -> None:
     assert first("on_demand", "on_demand") == FIRST_OF_CHEAPEST
 
 
-@pytest.mark.parametrize("columns", [20, 40, 60, 80])
-def test_columns_that_must_be_shown_are_narrowed_and_not_left_out(columns: int) -> None:
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_columns_that_must_be_shown_are_narrowed_and_not_left_out(columns: int, lines_of: Lines) -> None:
     headings, kinds = ("fact", "rtx-pro-6000-workstation", "l40s", "meaning"), ("VARCHAR",) * 4
-    row = ["on_demand_usd_per_gpu_hour", "RTX PRO 6000 Workstation Edition", "0.38", "US dollars " * 9]
-    layout = laid_out(headings, kinds, [row], columns, in_lines=headings[:3], always=3)
-    lines = [*layout.heading(), *layout.line(row).split("\n")]
-    assert [column.heading for column in layout.columns[:3]] == [*headings[:3]]
+    row = ("on_demand_usd_per_gpu_hour", "RTX PRO 6000 Workstation Edition", "0.38", "US dollars " * 9)
+    lines, note = lines_of(Result(headings, kinds, [row]), columns, in_lines=headings[:3], always=3)
+    assert [heading for heading in headings[:3] if heading in note] == []
     assert max(map(len, lines)) <= columns
-    assert any("0.38" in line for line in lines)
-    if columns >= 40:  # names break after their underscores
-        assert any(line.startswith("on_demand_") for line in lines)
+    assert "0.38" in " ".join(lines).split()
+    if columns >= 60:  # names break after their underscores
+        assert any(line.startswith("on_demand_usd_per_") for line in lines)

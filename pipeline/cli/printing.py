@@ -7,8 +7,11 @@ result; a pipe gets every column and every row, as they arrive.
 import csv
 import json
 import math
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain, islice
@@ -16,20 +19,38 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from pipeline.cli.layout import GAP, laid_out
-from pipeline.cli.terminal import bold, say, width, wrapped
+from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
 from pipeline.export.cells import safe_text
 from pipeline.offers.money import price_text
+from pipeline.parsing.printable import printable
 from pipeline.warehouse.query import Result, Stream
+
+GAP = "  "
 
 ROWS_SHOWN = 40
 """Rows of a long result that a terminal shows."""
 
 ROWS_LAID_OUT = 200
-"""A pipe's columns are as wide as these first rows need; a longer cell further down moves its own line."""
+"""A pipe's columns are as wide as these first rows need; a longer cell further down moves its own line. A
+terminal gets a table with headings for each 200 rows of a longer answer."""
 
 NAMED = 8
-"""So many of the columns that are left out are named."""
+"""The number of hidden columns that are named."""
+
+LEAST_TEXT = 18
+"""Letters to which a terminal may cut a column of text to make room for the next column."""
+
+MUCH_TEXT = 36
+"""Letters that the most important column keeps, and the longest word that wrapped text keeps whole."""
+
+SHORT_HEADING = 10
+"""Letters of a heading that stays in one line over narrower values."""
+
+_NUMBERS = (
+    "DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER",
+    "UINTEGER", "UBIGINT", "USMALLINT", "UTINYINT", "UHUGEINT",
+)  # fmt: skip
+_MOMENTS = ("DATE", "TIME", "BOOLEAN", "UUID")
 
 COLUMNS_OF_CHEAPEST = (
     ("rank", "rank"),
@@ -129,29 +150,23 @@ def show(
 
 def ranking_for_people(ranking: Result) -> Result:
     """Some columns of ``cheapest_for``: GPUs as "8 of 16" where more are paid than used, P(fits) in words."""
+    found = [{**row, "gpu_count": _gpus(row["gpu_count"], row["gpus_billed"])} for row in ranking.dicts()]
+    rows = [tuple(row[name] for name, _ in COLUMNS_OF_CHEAPEST) for row in found]
+    return with_percent(replace(ranking.only(COLUMNS_OF_CHEAPEST), rows=rows))
+
+
+def with_percent(answer: Result) -> Result:
+    """The same with the column P(fits) in words."""
     from pipeline.questions.explanation import percent_text
 
-    shown = [
-        {
-            **row,
-            "gpu_count": _gpus(row["gpu_count"], row["gpus_billed"]),
-            "fit_probability": percent_text(row["fit_probability"]),
-        }
-        for row in ranking.dicts()
-    ]
-    types = ranking.only(COLUMNS_OF_CHEAPEST).types
-    rows = [tuple(row[name] for name, _ in COLUMNS_OF_CHEAPEST) for row in shown]
-    return Result(tuple(heading for _, heading in COLUMNS_OF_CHEAPEST), types, rows)
+    return with_text(answer, "P(fits)", percent_text)
 
 
-def with_percent(answer: Result, heading: str = "P(fits)") -> Result:
-    """The same with a column of probabilities in words, as ``cheapest`` shows them."""
-    from pipeline.questions.explanation import percent_text
-
+def with_text(answer: Result, heading: str, text: Callable[[Any], Any]) -> Result:
+    """The same with the values of a column as ``text`` has them, aligned as before."""
     place = answer.columns.index(heading)
-    rows = [(*row[:place], percent_text(row[place]), *row[place + 1 :]) for row in answer.rows]
-    # Right-aligned, as the numbers that they are.
-    return Result(answer.columns, answer.types, rows)
+    rows = [(*row[:place], text(row[place]), *row[place + 1 :]) for row in answer.rows]
+    return replace(answer, rows=rows)
 
 
 def _gpus(used: int, paid: int) -> str:
@@ -204,23 +219,59 @@ def _csv_cell(value: Any) -> Any:
     return f"{value:f}" if isinstance(value, Decimal) else safe_text(value)
 
 
-def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
-    """A line per value, a heading per row. Returns the number of rows."""
+def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool:
+    """Print a line per value and a heading per row. True if there was a row."""
     widest = max(map(cell_len, names), default=0)
     number, columns, hanging = 0, width(), " " * (widest + len(GAP))
     for number, row in enumerate(rows, start=1):
         print(bold(f"row {number}"))
         for name, value in zip(names, row, strict=True):
-            begin = f"{set_cell_size(_printable(name), widest)}{GAP}"
-            for text in str(value).split("\n") if isinstance(value, str) else [_cell(value)]:
-                print(
-                    wrapped(
-                        f"{begin}{_printable(text)}".rstrip(), columns, "" if begin == hanging else hanging
-                    )
-                )
+            begin = f"{set_cell_size(printable(name), widest)}{GAP}"
+            for text in value.split("\n") if isinstance(value, str) else [_cell(value)]:
+                line = f"{begin}{printable(text)}".rstrip()
+                print(wrapped(line, columns, "" if begin == hanging else hanging))
                 begin = hanging
         print()
-    return number
+    return number > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a table, with the cells of a terminal that it needs: at least, and with nothing cut."""
+
+    place: int
+    heading: str
+    least: int
+    whole: int
+    is_number: bool
+    wraps: bool
+
+
+class _NameWrapper(textwrap.TextWrapper):
+    """Breaks text at blanks and names after underscores, never within a word."""
+
+    wordsep_simple_re = re.compile(r"(?<=_)|(\s+)")
+
+
+def _broken(text: str, size: int) -> str:
+    """The text in lines of ``size`` letters; a longer word stays whole."""
+    wrapper = _NameWrapper(size, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrapper.wrap(text)) or text
+
+
+def _widest(texts: Iterable[str]) -> int:
+    return max(map(cell_len, texts), default=0)
+
+
+def _column(place: int, heading: str, kind: str, values: list[str], wraps: bool) -> _Column:
+    """Measure a column. Only text can be cut: no digit of a number, day or moment is."""
+    is_number = kind.startswith(_NUMBERS) and not kind.endswith("]")
+    cells = least = _widest(values)
+    if not is_number and (kind.endswith("]") or not kind.startswith(_MOMENTS)):
+        words = _widest(word for value in values for word in _broken(value, 1).split()) if wraps else 0
+        least = min(cells, max(LEAST_TEXT, min(words, MUCH_TEXT)))
+    of_heading = _widest(_broken(heading, max(least, SHORT_HEADING)).split("\n"))
+    return _Column(place, heading, max(least, of_heading), max(cells, cell_len(heading)), is_number, wraps)
 
 
 def _show_table(
@@ -230,23 +281,107 @@ def _show_table(
     in_lines: Collection[str],
     always: int,
 ) -> bool:
-    """Lay the first rows out, and print every row as it comes. Returns whether there was one."""
-    rows = iter(shown)
-    begin = [[_cell(value) for value in row] for row in islice(rows, ROWS_LAID_OUT)]
-    layout = laid_out(answer.columns, answer.types, begin, width(), first, in_lines, always)
-    for line in layout.heading():
-        print(bold(line))
-    for cells in chain(begin, ([_cell(value) for value in row] for row in rows)):
-        print(layout.line(cells))
-    if layout.left_out:
-        more = len(layout.left_out) - NAMED
-        others = f" and {more} more" if more > 0 else ""
-        sys.stdout.flush()
-        say(
-            f"columns that do not fit here: {', '.join(layout.left_out[:NAMED])}{others} "
-            "(--format record shows all)"
-        )
+    """Print every row as it comes, measured with its neighbours. True if there was one."""
+    rows = ([_cell(value) for value in row] for row in shown)
+    begin = list(islice(rows, ROWS_LAID_OUT))
+    headings = [printable(heading) for heading in answer.columns]
+
+    def measured(batch: list[list[str]]) -> list[_Column]:
+        return [
+            _column(place, heading, kind, [cells[place] for cells in batch], heading in in_lines)
+            for place, (heading, kind) in enumerate(zip(headings, answer.types, strict=True))
+        ]
+
+    terminal_cells = width()
+    if terminal_cells is None:
+        columns = measured(begin)
+        for row in chain([headings], begin, rows):
+            print(GAP.join(_padded(row[column.place], column) for column in columns).rstrip())
+        return bool(begin)
+    hidden: dict[str, None] = {}
+    for batch in chain([begin], iter(lambda: list(islice(rows, ROWS_LAID_OUT)), [])):
+        columns = _by_importance(measured(batch), first)
+        fitting = _that_fit(columns, terminal_cells, always)
+        _print_table(fitting, batch, terminal_cells)
+        hidden |= dict.fromkeys(column.heading for column in columns[len(fitting) :])
+    if hidden:
+        more = f" and {len(hidden) - NAMED} more" if len(hidden) > NAMED else ""
+        named = ", ".join(islice(hidden, NAMED))
+        say(f"columns that do not fit here: {named}{more} (--format record shows all)")
     return bool(begin)
+
+
+def _by_importance(columns: list[_Column], first: Sequence[str]) -> list[_Column]:
+    """The columns as ``first`` has their headings, then the others; the most important one keeps more."""
+    if not columns:  # a statement without an answer
+        return []
+    most, *others = sorted(
+        columns, key=lambda each: first.index(each.heading) if each.heading in first else len(first)
+    )
+    return [replace(most, least=max(most.least, min(most.whole, MUCH_TEXT))), *others]
+
+
+def _padded(text: str, column: _Column) -> str:
+    """A cell of a table that is as wide as it needs to be."""
+    blanks = " " * (column.whole - cell_len(text))
+    return blanks + text if column.is_number else text + blanks
+
+
+def _that_fit(by_importance: list[_Column], terminal_cells: int, always: int) -> list[_Column]:
+    """The most important columns, up to the one that has no room; the first ``always`` in any case."""
+    room = terminal_cells + len(GAP)
+    for number, column in enumerate(by_importance):
+        room -= column.least + len(GAP)
+        if room < 0 and number >= always:
+            return by_importance[:number]
+    return by_importance
+
+
+def _widths(by_importance: list[_Column], terminal_cells: int) -> list[int]:
+    """Give each column its least, and the rest of the room to the most important: to text that is cut, up to
+    MUCH_TEXT, then to all that is cut or broken. The first yields where all are shown in any case."""
+    widths = [column.least for column in by_importance]
+    room = terminal_cells + len(GAP) - sum(size + len(GAP) for size in widths)
+    if room < 0 and len(widths) > 1:
+        return [max(SHORT_HEADING, widths[0] + room), *widths[1:]]
+    for most in (MUCH_TEXT, terminal_cells):
+        for number, column in enumerate(by_importance):
+            more = max(0, min(room, min(column.whole, most) - widths[number]))
+            widths[number] += more
+            room -= more
+    return widths
+
+
+def _print_table(by_importance: list[_Column], rows: list[list[str]], terminal_cells: int) -> None:
+    """Print a table that is no wider than the terminal, its columns in the order of the answer."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    sized = zip(by_importance, _widths(by_importance, terminal_cells), strict=True)
+    columns = sorted(sized, key=lambda each: each[0].place)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, size in columns:
+        table.add_column(
+            Text(_broken(column.heading, size)),
+            justify="right" if column.is_number else "left",
+            max_width=size,
+            no_wrap=column.is_number,
+        )
+    for row in rows:
+        table.add_row(
+            *(
+                Text(_broken(row[column.place], size), overflow="fold")
+                if column.wraps
+                else Text(row[column.place], no_wrap=True, overflow="ellipsis")
+                for column, size in columns
+            )
+        )
+    console = Console(width=terminal_cells, force_terminal=is_styled(), highlight=False)
+    with console.capture() as written:
+        console.print(table)
+    for line in written.get().splitlines():
+        print(line.rstrip())
 
 
 def _cell(value: Any) -> str:
@@ -259,11 +394,4 @@ def _cell(value: Any) -> str:
         return f"{value:,.0f}" if size >= 1000 else f"{value:,.1f}" if size >= 10 else f"{value:.3g}"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
-    return _printable(str(value))
-
-
-def _printable(text: str) -> str:
-    """A label from a price page must not steer the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return printable(str(value))

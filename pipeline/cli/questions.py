@@ -2,8 +2,9 @@
 
 import math
 import os
-from contextlib import nullcontext
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,34 @@ from pipeline.contracts.progress import no_progress
 from pipeline.home import paths
 
 if TYPE_CHECKING:
-    from pipeline.warehouse.query import Result
+    from pipeline.questions.job import Job
+    from pipeline.questions.session import Session
 
 NOT_BELOW, NO_ANSWER = 3, 4
 """Exit codes of `gpufare watch` where the job costs as much as the limit, or more, and where nothing runs it;
 1 and 2 are errors."""
+
+
+@contextmanager
+def question(
+    model: str | None, config: Path | None, settings: dict[str, Any], day: date | None = None
+) -> "Iterator[tuple[Job, Session]]":
+    """Ask a job of the published prices, or of those of ``day``. After the answer stderr gets what is not
+    read of the config.json, and the age of the published prices."""
+    from pipeline.questions.prices import prices_of
+    from pipeline.questions.session import Session
+    from pipeline.warehouse.query import age_note
+
+    job, given, left_out = whole_job_of(model, config, settings)
+    follow = progress_shown(f"building the prices of {day}") if day else nullcontext(no_progress)
+    with ExitStack() as stack:
+        with follow as progress:
+            connection = stack.enter_context(prices_of(paths.home(), day, today(), given, progress))
+        yield job, Session(connection)
+        note = None if day else age_note(connection, today())
+    for line in left_out:
+        say(line)
+    say(note)
 
 
 @click.command()
@@ -44,41 +68,25 @@ def cheapest(
     from pipeline.cli.printing import first_of_cheapest, ranking_for_people, show
     from pipeline.questions.explanation import explained, machine_lines, nothing_fits
     from pipeline.questions.own_runs import own_runs_note
-    from pipeline.questions.prices import prices_of
-    from pipeline.questions.session import Session
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
-    from pipeline.warehouse.query import age_note
 
-    job, given, left_out = whole_job_of(model, config, settings)
-    asked_day = day.date() if day else None
-    follow = progress_shown(f"building the prices of {asked_day}") if day else nullcontext(no_progress)
-    with (
-        follow as progress,
-        prices_of(paths.home(), asked_day, today(), given, progress) as connection,
-    ):
-        session = Session(connection)
+    with question(model, config, settings, day.date() if day else None) as (job, session):
         result = session.cheapest(job, limit)
         machines = machine_lines(job, session, limit)
         if not result.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException("\n".join([nothing_fits(job, session, config, of_day), *machines]))
-        note = None if day else age_note(connection, today())
-        replayed = replayed_sources(connection)
-        not_asked = None if day else not_asked_note(connection, paths.home(), os.environ)
-    if form == "table":
-        show(ranking_for_people(result), form, first=first_of_cheapest(result))
-        tell()
-        for line in (*explained(next(result.dicts()), replayed), *machines):
-            tell(line)
-        say(not_asked)
-        say(own_runs_note(paths.home(), result.dicts()))
-    else:
-        show(result, form)
-        for line in machines:
-            say(line)
-    for line in left_out:
-        say(line)
-    say(note)
+        if form == "table":
+            show(ranking_for_people(result), form, first=first_of_cheapest(result))
+            tell()
+            for line in (*explained(next(result.dicts()), replayed_sources(session.connection)), *machines):
+                tell(line)
+            say(None if day else not_asked_note(session.connection, paths.home(), os.environ))
+            say(own_runs_note(paths.home(), result.dicts()))
+        else:
+            show(result, form)
+            for line in machines:
+                say(line)
 
 
 @click.command()
@@ -92,46 +100,33 @@ def explain(
     rank: int, not_gpu: str | None, form: Any, model: str | None, config: Path | None, **settings: Any
 ) -> None:
     """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
-    from pipeline.cli.printing import show, show_object
+    from pipeline.cli.printing import show, show_object, with_text
     from pipeline.questions.explain import explain as explanation_of
     from pipeline.questions.explain import why_not_sentences
     from pipeline.questions.explanation import explained, nothing_fits
-    from pipeline.questions.prices import prices_of
-    from pipeline.questions.session import Session
     from pipeline.questions.sources_behind import replayed_sources
-    from pipeline.warehouse.query import age_note
 
-    job, given, left_out = whole_job_of(model, config, settings)
-    with prices_of(paths.home(), None, today(), given) as connection:
-        session = Session(connection)
+    with question(model, config, settings) as (job, session):
         found = explanation_of(session, job, rank, not_gpu)
         if found is None:
             raise click.ClickException(nothing_fits(job, session, config))
-        note, replayed = age_note(connection, today()), replayed_sources(connection)
-    if form == "json":
-        parts = {"parts": list(found.parts.dicts()), "why_not": found.why_not}
-        show_object({**found.row, **parts})
-    elif form == "table":
-        for line in explained(found.row, replayed):
-            tell(line)
-        tell()
-        show(_to_the_hundredth_of_a_cent(found.parts), form, in_lines=("how",))
-        tell()
-        for line in (*why_not_sentences(found), *found.machines):
-            tell(line)
-    else:
-        show(found.parts, form)
-    for line in left_out:
-        say(line)
-    say(note)
+        if form == "json":
+            show_object({**found.row, "parts": list(found.parts.dicts()), "why_not": found.why_not})
+        elif form == "table":
+            for line in explained(found.row, replayed_sources(session.connection)):
+                tell(line)
+            tell()
+            # As they are added: rounded to cents they would not add up.
+            parts = with_text(found.parts.only(COLUMNS_OF_PARTS), "USD", "{:,.4f}".format)
+            show(parts, form, in_lines=("how",))
+            tell()
+            for line in (*why_not_sentences(found), *found.machines):
+                tell(line)
+        else:
+            show(found.parts, form)
 
 
-def _to_the_hundredth_of_a_cent(parts: "Result") -> "Result":
-    """The parts of a total as they are added: rounded to cents they would not add up."""
-    rows = [(part, f"{usd:,.4f}", how) for part, usd, how in parts.rows]
-    return type(parts)(("part", "USD", "how"), parts.types, rows)
-
-
+COLUMNS_OF_PARTS = (("part", "part"), ("usd", "USD"), ("how", "how"))
 COLUMNS_OF_HISTORY = (
     ("day", "day"),
     ("total_usd", "total USD"),
@@ -150,35 +145,28 @@ COLUMNS_OF_HISTORY = (
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 def history(form: Any, model: str | None, config: Path | None, **settings: Any) -> None:
     """Show what a job cost at its cheapest on each day that is on record."""
-    from pipeline.cli.printing import show
+    from pipeline.cli.printing import show, with_text
     from pipeline.questions.explain import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.explain import history as history_of
     from pipeline.questions.explanation import nothing_fits
-    from pipeline.questions.prices import prices_of
-    from pipeline.questions.session import Session
-    from pipeline.warehouse.query import age_note
 
-    job, given, left_out = whole_job_of(model, config, settings)
-    with prices_of(paths.home(), None, today(), given) as connection:
-        session = Session(connection)
+    with question(model, config, settings) as (job, session):
         found = history_of(session, job)
         if not found.rows:
             raise click.ClickException(nothing_fits(job, session, config))
-        note = age_note(connection, today())
-    show(_with_all_digits(found.only(COLUMNS_OF_HISTORY)) if form == "table" else found, form)
-    for line in (*left_out, HISTORY_LEAVES_OUT, age_of_newest(found, today())):
-        say(line)
-    say(note)
+        shown = found
+        if form == "table":
+            shown = found.only(COLUMNS_OF_HISTORY)
+            for heading in ("total USD", "USD/GPU hour"):
+                shown = with_text(shown, heading, _all_digits)
+        show(shown, form)
+        for line in (HISTORY_LEAVES_OUT, age_of_newest(found, today())):
+            say(line)
 
 
-def _with_all_digits(days: "Result") -> "Result":
-    """Money as decimals, of which no digit is cut."""
-    money = [place for place, heading in enumerate(days.columns) if "USD" in heading]
-    rows = [
-        tuple(Decimal(f"{value:.6f}") if place in money else value for place, value in enumerate(row))
-        for row in days.rows
-    ]
-    return type(days)(days.columns, days.types, rows)
+def _all_digits(usd: float) -> Decimal:
+    """Money as a decimal, of which no digit is cut."""
+    return Decimal(f"{usd:.6f}")
 
 
 @click.command()
@@ -199,20 +187,13 @@ def watch(limit_usd: float, model: str | None, config: Path | None, **settings: 
     """
     from pipeline.cli.printing import show_object
     from pipeline.questions.explain import watched
-    from pipeline.questions.prices import prices_of
-    from pipeline.questions.session import Session
-    from pipeline.warehouse.query import age_note
 
     if not math.isfinite(limit_usd):
         raise click.UsageError("--below must be a number of US dollars")
-    job, given, left_out = whole_job_of(model, config, settings)
-    with prices_of(paths.home(), None, today(), given) as connection:
-        found = watched(Session(connection), job, limit_usd, config)
-        note = age_note(connection, today())
-    show_object(found)
-    for line in (*left_out, found["reason"]):
-        say(line)
-    say(note)
+    with question(model, config, settings) as (job, session):
+        found = watched(session, job, limit_usd, config)
+        show_object(found)
+        say(found["reason"])
     if found["reason"]:
         raise click.exceptions.Exit(NO_ANSWER)
     if not found["below"]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pipeline.contracts.errors import GpufareError
-from pipeline.export.tables import BY_DAY, schema_path
 from pipeline.home.disk import naming
 from pipeline.parsing.printable import printable
 
@@ -133,14 +132,13 @@ def _is_leaf(path: Path) -> bool:
 
 
 def _exported(descriptor: Path) -> set[str]:
-    """The paths that an export wrote, by its descriptor, and what earlier versions wrote of tables without
-    rows: an empty folder and a schema that no resource names."""
+    """The paths that an export wrote, by its descriptor."""
     try:
         package = json.loads(descriptor.read_text(encoding="utf-8"))
         if package["name"] != PACKAGE:
             return set()
         schemas = {each["schema"] for each in package["resources"] if isinstance(each.get("schema"), str)}
         files = (str(resource["path"]) for resource in package["resources"])
-        return {DESCRIPTOR, *schemas, *files, *BY_DAY, *map(schema_path, BY_DAY)}
+        return {DESCRIPTOR, *schemas, *files}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()

@@ -1,17 +1,12 @@
-"""Exports the newest offers as gpuhunt's catalogue (its version 2): ``<provider>.csv``.
+"""gpuhunt's catalogue (its version 2): ``<provider>.csv``.
 
 The columns are those that gpuhunt 0.1.34 reads (gpuhunt/_internal/storage.py). Its query reads the files of
 READ_FROM_FILES and asks the other providers live.
 """
 
-from pathlib import Path
 from typing import Any
 
-import duckdb
-
-from pipeline.export.machines import Layout, Machine, export_machines, plain, split
-
-TOOL = "gpuhunt"
+from pipeline.export.machines import Layout, Machine, plain
 
 READ_FROM_FILES = ("aws", "azure", "cloudrift", "gcp", "lambdalabs", "nebius", "oci", "runpod", "verda")
 """OFFLINE_PROVIDERS of gpuhunt 0.1.34: its query fails where the file of one is missing, so that each is
@@ -38,17 +33,6 @@ COLUMNS = {
 }
 
 
-def export_gpuhunt(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[str]:
-    """Write the catalogue. Returns lines on what is in it and what is not. Raises ExportError, QueryError."""
-    found = split(connection, TOOL)
-    files: dict[str, list[Machine]] = {f"{provider}.csv": [] for provider in READ_FROM_FILES}
-    for machine in found.machines:
-        files.setdefault(f"{machine.cloud}.csv", []).append(machine)
-    layout = Layout("Machines of one provider, in the layout of gpuhunt's catalogue.", COLUMNS, _rows)
-    export_machines(folder, found, "GPU machines in the layout of gpuhunt's catalogue", files, layout)
-    return found.lines()
-
-
 def _rows(machine: Machine) -> list[dict[str, Any]]:
     prices = ((machine.on_demand, False), (machine.spot, True))
     return [
@@ -71,3 +55,14 @@ def _rows(machine: Machine) -> list[dict[str, Any]]:
         for price, spot in prices
         if price is not None
     ]
+
+
+GPUHUNT = Layout(
+    tool="gpuhunt",
+    title="GPU machines in the layout of gpuhunt's catalogue",
+    description="Machines of one provider, in the layout of gpuhunt's catalogue.",
+    file="{cloud}.csv",
+    columns=COLUMNS,
+    rows=_rows,
+    always_written=READ_FROM_FILES,
+)

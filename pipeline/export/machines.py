@@ -52,11 +52,19 @@ Offer = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a tool's files, each with its type and description, and a machine's rows in them."""
+    """A tool's catalogue: its columns, each with type and description, and a machine's rows in them.
 
+    ``file`` is the path of a cloud's machines, with {cloud} in it; the clouds ``always_written`` have a file
+    with a heading where there is no machine, too.
+    """
+
+    tool: str
+    title: str
     description: str
+    file: str
     columns: Mapping[str, tuple[str, str]]
     rows: Callable[["Machine"], list[dict[str, Any]]]
+    always_written: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +153,26 @@ def split(connection: duckdb.DuckDBPyConnection, tool: str) -> Split:
     return Split([_machine(kinds, tool) for kinds in taken.values() if kinds], left_out)
 
 
-def export_machines(
-    folder: Path, found: Split, title: str, tables: Mapping[str, Sequence[Machine]], layout: Layout
-) -> None:
-    """Write an export: a file of machines per path, the offers that are left out, and the descriptor."""
+def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout: Layout) -> list[str]:
+    """Write an export: a file of machines per cloud, the offers that are left out, and the descriptor.
+
+    Returns lines on what is in it and what is not. Raises ExportError and QueryError.
+    """
+    found = split(connection, layout.tool)
+    by_cloud: dict[str, list[Machine]] = {cloud: [] for cloud in layout.always_written}
+    for machine in found.machines:
+        by_cloud.setdefault(machine.cloud, []).append(machine)
     fields = [{"name": n, "type": kind, "description": text} for n, (kind, text) in layout.columns.items()]
     with replaced(folder) as new:
         resources = [_write_left_out(new, found.left_out)]
-        for path, machines in tables.items():
+        for cloud, machines in by_cloud.items():
+            path = layout.file.format(cloud=cloud)
             rows = [row for machine in machines for row in layout.rows(machine)]
             write_csv(new / path, list(layout.columns), rows)
             name = path.removesuffix(".csv").replace("/", "-")
             resources.append(resource(name, new / path, new, layout.description, {"fields": fields}))
-        write_descriptor(new, title, resources, {machine.source for machine in found.machines})
+        write_descriptor(new, layout.title, resources, {machine.source for machine in found.machines})
+    return found.lines()
 
 
 def _write_left_out(folder: Path, left_out: Iterable[tuple[Offer, list[str]]]) -> dict[str, Any]:

@@ -24,7 +24,6 @@ LICENSES = [
 
 MEDIA_TYPES = {
     "csv": "text/csv",
-    "md": "text/markdown",
     "parquet": "application/vnd.apache.parquet",
     "prom": "text/plain",
 }

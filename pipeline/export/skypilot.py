@@ -1,17 +1,12 @@
-"""Exports the newest offers as SkyPilot's catalogue: ``<cloud>/vms.csv``.
+"""SkyPilot's catalogue: ``<cloud>/vms.csv``.
 
 The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Its catalogue of Google Cloud prices
 an accelerator and its host apart, which no offer does: Google Cloud is left out.
 """
 
-from pathlib import Path
 from typing import Any
 
-import duckdb
-
-from pipeline.export.machines import Layout, Machine, export_machines, plain, split
-
-TOOL = "skypilot"
+from pipeline.export.machines import Layout, Machine, plain
 
 COLUMNS = {
     "InstanceType": ("string", "The provider's name of the machine."),
@@ -24,17 +19,6 @@ COLUMNS = {
     "GpuInfo": ("string", "The GPUs' memory, as a literal of Python."),
     "SpotPrice": ("number", "Spot, in US dollars per hour."),
 }
-
-
-def export_skypilot(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[str]:
-    """Write the catalogue. Returns lines on what is in it and what is not. Raises ExportError, QueryError."""
-    found = split(connection, TOOL)
-    files: dict[str, list[Machine]] = {}
-    for machine in found.machines:
-        files.setdefault(f"{machine.cloud}/vms.csv", []).append(machine)
-    layout = Layout("Machines of one cloud, in the layout of SkyPilot's catalogue.", COLUMNS, _rows)
-    export_machines(folder, found, "GPU machines in the layout of SkyPilot's catalogue", files, layout)
-    return found.lines()
 
 
 def _rows(machine: Machine) -> list[dict[str, Any]]:
@@ -63,3 +47,13 @@ def _rows(machine: Machine) -> list[dict[str, Any]]:
             "SpotPrice": plain(machine.spot),
         }
     ]
+
+
+SKYPILOT = Layout(
+    tool="skypilot",
+    title="GPU machines in the layout of SkyPilot's catalogue",
+    description="Machines of one cloud, in the layout of SkyPilot's catalogue.",
+    file="{cloud}/vms.csv",
+    columns=COLUMNS,
+    rows=_rows,
+)

@@ -81,47 +81,28 @@ def export(
     are written, and the small set; its name is LATEST. ``left_out`` are columns, by table. Raises ExportError
     for tables that are not published and for a folder with other files, and QueryError.
     """
-    wanted = chosen(connection, tables)
+    wanted = _chosen(connection, tables)
     with replaced(folder) as new:
-        resources = export_tables(connection, new, form, wanted, since, left_out)
-        write_descriptor(new, TITLE, resources, sources_of(connection))
-        return without_rows(new, wanted, since)
+        writer = _Writer(connection, new, form, since, wanted - set(BY_DAY))
+        resources = []
+        for whole in described(connection, wanted):
+            table = whole.without(left_out.get(whole.name, ()))
+            resources += writer.days(table) if table.name in BY_DAY else [writer.table(table)]
+        if LATEST in wanted:
+            resources += writer.small(described(connection, {small.table for small in SMALL.values()}))
+        write_descriptor(new, TITLE, resources, _sources_of(connection))
+        when = f" since {since}" if since else ""
+        return [f"{name}: no rows{when}" for name in BY_DAY if name in wanted and not (new / name).exists()]
 
 
-def export_tables(
-    connection: duckdb.DuckDBPyConnection,
-    folder: Path,
-    form: Form,
-    wanted: frozenset[str],
-    since: date | None,
-    left_out: Mapping[str, Collection[str]] = NOTHING,
-) -> list[dict[str, Any]]:
-    """Write the wanted tables, of which LATEST may be one, into an empty folder, less columns ``left_out``.
-    Returns their resources."""
-    writer = _Writer(connection, folder, form, since, wanted - set(BY_DAY))
-    resources = []
-    for whole in described(connection, wanted):
-        table = whole.without(left_out.get(whole.name, ()))
-        resources += writer.days(table) if table.name in BY_DAY else [writer.table(table)]
-    if LATEST in wanted:
-        resources += writer.small(described(connection, {small.table for small in SMALL.values()}))
-    return resources
-
-
-def without_rows(folder: Path, wanted: frozenset[str], since: date | None) -> list[str]:
-    """A line for each wanted table by day that has no file in an export, since it has no rows."""
-    when = f" since {since}" if since else ""
-    return [f"{name}: no rows{when}" for name in BY_DAY if name in wanted and not (folder / name).exists()]
-
-
-def sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
+def _sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
     """The sources that offers of the published file are from, and that of the exchange rates."""
     query = """SELECT source FROM main.offers UNION SELECT source FROM main.sources
                 WHERE kind = 'exchange_rates' ORDER BY 1"""
     return {name for (name,) in ask(connection, query).rows}
 
 
-def chosen(connection: duckdb.DuckDBPyConnection, asked: Sequence[str]) -> frozenset[str]:
+def _chosen(connection: duckdb.DuckDBPyConnection, asked: Sequence[str]) -> frozenset[str]:
     """The tables that are asked for, by default all and LATEST. Raises ExportError for any other name."""
     names = [*published_names(connection), LATEST]
     for name in asked:

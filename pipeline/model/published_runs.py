@@ -5,7 +5,7 @@ listed in its assumptions.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.contracts.training import ADAPTER_METHODS, METHODS
 from pipeline.model.frameworks import Framework, refuse_other_methods, set_framework
@@ -372,7 +372,9 @@ def _read_deepspeed(read: RunRow) -> None:
 def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:
     settings = read.settings
     text = (row.get("grad_checkpointing") or "").strip().lower()
-    found = next((means for pattern, *means in _CHECKPOINTING if re.search(pattern, text)), None)
+    found: Sequence[str | None] | None = next(
+        (means for pattern, *means in _CHECKPOINTING if re.search(pattern, text)), None
+    )
     if found is None:
         raise RunError(f"grad_checkpointing '{text}' is not understood: yes, no, partial or unknown")
     if found[0] is None:

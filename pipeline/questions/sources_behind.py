@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import duckdb
 
 from pipeline.home.paths import Home
-from pipeline.warehouse.query import QueryError, ask
+from pipeline.warehouse.query import ask
 from pipeline.warehouse.replays import replays, unlike_live
 
 _SOURCES = """
@@ -20,12 +20,8 @@ ORDER BY source
 
 
 def replayed_sources(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """The sources whose prices are of saved pages and could pass for live ones; none in a file that an
-    earlier version published, which does not say."""
-    try:
-        return frozenset(each.source for each in unlike_live(connection))
-    except QueryError:
-        return frozenset()
+    """The sources whose prices are of saved pages and could pass for live ones."""
+    return frozenset(each.source for each in unlike_live(connection))
 
 
 def not_asked_note(
@@ -40,7 +36,7 @@ def not_asked_note(
     asked, problem = _choices(home)
     if problem is not None:
         return problem
-    saved = _saved(connection)
+    saved = {each.source for each in replays(connection)}
     by_terms, by_choice = [], []
     for source, forbidden, keys, priced in ask(connection, _SOURCES).rows:
         if source in saved:
@@ -67,11 +63,3 @@ def _choices(home: Home) -> tuple[dict[str, bool], str | None]:
 
     choices = read_choices(home)
     return {source: choice.asked for source, choice in choices.by_source.items()}, choices.problem
-
-
-def _saved(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """The sources with prices of saved pages; none in a file that an earlier version published."""
-    try:
-        return frozenset(each.source for each in replays(connection))
-    except QueryError:
-        return frozenset()

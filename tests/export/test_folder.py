@@ -131,33 +131,15 @@ def test_a_folder_that_cannot_be_renamed_is_a_sentence(
     assert folder.is_dir()
 
 
-@pytest.mark.parametrize("options", [(), ("--for", "dataset")])
 def test_a_table_without_rows_is_said_and_its_folder_can_be_exported_to_again(
-    sample_home: Home, tmp_path: Path, options: tuple[str, ...]
+    sample_home: Home, tmp_path: Path
 ) -> None:
     folder = tmp_path / "out"
     with reader(sample_home.published, writes_files=True) as connection:
         for _ in range(2):
-            tool = options[1] if options else None
-            lines = layouts.write(connection, folder, tool, None, ("offers", "gpus"), date(2026, 11, 23))
+            lines = layouts.write(connection, folder, None, None, ("offers", "gpus"), date(2026, 11, 23))
             assert lines[-1] == "offers: no rows since 2026-11-23"
-            card = {"README.md"} if options else set()
-            assert set(files_of(folder)) == {"datapackage.json", "gpus.parquet", *card}
-    assert "offers" not in "".join((folder / name).read_text() for name in card)
-
-
-def test_a_folder_of_an_earlier_version_is_known(tmp_path: Path) -> None:
-    """It has an empty folder and a schema for a table without rows, which no resource names."""
-    (tmp_path / "offers").mkdir()
-    (tmp_path / "schemas").mkdir()
-    (tmp_path / "schemas" / "offers.json").write_text("{}")
-    with pytest.raises(ExportError, match=r"offers, schemas/offers\.json in it"):
-        folders.check_ours(tmp_path)
-    (tmp_path / "datapackage.json").write_text('{"name": "gpufare", "resources": []}')
-    folders.check_ours(tmp_path)
-    (tmp_path / "schemas" / "mine.json").write_text("{}")
-    with pytest.raises(ExportError, match=r"has schemas/mine\.json in it"):
-        folders.check_ours(tmp_path)
+            assert set(files_of(folder)) == {"datapackage.json", "gpus.parquet"}
 
 
 def test_a_folder_of_empty_folders_is_refused(tmp_path: Path) -> None:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import polars as pl
 import pytest
-import yaml
 
 from pipeline.export.layouts import write
 from pipeline.export.machines import LEFT_OUT, accelerators, clouds
@@ -267,37 +265,6 @@ def test_prometheus_reads_back_any_label(consumers: Path, tmp_path: Path) -> Non
     )
     ((_, _, _, samples),) = ask_tool(consumers, PROMETHEUS, tmp_path / FILE, home=tmp_path)
     assert samples == [[{"label": label}, 1.0]]
-
-
-def test_the_card_of_the_dataset_names_files_that_there_are(sample_home: Home, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    with reader(sample_home.published, writes_files=True) as connection:
-        write(connection, folder, "dataset", None, ("offers", "gpus", "cheapest_gpu_per_workload"), None)
-    _, heading, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    card = yaml.safe_load(heading)
-    assert [each["config_name"] for each in card["configs"]] == [
-        "cheapest_gpu_per_workload",
-        "gpus",
-        "offers",
-    ]
-    assert [each.get("default", False) for each in card["configs"]] == [True, False, False]
-    for each in card["configs"]:
-        files = sorted(folder.glob(each["data_files"]))
-        assert files
-        assert (
-            pl.read_parquet(files).height
-            == duckdb.sql(
-                f"ATTACH IF NOT EXISTS '{sample_home.published}' AS gpufare (READ_ONLY);"
-                f"SELECT count(*) FROM gpufare.{each['config_name']}"
-            ).fetchall()[0][0]
-        )
-        assert f"`{each['data_files']}`" in text
-    parquet = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
-    assert card["dataset_size"] == parquet
-    assert "license" in card
-    # A second export takes the place of the first: the card is known as its own.
-    laid_out(sample_home, folder, "prometheus")
-    assert {path.name for path in folder.iterdir()} == {FILE, "datapackage.json"}
 
 
 @pytest.mark.parametrize(
