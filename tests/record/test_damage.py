@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
+from pipeline.offers.imported import keep, read_prices
 
 import pipeline
 from pipeline.capture.archive import Archive
@@ -24,7 +25,6 @@ from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.home import paths
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
-from pipeline.offers.imported import keep, read_prices
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.journal import Journal
 from pipeline.record.mending import damages, mend, report_strays
