@@ -1,16 +1,16 @@
 """gpufare import: a file's prices are archived by day, judged by provider, and published as history only."""
 
+import re
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pipeline.gates.price_history import OtherSources
-from pipeline.refresh.origin import RefreshError, chosen_sources
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
-from pipeline.gates.price_moves import HELD_DAYS, price_key
+from pipeline.gates.prices import price_key
+from pipeline.gates.thresholds import HELD_DAYS
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
 from pipeline.questions.prices import _refuse_day_without_prices
@@ -19,6 +19,8 @@ from pipeline.record.records import Records
 from pipeline.refresh import import_file as importing
 from pipeline.refresh.import_file import ImportFileError, ImportReport, import_file
 from pipeline.refresh.ingest import read_again
+from pipeline.refresh.inputs import RefreshError, chosen_sources
+from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
 
 TODAY = date(2026, 11, 1)
@@ -152,11 +154,11 @@ def test_a_price_of_long_ago_holds_none(home: Home) -> None:
 
 def test_a_held_price_is_released_when_it_stays(home: Home) -> None:
     text = line("2.50", DAY) + "".join(
-        line("11.00", DAY + timedelta(days=number)) for number in range(1, HELD_DAYS + 2)
+        line("11.00", DAY + timedelta(days=number)) for number in range(1, HELD_DAYS.value + 2)
     )
     imported(home, HEADING + text)
-    assert [row[1] for row in prices(home, DAY + timedelta(days=HELD_DAYS + 1))] == [Decimal("11.00")]
-    assert held(home, DAY + timedelta(days=HELD_DAYS)) == ["price_jump"]
+    assert [row[1] for row in prices(home, DAY + timedelta(days=HELD_DAYS.value + 1))] == [Decimal("11.00")]
+    assert held(home, DAY + timedelta(days=HELD_DAYS.value)) == ["price_jump"]
 
 
 def test_numbers_of_rows_say_nothing_of_an_imported_day(home: Home) -> None:
@@ -188,8 +190,8 @@ def test_a_price_far_from_all_that_was_seen_is_held(home: Home) -> None:
 
 def test_imported_prices_confirm_no_move_of_a_source(home: Home) -> None:
     imported(home, HEADING + line("2.50", DAY - timedelta(days=1)) + line("5.00"))
-    moves = OtherSources(Records(home), "runpod", DAY).moves(
-        "h100-sxm-80gb", "on_demand", DAY - timedelta(days=1)
+    moves = moves_at_other_sources(
+        Records(home), "runpod", DAY, "h100-sxm-80gb", "on_demand", DAY - timedelta(days=1)
     )
     assert list(moves) == []
 
@@ -242,3 +244,10 @@ def test_the_command_says_what_it_skipped(home: Home) -> None:
     nothing = gpufare("import", str(file), home=home)
     assert nothing.returncode == 1
     assert "2024-01-01: refused: no offers were read" in nothing.stderr
+
+
+def test_the_query_of_the_page_answers(sample_home: Home) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "import.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    with reader(sample_home.published) as connection:
+        assert len(ask(connection, query).rows) > 10

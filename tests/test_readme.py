@@ -160,7 +160,7 @@ def test_make_test_is_what_runs_these_tests() -> None:
 
 
 def test_dagster_dev_comes_up_with_the_graph(place: Path) -> None:
-    (prepare,) = commands("mkdir ")
+    (prepare,) = commands("mkdir -p ~/.gpufare-dagster")
     command = commands("DAGSTER_HOME=")[0]
     assert run(prepare, place).returncode == 0
     with socket.socket() as free:

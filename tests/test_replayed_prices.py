@@ -18,6 +18,7 @@ from pipeline.cli.main import main
 from pipeline.health.digest import RECENT_DAYS, digest_of
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.record.records import Records
 from pipeline.refresh.inputs import ARCHIVE
 from pipeline.refresh.permissions import disable, enable
 from pipeline.refresh.refresh import refresh
@@ -101,8 +102,7 @@ def test_the_cheapest_says_when_its_price_was_replayed(mixed_home: Home) -> None
     trust = gpufare(*JOB).stdout.splitlines()[-1]
     assert f"Price seen {TODAY} at https://api.runpod.io" in trust
     assert "replayed" not in trust
-    for name in ("offers", "outcomes"):
-        shutil.rmtree(mixed_home.root / name / "runpod")
+    Records(mixed_home).remove("runpod")
     refresh(mixed_home, day=TODAY, sources=["lambda"], pages=ARCHIVE, environment={}, now=NOW)
     trust = gpufare(*JOB).stdout.splitlines()[-1]
     assert f"Price seen {OBSERVED} at" in trust

@@ -138,10 +138,11 @@ class Journal:
 
     def last_through(self, day: date) -> int:
         """Return the number up to which all outcomes and exchange rates are of days up to ``day``."""
-        later = self._read(
-            "SELECT min(number) - 1 FROM entries WHERE kind <> 'incident' AND day > ?", [f"{day}"]
-        )
-        return self.last() if not later or later[0][0] is None else int(later[0][0])
+        query = """
+            SELECT coalesce(min(number) FILTER (WHERE day > ?) - 1, max(number), 0)
+            FROM entries
+            WHERE kind <> 'incident'"""
+        return int((self._read(query, [f"{day}"]) or [(0,)])[0][0])
 
     def identity(self) -> str | None:
         """Return what tells this file from one made in its place; None when there is no file."""

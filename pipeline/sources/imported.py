@@ -9,13 +9,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from pipeline.catalog.places import place_of
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, PriceKind, Reject, Row, SourceChangedError
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.home.csv_rows import CsvError, CsvRow, parse_csv
-from pipeline.parsing.prices import RowError
-from pipeline.parsing.printable import printable
+from pipeline.sources import kit
 
 MAX_CELL_CHARACTERS = 1_000
 
@@ -44,7 +38,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 REQUIRED = ("day", "provider", "price_kind", "price", "source")
 
-KINDS: Mapping[str, tuple[PriceKind, str | None]] = {
+KINDS: Mapping[str, tuple[kit.PriceKind, str | None]] = {
     "on_demand": ("on_demand", None),
     "on_demand_community": ("on_demand", "community"),
     "on_demand_secure": ("on_demand", "secure"),
@@ -70,7 +64,7 @@ _PART = re.compile(r"\b(?:part|component) only\b", re.IGNORECASE)
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
-def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+def read(answers: Sequence[kit.Answer], config: kit.SourceConfig) -> Iterator[kit.Row]:
     """One listing per row; one that several files state alike counts once.
 
     Raises SourceChangedError where an answer is no table of dated prices.
@@ -78,16 +72,16 @@ def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
     seen: dict[tuple[Any, ...], str] = {}
     for answer in answers:
         try:
-            table = parse_csv(answer.body, answer.url, lower_case=True)
+            table = kit.parse_csv(answer.body, answer.url, lower_case=True)
             columns = columns_of(table.columns)
-        except (CsvError, ValueError) as error:
-            raise SourceChangedError(f"{answer.url}: {error}") from error
+        except (kit.CsvError, ValueError) as error:
+            raise kit.SourceChangedError(f"{answer.url}: {error}") from error
         for row in table.rows:
             place = f"line {row.values.get(LINE, row.line)} of {answer.url}"
             try:
                 yield _listing(row, columns, answer, place, seen)
-            except RowError as problem:
-                yield Reject(problem.reason, f"{place}: {problem}", row.values, answer)
+            except kit.RowError as problem:
+                yield kit.Reject(problem.reason, f"{place}: {problem}", row.values, answer)
 
 
 def columns_of(names: Sequence[str]) -> dict[str, str]:
@@ -112,37 +106,41 @@ def day_of(text: str) -> date:
     try:
         day = date.fromisoformat(text.strip())
     except ValueError as error:
-        raise RowError(RejectReason.INVALID_VALUE, f"its day is not YYYY-MM-DD: {text:.40}") from error
+        raise kit.RowError(
+            kit.RejectReason.INVALID_VALUE, f"its day is not YYYY-MM-DD: {text:.40}"
+        ) from error
     if day < EARLIEST:
-        raise RowError(RejectReason.INVALID_VALUE, f"its day is before {EARLIEST}: {day}")
+        raise kit.RowError(kit.RejectReason.INVALID_VALUE, f"its day is before {EARLIEST}: {day}")
     return day
 
 
 def _listing(
-    row: CsvRow,
+    row: kit.CsvRow,
     columns: Mapping[str, str],
-    answer: Answer,
+    answer: kit.Answer,
     place: str,
     seen: dict[tuple[Any, ...], str],
-) -> Listing:
+) -> kit.Listing:
     if row.problem:
-        raise RowError(RejectReason.UNREADABLE_ROW, row.problem)
+        raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, row.problem)
     given = {column: row.values[name].strip() for column, name in columns.items()}
     for column, cell in given.items():
         if len(cell) > MAX_CELL_CHARACTERS:
             detail = f"{column} has more than {MAX_CELL_CHARACTERS} characters"
-            raise RowError(RejectReason.TEXT_TOO_LONG, detail)
+            raise kit.RowError(kit.RejectReason.TEXT_TOO_LONG, detail)
         if cell.startswith(_FORMULA):
-            raise RowError(RejectReason.INVALID_VALUE, f"{column} is a spreadsheet's formula: {cell:.40}")
+            raise kit.RowError(
+                kit.RejectReason.INVALID_VALUE, f"{column} is a spreadsheet's formula: {cell:.40}"
+            )
     if earlier := seen.get(key := tuple(given.values())):
-        raise RowError(RejectReason.DUPLICATE, f"it states what {earlier} does")
+        raise kit.RowError(kit.RejectReason.DUPLICATE, f"it states what {earlier} does")
     seen[key] = place
     if (day := day_of(given["day"])) != answer.observed_at.date():
         detail = f"its day is {day}, and the answer is of {answer.observed_at:%Y-%m-%d}"
-        raise RowError(RejectReason.INVALID_VALUE, detail)
+        raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail)
     kind, tier, term_days = _kind(given)
     unit = _unit(given, columns["price"])
-    return Listing(
+    return kit.Listing(
         raw_label=_label(given),
         context={"gpu_id": given["gpu_id"]} if given.get("gpu_id") else {},
         gpu_count=_gpu_count(given, unit),
@@ -153,7 +151,7 @@ def _listing(
         native_currency="USD",
         native_unit=_UNITS[unit],  # type: ignore[arg-type]
         answer=answer,
-        source_url=printable(_needed(given, "source")),
+        source_url=kit.printable(_needed(given, "source")),
         upstream_provider=_needed(given, "provider"),
         region=given.get("region") or None,
         country=_country(given),
@@ -162,14 +160,14 @@ def _listing(
 
 def _needed(given: Mapping[str, str], column: str) -> str:
     if not given.get(column):
-        raise RowError(RejectReason.MISSING_FIELD, f"{column} is empty")
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"{column} is empty")
     return given[column]
 
 
 def _label(given: Mapping[str, str]) -> str:
     label = given.get("gpu") or given.get("gpu_id") or _needed(given, "gpu")
     if _PART.search(label):
-        raise RowError(RejectReason.OTHER_PRODUCT, f"the price is of a part of a machine: {label}")
+        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"the price is of a part of a machine: {label}")
     return label
 
 
@@ -184,29 +182,29 @@ def _gpu_count(given: Mapping[str, str], unit: str) -> int | None:
     if not text:
         return 1 if unit == "per_gpu_hour" else None
     if (count := _whole(text, 1 << 20)) is None:
-        raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"gpu_count is not a whole number: {text:.40}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"gpu_count is not a whole number: {text:.40}")
     return count
 
 
-def _kind(given: Mapping[str, str]) -> tuple[PriceKind, str | None, int | None]:
+def _kind(given: Mapping[str, str]) -> tuple[kit.PriceKind, str | None, int | None]:
     """The price kind, the tier and the term in days."""
     text, days = given["price_kind"].lower(), None
     if given.get("term_days") and (days := _whole(given["term_days"], _MAX_TERM_DAYS)) is None:
         detail = f"term_days is not a whole number to {_MAX_TERM_DAYS}: {given['term_days']:.40}"
-        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
     if term := _TERM.fullmatch(text):
         stated = int(term[1]) * _DAYS_PER[term[2]]
         if not 0 < stated <= _MAX_TERM_DAYS or days not in (None, stated):
             detail = f"price_kind and term_days contradict each other: {text}"
-            raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, detail)
+            raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
         return "reserved", None, stated
     if text not in KINDS:
         detail = f"price_kind names no single price of a whole GPU: {text:.80}"
-        raise RowError(RejectReason.UNKNOWN_PRICE_KIND, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
     kind, tier = KINDS[text]
     if days is not None and kind != "reserved":
         detail = f"price_kind and term_days contradict each other: {text}"
-        raise RowError(RejectReason.UNKNOWN_TERM_LENGTH, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
     return kind, tier, days
 
 
@@ -215,7 +213,7 @@ def _unit(given: Mapping[str, str], column: str) -> str:
     unit = given.get("unit") or of_column or ""
     if unit not in _UNITS or of_column not in (None, unit):
         detail = f"unit of {column} is not {' or '.join(_UNITS)}, or contradicts it: {unit or 'none'}"
-        raise RowError(RejectReason.UNKNOWN_UNIT, detail)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, detail)
     return unit
 
 
@@ -223,15 +221,17 @@ def _price(text: str) -> Decimal:
     try:
         price = Decimal(text)
     except InvalidOperation as error:
-        raise RowError(RejectReason.UNREADABLE_PRICE, f"its price is no number: {text:.40}") from error
+        raise kit.RowError(
+            kit.RejectReason.UNREADABLE_PRICE, f"its price is no number: {text:.40}"
+        ) from error
     if not price.is_finite():
-        raise RowError(RejectReason.UNREADABLE_PRICE, f"its price is no number: {text:.40}")
+        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, f"its price is no number: {text:.40}")
     return price
 
 
 def _country(given: Mapping[str, str]) -> str | None:
     text = given.get("country") or None
-    if text and (len(text) != 2 or place_of("", None, text).country is None):
+    if text and (len(text) != 2 or kit.place_of("", None, text).country is None):
         detail = f"country is no code of ISO 3166-1 alpha-2: {text:.40}"
-        raise RowError(RejectReason.INVALID_VALUE, detail)
+        raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail)
     return text

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from pipeline.catalog.places import place_of as place_of
 from pipeline.catalog.source_config import NextLinkPaging as NextLinkPaging
 from pipeline.catalog.source_config import SourceConfig as SourceConfig
 from pipeline.catalog.source_config import configs as configs
@@ -18,6 +19,9 @@ from pipeline.contracts.listing import read_json as read_json
 from pipeline.contracts.rates import ExchangeRates as ExchangeRates
 from pipeline.contracts.reject_reasons import FlagReason as FlagReason
 from pipeline.contracts.reject_reasons import RejectReason as RejectReason
+from pipeline.home.csv_rows import CsvError as CsvError
+from pipeline.home.csv_rows import CsvRow as CsvRow
+from pipeline.home.csv_rows import parse_csv as parse_csv
 from pipeline.parsing.announced import Validity as Validity
 from pipeline.parsing.announced import is_superseded as is_superseded
 from pipeline.parsing.announced import validity as validity
@@ -61,6 +65,7 @@ from pipeline.parsing.prices import optional_number as optional_number
 from pipeline.parsing.prices import price_of as price_of
 from pipeline.parsing.prices import reject_contradictions as reject_contradictions
 from pipeline.parsing.prices import spot_flag as spot_flag
+from pipeline.parsing.printable import printable as printable
 from pipeline.parsing.tables import PriceColumn as PriceColumn
 from pipeline.parsing.tables import Table as Table
 from pipeline.parsing.tables import column as column

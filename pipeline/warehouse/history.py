@@ -124,8 +124,9 @@ def _update_from_journal(
         connection.execute("DELETE FROM main.capture_outcomes")
         connection.execute("DELETE FROM main.exchange_rates")
     damages = load_journal(connection, home, day, row[1] if row and continues else 0, known)
-    connection.execute("DELETE FROM history.loaded_journal")
-    if not damages:
+    if damages or row != (identity, last, day):
+        connection.execute("DELETE FROM history.loaded_journal")
+    if not damages and row != (identity, last, day):
         connection.execute("INSERT INTO history.loaded_journal VALUES (?, ?, ?)", [identity, last, day])
     return damages
 

@@ -53,6 +53,7 @@ ELSEWHERE = {
 
 SQL_ELSEWHERE = {
     "docs/explanation/retention.md": "tests/test_history.py",
+    "docs/how-to/import.md": "tests/test_import_file.py",
     "docs/how-to/object-stores.md": "tests/store/test_object_stores_page.py",
 }
 PYTHON_ELSEWHERE = {

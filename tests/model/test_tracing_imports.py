@@ -59,7 +59,7 @@ def test_no_room_imports_torch(with_empty_torch: dict[str, str]) -> None:
     """The command line, the refresh, the demo, and what is pure in the rooms that run steps."""
     names = [module.name for module in pkgutil.walk_packages(pipeline.__path__, "pipeline.")]
     names = [name for name in names if not name.startswith(RUNS_STEPS) and not name.endswith("__main__")]
-    pure = {"cli.main", "daily.refresh", "model.tracing.trace", "model.measuring.run_steps"}
+    pure = {"cli.main", "refresh.refresh", "model.tracing.trace", "model.measuring.run_steps"}
     assert {f"pipeline.{name}" for name in pure} <= set(names)
     answer = run(IMPORT_ALL, names, with_empty_torch)
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")

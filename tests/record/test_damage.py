@@ -7,14 +7,12 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
-from pipeline.offers.imported import keep, read_prices
 
 import pipeline
 from pipeline.capture.archive import Archive
@@ -450,26 +448,3 @@ def test_the_cache_is_of_the_code_that_loads_the_record(
     monkeypatch.undo()
     plan_cache._code.cache_clear()
     assert len({state_of_model(), *states}) == 5
-
-
-def test_imported_prices_are_published_beside_the_captured_ones(home: Home, tmp_path: Path) -> None:
-    file = tmp_path / "elsewhere.csv"
-    file.write_text(
-        "day,gpu_id,provider,price_kind,usd_per_gpu_hour,source\n"
-        f"{FIRST},l40s,Elsewhere,on_demand,0.01,https://elsewhere.example\n"
-    )
-    assert keep(home, read_prices(file, SECOND))
-    damaged = home.imported / "0000000000000000.parquet"
-    damaged.write_bytes(b"PAR1")
-    report = publish_day(home, SECOND, NOW)
-    assert [incident.path for incident in report.incidents] == ["imported/0000000000000000.parquet"]
-    assert (home.damaged / "imported" / damaged.name).exists()
-    with reader(home.published) as connection:
-        assert ask(connection, "SELECT provider, usd_per_gpu_hour FROM main.imported_prices").rows == [
-            ("Elsewhere", Decimal("0.01"))
-        ]
-        for table in ("price_history", "rentals", "cheapest_gpu_per_workload"):
-            found = ask(connection, f"SELECT count(*) FROM main.{table} WHERE provider = 'Elsewhere'")
-            assert found.rows == [(0,)]
-        cheapest = ask(connection, "SELECT min(minimum_usd_per_gpu_hour) FROM main.market_index").rows
-    assert cheapest[0][0] > Decimal("0.01")

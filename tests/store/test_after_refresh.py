@@ -16,7 +16,7 @@ from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import published_tables
-from pipeline.record.incidents import kept_files, kept_incidents
+from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.demo import sample_days
 from pipeline.refresh.refresh import refresh
 from pipeline.refresh.store_published import store_published
@@ -29,7 +29,7 @@ from tests.stress.market import Market
 
 
 def not_stored(home: Home) -> list[Incident]:
-    return [each for each in kept_incidents(kept_files(home)) if each.kind == IncidentKind.NOT_STORED]
+    return [each for each in kept_incidents(home) if each.kind == IncidentKind.NOT_STORED]
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def test_a_home_is_published_copied_and_continued_elsewhere(
     first, second = tmp_path / "first", tmp_path / "second"
     shutil.copytree(sample_home.root, first)
     (first / "cache" / ".half.1.tmp").write_text("half")
-    (first / "offers" / ".half.1.tmp").write_text("half")
+    (first / "record" / "offers" / ".half.1.tmp").write_text("half")
 
     told = walked(publishing, first)
     assert told.returncode == 0, told.stderr
@@ -79,7 +79,7 @@ def test_a_home_is_published_copied_and_continued_elsewhere(
     assert "s3://my-bucket/gpufare/published/database-" in told.stdout
     copied = walked(copying, first)
     assert copied.returncode == 0, copied.stderr
-    gone = next((first / "offers").rglob("*.parquet"))
+    gone = next((first / "record" / "offers").rglob("*.parquet"))
     replaced = gone.read_bytes()
     gone.unlink()
     assert walked(copying, first).returncode == 0
@@ -88,7 +88,7 @@ def test_a_home_is_published_copied_and_continued_elsewhere(
 
     assert restored.returncode == 0, restored.stdout + restored.stderr
     assert "record    " in restored.stdout
-    (first / "offers" / ".half.1.tmp").unlink()
+    (first / "record" / "offers" / ".half.1.tmp").unlink()
     assert files(second) == files(first)
     assert (second / "published" / "gpufare.duckdb").read_bytes() == Home(first).published.read_bytes()
     kept = walked([f"rclone cat bucket:my-bucket/replaced --include '{gone.name}' | sha256sum"], second)

@@ -14,6 +14,7 @@ from pipeline.health.doctor.finding import Examination, Row, began_at, captures_
 from pipeline.health.doctor.machine import used_bytes
 from pipeline.home.disk import size_text
 from pipeline.home.litter import half_written, sweep
+from pipeline.record.damage import RecordError
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import strays
 
@@ -95,7 +96,12 @@ def keys(x: Examination) -> Iterator[Row]:
 
 def incidents(x: Examination) -> Iterator[Row]:
     """Show the incidents of the last days, and those whose cause is still there."""
-    recent = [incident for incident in kept_incidents(x.home) if _is_open(x, incident)]
+    try:
+        kept = kept_incidents(x.home)
+    except RecordError as error:
+        yield "fail", str(error), "", ""
+        return
+    recent = [incident for incident in kept if _is_open(x, incident)]
     for each in reversed(recent):
         what = f"{each.at:%Y-%m-%d %H:%M} {each.kind}: {each.reason}"
         yield "warn", what, each.path or each.source or "", each.remedy
