@@ -21,6 +21,7 @@ from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage
+from pipeline.record.journal import Journal
 from pipeline.record.months import TABLES as MONTHLY
 from pipeline.record.months import file_of, months
 from pipeline.record.records import Records
@@ -238,6 +239,31 @@ def test_day_by_day_is_what_the_whole_record_gives(
     at_once = connections()
     bring_up_to_date(at_once, home, past)
     assert differences(tables(growing), tables(at_once)) == {}
+
+    bring_up_to_date(growing, home, day)  # and forward again: what was forgotten is loaded again
+    at_once = connections()
+    bring_up_to_date(at_once, home, day)
+    assert differences(tables(growing), tables(at_once)) == {}
+
+
+def test_a_journal_that_was_put_back_from_a_copy_is_loaded_anew(tmp_path: Path, connections: Any) -> None:
+    home = Home(tmp_path / "home")
+    world, journal, growing = World(home, seed=5), Journal(home).path, connections()
+    for source in SOURCES:
+        world.read(source, FIRST)
+    copy = journal.read_bytes()
+    for number in range(1, 6):
+        world.read("lambda", FIRST + timedelta(days=number))
+    bring_up_to_date(growing, home, FIRST + timedelta(days=5))
+    journal.write_bytes(copy)
+    for number in range(6, 12):
+        world.read("lambda", FIRST + timedelta(days=number))
+    last = FIRST + timedelta(days=11)
+    at_once = connections()
+    bring_up_to_date(growing, home, last)
+    bring_up_to_date(at_once, home, last)
+    query = "SELECT source, day, attempt FROM main.capture_outcomes ORDER BY ALL"
+    assert growing.execute(query).fetchall() == at_once.execute(query).fetchall()
 
 
 def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, connections: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
+from pipeline.gates.history import moves_at_other_sources
 from pipeline.gates.prices import price_key
 from pipeline.gates.thresholds import HELD_DAYS
 from pipeline.home.paths import Home

@@ -157,7 +157,7 @@ def test_a_reader_imports_our_code_from_the_kit_only() -> None:
         assert not any(node.level for node in imports if isinstance(node, ast.ImportFrom)), name
         used.update(re.findall(r"\bkit\.(\w+)", ast.unparse(tree)))
     offered = {name for name in vars(kit) if not name.startswith("_")}
-    assert offered - {"Iterator", "Row", "Sequence"} == used
+    assert offered - {"Iterator", "Sequence"} == used
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)

@@ -158,8 +158,9 @@ def _remedy(code: int | None, path: Path, home: Home) -> str | None:
     return None
 
 
-def set_aside(home: Home, path: Path) -> Path:
-    """Move a damaged file of the home under ``damaged``, over no earlier one; return its new place.
+def set_aside(home: Home, path: Path, *, copies: bool = False) -> Path:
+    """Move a damaged file of the home under ``damaged``, or copy it there, over no earlier one; return its
+    place there.
 
     Raises OSError when it cannot be moved, FileNotFoundError when it is gone.
     """
@@ -169,4 +170,4 @@ def set_aside(home: Home, path: Path) -> Path:
         number += 1
         place = place.with_name(f"{path.name}.{number}")
     place.parent.mkdir(parents=True, exist_ok=True)
-    return path.rename(place)
+    return Path(shutil.copyfile(path, place)) if copies else path.rename(place)

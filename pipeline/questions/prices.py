@@ -79,7 +79,7 @@ def _prices_of(
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "gpufare.duckdb"
-        build(file, home, day, datetime.now(UTC), progress)
+        build(file, home, day, datetime.now(UTC), progress, keeps=False)
         with reader(file) as connection:
             yield connection
 

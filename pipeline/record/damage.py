@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from polars.exceptions import PanicException
+
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.disk import Stamp, is_exhaustion, stamp_of
 
@@ -41,28 +43,29 @@ class RecordError(GpufareError):
         self.damage = damage
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: BaseException) -> str:
     """Return the first line of an error's text, or its name where it has none."""
     lines = str(error).splitlines()
     return lines[0][:MAX_REASON_CHARACTERS] if lines else type(error).__name__
 
 
-def damage_by(error: Exception, path: Path, table: str, source: str) -> Damage:
+def damage_by(error: BaseException, path: Path, table: str, source: str) -> Damage:
     """Return the damage of a file whose reader raised an error."""
     return Damage(path, table, source, reason_of(error), stamp_of(path))
 
 
 @contextmanager
 def readable(path: Path, table: str, source: str) -> Iterator[None]:
-    """Raise RecordError for whatever a damaged file makes its reader raise.
+    """Raise RecordError for any error that a damaged file makes its reader raise.
 
-    FileNotFoundError passes through, and so does a lack of memory, disk space or file handles.
+    What the disk says no to passes through, and so does a lack of memory, disk space or file handles.
     """
     try:
         yield
-    except (FileNotFoundError, RecordError):
+    except RecordError:
         raise
-    except Exception as error:
-        if is_exhaustion(error):
+    except (Exception, PanicException) as error:
+        is_of_disk = isinstance(error, OSError) and not isinstance(error, IsADirectoryError)
+        if is_of_disk or is_exhaustion(error):
             raise
         raise RecordError(damage_by(error, path, table, source)) from error

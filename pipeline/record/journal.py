@@ -5,20 +5,21 @@ number, so what is new since a build is what has a higher number than the last e
 also marks the home as one of this layout.
 """
 
+import hashlib
 import os
 import sqlite3
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import date
-from errno import EIO, ENOSPC, EROFS
+from errno import EBUSY, EIO, ENOSPC, EROFS
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.contracts.errors import GpufareError
-from pipeline.home.disk import UnwritableError, stamp_of
+from pipeline.home.disk import UnwritableError, flush, replacing, stamp_of
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.record.damage import Damage, RecordError, reason_of
+from pipeline.record.damage import Damage, RecordError, readable, reason_of
 from pipeline.record.months import TABLES, months
 
 LAYOUT = 1
@@ -40,7 +41,7 @@ CREATE TABLE entries (
     content TEXT NOT NULL,
     UNIQUE (kind, source, day, name)
 ) STRICT;
-CREATE TABLE identity (id TEXT NOT NULL) STRICT;
+CREATE TABLE identity (id TEXT NOT NULL, mended INTEGER NOT NULL) STRICT;
 """
 
 
@@ -79,10 +80,31 @@ class Journal:
             with self._writing():
                 pass
 
-    def begin_anew(self) -> None:
-        """Make a file in place of one that was damaged or is gone. Raises UnwritableError."""
-        with self._writing(anew=True):
-            pass
+    def replace(self, entries: Iterable[Entry]) -> None:
+        """Put a file with these entries, under their numbers, in the place of a damaged one, in one step.
+
+        Until ``finish_mending``, ``damage`` says that it lacks entries. Raises UnwritableError.
+        """
+        with replacing(self.path) as temporary:
+            connection = sqlite3.connect(temporary, isolation_level=None)
+            try:
+                _create(connection, mended=False)
+                connection.execute("BEGIN")
+                connection.executemany(
+                    "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)",
+                    [(*entry[:3], f"{entry.day}", *entry[4:]) for entry in entries],
+                )
+                connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                raise _os_error(error) from error
+            finally:
+                connection.close()
+        flush(self.path.parent)
+
+    def finish_mending(self) -> None:
+        """Note that what the file lacked has been read again. Raises UnwritableError."""
+        with self._writing() as connection:
+            connection.execute("UPDATE identity SET mended = 1")
 
     def write(self, kind: str, source: str, day: date, name: str, content: str) -> None:
         """Keep an entry in place of an earlier one of that name. Raises UnwritableError."""
@@ -114,17 +136,20 @@ class Journal:
                 query += f" AND {column} = ?"
                 values.append(f"{value}")
         rows = self._read(f"{query} ORDER BY source, day, name", values)
-        return [
-            Entry(number, kind, of, date.fromisoformat(at), name, content)
-            for number, kind, of, at, name, content in rows
-        ]
+        with readable(self.path, "journal", ""):
+            return [
+                Entry(number, kind, of, date.fromisoformat(at), name, content)
+                for number, kind, of, at, name, content in rows
+            ]
 
     def days(self, kind: str, source: str | None = None) -> list[date]:
         """Return the days with entries of a kind (of one source), oldest first."""
         query, values = "SELECT DISTINCT day FROM entries WHERE kind = ?", [kind]
         if source is not None:
             query, values = f"{query} AND source = ?", [kind, source]
-        return [date.fromisoformat(day) for (day,) in self._read(f"{query} ORDER BY day", values)]
+        rows = self._read(f"{query} ORDER BY day", values)
+        with readable(self.path, "journal", ""):
+            return [date.fromisoformat(day) for (day,) in rows]
 
     def sources(self) -> set[str]:
         """Return the sources that have outcomes."""
@@ -144,6 +169,11 @@ class Journal:
             WHERE kind <> 'incident'"""
         return int((self._read(query, [f"{day}"]) or [(0,)])[0][0])
 
+    def fingerprint(self, number: int) -> str:
+        """Return a hash of the entry with a number; '' when there is none."""
+        rows = self._read("SELECT kind, source, day, name, content FROM entries WHERE number = ?", [number])
+        return hashlib.sha256("\0".join(rows[0]).encode()).hexdigest()[:16] if rows else ""
+
     def identity(self) -> str | None:
         """Return what tells this file from one made in its place; None when there is no file."""
         return next((str(each) for (each,) in self._read("SELECT id FROM identity")), None)
@@ -151,12 +181,18 @@ class Journal:
     def damage(self) -> Damage | None:
         """Return what is wrong with the file; None when nothing is, or there is none."""
         try:
-            ((found,),) = self._read("PRAGMA quick_check(1)") or [("ok",)]
+            ((found,),) = self._read("PRAGMA integrity_check(1)") or [("ok",)]
             if found == "ok" and self._read("SELECT 1 FROM entries WHERE NOT json_valid(content) LIMIT 1"):
                 found = "an entry is not JSON"
+            if found == "ok" and self.is_being_mended():
+                found = "its mending was interrupted"
         except RecordError as error:
             return error.damage
         return None if found == "ok" else self._damage(str(found))
+
+    def is_being_mended(self) -> bool:
+        """Return True between ``replace`` and ``finish_mending``."""
+        return bool(self._read("SELECT 1 FROM identity WHERE NOT mended"))
 
     def _damage(self, reason: str) -> Damage:
         return Damage(self.path, "journal", "", reason, stamp_of(self.path))
@@ -173,16 +209,14 @@ class Journal:
             return connection.execute(query, values).fetchall()
 
     @contextmanager
-    def _writing(self, *, anew: bool = False) -> Iterator[sqlite3.Connection]:
+    def _writing(self) -> Iterator[sqlite3.Connection]:
         try:
             if not self.path.exists():
-                if not anew:
-                    self._require_nothing_recorded("it is gone")
+                self._require_nothing_recorded("it is gone")
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._connected() as connection:
                 if not self._has_layout(connection):
-                    if not anew:
-                        self._require_nothing_recorded("it is empty")
+                    self._require_nothing_recorded("it is empty")
                     _create(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
@@ -196,9 +230,11 @@ class Journal:
         try:
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
             yield connection
-        except sqlite3.OperationalError as error:
-            raise UnwritableError(self.path, _os_error(error)) from error
         except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and _code(error) in _OF_THE_DISK:
+                raise UnwritableError(self.path, _os_error(error)) from error
+            raise RecordError(self._damage(reason_of(error))) from error
+        except UnicodeError as error:
             raise RecordError(self._damage(reason_of(error))) from error
         finally:
             if connection is not None:
@@ -223,13 +259,13 @@ class Journal:
         raise RecordError(self._damage(problem))
 
 
-def _create(connection: sqlite3.Connection) -> None:
+def _create(connection: sqlite3.Connection, *, mended: bool = True) -> None:
     """Fill a new file, unless another process did so meanwhile."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("PRAGMA user_version").fetchone() == (0,):
         for statement in _SCHEMA.split(";")[:-1]:
             connection.execute(statement)
-        connection.execute("INSERT INTO identity VALUES (?)", [uuid.uuid4().hex])
+        connection.execute("INSERT INTO identity VALUES (?, ?)", [uuid.uuid4().hex, mended])
         connection.execute(f"PRAGMA user_version = {LAYOUT}")
     connection.execute("COMMIT")
 
@@ -246,8 +282,7 @@ def read_each(path: Path) -> list[Entry]:
     found = []
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-            last = _last_number(connection)
-            for number in range(1, last + 1):
+            for number in range(1, min(_last_number(connection), path.stat().st_size) + 1):
                 with suppress(sqlite3.DatabaseError, ValueError):
                     row = connection.execute(
                         "SELECT kind, source, day, name, content FROM entries WHERE number = ?", [number]
@@ -261,19 +296,30 @@ def read_each(path: Path) -> list[Entry]:
 
 
 def _last_number(connection: sqlite3.Connection) -> int:
+    """Return the highest number of an entry, as far as it can be told."""
+    found = [0]
     for query in ("SELECT seq FROM sqlite_sequence", "SELECT max(number) FROM entries"):
-        with suppress(sqlite3.DatabaseError):
-            return int((connection.execute(query).fetchone() or (0,))[0] or 0)
-    return 0
+        with suppress(sqlite3.DatabaseError, TypeError, ValueError):
+            found.append(int(connection.execute(query).fetchone()[0]))
+    return max(found)
 
 
-_CODES = {
+_OF_THE_DISK = {
+    sqlite3.SQLITE_BUSY: EBUSY,
+    sqlite3.SQLITE_LOCKED: EBUSY,
     sqlite3.SQLITE_FULL: ENOSPC,
     sqlite3.SQLITE_READONLY: EROFS,
+    sqlite3.SQLITE_CANTOPEN: EIO,
+    sqlite3.SQLITE_IOERR: EIO,
 }
+"""Errors that say nothing about the file's content, as the system would name them."""
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return the basic code of an error: extended ones have it in their lowest byte."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _os_error(error: sqlite3.OperationalError) -> OSError:
-    """Return what the disk said no to. SQLite's extended codes have the basic one in their lowest byte."""
-    code = _CODES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-    return OSError(EIO, str(error)) if code is None else OSError(code, os.strerror(code))
+    code = _OF_THE_DISK.get(_code(error), EIO)
+    return OSError(code, str(error) if code == EIO else os.strerror(code))

@@ -3,8 +3,8 @@ the archive, which stays as it is. What the archive cannot give back is named in
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
@@ -12,7 +12,7 @@ from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.outcome import Outcome
 from pipeline.home.disk import set_aside, stamp_of
 from pipeline.home.paths import Home
-from pipeline.record.damage import Damage
+from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import incident_of, report_incident
 from pipeline.record.journal import Entry, Journal, read_each
 from pipeline.record.months import BY_SOURCE, TABLES, Month, damage_of, days_of, lock, months, strays
@@ -42,6 +42,8 @@ def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Inc
     to_read = {each for damage, _ in moved for each in _days_to_read(home, damage)}
     # All files are set aside before the first day is read again: a reading compares with the days before it.
     read = [each for each in sorted(to_read, key=_rates_first) if read_again(*each) is not None]
+    if any(damage.table == "journal" for damage, _ in moved):
+        Journal(home).finish_mending()
     incidents = [_incident(home, damage, done, read) for damage, done in moved]
     return [incident for incident in incidents if report_incident(home, incident)]
 
@@ -78,36 +80,38 @@ def _set_aside(home: Home, damage: Damage) -> str | None:
         if stamp_of(damage.path) != damage.stamp:
             return None
         try:
-            place = set_aside(home, damage.path)
+            if damage.table == "journal":
+                return _replace_journal(home)
+            return f"moved to {set_aside(home, damage.path).relative_to(home.root)}"
         except FileNotFoundError:
-            place = None
+            return "it was gone"
         except OSError:
             return None
-        done = "it was gone" if place is None else f"moved to {place.relative_to(home.root)}"
-        return done if damage.table != "journal" else f"{done}; {_begin_journal_anew(home, place)}"
 
 
-def _begin_journal_anew(home: Home, damaged: Path | None) -> str:
-    """Keep what can still be read of a journal that was set aside, in a new one. Raises UnwritableError."""
+def _replace_journal(home: Home) -> str:
+    """Put a journal with the entries that can still be read in the place of a damaged one, of which a copy is
+    kept. Raises OSError and UnwritableError."""
     journal = Journal(home)
+    with suppress(RecordError):
+        if journal.is_being_mended():
+            return "what it lacks is read again"
+    kept, done = list[Entry](), "it was gone"
+    if journal.path.exists():
+        place = set_aside(home, journal.path, copies=journal.path.is_file())
+        kept = [entry for entry in read_each(place) if _is_whole(entry)]
+        done = f"kept in {place.relative_to(home.root)}; {len(kept)} of its entries could still be read"
     # SQLite would undo in the new file what was being written into the old one.
-    unfinished = journal.path.with_name(f"{journal.path.name}-journal")
-    if unfinished.exists():
-        if damaged is None:
-            unfinished.unlink()
-        else:
-            unfinished.rename(damaged.with_name(f"{damaged.name}-journal"))
-    journal.begin_anew()
-    kept = [entry for entry in read_each(damaged) if _is_whole(entry)] if damaged else []
-    journal.write_all(kept)
-    return f"{len(kept)} of its entries could still be read and were kept"
+    journal.path.with_name(f"{journal.path.name}-journal").unlink(missing_ok=True)
+    journal.replace(kept)
+    return done
 
 
 def _is_whole(entry: Entry) -> bool:
     check = {"outcome": outcome_row, "exchange_rates": rate_rows, "incident": incident_of}.get(entry.kind)
     try:
         return check is not None and bool(check(entry))
-    except Exception:  # whatever a damaged entry makes its reader raise
+    except Exception:  # a damaged entry may make its reader raise anything
         return False
 
 
@@ -129,7 +133,10 @@ def _days_to_read(home: Home, damage: Damage) -> list[SourceDay]:
 
 
 def _has_unread(home: Home, archive: Archive, source: str, day: date) -> bool:
+    """Return True if a day's capture has no outcome, or its exchange rates are gone."""
     known = {row["attempt"] for row in Records(home).outcomes(source, day)}
+    if source in _rate_sources() and day not in Records(home).rate_days():
+        known = set()
     return any(capture.status is not None for capture in archive.captures(source, day, without=known))
 
 

@@ -74,8 +74,8 @@ class Records:
 
     def remove(self, source: str) -> None:
         """Remove what was recorded of a source. Raises UnwritableError and OSError."""
-        self._journal.remove(source)
         remove_source(self._home, source)
+        self._journal.remove(source)
 
     def outcomes(self, source: str, day: date) -> list[dict[str, Any]]:
         """Return the outcome rows of a day's attempts at a source, oldest first."""

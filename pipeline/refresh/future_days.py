@@ -24,7 +24,7 @@ def report_future_days(home: Home, now: datetime) -> list[date]:
             kind=IncidentKind.FUTURE_DAY,
             day=day,
             reason=f"the home has data of {day}, a future date",
-            remedy="it is ignored until then; if the clock was wrong, delete that day's folders in archive",
+            remedy="it is ignored until that day comes: check the clock of this machine",
         )
         report_incident(home, incident)
     return found

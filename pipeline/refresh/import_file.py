@@ -6,6 +6,7 @@ of another; a file that was imported before adds none, and its days are read aga
 
 import shutil
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -82,8 +83,10 @@ def import_file(path: Path, home: Home, today: date, progress: Progress = no_pro
 def remove_imports(home: Home) -> None:
     """Remove every imported price, from the record and the archive. Raises UnwritableError and OSError."""
     with publishing_lock(home):
+        # The archive first: from there a day would be read again.
+        with suppress(FileNotFoundError):
+            shutil.rmtree(home.archive / SOURCE)
         Records(home).remove(SOURCE)
-        shutil.rmtree(home.archive / SOURCE, ignore_errors=True)
 
 
 def _by_day(table: CsvTable, column: str, today: date, report: ImportReport) -> dict[date, list[CsvRow]]:

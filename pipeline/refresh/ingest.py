@@ -75,6 +75,16 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
     (see Outcome.preference) gives the day's offers and rejects. Never raises for the content of an answer,
     for a damaged file, or for one that cannot be written.
     """
+    try:
+        return _record_day(config, day, captures, home)
+    except (RecordError, OSError, UnwritableError) as problem:
+        # A damaged file that cannot be set aside, or a disk that fails.
+        capture = captures[-1] if captures else _missing(config, day, captures)
+        error = sentence_of(problem)
+        return _outcome(capture, Acceptance(False, error), error, {}, failed_here=True)
+
+
+def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], home: Home) -> Outcome:
     _mend_what_is_replaced(config, day, home)
     kept = _attempts_kept(config, day, captures, home)
     known = {*kept, *(capture.capture_id or "" for capture in captures)}

@@ -13,7 +13,7 @@ from pipeline.contracts.listing import PriceKind as PriceKind
 from pipeline.contracts.listing import ReaderWarning as ReaderWarning
 from pipeline.contracts.listing import Reject as Reject
 from pipeline.contracts.listing import Request as Request
-from pipeline.contracts.listing import Row
+from pipeline.contracts.listing import Row as Row
 from pipeline.contracts.listing import SourceChangedError as SourceChangedError
 from pipeline.contracts.listing import read_json as read_json
 from pipeline.contracts.rates import ExchangeRates as ExchangeRates

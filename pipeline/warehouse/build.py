@@ -131,7 +131,7 @@ def _left_out_of(own: OwnCatalogue, home: Home) -> list[Incident]:
 
 
 def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Mend | None) -> list[Incident]:
-    damages = bring_up_to_date(connection, home, day)
+    damages = [*load_incidents(connection, home), *bring_up_to_date(connection, home, day)]
     mended = []
     if mend is not None:
         missing = missing_days(connection, home, day)

@@ -93,7 +93,7 @@ FROM (
 ) AS n
 WHERE n.id = c.rowid AND n.current <> c.current
 """
-"""A change is current until the next one: new rows say so of themselves, not of those before."""
+"""A change is current until the next one, which is another row."""
 
 
 def unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
@@ -116,18 +116,21 @@ def _update_from_journal(
     journal = Journal(home)
     try:
         identity, last = journal.identity() or "", journal.last_through(day)
+        note = (identity, last, journal.fingerprint(last), day)
+        row = connection.execute("FROM history.loaded_journal").fetchone()
+        continues = row is not None and row[0] == identity and row[3] <= day
+        # A journal that was put back from a copy has the same identity, and other entries.
+        continues = continues and row is not None and journal.fingerprint(row[1]) == row[2]
     except RecordError as error:
         return [error.damage]
-    row = connection.execute("SELECT identity, last_number, day FROM history.loaded_journal").fetchone()
-    continues = row is not None and row[0] == identity and row[2] <= day
     if not continues:
         connection.execute("DELETE FROM main.capture_outcomes")
         connection.execute("DELETE FROM main.exchange_rates")
     damages = load_journal(connection, home, day, row[1] if row and continues else 0, known)
-    if damages or row != (identity, last, day):
+    if damages or row != note:
         connection.execute("DELETE FROM history.loaded_journal")
-    if not damages and row != (identity, last, day):
-        connection.execute("INSERT INTO history.loaded_journal VALUES (?, ?, ?)", [identity, last, day])
+    if not damages and row != note:
+        connection.execute("INSERT INTO history.loaded_journal VALUES (?, ?, ?, ?)", note)
     return damages
 
 
@@ -214,12 +217,8 @@ def _note_files(
     damaged = {damage.path for damage in damages}
     whole = {month: stamp for month, stamp in changes.files.items() if file_of(home, month) not in damaged}
     noted = _noted_files(connection)
-    if changed := {month for month in changes.files if noted.get(month) != whole.get(month)}:
-        connection.execute(
-            f"DELETE FROM history.loaded_files AS f USING {_MONTHS} AS m"  # noqa: S608 - our columns
-            " WHERE f.table_name = m.table_name AND f.source = m.source AND f.month = m.month",
-            _columns(changed),
-        )
+    changed = {month for month in changes.files if noted.get(month) != whole.get(month)}
+    _forget_files(connection, changed)
     if new := [(*month, stamp.bytes, stamp.mtime_ns) for month, stamp in whole.items() if month in changed]:
         connection.execute(
             "INSERT INTO history.loaded_files SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]),"
@@ -247,11 +246,22 @@ def _loaded_days(connection: duckdb.DuckDBPyConnection, unchanged: Collection[Mo
 
 
 def _count_as_not_loaded(connection: duckdb.DuckDBPyConnection, keys: Collection[Key]) -> None:
+    """Forget that days are loaded, and so that all of their months are."""
     if keys:
         connection.execute(
             f"DELETE FROM history.loaded_days AS d USING {_KEYS} AS k"  # noqa: S608 - our columns
             " WHERE d.table_name = k.table_name AND d.source = k.source AND d.day = k.day",
             _columns(keys),
+        )
+        _forget_files(connection, {Month.of(*key) for key in keys})
+
+
+def _forget_files(connection: duckdb.DuckDBPyConnection, forgotten: Collection[Month]) -> None:
+    if forgotten:
+        connection.execute(
+            f"DELETE FROM history.loaded_files AS f USING {_MONTHS} AS m"  # noqa: S608 - our columns
+            " WHERE f.table_name = m.table_name AND f.source = m.source AND f.month = m.month",
+            _columns(forgotten),
         )
 
 

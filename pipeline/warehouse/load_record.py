@@ -5,6 +5,7 @@ where it is about bytes and values. Any other is a mistake in our SQL, and costs
 """
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -18,6 +19,9 @@ from pipeline.record.damage import Damage, RecordError, damage_by
 from pipeline.record.journal import Entry, Journal
 from pipeline.record.months import BY_SOURCE, Month, damage_of, days_of, file_of, lock, months
 from pipeline.warehouse.connection import transaction
+
+_GLOB = re.compile(r"[*?\[]")
+"""What DuckDB would take for a pattern in the name of a file."""
 
 SourceDay = tuple[str, date]
 """A source ('' for rankings) and a day."""
@@ -41,13 +45,19 @@ def load_days(
 
     Raises duckdb.Error when memory or disk space ran out or the SQL is wrong.
     """
+    with lock(home):  # no file is replaced between its check and its loading
+        return _load_days(connection, home, table, wanted)
+
+
+def _load_days(
+    connection: duckdb.DuckDBPyConnection, home: Home, table: str, wanted: Collection[SourceDay]
+) -> list[Damage]:
     days: dict[Month, list[SourceDay]] = {}
     for source, day in wanted:
         days.setdefault(Month.of(table, source, day), []).append((source, day))
-    with lock(home):  # no file is replaced between its check and its loading
-        damages = {month: damage for month in days if (damage := damage_of(home, month)) is not None}
-        whole = {month: each for month, each in days.items() if month not in damages}
-        return [*damages.values(), *_load_months(connection, home, table, whole)]
+    damages = {month: damage for month in days if (damage := damage_of(home, month)) is not None}
+    whole = {month: each for month, each in days.items() if month not in damages}
+    return [*damages.values(), *_load_months(connection, home, table, whole)]
 
 
 def _load_months(
@@ -78,7 +88,7 @@ def _insert_months(
 ) -> None:
     wanted = [each for some in days.values() for each in some]
     values = {
-        "files": [str(file_of(home, month)) for month in days],
+        "files": [_GLOB.sub(r"[\g<0>]", str(file_of(home, month))) for month in days],
         "first": min(day for _, day in wanted),
         "last": max(day for _, day in wanted),
         "days": [day for _, day in wanted],
@@ -96,7 +106,9 @@ def _insert_months(
 _INSERT_DAYS = """
 INSERT INTO main.{table} BY NAME
 SELECT * EXCLUDE (filename, file_row_number){replaced}
-FROM read_parquet($files, filename = true, file_row_number = true, union_by_name = true)
+FROM read_parquet(
+    $files, filename = true, file_row_number = true, union_by_name = true, hive_partitioning = false
+)
 SEMI JOIN (SELECT unnest($sources::VARCHAR []) AS source, unnest($days::DATE []) AS day) USING (source, day)
 WHERE day BETWEEN $first AND $last
 ORDER BY day, source, file_row_number"""
@@ -104,7 +116,7 @@ ORDER BY day, source, file_row_number"""
 _INSERT_RANKINGS = """
 INSERT INTO main.ranking_history BY NAME
 SELECT r.*
-FROM read_parquet($files, union_by_name = true) AS r
+FROM read_parquet($files, union_by_name = true, hive_partitioning = false) AS r
 JOIN (SELECT workload, scenario FROM main.workloads) AS w USING (workload)
 WHERE r.day BETWEEN $first AND $last AND list_contains($days::DATE [], r.day)
     AND is_kept_ranking(w.scenario, r.price_kind, r.objective, r.rank)
@@ -163,10 +175,20 @@ def load_journal(
     return []
 
 
-def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> None:
-    """Load the incidents, again if need be. Raises RecordError."""
-    connection.execute("DELETE FROM main.incidents")
-    _insert_entries(connection, "incidents", Journal(home).entries("incident"), "*")
+def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
+    """Load the incidents, again if need be. Return the journal where it is damaged."""
+    journal = Journal(home)
+    try:
+        with transaction(connection):
+            connection.execute("DELETE FROM main.incidents")
+            _insert_entries(connection, "incidents", journal.entries("incident"), "*")
+    except RecordError as error:
+        return [error.damage]
+    except _OF_VALUES as error:
+        if is_exhaustion(error):
+            raise
+        return [damage_by(error, journal.path, "journal", "")]
+    return []
 
 
 _KEYS = {
@@ -251,7 +273,8 @@ def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
                 continue
             if not days:
                 continue
-            damaged = load_days(connection, home, "offers", [(config.name, max(days))])
+            # Without the lock: a home that cannot be written answers, too.
+            damaged = _load_days(connection, home, "offers", [(config.name, max(days))])
             damages += damaged
             if not damaged:
                 break

@@ -20,10 +20,12 @@ CREATE TABLE history.loaded_files (
     mtime_ns BIGINT NOT NULL
 );
 
--- The journal whose entries are loaded, up to a number, for builds of this day.
+-- The journal whose entries are loaded, up to a number, for builds of this day, and the hash of the entry with
+-- that number.
 CREATE TABLE history.loaded_journal (
     identity VARCHAR NOT NULL,
     last_number BIGINT NOT NULL,
+    fingerprint VARCHAR NOT NULL,
     day DATE NOT NULL
 );
 

@@ -310,6 +310,46 @@ def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> N
     assert (home.damaged / "record" / "journal.sqlite").is_file()
 
 
+@pytest.mark.parametrize("after", ["replaced", "read"])
+def test_a_mending_that_was_interrupted_is_finished_by_the_next(
+    after: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = loaded(home)
+    with sqlite3.connect(Journal(home).path) as connection:
+        connection.execute("UPDATE entries SET content = '{' WHERE source <> 'ecb'")
+    connection.close()
+
+    def killed(source: str, day: date) -> Outcome | None:
+        if after == "read":
+            read_again(source, day, home)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mend(home, damages(home), killed)
+    (damage,) = damages(home)
+    assert damage.reason == "its mending was interrupted"
+    publish_day(home, SECOND, NOW)
+    assert damages(home) == []
+    assert loaded(home) == expected
+
+
+def test_a_damaged_month_that_cannot_be_set_aside_stops_no_other_source(home: Home) -> None:
+    cut_in_half(month_of(home, "offers"))
+    home.damaged.write_text("in the way")
+    report = refresh(home, day=SECOND, pages="archive", environment={}, now=NOW)
+    accepted = {outcome.source: outcome.accepted for outcome in report.outcomes}
+    assert accepted == {"ecb": True, "crusoe": True, "scaleway": False}
+    assert report.published
+
+
+def test_a_home_whose_path_is_a_pattern_loads_its_own_rows(home: Home, tmp_path: Path) -> None:
+    for name in ("star", "st*r", "a=b"):
+        shutil.copytree(home.root, tmp_path / name / "home")
+    expected = loaded(home)
+    for name in ("st*r", "a=b"):
+        assert loaded(Home(tmp_path / name / "home")) == expected
+
+
 def test_a_journal_that_is_gone_is_made_again_from_the_archive(home: Home) -> None:
     expected = loaded(home)
     Journal(home).path.unlink()
