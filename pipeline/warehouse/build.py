@@ -16,7 +16,7 @@ from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
-from pipeline.record.incidents import report_incident
+from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
@@ -131,7 +131,7 @@ def _left_out_of(own: OwnCatalogue, home: Home) -> list[Incident]:
 
 
 def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Mend | None) -> list[Incident]:
-    damages = [*load_incidents(connection, home), *bring_up_to_date(connection, home, day)]
+    damages = [*_damage_of_incidents(home), *bring_up_to_date(connection, home, day)]
     mended = []
     if mend is not None:
         missing = missing_days(connection, home, day)
@@ -140,6 +140,15 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Me
             damages = bring_up_to_date(connection, home, day)
     left_out = [_left_out(home, damage) for damage in damages]
     return [*mended, *_reported(home, [*left_out, *_of_unknown_sources(connection, home)])]
+
+
+def _damage_of_incidents(home: Home) -> list[Damage]:
+    """Return the journal where an incident cannot be read; they are loaded last, after the last of them."""
+    try:
+        kept_incidents(home)
+    except RecordError as error:
+        return [error.damage]
+    return []
 
 
 def _of_unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:

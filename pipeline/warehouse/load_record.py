@@ -175,20 +175,10 @@ def load_journal(
     return []
 
 
-def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
-    """Load the incidents, again if need be. Return the journal where it is damaged."""
-    journal = Journal(home)
-    try:
-        with transaction(connection):
-            connection.execute("DELETE FROM main.incidents")
-            _insert_entries(connection, "incidents", journal.entries("incident"), "*")
-    except RecordError as error:
-        return [error.damage]
-    except _OF_VALUES as error:
-        if is_exhaustion(error):
-            raise
-        return [damage_by(error, journal.path, "journal", "")]
-    return []
+def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> None:
+    """Load the incidents, again if need be. Raises RecordError."""
+    connection.execute("DELETE FROM main.incidents")
+    _insert_entries(connection, "incidents", Journal(home).entries("incident"), "*")
 
 
 _KEYS = {
