@@ -227,6 +227,8 @@ class Journal:
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         connection = None
+        if self.path.is_dir():
+            raise RecordError(self._damage("a folder is where a file belongs"))
         try:
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
             yield connection

@@ -8,7 +8,7 @@ day without rows is known, and so is a day that changed.
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import date, datetime
 from decimal import Decimal
@@ -189,11 +189,17 @@ def lock(home: Home) -> AbstractContextManager[object]:
     return FileLock(home.record / "lock", is_singleton=True)
 
 
+BESIDE = ("journal.sqlite", "journal.sqlite-journal", "lock")
+"""What the folder of the record has besides the tables' folders."""
+
+
 def strays(home: Home) -> list[Path]:
-    """Return the files and folders among the months that are none of theirs."""
-    known = {file_of(home, month) for table in TABLES for month in months(home, table)}
+    """Return the files and folders of the record's folder that are no part of it."""
+    known = {home.record / name for name in (*TABLES, *BESIDE)}
+    known |= {file_of(home, month) for table in TABLES for month in months(home, table)}
     known |= {path for table in BY_SOURCE for path in _entries(home.record / table) if path.is_dir()}
-    found = (
+    found = _entries(home.record)
+    found += (
         path
         for table in TABLES
         for top in [home.record / table]
@@ -202,7 +208,7 @@ def strays(home: Home) -> list[Path]:
     return sorted(set(found) - known)
 
 
-def _entries(folder: Path) -> Collection[Path]:
+def _entries(folder: Path) -> list[Path]:
     """Return what a folder has, without files that are being written; nothing where there is none."""
     try:
         return [path for path in folder.iterdir() if not path.name.startswith(".")]

@@ -130,10 +130,11 @@ def test_what_is_whole_of_a_damaged_journal_can_still_be_read(home: Home) -> Non
     assert read_each(journal.path) == []
 
 
-def test_a_journal_that_cannot_be_written_is_named(home: Home) -> None:
+def test_a_folder_in_its_place_is_damage(home: Home) -> None:
     home.record.mkdir(parents=True)
     Journal(home).path.mkdir()
-    with pytest.raises(UnwritableError, match=r"journal\.sqlite"):
+    assert Journal(home).damage() is not None
+    with pytest.raises(RecordError, match=r"journal\.sqlite is damaged \(a folder is where a file belongs\)"):
         Journal(home).write("outcome", "acme", DAY, "1", "{}")
 
 
