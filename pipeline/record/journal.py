@@ -20,7 +20,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.home.disk import UnwritableError, flush, replacing, stamp_of
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.damage import Damage, RecordError, readable, reason_of
-from pipeline.record.months import TABLES, months
+from pipeline.record.months import JOURNAL, TABLES, months
 
 LAYOUT = 1
 """The layout of a home that this version reads and writes, kept as the file's user_version."""
@@ -72,7 +72,7 @@ class Journal:
     @property
     def path(self) -> Path:
         """The file."""
-        return self._home.record / "journal.sqlite"
+        return self._home.record / JOURNAL
 
     def begin(self) -> None:
         """Make the file where the home has none yet. Raises UnwritableError."""

@@ -72,6 +72,17 @@ TABLES = tuple(SCHEMAS)
 DAYS_KEY = "gpufare:days"
 """The metadata of a file: JSON, {day: [rows, hash]}."""
 
+JOURNAL = "journal.sqlite"
+BESIDE = (JOURNAL, f"{JOURNAL}-journal", "lock")
+"""What the folder of the record has besides the tables' folders: the journal, which SQLite writes through a
+second file, and the lock."""
+
+WRITER_KEY = "gpufare:writer"
+"""Also in the metadata: what made the hashes. Another version of polars may write the same rows otherwise, so
+only hashes of this one are compared with the rows."""
+
+_WRITER = f"polars {pl.__version__}"
+
 CACHED_FILES = 4
 """Months whose rows are kept in memory: a reading asks for one day after the other."""
 
@@ -165,9 +176,10 @@ def write_days(home: Home, month: Month, rows: Mapping[date, pl.DataFrame]) -> N
     path = file_of(home, month)
     with lock(home):
         frames = {**rows_of(home, month), **rows}
+        hashed = rows if _writer(path) == _WRITER else frames
         days = {
             **days_of(home, month),
-            **{day: Day(each.height, _digest(each)) for day, each in rows.items()},
+            **{day: Day(each.height, _digest(each)) for day, each in hashed.items()},
         }
         content = _content(frames, days)
         with replacing(path) as temporary:
@@ -187,10 +199,6 @@ def lock(home: Home) -> AbstractContextManager[object]:
     """Hold this while files of months are written, or read by name more than once."""
     home.record.mkdir(parents=True, exist_ok=True)
     return FileLock(home.record / "lock", is_singleton=True)
-
-
-BESIDE = ("journal.sqlite", "journal.sqlite-journal", "lock")
-"""What the folder of the record has besides the tables' folders."""
 
 
 def strays(home: Home) -> list[Path]:
@@ -225,9 +233,16 @@ def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> b
     index = {f"{day}": list(days[day]) for day in sorted(days)}
     buffer = BytesIO()
     rows.write_parquet(
-        buffer, compression="zstd", metadata={DAYS_KEY: json.dumps(index, separators=(",", ":"))}
+        buffer,
+        compression="zstd",
+        metadata={DAYS_KEY: json.dumps(index, separators=(",", ":")), WRITER_KEY: _WRITER},
     )
     return buffer.getvalue()
+
+
+def _writer(path: Path) -> str | None:
+    """Return what made the hashes of a file; None where there is no file."""
+    return pl.read_parquet_metadata(path).get(WRITER_KEY) if path.exists() else None
 
 
 def _digest(rows: pl.DataFrame) -> str:
@@ -253,7 +268,8 @@ def _index(text: str, name: str) -> Mapping[date, Day]:
 @lru_cache(maxsize=CACHED_FILES)
 def _rows(path: Path, month: Month, _stamp: Stamp) -> Mapping[date, pl.DataFrame]:
     content = path.read_bytes()  # one file, even if it is replaced meanwhile
-    index = _index(pl.read_parquet_metadata(BytesIO(content))[DAYS_KEY], month.name)
+    metadata = pl.read_parquet_metadata(BytesIO(content))
+    index = _index(metadata[DAYS_KEY], month.name)
     rows = pl.read_parquet(BytesIO(content))
     types = {**SCHEMAS[month.table], "day": pl.Date}
     if unknown := [name for name, kind in rows.schema.items() if types.get(name) != kind]:
@@ -265,7 +281,8 @@ def _rows(path: Path, month: Month, _stamp: Stamp) -> Mapping[date, pl.DataFrame
         day: each.rows for day, each in index.items() if each.rows
     }:
         raise ValueError("it does not have the rows that its metadata lists")
-    if changed := [day for day, frame in by_day.items() if _digest(frame) != index[day].digest]:
+    hashed = by_day if metadata.get(WRITER_KEY) == _WRITER else {}
+    if changed := [day for day, frame in hashed.items() if _digest(frame) != index[day].digest]:
         raise ValueError(f"the rows of {min(changed)} are not those that were written")
     empty = rows.clear().drop("day")
     return {day: by_day.get(day, empty) for day in index}

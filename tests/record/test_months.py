@@ -72,6 +72,21 @@ def test_the_hash_of_a_day_changes_with_its_rows_alone(home: Home) -> None:
     assert days_of(home, AUGUST)[FIRST] != before
 
 
+def test_hashes_of_another_version_of_polars_are_made_anew_when_the_file_is_written(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_day(home, "offers", "acme", FIRST, frame("1"))
+    here = days_of(home, AUGUST)[FIRST]
+    monkeypatch.setattr(module, "_WRITER", "polars 0")
+    monkeypatch.setattr(module, "_digest", lambda rows: "otherwise")
+    write_day(home, "offers", "acme", FIRST, frame("1"))
+    monkeypatch.undo()
+    assert damage_of(home, AUGUST) is None
+    write_day(home, "offers", "acme", LAST, frame("2"))
+    assert days_of(home, AUGUST)[FIRST] == here
+    assert damage_of(home, AUGUST) is None
+
+
 def test_what_is_not_there_has_no_days(home: Home) -> None:
     assert (months(home, "offers"), dict(days_of(home, AUGUST)), damage_of(home, AUGUST)) == ([], {}, None)
 
@@ -96,7 +111,7 @@ def _spoilt(path: Path, how: str) -> None:  # noqa: C901 - one line per way
         rows.head(-1).write_parquet(path, metadata={module.DAYS_KEY: metadata})
     elif how == "another price":
         rows = rows.with_columns(usd_per_hour=(rows["usd_per_hour"] * 2).cast(pl.Decimal(18, 8)))
-        rows.write_parquet(path, metadata={module.DAYS_KEY: metadata})
+        rows.write_parquet(path, metadata={module.DAYS_KEY: metadata, module.WRITER_KEY: module._WRITER})
     elif how == "another type":
         rows = rows.with_columns(observed_at=pl.lit("yesterday"))
         rows.write_parquet(path, metadata={module.DAYS_KEY: metadata})
@@ -145,6 +160,7 @@ def test_strays_are_named_and_ignored(home: Home) -> None:
         "offers/notes.txt",
         "offers/acme/2026-08 (copy).parquet",
         "offers/acme/2026-8.parquet",
+        "journal (copy).sqlite",
         "rankings/x",
     ]
     for name in names:
