@@ -10,8 +10,8 @@ CREATE TABLE history.loaded_days (
     digest VARCHAR NOT NULL
 );
 
--- The files of months all of whose days are loaded, as these files then were: one that is still so need not be
--- opened.
+-- The files of months all of whose days are loaded, as these files then were: one that is still so need not
+-- be opened.
 CREATE TABLE history.loaded_files (
     table_name VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
@@ -20,8 +20,8 @@ CREATE TABLE history.loaded_files (
     mtime_ns BIGINT NOT NULL
 );
 
--- The journal whose entries are loaded, up to a number, for builds of this day, and the hash of the entry with
--- that number.
+-- The journal whose entries are loaded, up to a number, for builds of this day, and the hash of the entry
+-- with that number.
 CREATE TABLE history.loaded_journal (
     identity VARCHAR NOT NULL,
     last_number BIGINT NOT NULL,
