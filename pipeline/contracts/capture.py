@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from pipeline.contracts.outcome import NOT_ASKED, RESULT_OF_CODE, OutcomeCode, SourceResult
+from pipeline.contracts.outcome import NOT_ASKED, OutcomeCode, SourceResult
 from pipeline.contracts.request import Entry
 
 CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "needs_permission", "disabled"]
@@ -186,7 +186,7 @@ def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceR
     if accepted:
         return SourceResult.PARTIAL if capture.status == "partial" else SourceResult.FRESH
     if capture.status != "captured" and capture.code is not None:
-        return RESULT_OF_CODE[capture.code]
+        return capture.code.result
     if changed:
         return SourceResult.CHANGED
     has_answer = any(entry.usable for entry in capture.entries)
