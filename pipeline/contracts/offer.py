@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from pipeline.contracts.listing import NativeUnit, PriceKind
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.contracts.tiers import TierClass
 
 MatchStatus = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
 MatchConfidence = Literal["certain", "usual", "none"]
@@ -24,6 +23,10 @@ SizeEvidence = Literal["offered", "catalogued", "assumed"]
 
 Continent = Literal["africa", "antarctica", "asia", "europe", "north_america", "oceania", "south_america"]
 CONTINENTS: tuple[Continent, ...] = get_args(Continent)
+
+TierClass = Literal["dedicated", "community", "marketplace", "serverless"]
+"""Whose machine it is, and who sets its price."""
+TIER_CLASSES: tuple[TierClass, ...] = get_args(TierClass)
 
 MIN_PRICE = Decimal("1e-8")
 MAX_MONEY = Decimal(10) ** 10
