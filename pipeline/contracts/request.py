@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
 from pipeline.contracts.outcome import OutcomeCode
 
@@ -27,7 +27,7 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    method: str = "GET"
+    method: Annotated[str, StringConstraints(to_upper=True)] = "GET"
     url: str
     body_sha256: str | None = None
     sent: bool = True
@@ -50,19 +50,12 @@ class Entry(BaseModel):
     keyed: bool = False
     more_unsent: int = 0
 
-    @field_validator("method")
-    @classmethod
-    def _upper(cls, method: str) -> str:
-        return method.upper()
-
     @field_validator("headers", mode="before")
     @classmethod
     def _lower_names(cls, headers: Any) -> Any:
-        if headers is None:
-            return {}
-        return (
-            {str(k).lower(): str(v) for k, v in headers.items()} if isinstance(headers, Mapping) else headers
-        )
+        if not isinstance(headers, Mapping):
+            return headers or {}
+        return {str(name).lower(): str(value) for name, value in headers.items()}
 
     @field_validator("observed_at")
     @classmethod
