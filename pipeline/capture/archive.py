@@ -4,7 +4,7 @@
 
 A capture id is the UTC time at which the capture began. Every answer is on disk, with its line in
 ``journal.jsonl``, before the next request is sent; ``index.json`` is written last and replaces the journal. A
-body that has not changed since the captures before is a hard link to theirs: it is stored once, and every
+body that has not changed since the latest capture is a hard link to its file: it is stored once, and every
 folder is complete when it is copied.
 
 A capture in which nothing was asked (a missing key, a disabled source) has only an ``index.json``; one
@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Container, Mapping
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,12 +27,6 @@ from pipeline.contracts.request import Entry
 from pipeline.home.disk import flush, naming
 
 JOURNAL_NAME = "journal.jsonl"
-
-CAPTURES_COMPARED = 3
-"""Earlier captures whose bodies are compared: an equal body is stored as a second name of the same file."""
-
-CAPTURES_SEARCHED = 30
-"""Captures that are searched for those, where a source answers with nothing for a long time."""
 
 ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 """A capture id: the UTC time at which it began."""
@@ -128,7 +121,7 @@ class Archive:
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
         """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
         try:
-            earlier = self._stored_lately(source)
+            earlier = self._stored_last(source)
         except OSError:
             earlier = {}  # a folder that cannot be listed costs space, not the capture
         moment = datetime.now(UTC)
@@ -149,22 +142,11 @@ class Archive:
         }
         return CaptureWriter(folder, header, earlier)
 
-    def _stored_lately(self, source: str) -> dict[str, tuple[Path, Entry]]:
-        """Where the bodies of the source's last captures are, by their hash."""
-        folders = (
-            folder
-            for day in reversed(self.days(source))
-            for folder in sorted((self.root / source / day.isoformat()).iterdir(), reverse=True)
-            if folder.is_dir() and _began(folder.name)
-        )
-        captures = ((folder, _read_capture(folder)) for folder in islice(folders, CAPTURES_SEARCHED))
-        with_bodies = (pair for pair in captures if any(entry.sha256 for entry in pair[1].entries))
-        return {
-            entry.sha256: (folder, entry)
-            for folder, capture in reversed(list(islice(with_bodies, CAPTURES_COMPARED)))
-            for entry in capture.entries
-            if entry.sha256
-        }
+    def _stored_last(self, source: str) -> dict[str, tuple[Path, Entry]]:
+        """Return where the bodies of the source's latest capture are, by their hash."""
+        latest = self.latest_capture(source)
+        entries = latest.entries if latest else ()
+        return {entry.sha256: (self.folder(latest), entry) for entry in entries if latest and entry.sha256}
 
     def folder(self, capture: Capture) -> Path:
         """The folder of an archived capture."""
