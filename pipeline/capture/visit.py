@@ -102,13 +102,14 @@ def _environment_to_send(
 
 
 def sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
-    """Return groups of sources; no two groups share a host."""
+    """Return groups of sources; no two groups share a host, whatever its port."""
     groups: list[tuple[frozenset[str], list[SourceConfig]]] = []
     for config in configs:
-        touching = [group for group in groups if group[0] & config.allowed_hosts]
-        groups = [group for group in groups if not group[0] & config.allowed_hosts]
-        hosts = config.allowed_hosts.union(*(group[0] for group in touching))
-        groups.append((hosts, [member for group in touching for member in group[1]] + [config]))
+        names = frozenset(host.partition(":")[0] for host in config.allowed_hosts)
+        touching = [group for group in groups if group[0] & names]
+        groups = [group for group in groups if not group[0] & names]
+        members = [member for group in touching for member in group[1]]
+        groups.append((names.union(*(group[0] for group in touching)), [*members, config]))
     return [members for _, members in groups]
 
 

@@ -8,7 +8,6 @@ only where its source may go.
 import ipaddress
 import logging
 import os
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -66,7 +65,6 @@ class Limits:
     connect_seconds: float = 30.0
     read_seconds: float = 30.0
     response_seconds: float = 60.0
-    source_seconds: float = float("inf")
     body_bytes: int = 2**30
     error_body_bytes: int = 64 * 2**10
     robots_bytes: int = 512 * 2**10
@@ -140,7 +138,8 @@ class Rules:
 
 
 class Client:
-    """Fetches for all sources of one refresh; may be used by several threads. Close it, or use ``with``.
+    """Fetches for all sources of one refresh. Several threads may use it, each for hosts of its own: one host
+    gets one request at a time. Close it, or use ``with``.
 
     The providers are reached as ``environment`` says (user_network.py), which is to be the one that captures
     are made with, so that its proxy's password is kept out of them; a replay server always directly. Raises
@@ -170,8 +169,7 @@ class Client:
             },
         )
         self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookie is kept
-        self._turns: dict[str, _Turn] = {}
-        self._turns_lock = threading.Lock()
+        self._free_at: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -191,7 +189,7 @@ class Client:
         retries = 0
         try:
             url = self.check(request.url, rules)
-            with self._turn(without_www(url.host), rules):
+            with self._spaced(without_www(url.host), rules):
                 for attempt in stamina.retry_context(
                     on=lambda error: self._retry(error, rules),
                     attempts=self.limits.retries + 1,
@@ -240,23 +238,16 @@ class Client:
             ) from None
 
     @contextmanager
-    def _turn(self, host: str, rules: Rules) -> Iterator[None]:
-        """Hold the host: one request at a time, ``spacing_seconds`` after the one before it ended."""
-        with self._turns_lock:
-            turn = self._turns.setdefault(host, _Turn())
-        if not turn.lock.acquire(
-            timeout=max(0.0, min(rules.deadline - time.monotonic(), threading.TIMEOUT_MAX))
-        ):
-            raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"other requests to {host} took it all")
+    def _spaced(self, host: str, rules: Rules) -> Iterator[None]:
+        """Begin no sooner than ``spacing_seconds`` after the last request to the host ended."""
+        wait = self._free_at.get(host, 0.0) - time.monotonic()
+        if wait > 0 and time.monotonic() + wait >= rules.deadline:
+            raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"no time is left to wait for {host}")
+        time.sleep(max(0.0, wait))
         try:
-            wait = turn.free_at - time.monotonic()
-            if wait > 0 and time.monotonic() + wait >= rules.deadline:
-                raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"no time is left to wait for {host}")
-            time.sleep(max(0.0, wait))
             yield
         finally:
-            turn.free_at = time.monotonic() + (0.0 if self.replay else rules.spacing_seconds)
-            turn.lock.release()
+            self._free_at[host] = time.monotonic() + (0.0 if self.replay else rules.spacing_seconds)
 
     def _retry(self, error: Exception, rules: Rules) -> bool | float:
         """Return whether to ask again, and after how many seconds where the host says so."""
@@ -403,12 +394,6 @@ class Client:
         if warning := type_warning(stated, rules.content_types):
             return replace(response, warning=f"{response.final_url} {warning}")
         return response
-
-
-@dataclass(slots=True)
-class _Turn:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    free_at: float = 0.0
 
 
 def _endpoint(url: httpx.URL) -> tuple[str, int]:
