@@ -25,7 +25,7 @@ import stamina
 from pipeline.capture.http.content import type_warning, wrong_content
 from pipeline.capture.http.decode import BoundedDecoder
 from pipeline.capture.http.network import GuardedTransport, reading_until
-from pipeline.capture.http.proxy import mounts_of
+from pipeline.capture.http.proxy import ProxyTransport
 from pipeline.capture.http.response import LONGEST_ERROR, RequestFailedError, Response, transport_failure
 from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.http.user_network import user_network
@@ -156,9 +156,10 @@ class Client:
         self.limits = limits or (Limits() if replay is None else REPLAY_LIMITS)
         self.replay = replay
         network = user_network(environment if replay is None else {})
+        direct = GuardedTransport(replay.endpoint if replay else None, allowed=network.allowed)
+        proxied = ProxyTransport(network.proxy, network.no_proxy, direct) if network.proxy else None
         self._http = httpx.Client(
-            transport=GuardedTransport(replay.endpoint if replay else None, allowed=network.allowed),
-            mounts=mounts_of(network),
+            transport=proxied or direct,
             trust_env=False,
             follow_redirects=False,
             headers={
