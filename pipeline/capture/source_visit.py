@@ -74,15 +74,15 @@ class SourceVisit:
         """Ask until nothing is left; what an answer or a failure leads to comes before the rest, and optional
         requests come last: their failures never end a visit before the others were asked."""
         queue = deque(sorted(requests, key=lambda request: request.optional))
-        seen: set[tuple[str, str, bytes | None]] = set()
+        seen: set[str] = set()
         failures_in_a_row = 0
         while queue:
             request = queue.popleft()
-            if (key := _identity(request)) in seen:
+            if (key := self._key(request)) in seen:
                 continue
             seen.add(key)
             if (stop := self._why_stop(len(seen), failures_in_a_row)) is not None:
-                left = {_identity(each): each for each in queue if _identity(each) not in seen}
+                left = {self._key(each): each for each in queue if self._key(each) not in seen}
                 self._archive_rest([request, *left.values()], *stop)
                 return
             asked = self._ask(request)
@@ -120,12 +120,12 @@ class SourceVisit:
             request = self._secrets.fill(template)
             pause = self._crawl_delay_seconds(request, rules)
         except RequestFailedError as refusal:
-            unsent = Answer(self._key(template)[1], b"", datetime.now(UTC), sha256_of(b""), 0)
+            unsent = Answer(self._secrets.redact(template.url), b"", datetime.now(UTC), sha256_of(b""), 0)
             instead = self._hooks.retry_requests(unsent, refusal.code)
             self._archive_unsent(template, refusal.code, str(refusal), instead)
             return Asked(refusal.code, instead)
         keyed = request != template
-        earlier = self._earlier.find(request_key(*self._key(request)), keyed=keyed)
+        earlier = self._earlier.find(self._key(request), keyed=keyed)
         rules = replace(
             rules,
             spacing_seconds=max(rules.spacing_seconds, pause),
@@ -178,7 +178,7 @@ class SourceVisit:
             received = response.body
             response = self._redacted(request, response)
             redacted = response.body != received
-        method, url, body_sha256 = self._key(request)
+        method, url, body_sha256 = self._named(request)
         body = response.body or b""
         answer = Answer(
             url,
@@ -240,7 +240,7 @@ class SourceVisit:
     ) -> None:
         """Archive that a request was not sent, and why. ``more_unsent`` further ones have no entry of their
         own."""
-        method, url, body_sha256 = self._key(request)
+        method, url, body_sha256 = self._named(request)
         entry = Entry(
             method=method,
             url=url,
@@ -255,13 +255,16 @@ class SourceVisit:
         )
         self._writer.add(entry, None)
 
-    def _key(self, request: Request) -> tuple[str, str, str | None]:
+    def _key(self, request: Request) -> str:
+        return request_key(*self._named(request))
+
+    def _named(self, request: Request) -> tuple[str, str, str | None]:
         """Return what distinguishes requests, without keys: method, URL, SHA-256 of the body."""
         sent = self._without_keys(request.body)
         return request.method, self._secrets.redact(request.url), None if sent is None else sha256_of(sent)
 
     def _keys_of(self, requests: Iterable[Request]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(request_key(*self._key(request)) for request in requests))
+        return tuple(dict.fromkeys(self._key(request) for request in requests))
 
     def _without_keys(self, body: bytes | None) -> bytes | None:
         return None if body is None else self._secrets.redact_bytes(body)
@@ -276,16 +279,8 @@ def _following(request: Request, following: Request) -> Request:
     return replace(following, headers=headers, optional=following.optional or request.optional)
 
 
-def _identity(request: Request) -> tuple[str, str, bytes | None]:
-    return request.method, request.url, request.body
-
-
 def _facts_of(request: Request, config: SourceConfig) -> RequestFacts | None:
     """Return the yaml's request that applies to this one: the same address, else the same host and the
     longest common prefix (a further page, a query per GPU)."""
     same_host = [facts for facts in config.requests if facts.host == host_of(request.url)]
-    return max(same_host, key=lambda facts: _shared_length(facts.url, request.url), default=None)
-
-
-def _shared_length(one: str, other: str) -> int:
-    return len(commonprefix([one, other]))  # noqa: RUF071 - of characters, not of a path's parts
+    return max(same_host, key=lambda facts: len(commonprefix([facts.url, request.url])), default=None)  # noqa: RUF071

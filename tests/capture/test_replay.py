@@ -88,7 +88,7 @@ def test_without_an_index_the_files_answer_the_yaml_in_order(tmp_path: Path, arc
         ({}, "is empty"),
         ({"index.json": "{"}, "not an index"),
         ({"index.json": "3"}, "not an index"),
-        ({"index.json": {"rows": []}}, "neither a list"),
+        ({"index.json": {"rows": []}}, "not an index of answers: it is neither a list"),
         ({"index.json": [{"file": "a.json"}]}, "url"),
         ({"index.json": [row(status="so so")]}, "status"),
         ({"index.json": [row()]}, r"a\.json is missing"),

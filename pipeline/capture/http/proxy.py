@@ -53,7 +53,7 @@ class ProxyTransport(httpx.HTTPTransport):
             proxy.url,
             proxy_auth=proxy.credentials,
             ssl_context=context,
-            proxy_ssl_context=context if proxy.scheme == "https" else None,
+            proxy_ssl_context=context if proxy.url.startswith("https:") else None,
             max_connections=None,
             keepalive_expiry=KEPT_SECONDS,
             network_backend=GuardedBackend((proxy.host, proxy.port)),

@@ -52,19 +52,14 @@ class UserNetworkError(GpufareError):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An HTTP proxy. ``variable`` is where it is set; the name and password are shown nowhere."""
+    """An HTTP proxy. ``url`` is its address without the name and password, which are shown nowhere;
+    ``variable`` is where it is set."""
 
-    scheme: str
+    url: str
     host: str
     port: int
     variable: str
     credentials: tuple[bytes, bytes] | None = field(default=None, repr=False)
-
-    @property
-    def url(self) -> str:
-        """The address without name and password."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
 
     def __str__(self) -> str:
         return f"the proxy {self.url} ({self.variable})"
@@ -126,7 +121,8 @@ def _proxy(address: str, variable: str) -> Proxy:
         raise UserNetworkError(_not_a_proxy(variable))
     name, password = unquote(parts.username or "").encode(), unquote(parts.password or "").encode()
     credentials = (name, password) if "@" in parts.netloc else None
-    return Proxy(parts.scheme, parts.hostname, port, variable, credentials)
+    url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return Proxy(url, parts.hostname, port, variable, credentials)
 
 
 def _not_a_proxy(variable: str) -> str:
