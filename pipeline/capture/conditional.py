@@ -13,11 +13,10 @@ _VALIDATORS = {"if-none-match": "etag", "if-modified-since": "last-modified"}
 
 @dataclass(frozen=True, slots=True)
 class EarlierAnswer:
-    """An archived answer whose host sent validators; ``since`` names the capture that has its body."""
+    """An archived answer whose host sent validators."""
 
     entry: Entry
     body: bytes
-    since: str
 
     @property
     def validators(self) -> dict[str, str]:
@@ -58,8 +57,6 @@ class EarlierAnswers:
         if self._capture is None or entry is None or entry.keyed != keyed:
             return None
         try:
-            body = read_body(self._archive.folder(self._capture), entry)
+            return EarlierAnswer(entry, read_body(self._archive.folder(self._capture), entry))
         except PagesError:
             return None
-        since = entry.not_modified_since or f"{self._capture.day}/{self._capture.capture_id}"
-        return EarlierAnswer(entry, body, since)

@@ -171,9 +171,9 @@ class SourceVisit:
         keyed: bool,
     ) -> Asked:
         """Archive a response, without what must not be stored; return what follows from it."""
-        redacted, since = False, None
+        redacted = False
         if response.code is OutcomeCode.NOT_MODIFIED and earlier is not None:
-            response, since = earlier.as_answered(response), earlier.since
+            response = earlier.as_answered(response)
         elif response.body:
             received = response.body
             response = self._redacted(request, response)
@@ -204,7 +204,6 @@ class SourceVisit:
             error=response.error,
             final_url=response.final_url if response.final_url != url else None,
             redacted=redacted,
-            not_modified_since=since,
             optional=request.optional,
             instead=self._keys_of(instead),
             warning=response.warning,

@@ -16,8 +16,8 @@ class Entry(BaseModel):
     of the stored body, ``body_sha256`` is of the request's body. ``sent`` is False for a request that was
     never sent: disallowed by robots.txt, refused, without its key, given up.
 
-    ``not_modified_since`` names the capture whose body is used again because the host answered 304;
-    ``status`` and ``headers`` are then those of that body.
+    Where the host answered 304 (``not_modified``), body, ``status`` and ``headers`` are those of the source's
+    capture before.
 
     Without the answer to an ``optional`` request the others can still be read. ``instead`` has the keys of
     the requests that were made because this one failed; answers to all of them make up for it. ``warning`` is
@@ -43,7 +43,6 @@ class Entry(BaseModel):
     error: str | None = None
     final_url: str | None = None
     redacted: bool = False
-    not_modified_since: str | None = None
     optional: bool = False
     instead: tuple[str, ...] = ()
     warning: str | None = None
