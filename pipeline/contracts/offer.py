@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
@@ -123,16 +122,14 @@ def column_types(contract: type[BaseModel]) -> dict[str, type]:
 
 
 def _value_type(annotation: Any) -> type:
-    if get_origin(annotation) is Annotated:
-        return _value_type(get_args(annotation)[0])
-    if get_origin(annotation) is tuple:
+    kind = get_origin(annotation)
+    if kind is tuple:
         return tuple
-    if get_origin(annotation) in (Union, UnionType):
-        (value,) = (each for each in get_args(annotation) if each is not NoneType)
-        return _value_type(value)
-    if annotation is Any or get_origin(annotation) is Literal or issubclass(annotation, Enum):
+    if annotation is Any or kind is Literal:
         return str
-    return annotation  # type: ignore[no-any-return]
+    if kind is not None:  # Annotated[value, ...], or value | None
+        return _value_type(get_args(annotation)[0])
+    return str if issubclass(annotation, Enum) else annotation
 
 
 @dataclass(slots=True)
