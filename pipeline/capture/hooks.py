@@ -15,7 +15,7 @@ from pipeline.parsing.paging import next_page
 
 class SourceHooks:
     """The functions of one source's module (see contracts/listing.py) that say what to ask and what to store.
-    ``error`` is the first error in one that followed from an answer."""
+    ``error`` is the first error in one."""
 
     def __init__(self, config: SourceConfig, module: ModuleType, secrets: Secrets) -> None:
         self._config = config
@@ -25,7 +25,7 @@ class SourceHooks:
 
     def next_requests(self, request: Request, answer: Answer) -> list[Request]:
         """Return the requests that an answer leads to, by the yaml's paging or by the module."""
-        with self._noting_errors_in("paging"):
+        with self.noting_errors_in("paging"):
             if self._config.paging is not None:
                 following = next_page(request, answer, self._config.paging)
                 return [following] if following else []
@@ -38,14 +38,15 @@ class SourceHooks:
         asked in another way."""
         instead: list[Request] = []
         if hasattr(self._module, "retry_requests"):
-            with self._noting_errors_in("retry_requests"):
+            with self.noting_errors_in("retry_requests"):
                 instead = list(self._module.retry_requests(failed, self._config))
         if code.retryable or code is OutcomeCode.GIVEN_UP:
             return [request for request in instead if host_of(request.url) != host_of(failed.url)]
         return instead
 
     @contextmanager
-    def _noting_errors_in(self, function: str) -> Iterator[None]:
+    def noting_errors_in(self, function: str) -> Iterator[None]:
+        """Take what breaks within for an error of the source's own code."""
         try:
             yield
         except Exception as error:  # an answer may be anything

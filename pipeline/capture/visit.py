@@ -143,17 +143,13 @@ def _visited(
     try:
         module = module_of(config.name)
         hooks = SourceHooks(config, module, secrets)
-        try:
+        requests: list[Request] = []
+        with hooks.noting_errors_in("requests"):
             requests = first_requests(config, module, run.environment)
-        except Exception as error:  # the source's own code
-            if isinstance(error, KeyError) and error.args[0] in config.key_variables:
-                return "needs_key", f"needs a key: set {error.args[0]}"
-            return "failed", hooks.failure_in("requests", error)
         if not requests:
-            missing = config.missing_keys(run.environment)
-            if missing:
+            if not hooks.error and (missing := config.missing_keys(run.environment)):
                 return "needs_key", f"needs a key: set {', '.join(missing)}"
-            return "failed", "the source names no request"
+            return "failed", hooks.error or "the source names no request"
         SourceVisit(config, run, writer, secrets, hooks).work_through(requests)
         return None, hooks.error
     except Exception as error:
