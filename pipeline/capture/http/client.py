@@ -21,7 +21,7 @@ from typing import Self
 import httpx
 import stamina
 
-from pipeline.capture.http.content import type_warning, wrong_content
+from pipeline.capture.http.content import judged
 from pipeline.capture.http.decode import BoundedDecoder
 from pipeline.capture.http.network import GuardedTransport, reading_until
 from pipeline.capture.http.proxy import ProxyTransport
@@ -386,12 +386,11 @@ class Client:
         if not response.body and not rules.truncate:
             raise RequestFailedError(OutcomeCode.EMPTY_BODY, str(response.final_url), response)
         stated = response.headers.get("content-type", "").split(";")[0].strip().lower()
-        if wrong := wrong_content(response.body or b"", stated, rules.content_types):
+        wrong, odd = judged(response.body or b"", stated, rules.content_types)
+        if wrong:
             detail = f"{response.final_url} {wrong}"
             raise RequestFailedError(OutcomeCode.WRONG_CONTENT_TYPE, detail, response)
-        if warning := type_warning(stated, rules.content_types):
-            return replace(response, warning=f"{response.final_url} {warning}")
-        return response
+        return replace(response, warning=f"{response.final_url} {odd}" if odd else None)
 
 
 def _endpoint(url: httpx.URL) -> tuple[str, int]:
