@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits
-from pipeline.capture.http.network import is_public_address
+from pipeline.capture.http.network import refusal_of
 from pipeline.capture.http.proxy import ProxyDoor, is_name_of_the_internet
 from pipeline.capture.http.user_network import UserNetworkError, user_network
 from pipeline.capture.visit import capture_all
@@ -462,23 +462,23 @@ BOTH = {"GPUFARE_ALLOW_NETWORKS": "198.18.0.0/15, ,100.64.0.0/10,"}
 def test_addresses_of_an_allowed_network() -> None:
     allowed = user_network(BOTH).allowed
     addresses = ["198.18.0.1", "198.19.255.255", "100.64.0.1", "100.127.1.1", "::ffff:198.18.0.1"]
-    assert [each for each in addresses if is_public_address(each)] == []
-    assert [each for each in addresses if not is_public_address(each, allowed)] == []
+    assert [each for each in addresses if refusal_of(each) is None] == []
+    assert [each for each in addresses if refusal_of(each, allowed) is not None] == []
     part = user_network({"GPUFARE_ALLOW_NETWORKS": "198.18.0.0/16"}).allowed
     assert part == (ipaddress.IPv4Network("198.18.0.0/16"),)
-    assert is_public_address("198.18.255.255", part)
-    assert not is_public_address("198.19.0.0", part)
+    assert refusal_of("198.18.255.255", part) is None
+    assert refusal_of("198.19.0.0", part) is not None
 
 
 def test_an_allowed_network_opens_nothing_else() -> None:
     allowed = user_network(BOTH).allowed
-    assert [each for block in CLOSED for each in some_of(block) if is_public_address(each, allowed)] == []
+    assert [each for block in CLOSED for each in some_of(block) if refusal_of(each, allowed) is None] == []
 
 
 def test_metadata_services_stay_closed() -> None:
     allowed = user_network(BOTH).allowed
     services = ["100.100.100.200", "::ffff:100.100.100.200", "64:ff9b::6464:64c8", "169.254.169.254"]
-    assert [each for each in services if is_public_address(each, allowed)] == []
+    assert [each for each in services if refusal_of(each, allowed) is None] == []
 
 
 @pytest.mark.parametrize(
