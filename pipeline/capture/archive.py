@@ -46,15 +46,20 @@ class ArchiveError(GpufareError):
 
 
 class CaptureWriter:
-    """Writes one capture. Made by Archive.start; used by one thread."""
+    """Writes one capture. Made by Archive.start; used by one thread. ``latest`` is the source's capture
+    before."""
 
     def __init__(
-        self, folder: Path, header: Mapping[str, Any], earlier: Mapping[str, tuple[Path, Entry]]
+        self, archive: "Archive", folder: Path, header: Mapping[str, Any], latest: Capture | None
     ) -> None:
         self.folder = folder
+        self.latest = latest
         self._header = header
         self._entries: list[Entry] = []
-        self._stored = dict(earlier)
+        self._stored: dict[str, tuple[Path, Entry]] = {}
+        if latest is not None:
+            place = archive.folder(latest)
+            self._stored = {entry.sha256: (place, entry) for entry in latest.entries if entry.sha256}
 
     def add(self, entry: Entry, body: bytes | None) -> Entry:
         """Store one entry; on return it is on disk. Returns it with file, hash and size filled in."""
@@ -121,9 +126,9 @@ class Archive:
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
         """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
         try:
-            earlier = self._stored_last(source)
+            latest = self.latest_capture(source)
         except OSError:
-            earlier = {}  # a folder that cannot be listed costs space, not the capture
+            latest = None  # a folder that cannot be listed costs space, not the capture
         moment = datetime.now(UTC)
         while True:
             capture_id = moment.strftime(ID_FORMAT)
@@ -140,13 +145,7 @@ class Archive:
             "capture_id": capture_id,
             "replayed_from": replayed_from,
         }
-        return CaptureWriter(folder, header, earlier)
-
-    def _stored_last(self, source: str) -> dict[str, tuple[Path, Entry]]:
-        """Return where the bodies of the source's latest capture are, by their hash."""
-        latest = self.latest_capture(source)
-        entries = latest.entries if latest else ()
-        return {entry.sha256: (self.folder(latest), entry) for entry in entries if latest and entry.sha256}
+        return CaptureWriter(self, folder, header, latest)
 
     def folder(self, capture: Capture) -> Path:
         """The folder of an archived capture."""

@@ -10,7 +10,7 @@ from os.path import commonprefix
 from threading import Event
 
 from pipeline.capture.archive import Archive, CaptureWriter
-from pipeline.capture.conditional import EarlierAnswer, EarlierAnswers
+from pipeline.capture.conditional import EarlierAnswer, earlier_answer
 from pipeline.capture.hooks import SourceHooks
 from pipeline.capture.http.client import NO_PAGE_HEADER, Client, Rules
 from pipeline.capture.http.response import LONGEST_ERROR, RequestFailedError, Response
@@ -67,7 +67,6 @@ class SourceVisit:
         self._writer = writer
         self._secrets = secrets
         self._hooks = hooks
-        self._earlier = EarlierAnswers(run.archive, config.name, replayed=run.client.replay is not None)
         self._deadline = time.monotonic() + config.time_limit_seconds
 
     def work_through(self, requests: list[Request]) -> None:
@@ -125,7 +124,7 @@ class SourceVisit:
             self._archive_unsent(template, refusal.code, str(refusal), instead)
             return Asked(refusal.code, instead)
         keyed = request != template
-        earlier = self._earlier.find(self._key(request), keyed=keyed)
+        earlier = self._earlier_answer(request, keyed)
         rules = replace(
             rules,
             spacing_seconds=max(rules.spacing_seconds, pause),
@@ -137,6 +136,13 @@ class SourceVisit:
         if self._client.replay and request.optional and NO_PAGE_HEADER in response.headers:
             return Asked(response.code, [])  # the saved pages lack it: no answer of a host
         return self._answered(template, request, response, earlier, keyed)
+
+    def _earlier_answer(self, request: Request, keyed: bool) -> EarlierAnswer | None:
+        """Return what the host may be asked to confirm; answers of a replay are confirmed in replays only."""
+        latest = self._writer.latest
+        if latest is None or (latest.replayed_from is None) != (self._client.replay is None):
+            return None
+        return earlier_answer(self._run.archive.folder(latest), latest, self._key(request), keyed=keyed)
 
     def _rules(self, template: Request) -> Rules:
         facts = _facts_of(template, self._config)
