@@ -181,12 +181,12 @@ class Archive:
             if path.is_dir() and _began(path.name) and path.name not in without
         ]
 
-    def latest_capture(self, source: str, day: date | None = None) -> Capture | None:
-        """The newest capture of the newest day (or of ``day``) that has answers, None when there is none.
+    def latest_capture(self, source: str) -> Capture | None:
+        """Return the newest capture of the newest day that has answers, None when there is none.
 
         Of one day's captures, one whose every request was answered is preferred to a partial one.
         """
-        for each in reversed(self.days(source)) if day is None else [day]:
+        for each in reversed(self.days(source)):
             newest_first = list(reversed(self.captures(source, each)))
             for status in ("captured", "partial"):
                 for capture in newest_first:

@@ -1,4 +1,4 @@
-"""The answers of a source's latest capture, which a host may be asked to confirm rather than to send again."""
+"""The answers of the latest capture of a source, which a host may be asked to confirm, not to send again."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ class EarlierAnswer:
 
 def earlier_answer(folder: Path, latest: Capture, key: str, *, keyed: bool) -> EarlierAnswer | None:
     """Return the ``latest`` capture's answer to a request (see request_key), sent with a key of the user's or
-    without one as ``keyed`` says; None when there is none, or it is damaged: it is then asked for again."""
+    without one as ``keyed`` says; None when it has none, or a damaged one, which is asked for again."""
     same = (entry for entry in latest.entries if entry.usable and entry.key == key and entry.keyed == keyed)
     entry = next(same, None)
     if entry is None or not any(name in entry.headers for name in _VALIDATORS.values()):
