@@ -33,14 +33,6 @@ UNSENT_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How a request ended, and the requests that follow from it: further pages, or what is asked instead."""
-
-    code: OutcomeCode
-    following: list[Request]
-
-
-@dataclass(frozen=True, slots=True)
 class Run:
     """What the visits to all sources of one refresh have in common."""
 
@@ -84,9 +76,9 @@ class SourceVisit:
                 left = {self._key(each): each for each in queue if self._key(each) not in seen}
                 self._archive_rest([request, *left.values()], *stop)
                 return
-            asked = self._ask(request)
-            failures_in_a_row = failures_in_a_row + 1 if asked.code.retryable else 0
-            queue.extendleft(_following(request, each) for each in reversed(asked.following))
+            code, following = self._ask(request)
+            failures_in_a_row = failures_in_a_row + 1 if code.retryable else 0
+            queue.extendleft(_following(request, each) for each in reversed(following))
 
     def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
         limit = self._run.client.limits.requests_per_source
@@ -112,8 +104,9 @@ class SourceVisit:
         note = f"; {more} more requests were not asked either" if more else ""
         self._archive_unsent(listed[-1], code, error + note, more_unsent=more)
 
-    def _ask(self, template: Request) -> Asked:
-        """Fill in the keys of a request, send it if it may be sent, and archive how it ended."""
+    def _ask(self, template: Request) -> tuple[OutcomeCode, list[Request]]:
+        """Fill in the keys of a request, send it if it may be sent, and archive it. Return how it ended, and
+        the requests that follow from it: further pages, or what is asked instead."""
         rules = self._rules(template)
         try:
             request = self._secrets.fill(template)
@@ -122,7 +115,7 @@ class SourceVisit:
             unsent = Answer(self._secrets.redact(template.url), b"", datetime.now(UTC), sha256_of(b""), 0)
             instead = self._hooks.retry_requests(unsent, refusal.code)
             self._archive_unsent(template, refusal.code, str(refusal), instead)
-            return Asked(refusal.code, instead)
+            return refusal.code, instead
         keyed = request != template
         earlier = self._earlier_answer(request, keyed)
         rules = replace(
@@ -134,8 +127,9 @@ class SourceVisit:
         if response.code is OutcomeCode.HTTP_429:
             self._run.busy_hosts.add(host_of(request.url))
         if self._client.replay and request.optional and NO_PAGE_HEADER in response.headers:
-            return Asked(response.code, [])  # the saved pages lack it: no answer of a host
-        return self._answered(template, request, response, earlier, keyed)
+            return response.code, []  # the saved pages lack it: no answer of a host
+        following = self._answered(template, request, response, earlier, keyed)
+        return response.code, following
 
     def _earlier_answer(self, request: Request, keyed: bool) -> EarlierAnswer | None:
         """Return what the host may be asked to confirm; answers of a replay are confirmed in replays only."""
@@ -175,7 +169,7 @@ class SourceVisit:
         response: Response,
         earlier: EarlierAnswer | None,
         keyed: bool,
-    ) -> Asked:
+    ) -> list[Request]:
         """Archive a response, without what must not be stored; return what follows from it."""
         redacted = False
         if response.code is OutcomeCode.NOT_MODIFIED and earlier is not None:
@@ -216,7 +210,7 @@ class SourceVisit:
             keyed=keyed,
         )
         self._writer.add(entry, response.body)
-        return Asked(response.code, self._hooks.next_requests(template, answer) if is_usable else instead)
+        return self._hooks.next_requests(template, answer) if is_usable else instead
 
     def _redacted(self, request: Request, response: Response) -> Response:
         """Return a response without keys and without what its source must not store in the body. A body that
