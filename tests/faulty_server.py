@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 
 from pipeline.capture.http.client import SOURCE_HEADER
-from pipeline.capture.replay import PagesServer
+from pipeline.capture.replay import PageHandler, PagesServer
 
 MIB = 2**20
 UNTRUSTED = Path(__file__).parent / "capture" / "untrusted.pem"
@@ -41,6 +41,43 @@ class Host(BaseHTTPRequestHandler):
 Fault = Callable[[Host], None]
 
 
+class FaultyHandler(PageHandler):
+    """Answers with its source's fault, where it has one."""
+
+    server: "FaultyServer"
+    wbufsize = 0
+
+    def setup(self) -> None:
+        if self.request.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(UNTRUSTED)
+            self.request = context.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def handle(self) -> None:
+        with suppress(OSError):  # a client may hang up in the middle: that is what is tested
+            super().handle()
+
+    def finish(self) -> None:
+        with suppress(OSError):
+            super().finish()
+
+    def do_GET(self) -> None:
+        source = self.headers.get(SOURCE_HEADER, "")
+        fault = self.server.faults.get(source)
+        if fault is None or self.path == "/robots.txt":
+            self.say_page()
+            return
+        self.asked = self.server.asked[source] = self.server.asked.get(source, 0) + 1
+        self.base_url = self.server.base_url
+        self.close_connection = True
+        fault(self)  # type: ignore[arg-type]
+
+    do_POST = do_GET
+    say = Host.say
+    say_as_ever = PageHandler.say_page
+
+
 class FaultyServer(PagesServer):
     """A PagesServer on which some sources meet their fault instead of their page; robots.txt is spared.
 
@@ -48,54 +85,20 @@ class FaultyServer(PagesServer):
     nobody trusts. ``asked`` counts the requests of each faulty source.
     """
 
+    handler = FaultyHandler
+
     def __init__(self, directory: Path, faults: Mapping[str, Fault]) -> None:
-        self._faults = faults
+        self.faults = faults
         self.asked: dict[str, int] = {}
         super().__init__(directory)
-        self._server.handle_error = lambda *_: None  # type: ignore[method-assign,assignment]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of it."""
 
     @property
     def tls_url(self) -> str:
         """The same port, asked over TLS."""
         return self.base_url.replace("http:", "https:")
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        server, plain = self, super()._handler()
-
-        class Handler(plain):  # type: ignore[valid-type,misc]
-            wbufsize = 0
-
-            def setup(self) -> None:
-                if self.request.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE:
-                    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                    context.load_cert_chain(UNTRUSTED)
-                    self.request = context.wrap_socket(self.request, server_side=True)
-                super().setup()
-
-            def handle(self) -> None:
-                with suppress(OSError):  # a client may hang up in the middle: that is what is tested
-                    super().handle()
-
-            def finish(self) -> None:
-                with suppress(OSError):
-                    super().finish()
-
-            def do_GET(self) -> None:
-                source = self.headers.get(SOURCE_HEADER, "")
-                fault = server._faults.get(source)
-                if fault is None or self.path == "/robots.txt":
-                    self.say_as_ever()
-                    return
-                self.asked = server.asked[source] = server.asked.get(source, 0) + 1
-                self.base_url = server.base_url
-                self.close_connection = True
-                fault(self)  # type: ignore[arg-type]
-
-            do_POST = do_GET
-            say = Host.say
-            say_as_ever = plain._answer
-
-        return Handler
 
 
 def says(status: int, body: bytes = b"", **headers: str) -> Fault:

@@ -4,7 +4,7 @@
 
 A capture id is the UTC time at which the capture began. Every answer is on disk, with its line in
 ``journal.jsonl``, before the next request is sent; ``index.json`` is written last and replaces the journal. A
-body that has not changed since the captures before is a hard link to theirs: it is stored once, and every
+body that has not changed since the latest capture is a hard link to its file: it is stored once, and every
 folder is complete when it is copied.
 
 A capture in which nothing was asked (a missing key, a disabled source) has only an ``index.json``; one
@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Container, Mapping
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,12 +27,6 @@ from pipeline.contracts.request import Entry
 from pipeline.home.disk import flush, naming
 
 JOURNAL_NAME = "journal.jsonl"
-
-CAPTURES_COMPARED = 3
-"""Earlier captures whose bodies are compared: an equal body is stored as a second name of the same file."""
-
-CAPTURES_SEARCHED = 30
-"""Captures that are searched for those, where a source answers with nothing for a long time."""
 
 ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 """A capture id: the UTC time at which it began."""
@@ -53,15 +46,20 @@ class ArchiveError(GpufareError):
 
 
 class CaptureWriter:
-    """Writes one capture. Made by Archive.start; used by one thread."""
+    """Writes one capture. Made by Archive.start; used by one thread. ``latest`` is the source's capture
+    before."""
 
     def __init__(
-        self, folder: Path, header: Mapping[str, Any], earlier: Mapping[str, tuple[Path, Entry]]
+        self, archive: "Archive", folder: Path, header: Mapping[str, Any], latest: Capture | None
     ) -> None:
         self.folder = folder
+        self.latest = latest
         self._header = header
         self._entries: list[Entry] = []
-        self._stored = dict(earlier)
+        self._stored: dict[str, tuple[Path, Entry]] = {}
+        if latest is not None:
+            place = archive.folder(latest)
+            self._stored = {entry.sha256: (place, entry) for entry in latest.entries if entry.sha256}
 
     def add(self, entry: Entry, body: bytes | None) -> Entry:
         """Store one entry; on return it is on disk. Returns it with file, hash and size filled in."""
@@ -128,9 +126,9 @@ class Archive:
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
         """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
         try:
-            earlier = self._stored_lately(source)
+            latest = self.latest_capture(source)
         except OSError:
-            earlier = {}  # a folder that cannot be listed costs space, not the capture
+            latest = None  # a folder that cannot be listed costs space, not the capture
         moment = datetime.now(UTC)
         while True:
             capture_id = moment.strftime(ID_FORMAT)
@@ -147,24 +145,7 @@ class Archive:
             "capture_id": capture_id,
             "replayed_from": replayed_from,
         }
-        return CaptureWriter(folder, header, earlier)
-
-    def _stored_lately(self, source: str) -> dict[str, tuple[Path, Entry]]:
-        """Where the bodies of the source's last captures are, by their hash."""
-        folders = (
-            folder
-            for day in reversed(self.days(source))
-            for folder in sorted((self.root / source / day.isoformat()).iterdir(), reverse=True)
-            if folder.is_dir() and _began(folder.name)
-        )
-        captures = ((folder, _read_capture(folder)) for folder in islice(folders, CAPTURES_SEARCHED))
-        with_bodies = (pair for pair in captures if any(entry.sha256 for entry in pair[1].entries))
-        return {
-            entry.sha256: (folder, entry)
-            for folder, capture in reversed(list(islice(with_bodies, CAPTURES_COMPARED)))
-            for entry in capture.entries
-            if entry.sha256
-        }
+        return CaptureWriter(self, folder, header, latest)
 
     def folder(self, capture: Capture) -> Path:
         """The folder of an archived capture."""
@@ -200,12 +181,12 @@ class Archive:
             if path.is_dir() and _began(path.name) and path.name not in without
         ]
 
-    def latest_capture(self, source: str, day: date | None = None) -> Capture | None:
-        """The newest capture of the newest day (or of ``day``) that has answers, None when there is none.
+    def latest_capture(self, source: str) -> Capture | None:
+        """Return the newest capture of the newest day that has answers, None when there is none.
 
         Of one day's captures, one whose every request was answered is preferred to a partial one.
         """
-        for each in reversed(self.days(source)) if day is None else [day]:
+        for each in reversed(self.days(source)):
             newest_first = list(reversed(self.captures(source, each)))
             for status in ("captured", "partial"):
                 for capture in newest_first:

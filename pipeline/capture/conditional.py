@@ -1,10 +1,11 @@
-"""The answers of a source's last capture, which a host may be asked to confirm rather than to send again."""
+"""The answers of the latest capture of a source, which a host may be asked to confirm, not to send again."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from pipeline.capture.archive import Archive
 from pipeline.capture.http.response import Response
 from pipeline.capture.index import PagesError, read_body
+from pipeline.contracts.capture import Capture
 from pipeline.contracts.request import Entry
 
 _VALIDATORS = {"if-none-match": "etag", "if-modified-since": "last-modified"}
@@ -13,11 +14,10 @@ _VALIDATORS = {"if-none-match": "etag", "if-modified-since": "last-modified"}
 
 @dataclass(frozen=True, slots=True)
 class EarlierAnswer:
-    """An archived answer whose host sent validators; ``since`` names the capture that has its body."""
+    """An archived answer whose host sent validators."""
 
     entry: Entry
     body: bytes
-    since: str
 
     @property
     def validators(self) -> dict[str, str]:
@@ -36,30 +36,14 @@ class EarlierAnswer:
         )
 
 
-class EarlierAnswers:
-    """The answers of a source's last capture that can be asked for conditionally. Those of a replay are used
-    in replays only."""
-
-    def __init__(self, archive: Archive, source: str, *, replayed: bool) -> None:
-        self._archive = archive
-        self._capture = archive.latest_capture(source)
-        self._entries: dict[str, Entry] = {}
-        if self._capture is not None and (self._capture.replayed_from is not None) == replayed:
-            self._entries = {
-                entry.key: entry
-                for entry in self._capture.entries
-                if entry.usable and any(name in entry.headers for name in _VALIDATORS.values())
-            }
-
-    def find(self, key: str, *, keyed: bool) -> EarlierAnswer | None:
-        """Return the answer to a request (see request_key), sent with a key of the user's or without one as
-        ``keyed`` says; None when there is none or it is damaged, and is therefore asked for again."""
-        entry = self._entries.get(key)
-        if self._capture is None or entry is None or entry.keyed != keyed:
-            return None
-        try:
-            body = read_body(self._archive.folder(self._capture), entry)
-        except PagesError:
-            return None
-        since = entry.not_modified_since or f"{self._capture.day}/{self._capture.capture_id}"
-        return EarlierAnswer(entry, body, since)
+def earlier_answer(folder: Path, latest: Capture, key: str, *, keyed: bool) -> EarlierAnswer | None:
+    """Return the ``latest`` capture's answer to a request (see request_key), sent with a key of the user's or
+    without one as ``keyed`` says; None when it has none, or a damaged one, which is asked for again."""
+    same = (entry for entry in latest.entries if entry.usable and entry.key == key and entry.keyed == keyed)
+    entry = next(same, None)
+    if entry is None or not any(name in entry.headers for name in _VALIDATORS.values()):
+        return None
+    try:
+        return EarlierAnswer(entry, read_body(folder, entry))
+    except PagesError:
+        return None

@@ -31,18 +31,16 @@ def sha256_of(body: bytes) -> str:
 
 
 def parse_index(path: Path) -> tuple[Mapping[str, Any], list[Entry]]:
-    """The header of an index.json ({} for a bare list) and its entries. Raises PagesError."""
+    """Return the object in an index.json and its entries; a bare list counts as its ``answers``. Raises
+    PagesError."""
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
-        about = content if isinstance(content, dict) else {}
-        rows = content["answers"] if isinstance(content, dict) else content
-        if not isinstance(rows, list):
-            raise TypeError("the answers are not a list")
-        return about, [Entry.model_validate(row) for row in rows]
+        about = content if isinstance(content, dict) else {"answers": content}
+        if not isinstance(about.get("answers"), list):
+            raise TypeError("it is neither a list nor an object with a list of 'answers'")
+        return about, [Entry.model_validate(row) for row in about["answers"]]
     except OSError as error:
         raise PagesError(f"{path} cannot be read: {error.strerror}") from error
-    except KeyError as error:
-        raise PagesError(f"{path} is neither a list of answers nor an object with 'answers'") from error
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))

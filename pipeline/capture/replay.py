@@ -17,9 +17,10 @@ from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
 from typing import Self
 from urllib.parse import unquote, urlsplit
+
+import httpx
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import NO_PAGE_HEADER, OBSERVED_AT_HEADER, SOURCE_HEADER
@@ -97,65 +98,60 @@ class _Page:
     entry: Entry
 
 
-class PagesServer:
+class PageHandler(BaseHTTPRequestHandler):
+    """Answers one connection's requests with the pages of its server."""
+
+    server: "PagesServer"
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def say_page(self) -> None:
+        """Answer with the page for this request."""
+        length = int(self.headers.get("content-length") or 0)
+        sent = self.rfile.read(length) if length else None
+        page = _find(self.server.pages, self.command, self.headers, self.path, sent)
+        status, headers, body = _NO_PAGE if page is None else _answer_of(page)
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = say_page
+    do_POST = say_page
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Log nothing."""
+
+
+class PagesServer(ThreadingHTTPServer):
     """Serves a folder of saved pages over HTTP on loopback: requests are matched with the index by method,
     Host, path with query, and body; anything else, robots.txt included, is a 404.
 
     A context manager; ``base_url`` is what ReplayServer takes. Raises PagesError for a folder without pages.
     """
 
+    handler: type[PageHandler] = PageHandler
+
     def __init__(self, directory: Path, *, port: int = 0) -> None:
-        self._pages = _all_pages(directory)
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._thread = Thread(target=self.serve_forever, name="pages", daemon=True)
+        self.pages = _all_pages(directory)
+        super().__init__(("127.0.0.1", port), self.handler)
 
     @property
     def base_url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self.server_port}"
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        seconds_until_a_shutdown_is_noticed = 0.02
+        Thread(target=self.serve_forever, args=(seconds_until_a_shutdown_is_noticed,), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def serve_forever(self) -> None:
-        """Serve in this thread until interrupted."""
-        self._server.serve_forever(poll_interval=0.02)  # seconds until a shutdown is noticed
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        pages = self._pages
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-            wbufsize = -1
-
-            def _answer(self) -> None:
-                length = int(self.headers.get("content-length") or 0)
-                sent = self.rfile.read(length) if length else None
-                page = _find(pages, self.command, self.headers, self.path, sent)
-                status, headers, body = _NO_PAGE if page is None else _answer_of(page)
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_GET = _answer
-            do_POST = _answer
-
-            def log_message(self, format: str, *arguments: object) -> None:
-                """Log nothing."""
-
-        return Handler
+    def __exit__(self, *error: object) -> None:
+        self.shutdown()
+        self.server_close()
 
 
 def _all_pages(directory: Path) -> list[_Page]:
@@ -184,7 +180,7 @@ def _find(
         for page in pages
         if page.entry.method == method
         and source in (None, page.source)
-        and _host_of(page.entry.url) == host
+        and httpx.URL(page.entry.url).netloc.decode() == host
         and _is_target(page.entry.url, target)
     ]
     sent = None if body is None else sha256_of(body)
@@ -192,13 +188,6 @@ def _find(
     if exact:
         return exact[0]
     return at_address[0] if len(at_address) == 1 else None
-
-
-def _host_of(url: str) -> str:
-    """The Host header of a request for ``url``: with the port only where it is not the usual one."""
-    parts = urlsplit(url)
-    usual = f":{443 if parts.scheme == 'https' else 80}"
-    return parts.netloc.removesuffix(usual)
 
 
 def _is_target(url: str, target: str) -> bool:

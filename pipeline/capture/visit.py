@@ -1,42 +1,27 @@
-"""Visiting sources, one or all: what to ask, in which order, until when.
-
-One request is sent and archived in ask.py.
-"""
+"""Visiting sources, one or all: which may be asked, which at the same time, and with which requests a visit
+begins. A visit itself is in source_visit.py."""
 
 import json
-import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from threading import Event
 from types import ModuleType
 
 from pipeline.capture.archive import Archive, CaptureWriter
-from pipeline.capture.ask import Asker
-from pipeline.capture.conditional import EarlierAnswers
 from pipeline.capture.hooks import SourceHooks
 from pipeline.capture.http.client import Client
 from pipeline.capture.http.robots import RobotsRules
 from pipeline.capture.http.secrets import Secrets, placeholders
-from pipeline.capture.permissions import Choices, read_choices, why_off
+from pipeline.capture.permissions import read_choices, why_off
+from pipeline.capture.source_visit import Run, SourceVisit
 from pipeline.catalog.source_config import RequestFacts, SourceConfig
 from pipeline.contracts.capture import Capture, CaptureStatus
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.hosts import same_origin
 from pipeline.contracts.listing import Request
-from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
 from pipeline.sources import source_module
-
-GIVE_UP_AFTER = 3
-"""Requests in a row that end in a transport error, 429 or 5xx before a visit ends."""
-
-UNSENT_LISTED = 20
-"""Requests with an entry each, of those that were not sent because the visit ended before them."""
 
 MAX_PARALLEL = 8
 """Sources that are asked at the same time."""
@@ -65,7 +50,7 @@ def capture_all(
     """
     check_day(day, client)
     chosen = list(configs)
-    run = _Run(
+    run = Run(
         _environment_to_send(environment, chosen, client, progress),
         day,
         archive,
@@ -117,32 +102,18 @@ def _environment_to_send(
 
 
 def sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
-    """Return groups of sources; no two groups share a host."""
+    """Return groups of sources; no two groups share a host, whatever its port."""
     groups: list[tuple[frozenset[str], list[SourceConfig]]] = []
     for config in configs:
-        touching = [group for group in groups if group[0] & config.allowed_hosts]
-        groups = [group for group in groups if not group[0] & config.allowed_hosts]
-        hosts = config.allowed_hosts.union(*(group[0] for group in touching))
-        groups.append((hosts, [member for group in touching for member in group[1]] + [config]))
+        names = frozenset(host.partition(":")[0] for host in config.allowed_hosts)
+        touching = [group for group in groups if group[0] & names]
+        groups = [group for group in groups if not group[0] & names]
+        members = [member for group in touching for member in group[1]]
+        groups.append((names.union(*(group[0] for group in touching)), [*members, config]))
     return [members for _, members in groups]
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What the visits to all sources of one refresh have in common."""
-
-    environment: Mapping[str, str]
-    day: date
-    archive: Archive
-    client: Client
-    robots: RobotsRules
-    progress: Progress
-    choices: Choices
-    busy_hosts: set[str] = field(default_factory=set)
-    stopped: Event = field(default_factory=Event)
-
-
-def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: _Run) -> Capture:
+def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: Run) -> Capture:
     """Visit a source unless it is retired or not permitted, and close its capture."""
     replay = run.client.replay
     try:
@@ -162,7 +133,7 @@ def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: 
 
 
 def _visited(
-    config: SourceConfig, module_of: Callable[[str], ModuleType], run: _Run, writer: CaptureWriter
+    config: SourceConfig, module_of: Callable[[str], ModuleType], run: Run, writer: CaptureWriter
 ) -> tuple[CaptureStatus | None, str | None]:
     """Make the visit; return the status, where the entries do not give it, and the source's own error.
 
@@ -172,24 +143,20 @@ def _visited(
     try:
         module = module_of(config.name)
         hooks = SourceHooks(config, module, secrets)
-        try:
+        requests: list[Request] = []
+        with hooks.noting_errors_in("requests"):
             requests = first_requests(config, module, run.environment)
-        except Exception as error:  # the source's own code
-            if isinstance(error, KeyError) and error.args[0] in config.key_variables:
-                return "needs_key", f"needs a key: set {error.args[0]}"
-            return "failed", hooks.failure_in("requests", error)
         if not requests:
-            missing = config.missing_keys(run.environment)
-            if missing:
+            if not hooks.error and (missing := config.missing_keys(run.environment)):
                 return "needs_key", f"needs a key: set {', '.join(missing)}"
-            return "failed", "the source names no request"
-        _Visit(config, run, writer, secrets, hooks).work_through(requests)
+            return "failed", hooks.error or "the source names no request"
+        SourceVisit(config, run, writer, secrets, hooks).work_through(requests)
         return None, hooks.error
     except Exception as error:
         return "failed", secrets.redact(_reason_of(error, run))
 
 
-def _reason_of(error: Exception, run: _Run) -> str:
+def _reason_of(error: Exception, run: Run) -> str:
     if isinstance(error, OSError):
         return f"the archive cannot be written: {disk_error_text(error, Home(run.archive.root.parent))}"
     return f"{type(error).__name__}: {error}"
@@ -218,81 +185,3 @@ def _request_of(facts: RequestFacts, keys: Collection[str]) -> Request:
     body = json.dumps(facts.json_body, separators=(",", ":"), ensure_ascii=False).encode()
     headers = {"content-type": "application/json", **{k.lower(): v for k, v in headers.items()}}
     return Request(facts.url, facts.method, headers, body, facts.optional)
-
-
-class _Visit:
-    """One source's requests, from the first to the last: their order, and when to stop."""
-
-    def __init__(
-        self, config: SourceConfig, run: _Run, writer: CaptureWriter, secrets: Secrets, hooks: SourceHooks
-    ) -> None:
-        self._run = run
-        self._limit_seconds = min(config.time_limit_seconds, run.client.limits.source_seconds)
-        self._deadline = time.monotonic() + self._limit_seconds
-        self._asker = Asker(
-            config=config,
-            client=run.client,
-            robots=run.robots,
-            busy_hosts=run.busy_hosts,
-            secrets=secrets,
-            hooks=hooks,
-            writer=writer,
-            earlier=EarlierAnswers(run.archive, config.name, replayed=run.client.replay is not None),
-            deadline=self._deadline,
-        )
-
-    def work_through(self, requests: list[Request]) -> None:
-        """Ask until nothing is left; what an answer or a failure leads to comes before the rest, and optional
-        requests come last: their failures never end a visit before the others were asked."""
-        queue = deque(sorted(requests, key=lambda request: request.optional))
-        seen: set[tuple[str, str, bytes | None]] = set()
-        failures_in_a_row = 0
-        while queue:
-            request = queue.popleft()
-            if (key := _identity(request)) in seen:
-                continue
-            seen.add(key)
-            if (stop := self._why_stop(len(seen), failures_in_a_row)) is not None:
-                left = {_identity(each): each for each in queue if _identity(each) not in seen}
-                self._archive_unsent([request, *left.values()], *stop)
-                return
-            asked = self._asker.ask(request)
-            failures_in_a_row = failures_in_a_row + 1 if asked.code.retryable else 0
-            queue.extendleft(_following(request, each) for each in reversed(asked.following))
-
-    def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
-        limit = self._run.client.limits.requests_per_source
-        if asked > limit:
-            return OutcomeCode.REQUEST_LIMIT, f"{OutcomeCode.REQUEST_LIMIT.sentence} ({limit})"
-        if failures_in_a_row >= GIVE_UP_AFTER:
-            return OutcomeCode.GIVEN_UP, f"not asked, because {failures_in_a_row} requests before it failed"
-        if self._run.stopped.is_set():
-            return OutcomeCode.GIVEN_UP, "not asked: the refresh was interrupted"
-        if time.monotonic() >= self._deadline:
-            error = f"not asked: the source's {self._limit_seconds:g} s are used up"
-            return OutcomeCode.SOURCE_TIMEOUT, error
-        return None
-
-    def _archive_unsent(self, requests: list[Request], code: OutcomeCode, error: str) -> None:
-        """Archive that a visit ended before these requests: the first ones, then how many more there were. A
-        page may have any number of links; those to optional answers come last, so that none is missed."""
-        requests.sort(key=lambda request: request.optional)
-        listed = requests[:UNSENT_LISTED]
-        for request in listed[:-1]:
-            self._asker.archive_unsent(request, code, error)
-        more = len(requests) - len(listed)
-        note = f"; {more} more requests were not asked either" if more else ""
-        self._asker.archive_unsent(listed[-1], code, error + note, more_unsent=more)
-
-
-def _following(request: Request, following: Request) -> Request:
-    """Return a request that follows from another: optional if that is, with its keys on the same origin."""
-    keyed: dict[str, str] = {}
-    if same_origin(following.url, request.url):
-        keyed = {name: value for name, value in request.headers.items() if Secrets.names_in(value)}
-    headers = {**keyed, **following.headers}
-    return replace(following, headers=headers, optional=following.optional or request.optional)
-
-
-def _identity(request: Request) -> tuple[str, str, bytes | None]:
-    return request.method, request.url, request.body

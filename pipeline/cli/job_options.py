@@ -8,7 +8,7 @@ import click
 
 from pipeline.cli.parameters import EXISTING_FILE, Tokens
 from pipeline.contracts.listing import PRICE_KINDS
-from pipeline.contracts.tiers import TIER_CLASSES
+from pipeline.contracts.offer import TIER_CLASSES
 from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, EVIDENCES, METHODS, STACKS
 
 if TYPE_CHECKING:

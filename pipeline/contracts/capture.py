@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from pipeline.contracts.outcome import NOT_ASKED, RESULT_OF_CODE, OutcomeCode, SourceResult
+from pipeline.contracts.outcome import NOT_ASKED, OutcomeCode, SourceResult
 from pipeline.contracts.request import Entry
 
 CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "needs_permission", "disabled"]
@@ -84,43 +84,37 @@ class Capture:
         return max(moments, default=None)
 
 
-def _is_answered(entries: Sequence[Entry]) -> list[bool]:
-    """For each entry whether it was answered: by itself, or by all of the requests made instead of it."""
-    keys = {entry.key for entry in entries if entry.usable}
-    waiting = [entry for entry in reversed(entries) if entry.instead and not entry.usable]
-    grown = True
-    while grown:  # once for a chain: what was asked instead comes later, and is looked at first
-        before = len(keys)
-        for entry in waiting:
-            if keys.issuperset(entry.instead):
-                keys.add(entry.key)
-        grown = len(keys) > before
-    return [entry.usable or (bool(entry.instead) and entry.key in keys) for entry in entries]
+def _unanswered(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """Return the requests without a usable answer, in two lists: those that others made up for, by answers to
+    all that was asked instead, and those that nothing made up for."""
+    failed = [entry for entry in entries if not entry.usable]
+    answered = {entry.key for entry in entries if entry.usable}
+    while more := {e.key for e in failed if e.instead and answered.issuperset(e.instead)} - answered:
+        answered |= more  # a request may in turn be made up for by one that was made up for
+    made_up_for = [entry for entry in failed if entry.instead and entry.key in answered]
+    return made_up_for, [entry for entry in failed if not entry.instead or entry.key not in answered]
+
+
+def _is_counted(entry: Entry) -> bool:
+    """True if a capture is not complete without the answer."""
+    return not entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY
 
 
 def capture_status(entries: Sequence[Entry]) -> CaptureStatus:
-    """The status of a capture with these entries. Requests that lack their key, and optional ones without an
-    answer, are not counted."""
-    counted = [
-        answered
-        for entry, answered in zip(entries, _is_answered(entries), strict=True)
-        if entry.outcome is not OutcomeCode.NEEDS_KEY and (answered or not entry.optional)
-    ]
-    if not counted:
-        lacks_key = any(entry.outcome is OutcomeCode.NEEDS_KEY for entry in entries)
-        return "needs_key" if lacks_key else "failed"
-    if all(counted):
-        return "captured"
-    return "partial" if any(counted) else "failed"
+    """Return the status of a capture with these entries. Requests that lack their key, and optional ones
+    without an answer, are not counted."""
+    if any(entry.usable for entry in entries):
+        return "partial" if _failures(entries) else "captured"
+    lacks_key = any(entry.outcome is OutcomeCode.NEEDS_KEY for entry in entries)
+    return "needs_key" if lacks_key and not any(map(_is_counted, entries)) else "failed"
 
 
 def _failures(entries: Sequence[Entry]) -> list[Entry]:
-    """The failed requests, the one that decides first. Optional requests and those that lack their key are
-    skipped, unless no request was answered."""
-    answered = _is_answered(entries)
-    failed = [entry for entry, is_answered in zip(entries, answered, strict=True) if not is_answered]
-    if any(answered):
-        return [e for e in failed if not e.optional and e.outcome is not OutcomeCode.NEEDS_KEY]
+    """Return the failed requests, the one that decides first. Optional requests and those that lack their key
+    are skipped, unless no request was answered."""
+    failed = _unanswered(entries)[1]
+    if any(entry.usable for entry in entries):
+        return [entry for entry in failed if _is_counted(entry)]
     failed = [entry for entry in failed if not entry.optional] or failed
     return sorted(failed, key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY)  # that says least
 
@@ -146,23 +140,23 @@ _LONGEST_URL = 150
 def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
     """What the status does not say: optional requests without an answer, failed requests that others made up
     for, and what was odd about answers."""
-    answered = _is_answered(entries)
-    pairs = list(zip(entries, answered, strict=True))
-    optional = [entry for entry, _ in pairs if entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY]
-    missing = [
-        _short(entry)
-        for entry, is_answered in pairs
-        if entry.optional and not is_answered and entry.outcome is not OutcomeCode.NEEDS_KEY
-    ]
-    made_up_for = [
+    made_up_for, failed = _unanswered(entries)
+    optional, missing = (
+        [entry for entry in some if entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY]
+        for some in (entries, failed)
+    )
+    replaced = [
         f"{_short(entry)}; asked instead: {len(entry.instead)} request{'s' * (len(entry.instead) > 1)}"
-        for entry, is_answered in pairs
-        if is_answered and not entry.usable
+        for entry in made_up_for
     ]
     odd = [entry.warning for entry in entries if entry.warning]
     return (
-        *_grouped(missing, "optional request failed", f"of {len(optional)} optional requests failed"),
-        *_grouped(made_up_for, "request failed", "failed requests were made up for by others"),
+        *_grouped(
+            [_short(entry) for entry in missing],
+            "optional request failed",
+            f"of {len(optional)} optional requests failed",
+        ),
+        *_grouped(replaced, "request failed", "failed requests were made up for by others"),
         *_grouped(odd, "odd answer", f"of {len(entries)} answers were odd"),
     )
 
@@ -186,7 +180,7 @@ def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceR
     if accepted:
         return SourceResult.PARTIAL if capture.status == "partial" else SourceResult.FRESH
     if capture.status != "captured" and capture.code is not None:
-        return RESULT_OF_CODE[capture.code]
+        return capture.code.result
     if changed:
         return SourceResult.CHANGED
     has_answer = any(entry.usable for entry in capture.entries)

@@ -1,14 +1,15 @@
-"""Codes for SQL that carry a sentence for people."""
+"""Codes for SQL that carry a sentence for people, and facts for programs."""
 
 from enum import StrEnum
 
 
 class CodeWithSentence(StrEnum):
-    """An enum whose members are written as ``CODE = "code", "What it says."``; the value is the code."""
+    """An enum whose members are written as ``NAME = auto(), "What it says."``, with further facts behind,
+    which a subclass takes in ``__init__``; the value is the name in lower case."""
 
     sentence: str
 
-    def __new__(cls, code: str, sentence: str) -> "CodeWithSentence":  # noqa: D102
+    def __new__(cls, code: str, sentence: str, *_facts: object) -> "CodeWithSentence":  # noqa: D102
         member = str.__new__(cls, code)
         member._value_ = code
         member.sentence = sentence

@@ -9,21 +9,19 @@ import re
 from urllib.parse import urlsplit
 
 _USUAL_PORTS = {"https": 443, "http": 80}
-_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
+_NAME = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_DECLARED = re.compile(rf"(?=[^:]{{1,253}}(?::|$)){_NAME}(?:\.{_NAME})*(?::[1-9]\d{{0,4}})?", re.ASCII)
 _WWW = "www."
 
 
 def host_of(url: str) -> str:
-    """The host of an address; '' where it names none."""
-    try:
-        parts = urlsplit(url)
-        return host_with_port(parts.hostname or "", parts.port, parts.scheme)
-    except ValueError:
-        return ""
+    """Return the host of an address; '' where it names none."""
+    scheme, name, port = _origin(url) or ("", "", None)
+    return host_with_port(name, port, scheme)
 
 
 def same_origin(one: str, other: str) -> bool:
-    """Whether two addresses have the same scheme, name and port: only then may a key follow from one to the
+    """True if two addresses have the same scheme, name and port: only then may a key follow from one to the
     other. A name with ``www.`` is another one here."""
     origin = _origin(one)
     return origin is not None and origin == _origin(other)
@@ -32,30 +30,28 @@ def same_origin(one: str, other: str) -> bool:
 def _origin(url: str) -> tuple[str, str, int | None] | None:
     try:
         parts = urlsplit(url)
-        return parts.scheme, parts.hostname or "", parts.port or _USUAL_PORTS.get(parts.scheme)
+        port = _USUAL_PORTS.get(parts.scheme) if parts.port is None else parts.port
+        return parts.scheme, parts.hostname or "", port
     except ValueError:
         return None
 
 
 def declared_host(text: str) -> str:
-    """The host that ``name`` or ``name:port`` declares. Raises ValueError for anything else."""
-    name, colon, port = text.strip().lower().partition(":")
-    if not _NAME.fullmatch(name) or (colon and not _is_port(port)):
+    """Return the host that ``name`` or ``name:port`` declares. Raises ValueError for anything else."""
+    declared = text.strip().lower()
+    host = host_of(f"https://{declared}") if _DECLARED.fullmatch(declared) else ""
+    if not host:
         raise ValueError(f"{text!r} is no host: write its name, or name:port, without https:// and path")
-    return host_with_port(name, int(port) if colon else None)
+    return host
 
 
 def host_with_port(name: str, port: int | None, scheme: str = "https") -> str:
-    """A host from its parts: the scheme's usual port and a leading ``www.`` are not written."""
+    """Return a host from its parts: the scheme's usual port and a leading ``www.`` are not written."""
     name = without_www(name.lower())
     return name if port in (None, _USUAL_PORTS.get(scheme)) else f"{name}:{port}"
 
 
 def without_www(name: str) -> str:
-    """A host's name without a leading ``www.``."""
+    """Return a host's name without a leading ``www.``."""
     shorter = name.removeprefix(_WWW)
     return shorter if "." in shorter else name
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) < 65536

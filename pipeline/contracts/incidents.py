@@ -5,45 +5,41 @@ What a source did is an outcome. Incidents are published as the table ``incident
 
 from dataclasses import dataclass
 from datetime import date, datetime
+from enum import auto
 
 from pipeline.contracts.codes import CodeWithSentence
 
+_LASTING = True
+
 
 class IncidentKind(CodeWithSentence):
-    """What kind of thing went wrong."""
+    """What kind of thing went wrong. ``lasting``: the cause stays in place until a person removes it; it is
+    reported once, not every day."""
 
-    DAMAGED_FILE = "damaged_file", "A file of the record cannot be read and was moved aside."
-    MISSING_FILE = "missing_file", "A file of the record is gone, though its outcome was accepted."
-    DAMAGED_CAPTURE = "damaged_capture", "An archived capture cannot be read; the archive is never changed."
-    OWN_MODELS = "own_models", "A model of models.csv in the home cannot be read and was skipped."
+    DAMAGED_FILE = auto(), "A file of the record cannot be read and was moved aside."
+    MISSING_FILE = auto(), "A file of the record is gone, though its outcome was accepted.", _LASTING
+    DAMAGED_CAPTURE = auto(), "An archived capture cannot be read; the archive is never changed.", _LASTING
+    OWN_MODELS = auto(), "A model of models.csv in the home cannot be read and was skipped.", _LASTING
     OWN_CATALOGUE = (
-        "own_catalogue",
+        auto(),
         "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was skipped.",
+        _LASTING,
     )
-    STRAY_FILE = "stray_file", "A file or folder that does not belong where it is was ignored."
+    STRAY_FILE = auto(), "A file or folder that does not belong where it is was ignored.", _LASTING
     UNKNOWN_SOURCE = (
-        "unknown_source",
+        auto(),
         "The record has files of a source that is not in the catalogue; they were left out.",
+        _LASTING,
     )
-    UNWRITABLE = "unwritable", "A file could not be written."
-    FUTURE_DAY = "future_day", "The record has data of a day after the present one, which are ignored."
-    RUN_FAILED = "run_failed", "A run ended with an error."
-    NOT_PUBLISHED = "not_published", "Nothing could be published."
-    DIGEST_NOT_SENT = "digest_not_sent", "The morning's digest could not be posted to the webhook."
-    NOT_STORED = "not_stored", "What is published could not be sent to the bucket."
+    UNWRITABLE = auto(), "A file could not be written."
+    FUTURE_DAY = auto(), "The record has data of a day after the present one, which are ignored.", _LASTING
+    RUN_FAILED = auto(), "A run ended with an error."
+    NOT_PUBLISHED = auto(), "Nothing could be published."
+    DIGEST_NOT_SENT = auto(), "The morning's digest could not be posted to the webhook."
+    NOT_STORED = auto(), "What is published could not be sent to the bucket."
 
-    @property
-    def lasting(self) -> bool:
-        """Whether the cause stays in place until a person removes it: it is reported once, not every day."""
-        return self in (
-            IncidentKind.MISSING_FILE,
-            IncidentKind.DAMAGED_CAPTURE,
-            IncidentKind.OWN_MODELS,
-            IncidentKind.OWN_CATALOGUE,
-            IncidentKind.STRAY_FILE,
-            IncidentKind.UNKNOWN_SOURCE,
-            IncidentKind.FUTURE_DAY,
-        )
+    def __init__(self, code: str, sentence: str, lasting: bool = False) -> None:
+        self.lasting = lasting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

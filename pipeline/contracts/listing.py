@@ -125,15 +125,18 @@ def read_json(text: str, place: str, *, beginning: bool = False) -> Any:
     """A text as JSON, numbers with a point as Decimal; with ``beginning``, the value that the text begins
     with.
 
-    Raises ValueError for a text that is not JSON, and SourceChangedError, naming ``place`` and the path, for
-    an object that gives one field two different values: which of them is meant cannot be known.
+    Raises ValueError for a text that is not JSON, and SourceChangedError, naming ``place``, for an object
+    that gives one field two different values: which of them is meant cannot be known.
     """
-    twice: list[tuple[dict[str, Any], str]] = []
 
     def one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
-        if len(made) != len(pairs):
-            twice.extend((made, name) for name, value in pairs if made[name] != value)
+        for name, value in pairs if len(made) < len(pairs) else ():
+            if made[name] != value:
+                both = f"{str(value)[:80]!r} and {str(made[name])[:80]!r}"
+                raise SourceChangedError(
+                    f"{place}: the field {name[:80]!r} has several values in one object: {both}"
+                )
         return made
 
     decoder = json.JSONDecoder(
@@ -143,33 +146,13 @@ def read_json(text: str, place: str, *, beginning: bool = False) -> Any:
         strict=not beginning,
     )
     try:
-        value = decoder.raw_decode(text)[0] if beginning else decoder.decode(text)
+        return decoder.raw_decode(text)[0] if beginning else decoder.decode(text)
     except (ArithmeticError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    if twice:
-        at, name = twice[0]
-        raise SourceChangedError(
-            f"{place}: the field {name[:80]!r} at {_path_to(at, value)} has several values in one object"
-        )
-    return value
 
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
-
-
-def _path_to(wanted: object, value: Any) -> str:
-    """Where in a JSON value an object is, such as ``$.data[3].price``."""
-    waiting = [("$", value)]
-    while waiting:
-        path, value = waiting.pop()
-        if value is wanted:
-            return path
-        if isinstance(value, dict):
-            waiting += [(f"{path}.{str(name)[:80]}", part) for name, part in value.items()]
-        elif isinstance(value, list):
-            waiting += [(f"{path}[{at}]", part) for at, part in enumerate(value)]
-    return "a place inside a repeated field"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

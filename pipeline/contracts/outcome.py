@@ -3,52 +3,101 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from enum import auto
 
 from pipeline.contracts.codes import CodeWithSentence
 
 
-class OutcomeCode(CodeWithSentence):
-    """How one request ended: a code for SQL, and a sentence for people."""
+class SourceResult(CodeWithSentence):
+    """How an attempt at a source ended, for people. Reports list the results in this order."""
 
-    OK = "ok", "answered"
-    NOT_MODIFIED = "not_modified", "not modified since the last capture, whose body is used again"
-    CONNECTION_REFUSED = "connection_refused", "the host refused the connection"
-    CONNECTION_FAILED = "connection_failed", "the connection failed or was cut"
-    DNS_ERROR = "dns_error", "the host's name could not be resolved"
-    PROXY_FAILED = "proxy_failed", "the proxy could not be used"
-    PROXY_REFUSED = "proxy_refused", "the proxy refuses the request"
-    TLS_ERROR = "tls_error", "the host could not be verified over TLS"
-    CONNECT_TIMEOUT = "connect_timeout", "no connection within the time limit"
-    READ_TIMEOUT = "read_timeout", "the host stopped sending"
-    RESPONSE_TIMEOUT = "response_timeout", "the answer took longer than one answer may take"
-    SOURCE_TIMEOUT = "source_timeout", "the time for this source was used up"
-    INCOMPLETE_BODY = "incomplete_body", "the answer broke off before its end"
-    PROTOCOL_ERROR = "protocol_error", "the host did not answer in proper HTTP"
-    HTTP_403 = "http_403", "the host forbids the request (403)"
-    HTTP_404 = "http_404", "there is nothing at this address (404)"
-    HTTP_429 = "http_429", "the host limits the rate of requests (429)"
-    HTTP_4XX = "http_4xx", "the host rejects the request"
-    HTTP_5XX = "http_5xx", "the host has an internal error"
-    HTTP_OTHER = "http_other", "the host answered with a status that carries no page"
-    HOST_REFUSED = "host_refused", "the address is not one that this source may ask"
-    ADDRESS_REFUSED = "address_refused", "the host's name resolves to a loopback, private or reserved address"
-    FAKE_ADDRESS_REFUSED = "fake_address_refused", "the host's name resolves to an address in 198.18.0.0/15"
-    SHARED_ADDRESS_REFUSED = (
-        "shared_address_refused",
-        "the host's name resolves to an address in 100.64.0.0/10",
+    FRESH = auto(), "fresh prices"
+    PARTIAL = auto(), "fresh prices, but some requests failed"
+    DOUBTED = auto(), "read, but not believed: the last accepted prices stay"
+    CHANGED = auto(), "the page or the API has another shape than its reader knows"
+    REFUSED_BY_HOST = auto(), "refused by the host"
+    REFUSED_BY_US = auto(), "refused by gpufare's own rules"
+    UNREACHABLE = auto(), "the host was not reached or did not answer"
+    FAILED_HERE = auto(), "failed on this machine"
+    NEEDS_KEY = auto(), "not asked: needs a key"
+    NEEDS_PERMISSION = auto(), "not asked: needs your permission"
+    RETIRED = auto(), "not asked: retired"
+
+    @property
+    def asked(self) -> bool:
+        """True if the source was asked, or would have been."""
+        return self not in (SourceResult.NEEDS_KEY, SourceResult.NEEDS_PERMISSION, SourceResult.RETIRED)
+
+
+_RETRYABLE = True
+
+
+class OutcomeCode(CodeWithSentence):
+    """How one request ended: a code for SQL, a sentence for people, and the result that it gives its source.
+
+    ``retryable``: asking again may help, after transport errors, 429 and 5xx; not after a bad certificate, a
+    limit or a refusal."""
+
+    OK = auto(), "answered", SourceResult.FRESH
+    NOT_MODIFIED = auto(), "not modified since the last capture, whose body is used again", SourceResult.FRESH
+    CONNECTION_REFUSED = auto(), "the host refused the connection", SourceResult.UNREACHABLE, _RETRYABLE
+    CONNECTION_FAILED = auto(), "the connection failed or was cut", SourceResult.UNREACHABLE, _RETRYABLE
+    DNS_ERROR = auto(), "the host's name could not be resolved", SourceResult.UNREACHABLE, _RETRYABLE
+    PROXY_FAILED = auto(), "the proxy could not be used", SourceResult.UNREACHABLE, _RETRYABLE
+    PROXY_REFUSED = auto(), "the proxy refuses the request", SourceResult.UNREACHABLE
+    TLS_ERROR = auto(), "the host could not be verified over TLS", SourceResult.UNREACHABLE
+    CONNECT_TIMEOUT = auto(), "no connection within the time limit", SourceResult.UNREACHABLE, _RETRYABLE
+    READ_TIMEOUT = auto(), "the host stopped sending", SourceResult.UNREACHABLE, _RETRYABLE
+    RESPONSE_TIMEOUT = auto(), "the answer took longer than one answer may take", SourceResult.UNREACHABLE
+    SOURCE_TIMEOUT = auto(), "the time for this source was used up", SourceResult.UNREACHABLE
+    INCOMPLETE_BODY = auto(), "the answer broke off before its end", SourceResult.UNREACHABLE, _RETRYABLE
+    PROTOCOL_ERROR = auto(), "the host did not answer in proper HTTP", SourceResult.UNREACHABLE, _RETRYABLE
+    HTTP_403 = auto(), "the host forbids the request (403)", SourceResult.REFUSED_BY_HOST
+    HTTP_404 = auto(), "there is nothing at this address (404)", SourceResult.CHANGED
+    HTTP_429 = auto(), "the host limits the rate of requests (429)", SourceResult.REFUSED_BY_HOST, _RETRYABLE
+    HTTP_4XX = auto(), "the host rejects the request", SourceResult.REFUSED_BY_HOST
+    HTTP_5XX = auto(), "the host has an internal error", SourceResult.UNREACHABLE, _RETRYABLE
+    HTTP_OTHER = auto(), "the host answered with a status that carries no page", SourceResult.CHANGED
+    HOST_REFUSED = auto(), "the address is not one that this source may ask", SourceResult.REFUSED_BY_US
+    ADDRESS_REFUSED = (
+        auto(),
+        "the host's name resolves to a loopback, private or reserved address",
+        SourceResult.REFUSED_BY_US,
     )
-    REDIRECT_REFUSED = "redirect_refused", "the host redirects to where this source may not go"
-    TOO_MANY_REDIRECTS = "too_many_redirects", "the host redirects too many times"
-    WRONG_CONTENT_TYPE = "wrong_content_type", "the answer is not of the expected content type"
-    EMPTY_BODY = "empty_body", "the answer is empty"
-    TOO_LARGE = "too_large", "the answer is larger than this source's limit"
-    DECOMPRESSION_BOMB = "decompression_bomb", "the answer unpacks to more than this source's limit"
-    BAD_ENCODING = "bad_encoding", "the answer cannot be decompressed"
-    ROBOTS_DISALLOWED = "robots_disallowed", "the host's robots.txt disallows this address"
-    NEEDS_KEY = "needs_key", "needs a key"
-    REQUEST_LIMIT = "request_limit", "the source needs more requests than it may make"
-    GIVEN_UP = "given_up", "not asked, because the requests before it failed"
-    REDACTION_FAILED = "redaction_failed", "the answer could not be redacted, so it was not stored"
+    FAKE_ADDRESS_REFUSED = (
+        auto(),
+        "the host's name resolves to an address in 198.18.0.0/15",
+        SourceResult.REFUSED_BY_US,
+    )
+    SHARED_ADDRESS_REFUSED = (
+        auto(),
+        "the host's name resolves to an address in 100.64.0.0/10",
+        SourceResult.REFUSED_BY_US,
+    )
+    REDIRECT_REFUSED = (
+        auto(),
+        "the host redirects to where this source may not go",
+        SourceResult.REFUSED_BY_US,
+    )
+    TOO_MANY_REDIRECTS = auto(), "the host redirects too many times", SourceResult.REFUSED_BY_US
+    WRONG_CONTENT_TYPE = auto(), "the answer is not of the expected content type", SourceResult.REFUSED_BY_US
+    EMPTY_BODY = auto(), "the answer is empty", SourceResult.CHANGED
+    TOO_LARGE = auto(), "the answer is larger than this source's limit", SourceResult.REFUSED_BY_US
+    DECOMPRESSION_BOMB = (
+        auto(),
+        "the answer unpacks to more than this source's limit",
+        SourceResult.REFUSED_BY_US,
+    )
+    BAD_ENCODING = auto(), "the answer cannot be decompressed", SourceResult.REFUSED_BY_US
+    ROBOTS_DISALLOWED = auto(), "the host's robots.txt disallows this address", SourceResult.REFUSED_BY_HOST
+    NEEDS_KEY = auto(), "needs a key", SourceResult.NEEDS_KEY
+    REQUEST_LIMIT = auto(), "the source needs more requests than it may make", SourceResult.REFUSED_BY_US
+    GIVEN_UP = auto(), "not asked, because the requests before it failed", SourceResult.UNREACHABLE
+    REDACTION_FAILED = auto(), "the answer could not be redacted, so it was not stored", SourceResult.CHANGED
+
+    def __init__(self, code: str, sentence: str, result: SourceResult, retryable: bool = False) -> None:
+        self.result = result
+        self.retryable = retryable
 
     @classmethod
     def of_status(cls, status: int) -> "OutcomeCode":
@@ -65,99 +114,6 @@ class OutcomeCode(CodeWithSentence):
         """True if the request ended with a body that a reader may read."""
         return self in (OutcomeCode.OK, OutcomeCode.NOT_MODIFIED)
 
-    @property
-    def retryable(self) -> bool:
-        """True if asking again may help: transport errors, 429 and 5xx; not a bad certificate, a limit or a
-        refusal."""
-        return self in _RETRYABLE
-
-
-_RETRYABLE = frozenset(
-    {
-        OutcomeCode.CONNECTION_REFUSED,
-        OutcomeCode.CONNECTION_FAILED,
-        OutcomeCode.DNS_ERROR,
-        OutcomeCode.PROXY_FAILED,
-        OutcomeCode.CONNECT_TIMEOUT,
-        OutcomeCode.READ_TIMEOUT,
-        OutcomeCode.INCOMPLETE_BODY,
-        OutcomeCode.PROTOCOL_ERROR,
-        OutcomeCode.HTTP_429,
-        OutcomeCode.HTTP_5XX,
-    }
-)
-
-
-class SourceResult(CodeWithSentence):
-    """How an attempt at a source ended, for people. Reports list the results in this order."""
-
-    FRESH = "fresh", "fresh prices"
-    PARTIAL = "partial", "fresh prices, but some requests failed"
-    DOUBTED = "doubted", "read, but not believed: the last accepted prices stay"
-    CHANGED = "changed", "the page or the API has another shape than its reader knows"
-    REFUSED_BY_HOST = "refused_by_host", "refused by the host"
-    REFUSED_BY_US = "refused_by_us", "refused by gpufare's own rules"
-    UNREACHABLE = "unreachable", "the host was not reached or did not answer"
-    FAILED_HERE = "failed_here", "failed on this machine"
-    NEEDS_KEY = "needs_key", "not asked: needs a key"
-    NEEDS_PERMISSION = "needs_permission", "not asked: needs your permission"
-    RETIRED = "retired", "not asked: retired"
-
-    @property
-    def asked(self) -> bool:
-        """True if the source was asked, or would have been."""
-        return self not in (SourceResult.NEEDS_KEY, SourceResult.NEEDS_PERMISSION, SourceResult.RETIRED)
-
-
-_CODES: Mapping[SourceResult, tuple[OutcomeCode, ...]] = {
-    SourceResult.FRESH: (OutcomeCode.OK, OutcomeCode.NOT_MODIFIED),
-    SourceResult.CHANGED: (
-        OutcomeCode.HTTP_404,
-        OutcomeCode.HTTP_OTHER,
-        OutcomeCode.EMPTY_BODY,
-        OutcomeCode.REDACTION_FAILED,
-    ),
-    SourceResult.REFUSED_BY_HOST: (
-        OutcomeCode.HTTP_403,
-        OutcomeCode.HTTP_429,
-        OutcomeCode.HTTP_4XX,
-        OutcomeCode.ROBOTS_DISALLOWED,
-    ),
-    SourceResult.REFUSED_BY_US: (
-        OutcomeCode.HOST_REFUSED,
-        OutcomeCode.ADDRESS_REFUSED,
-        OutcomeCode.FAKE_ADDRESS_REFUSED,
-        OutcomeCode.SHARED_ADDRESS_REFUSED,
-        OutcomeCode.REDIRECT_REFUSED,
-        OutcomeCode.TOO_MANY_REDIRECTS,
-        OutcomeCode.WRONG_CONTENT_TYPE,
-        OutcomeCode.TOO_LARGE,
-        OutcomeCode.DECOMPRESSION_BOMB,
-        OutcomeCode.BAD_ENCODING,
-        OutcomeCode.REQUEST_LIMIT,
-    ),
-    SourceResult.UNREACHABLE: (
-        OutcomeCode.CONNECTION_REFUSED,
-        OutcomeCode.CONNECTION_FAILED,
-        OutcomeCode.PROXY_FAILED,
-        OutcomeCode.PROXY_REFUSED,
-        OutcomeCode.DNS_ERROR,
-        OutcomeCode.TLS_ERROR,
-        OutcomeCode.CONNECT_TIMEOUT,
-        OutcomeCode.READ_TIMEOUT,
-        OutcomeCode.RESPONSE_TIMEOUT,
-        OutcomeCode.SOURCE_TIMEOUT,
-        OutcomeCode.INCOMPLETE_BODY,
-        OutcomeCode.PROTOCOL_ERROR,
-        OutcomeCode.HTTP_5XX,
-        OutcomeCode.GIVEN_UP,
-    ),
-    SourceResult.NEEDS_KEY: (OutcomeCode.NEEDS_KEY,),
-}
-RESULT_OF_CODE: Mapping[OutcomeCode, SourceResult] = {
-    code: result for result, codes in _CODES.items() for code in codes
-}
-"""The result of a source by the code of the request that decided."""
 
 NOT_ASKED: Mapping[str, SourceResult] = {
     "disabled": SourceResult.RETIRED,

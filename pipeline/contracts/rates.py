@@ -6,25 +6,12 @@ from datetime import date
 from decimal import Decimal
 
 
-class NoExchangeRateError(LookupError):
-    """The rates of that day lack this currency."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExchangeRates:
-    """One day's reference rates: units of each currency per euro."""
+    """One day's reference rates: US dollars for one unit of each currency (ISO 4217)."""
 
     date: date
-    rates: Mapping[str, Decimal]
-
-    def usd_per(self, currency: str) -> Decimal:
-        """US dollars for one unit of a currency (ISO 4217). Raises NoExchangeRateError."""
-        if currency == "USD":
-            return Decimal(1)
-        if "USD" not in self.rates or (currency != "EUR" and currency not in self.rates):
-            raise NoExchangeRateError(f"the rates of {self.date} do not convert {currency} to USD")
-        per_euro = Decimal(1) if currency == "EUR" else self.rates[currency]
-        return self.rates["USD"] / per_euro
+    usd_per_unit: Mapping[str, Decimal]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
 from pipeline.contracts.outcome import OutcomeCode
 
@@ -16,8 +16,8 @@ class Entry(BaseModel):
     of the stored body, ``body_sha256`` is of the request's body. ``sent`` is False for a request that was
     never sent: disallowed by robots.txt, refused, without its key, given up.
 
-    ``not_modified_since`` names the capture whose body is used again because the host answered 304;
-    ``status`` and ``headers`` are then those of that body.
+    Where the host answered 304 (``not_modified``), body, ``status`` and ``headers`` are those of the source's
+    capture before.
 
     Without the answer to an ``optional`` request the others can still be read. ``instead`` has the keys of
     the requests that were made because this one failed; answers to all of them make up for it. ``warning`` is
@@ -27,7 +27,7 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    method: str = "GET"
+    method: Annotated[str, StringConstraints(to_upper=True)] = "GET"
     url: str
     body_sha256: str | None = None
     sent: bool = True
@@ -43,26 +43,18 @@ class Entry(BaseModel):
     error: str | None = None
     final_url: str | None = None
     redacted: bool = False
-    not_modified_since: str | None = None
     optional: bool = False
     instead: tuple[str, ...] = ()
     warning: str | None = None
     keyed: bool = False
     more_unsent: int = 0
 
-    @field_validator("method")
-    @classmethod
-    def _upper(cls, method: str) -> str:
-        return method.upper()
-
     @field_validator("headers", mode="before")
     @classmethod
     def _lower_names(cls, headers: Any) -> Any:
-        if headers is None:
-            return {}
-        return (
-            {str(k).lower(): str(v) for k, v in headers.items()} if isinstance(headers, Mapping) else headers
-        )
+        if not isinstance(headers, Mapping):
+            return headers or {}
+        return {str(name).lower(): str(value) for name, value in headers.items()}
 
     @field_validator("observed_at")
     @classmethod

@@ -16,10 +16,9 @@ from pipeline.catalog.machine_sizes import machine_size
 from pipeline.catalog.places import place_of
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import LabelKind, Listing, ReaderWarning, Reject, Row, SourceChangedError
-from pipeline.contracts.offer import Built, Offer, RejectedRow, SizeEvidence
+from pipeline.contracts.offer import TIER_CLASSES, Built, Offer, RejectedRow, SizeEvidence, TierClass
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.contracts.tiers import tier_class
 from pipeline.gates import thresholds
 from pipeline.gates.contradictions import flag_conflicting_prices, flag_contradictions
 from pipeline.gpus import Identity, identify
@@ -186,12 +185,19 @@ def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
     }
 
 
+def tier_class(tier: str | None, price_kind: str, of_source: TierClass) -> TierClass:
+    """Return the class of an offer's tier: what its price kind says, or a tier that begins with the name of
+    its class, such as ``marketplace_verified``; else that of the source."""
+    if price_kind == "serverless":
+        return "serverless"
+    return next((each for each in TIER_CLASSES if tier and tier.startswith(each)), of_source)
+
+
 def _size_evidence(
     row: Listing, gpu_count: float, source: str, gpu_id: str | None, stated: Mapping[str, Any]
 ) -> SizeEvidence:
     """A machine is offered where the answer names it, or prices all of its GPUs together; a price per GPU
-    says nothing of machines. On a marketplace each offer is a host. The loader judges records of earlier
-    versions by the same rule."""
+    says nothing of machines. On a marketplace each offer is a host."""
     names_a_machine = row.instance_type is not None or row.gpu_counts is not None or gpu_count != 1
     if names_a_machine or not row.native_unit.startswith("gpu_") or stated["tier_class"] == "marketplace":
         return "offered"

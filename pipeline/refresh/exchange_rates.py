@@ -36,8 +36,7 @@ def _rows(rates: ExchangeRates, day: date, records: Records) -> list[dict[str, A
     """A row per currency, the euro included. Raises RateJumpError."""
     before = records.usd_rates(day - timedelta(days=1))
     rows = []
-    for currency in sorted({"EUR", *rates.rates}):
-        usd = rates.usd_per(currency)
+    for currency, usd in sorted(rates.usd_per_unit.items()):
         if currency in before and abs(usd / before[currency].usd - 1) > MAX_RATE_CHANGE.value:
             raise RateJumpError(
                 f"one {currency} went from {before[currency].usd:.4f} to {usd:.4f} USD, more than "

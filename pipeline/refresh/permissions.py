@@ -7,14 +7,7 @@ from datetime import date
 
 from filelock import FileLock
 
-from pipeline.capture.permissions import (
-    CHOICES,
-    Choice,
-    Choices,
-    off_by_terms_and_by_choice,
-    read_choices,
-    why_off,
-)
+from pipeline.capture.permissions import CHOICES, Choice, Choices, read_choices, why_off
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.disk import replacing, set_aside
@@ -84,13 +77,13 @@ def standing(chosen: Iterable[SourceConfig], choices: Choices, environment: Mapp
     """Tell the sources that a live refresh asks from those that are off."""
     all_chosen = list(chosen)
     live = [config for config in all_chosen if config.disabled is None]
-    by_terms, by_choice = off_by_terms_and_by_choice(live, choices, environment)
-    allowed = [config for config in live if config not in [*by_terms, *by_choice]]
+    off = [config for config in live if why_off(config, choices, environment) is not None]
+    allowed = [config for config in live if config not in off]
     without_key = [config for config in allowed if config.needs_key and not config.has_key(environment)]
     return Standing(
         asked=[config for config in allowed if config not in without_key],
-        off_by_terms=by_terms,
-        off_by_choice=by_choice,
+        off_by_terms=[config for config in off if config.name not in choices.by_source],
+        off_by_choice=[config for config in off if config.name in choices.by_source],
         without_key=without_key,
         retired=[config for config in all_chosen if config.disabled is not None],
     )

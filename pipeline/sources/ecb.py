@@ -51,7 +51,9 @@ def _rates(answer: kit.Answer, config: kit.SourceConfig) -> kit.ExchangeRates:
         raise answer.changed(
             f"{rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
         )
-    return kit.ExchangeRates(date=day, rates=rates)
+    # The file gives units per euro.
+    usd_per_unit = {currency: rates["USD"] / per_euro for currency, per_euro in rates.items()}
+    return kit.ExchangeRates(day, {**usd_per_unit, "EUR": rates["USD"]})
 
 
 def _rate(text: str) -> Decimal:

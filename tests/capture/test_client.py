@@ -1,8 +1,6 @@
 """Parts of the client that are clearest by themselves."""
 
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -50,34 +48,20 @@ def test_the_user_agent_can_stand_in_a_header() -> None:
     assert user_agent().startswith("gpufare/")
 
 
-def test_threads_that_ask_one_host_take_turns(site: Site) -> None:
-    def slowly(asked):
-        threading.Event().wait(0.02)
-        return Reply(200, b"{}")
-
-    site.route(ACME, "/gpus", slowly)
-    with (
-        Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client,
-        ThreadPoolExecutor(4) as pool,
-    ):
-        asked = [pool.submit(client.fetch, Request(f"https://{ACME}/gpus"), rules()) for _ in range(4)]
-    assert [each.result().code for each in asked] == [OutcomeCode.OK] * 4
-    assert site.most_at_once[ACME] == 1
-
-
 def test_a_host_has_its_rest_between_requests() -> None:
     with Client() as client:
-        with client._turn(ACME, rules(spacing_seconds=0.2)):
-            ended = time.monotonic()
-        with client._turn("another.example", rules()):
+        with client._spaced(ACME, rules(spacing_seconds=0.2)):
             pass
-        with client._turn(ACME, rules()):
+        ended = time.monotonic()
+        with client._spaced("another.example", rules()):
+            assert time.monotonic() - ended < 0.2
+        with client._spaced(ACME, rules()):
             assert time.monotonic() - ended >= 0.2
 
 
 def test_a_rest_that_outlasts_the_source_ends_it() -> None:
     with Client() as client:
-        with client._turn(ACME, rules(spacing_seconds=3600)):
+        with client._spaced(ACME, rules(spacing_seconds=3600)):
             pass
         fetched = client.fetch(Request(f"https://{ACME}/gpus"), rules())
     assert fetched.code is OutcomeCode.SOURCE_TIMEOUT

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.http.content import format_of, type_warning, wrong_content
+from pipeline.capture.http.content import format_of, judged
 from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.index import read_body
 from pipeline.capture.replay import page_entries
@@ -59,15 +59,14 @@ WRONG = [
 
 
 def test_an_answer_of_the_expected_type_is_read() -> None:
-    judged = [(wrong_content(*case), type_warning(*case[1:])) for case in EXPECTED]
-    assert judged == [(None, None)] * len(EXPECTED)
+    assert [judged(*case) for case in EXPECTED] == [(None, None)] * len(EXPECTED)
 
 
 def test_another_type_than_the_expected_is_a_warning(site: Site) -> None:
     for body, stated, expected in MISLABELLED:
-        assert wrong_content(body, stated, expected) is None, (body, stated)
-        warning = type_warning(stated, expected) or ""
-        assert warning.startswith(f"sent {' or '.join(expected)} as {stated or 'no content type'}")
+        wrong, warning = judged(body, stated, expected)
+        assert wrong is None, (body, stated)
+        assert (warning or "").startswith(f"sent {' or '.join(expected)} as {stated or 'no content type'}")
     site.say(ACME, "/gpus", Reply(200, b"{}", {"content-type": "Text/HTML; charset=utf-8"}))
     asked = rules(secrets=Secrets({"ACME_KEY": "s3cret-value"}, {"ACME_KEY"}), content_types=JSON)
     with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
@@ -80,7 +79,9 @@ def test_another_type_than_the_expected_is_a_warning(site: Site) -> None:
 
 def test_another_format_than_the_expected_is_refused() -> None:
     for body, stated, expected, nature in WRONG:
-        problem = wrong_content(body, stated, expected) or ""
+        problem, warning = judged(body, stated, expected)
+        assert warning is None
+        assert problem is not None
         assert problem.startswith(f"sent {nature}"), (body, stated)
         assert f"expected {' or '.join(expected)}" in problem
 
@@ -102,7 +103,7 @@ def test_every_sample_page_begins_like_its_type() -> None:
         for entry in page_entries(folder, config):
             if entry.usable and (expected := types.get(entry.url)):
                 stated = entry.headers.get("content-type", "").split(";")[0].strip().lower() or expected[0]
-                problem = wrong_content(read_body(folder, entry), stated, expected)
+                problem, _ = judged(read_body(folder, entry), stated, expected)
                 assert problem is None, f"{folder.name}: {entry.url}"
                 checked += 1
     assert checked > 20

@@ -5,6 +5,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
+from pipeline.capture.visit import sharing_hosts
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.hosts import declared_host, host_of
 from pipeline.contracts.listing import Request
@@ -82,6 +83,12 @@ def test_an_interface_on_a_port_is_declared_with_it(capture: Capturing, site: Si
     for declared, outcome in ((API, "robots_disallowed"), (f"{API}:8443", "ok")):
         captured = capture(source(requests=[{"url": f"https://{API}:8443/v2/pricing"}], api_hosts=[declared]))
         assert codes(captured) == [outcome]
+
+
+def test_sources_on_two_ports_of_a_name_are_asked_one_after_the_other() -> None:
+    apart, plain, on_a_port = source("apart"), source(hosts=[API]), source("other", hosts=[f"{API}:8443"])
+    groups = sharing_hosts([plain, apart, on_a_port])
+    assert [[config.name for config in group] for group in groups] == [["apart"], ["acme", "other"]]
 
 
 ALLOWED = [

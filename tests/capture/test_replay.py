@@ -88,7 +88,7 @@ def test_without_an_index_the_files_answer_the_yaml_in_order(tmp_path: Path, arc
         ({}, "is empty"),
         ({"index.json": "{"}, "not an index"),
         ({"index.json": "3"}, "not an index"),
-        ({"index.json": {"rows": []}}, "neither a list"),
+        ({"index.json": {"rows": []}}, "not an index of answers: it is neither a list"),
         ({"index.json": [{"file": "a.json"}]}, "url"),
         ({"index.json": [row(status="so so")]}, "status"),
         ({"index.json": [row()]}, r"a\.json is missing"),
@@ -124,7 +124,7 @@ def test_pages_are_filed_in_the_archive(tmp_path: Path, archive: Archive) -> Non
     assert [entry.outcome for entry in captured.entries] == ["ok", "http_5xx"]
     assert captured.day == DAY
     assert [answer.body for answer in archive.answers(captured)] == [b"[1]"]
-    assert archive.latest_capture("acme", DAY) == captured
+    assert archive.latest_capture("acme") == captured
 
 
 def test_pages_that_cannot_be_used_are_a_failed_capture(tmp_path: Path, archive: Archive) -> None:

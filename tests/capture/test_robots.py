@@ -50,7 +50,7 @@ def test_what_robots_txt_says_is_done(capture: Capturing, site: Site) -> None:
 def test_the_reason_names_robots_txt(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/robots.txt", Reply(503))
     error = capture(source()).error or ""
-    assert error.startswith("http_5xx: robots.txt could not be read")
+    assert error.startswith("http_5xx: the host has an internal error: robots.txt could not be read")
     assert "503" in error
 
 
@@ -103,5 +103,4 @@ def test_asked_once_for_a_host(capture: Capturing, site: Site) -> None:
 def test_a_crawl_delay_is_reported(site: Site) -> None:
     site.say(ACME, "/robots.txt", robots("User-agent: *\nCrawl-delay: 7"))
     with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        decision = RobotsRules(client).decide(f"https://{ACME}/gpus", rules())
-    assert decision.crawl_delay_seconds == 7
+        assert RobotsRules(client).crawl_delay_seconds(f"https://{ACME}/gpus", rules()) == 7

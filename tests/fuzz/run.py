@@ -175,10 +175,14 @@ def _read_rates(answers: list[Answer], config: SourceConfig, tally: Tally, name:
     text = " ".join(answer.body.replace(b"\0", b"").decode("utf-8", errors="replace") for answer in answers)
     found = re.findall(r"""["']\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*["']""", text)
     stated = set(map(Decimal, found))
+    usd_per_euro = rates.usd_per_unit["EUR"]
+    possible = (
+        {usd_per_euro, *(usd_per_euro / each for each in stated if each)} if usd_per_euro in stated else ()
+    )
     wrong = [
-        Finding("rate", config.name, f"{rate} {currency} per euro")
-        for currency, rate in rates.rates.items()
-        if rate not in stated
+        Finding("rate", config.name, f"one {currency} is {usd} USD")
+        for currency, usd in rates.usd_per_unit.items()
+        if usd not in possible
     ]
     _add(wrong, tally, name)
 

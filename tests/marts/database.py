@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.contracts.tiers import tier_class
+from pipeline.offers.build import tier_class
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.lineage import Lineage

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.catalog.source_config import Evidence, Expectations, SourceConfig
 from pipeline.contracts.listing import Answer, Listing
 from pipeline.contracts.offer import Offer
-from pipeline.contracts.tiers import tier_class
+from pipeline.offers.build import tier_class
 
 CAPTURED = Answer("https://acme.example/prices", b"", datetime(2026, 8, 22, tzinfo=UTC), "0" * 64)
 

@@ -1,7 +1,7 @@
-"""The columns of an offer are defined once, in the contract: SQL and the readers' listing agree with it."""
+"""The columns of an offer are those of the contract, in SQL and in the readers' listing, too."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,8 +11,9 @@ import duckdb
 import pytest
 from pydantic import BaseModel
 
-from pipeline.contracts.listing import PRICE_KINDS, Listing
-from pipeline.contracts.offer import MatchStatus, Offer, RejectedRow, column_types
+from pipeline.contracts.listing import NATIVE_UNITS, PRICE_KINDS, Listing
+from pipeline.contracts.offer import CONTINENTS, MatchStatus, Offer, RejectedRow, column_types
+from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
 from pipeline.home.paths import Home
 from pipeline.warehouse.database import prepare
@@ -29,7 +30,7 @@ SQL_TYPES: dict[type, str] = {
     tuple: "INTEGER[]",
 }
 
-DAY = ("day", "DATE", False, "Day of the capture (UTC).")
+DAY = ("day", "DATE", False)
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +49,10 @@ def columns_in_sql(schema: duckdb.DuckDBPyConnection, table: str) -> list[tuple[
     ).fetchall()
 
 
-def columns_in_contract(contract: type[BaseModel]) -> list[tuple[str, str, bool, str]]:
+def columns_in_contract(contract: type[BaseModel]) -> list[tuple[str, str, bool]]:
     types = column_types(contract)
     return [
-        (
-            name,
-            SQL_TYPES[types[name]],
-            name == "raw" or type(None) in get_args(field.annotation),
-            field.description or "",
-        )
+        (name, SQL_TYPES[types[name]], name == "raw" or type(None) in get_args(field.annotation))
         for name, field in contract.model_fields.items()
     ]
 
@@ -65,7 +61,9 @@ def columns_in_contract(contract: type[BaseModel]) -> list[tuple[str, str, bool,
 def test_table_has_the_columns_of_its_contract(
     schema: duckdb.DuckDBPyConnection, table: str, contract: type[BaseModel]
 ) -> None:
-    assert columns_in_sql(schema, table) == [DAY, *columns_in_contract(contract)]
+    columns = columns_in_sql(schema, table)
+    assert [column[:3] for column in columns] == [DAY, *columns_in_contract(contract)]
+    assert [name for name, *_, comment in columns if not (comment or "").endswith(".")] == []
 
 
 def test_offers_latest_begins_with_the_columns_of_offers(schema: duckdb.DuckDBPyConnection) -> None:
@@ -73,8 +71,15 @@ def test_offers_latest_begins_with_the_columns_of_offers(schema: duckdb.DuckDBPy
     assert columns_in_sql(schema, "offers_latest")[: len(offers)] == offers
 
 
-def test_every_column_of_an_offer_is_described() -> None:
-    assert [name for name, *_, comment in columns_in_contract(Offer) if not comment.endswith(".")] == []
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("flag_reason", FlagReason), ("native_unit", NATIVE_UNITS), ("continent", CONTINENTS)],
+)
+def test_comments_of_an_offer_list_the_values_of_its_columns(
+    schema: duckdb.DuckDBPyConnection, column: str, values: Iterable[str]
+) -> None:
+    (comment,) = [each[3] for each in columns_in_sql(schema, "offers") if each[0] == column]
+    assert [value for value in values if value not in re.split(r"[ ,;.]+", comment)] == []
 
 
 def test_a_listing_states_columns_of_an_offer() -> None:

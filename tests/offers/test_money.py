@@ -1,12 +1,8 @@
-from datetime import date
 from decimal import Decimal
 
 import pytest
 
-from pipeline.contracts.rates import ExchangeRates, NoExchangeRateError
 from pipeline.offers.money import usd_per_hour
-
-RATES = ExchangeRates(date(2026, 8, 21), {"USD": Decimal("1.1699"), "GBP": Decimal("0.8641")})
 
 
 @pytest.mark.parametrize(
@@ -33,25 +29,10 @@ def test_nothing_is_rounded():
     assert usd_per_hour(Decimal("1000"), "instance_month", 8, None, Decimal(1)) == Decimal(1000) / Decimal(
         730
     )
-    assert usd_per_hour(Decimal("18.96"), "instance_hour", 2, None, RATES.usd_per("EUR")) == Decimal(
-        "22.181304"
-    )
+    assert usd_per_hour(Decimal("18.96"), "instance_hour", 2, None, Decimal("1.1699")) == Decimal("22.181304")
 
 
 @pytest.mark.parametrize("term_days", [None, 0, -365])
 def test_a_term_price_needs_its_term(term_days):
     with pytest.raises(ValueError, match="term_days"):
         usd_per_hour(Decimal(100), "instance_term", 1, term_days, Decimal(1))
-
-
-def test_rates_go_through_the_euro():
-    assert RATES.usd_per("USD") == 1
-    assert RATES.usd_per("EUR") == Decimal("1.1699")
-    assert RATES.usd_per("GBP") == Decimal("1.1699") / Decimal("0.8641")
-
-
-def test_a_currency_without_a_rate_is_reported():
-    with pytest.raises(NoExchangeRateError, match="INR"):
-        RATES.usd_per("INR")
-    with pytest.raises(NoExchangeRateError, match="EUR"):
-        ExchangeRates(date(2026, 8, 21), {"GBP": Decimal("0.86")}).usd_per("EUR")

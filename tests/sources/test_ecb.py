@@ -22,22 +22,23 @@ def xml():
 def test_the_day_and_its_rates(xml, config):
     rates = read_rates([answer(xml)], config)
     assert rates.date == date(2026, 8, 21)
-    assert rates.usd_per("EUR") == Decimal("1.1699")
-    assert rates.rates == {
-        "USD": Decimal("1.1699"),
-        "JPY": Decimal("171.25"),
-        "GBP": Decimal("0.8641"),
-        "INR": Decimal("102.448"),
+    assert rates.usd_per_unit == {
+        "EUR": Decimal("1.1699"),
+        "USD": 1,
+        "JPY": Decimal("1.1699") / Decimal("171.25"),
+        "GBP": Decimal("1.1699") / Decimal("0.8641"),
+        "INR": Decimal("1.1699") / Decimal("102.448"),
     }
 
 
 def test_space_around_a_rate_is_no_part_of_it(xml, config):
-    assert read_rates([answer(xml.replace("0.86410", " 0.8641\n"))], config).rates["GBP"] == Decimal("0.8641")
+    spaced = read_rates([answer(xml.replace("0.86410", " 0.8641\n"))], config)
+    assert spaced.usd_per_unit["GBP"] == Decimal("1.1699") / Decimal("0.8641")
 
 
 def test_of_several_days_the_latest(xml, config):
     older = xml.replace("2026-08-21", "2026-08-20").replace("1.1699", "1.1600")
-    assert read_rates([answer(xml), answer(older)], config).usd_per("EUR") == Decimal("1.1699")
+    assert read_rates([answer(xml), answer(older)], config).usd_per_unit["EUR"] == Decimal("1.1699")
     history = xml.replace(
         "<Cube time=", "<Cube time='2026-08-19'><Cube currency='USD' rate='1.15'/></Cube><Cube time=", 1
     )
@@ -84,7 +85,7 @@ def test_no_answer_fails(config):
 def test_an_entity_is_not_expanded(xml, config):
     hostile = xml.replace("?>", '?><!DOCTYPE x [<!ENTITY rate SYSTEM "file:///etc/hostname">]>', 1)
     hostile = hostile.replace("<gesmes:subject>Reference rates", "<gesmes:subject>&rate;")
-    assert read_rates([answer(hostile)], config).usd_per("EUR") == Decimal("1.1699")
+    assert read_rates([answer(hostile)], config).usd_per_unit["EUR"] == Decimal("1.1699")
 
 
 def test_it_says_that_it_has_no_offers(xml, config):

@@ -8,7 +8,6 @@ only where its source may go.
 import ipaddress
 import logging
 import os
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,16 +16,15 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from importlib.metadata import version
-from types import TracebackType
 from typing import Self
 
 import httpx
 import stamina
 
-from pipeline.capture.http.content import type_warning, wrong_content
+from pipeline.capture.http.content import judged
 from pipeline.capture.http.decode import BoundedDecoder
 from pipeline.capture.http.network import GuardedTransport, reading_until
-from pipeline.capture.http.proxy import mounts_of
+from pipeline.capture.http.proxy import ProxyTransport
 from pipeline.capture.http.response import LONGEST_ERROR, RequestFailedError, Response, transport_failure
 from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.http.user_network import user_network
@@ -66,7 +64,6 @@ class Limits:
     connect_seconds: float = 30.0
     read_seconds: float = 30.0
     response_seconds: float = 60.0
-    source_seconds: float = float("inf")
     body_bytes: int = 2**30
     error_body_bytes: int = 64 * 2**10
     robots_bytes: int = 512 * 2**10
@@ -140,7 +137,8 @@ class Rules:
 
 
 class Client:
-    """Fetches for all sources of one refresh; may be used by several threads. Close it, or use ``with``.
+    """Fetches for all sources of one refresh. Several threads may use it, each for hosts of its own: one host
+    gets one request at a time. Close it, or use ``with``.
 
     The providers are reached as ``environment`` says (user_network.py), which is to be the one that captures
     are made with, so that its proxy's password is kept out of them; a replay server always directly. Raises
@@ -157,9 +155,10 @@ class Client:
         self.limits = limits or (Limits() if replay is None else REPLAY_LIMITS)
         self.replay = replay
         network = user_network(environment if replay is None else {})
+        direct = GuardedTransport(replay.endpoint if replay else None, allowed=network.allowed)
+        proxied = ProxyTransport(network.proxy, network.no_proxy, direct) if network.proxy else None
         self._http = httpx.Client(
-            transport=GuardedTransport(replay.endpoint if replay else None, allowed=network.allowed),
-            mounts=mounts_of(network),
+            transport=proxied or direct,
             trust_env=False,
             follow_redirects=False,
             headers={
@@ -170,15 +169,12 @@ class Client:
             },
         )
         self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookie is kept
-        self._turns: dict[str, _Turn] = {}
-        self._turns_lock = threading.Lock()
+        self._free_at: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -191,7 +187,7 @@ class Client:
         retries = 0
         try:
             url = self.check(request.url, rules)
-            with self._turn(without_www(url.host), rules):
+            with self._spaced(without_www(url.host), rules):
                 for attempt in stamina.retry_context(
                     on=lambda error: self._retry(error, rules),
                     attempts=self.limits.retries + 1,
@@ -240,23 +236,16 @@ class Client:
             ) from None
 
     @contextmanager
-    def _turn(self, host: str, rules: Rules) -> Iterator[None]:
-        """Hold the host: one request at a time, ``spacing_seconds`` after the one before it ended."""
-        with self._turns_lock:
-            turn = self._turns.setdefault(host, _Turn())
-        if not turn.lock.acquire(
-            timeout=max(0.0, min(rules.deadline - time.monotonic(), threading.TIMEOUT_MAX))
-        ):
-            raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"other requests to {host} took it all")
+    def _spaced(self, host: str, rules: Rules) -> Iterator[None]:
+        """Begin no sooner than ``spacing_seconds`` after the last request to the host ended."""
+        wait = self._free_at.get(host, 0.0) - time.monotonic()
+        if wait > 0 and time.monotonic() + wait >= rules.deadline:
+            raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"no time is left to wait for {host}")
+        time.sleep(max(0.0, wait))
         try:
-            wait = turn.free_at - time.monotonic()
-            if wait > 0 and time.monotonic() + wait >= rules.deadline:
-                raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"no time is left to wait for {host}")
-            time.sleep(max(0.0, wait))
             yield
         finally:
-            turn.free_at = time.monotonic() + (0.0 if self.replay else rules.spacing_seconds)
-            turn.lock.release()
+            self._free_at[host] = time.monotonic() + (0.0 if self.replay else rules.spacing_seconds)
 
     def _retry(self, error: Exception, rules: Rules) -> bool | float:
         """Return whether to ask again, and after how many seconds where the host says so."""
@@ -397,18 +386,11 @@ class Client:
         if not response.body and not rules.truncate:
             raise RequestFailedError(OutcomeCode.EMPTY_BODY, str(response.final_url), response)
         stated = response.headers.get("content-type", "").split(";")[0].strip().lower()
-        if wrong := wrong_content(response.body or b"", stated, rules.content_types):
+        wrong, odd = judged(response.body or b"", stated, rules.content_types)
+        if wrong:
             detail = f"{response.final_url} {wrong}"
             raise RequestFailedError(OutcomeCode.WRONG_CONTENT_TYPE, detail, response)
-        if warning := type_warning(stated, rules.content_types):
-            return replace(response, warning=f"{response.final_url} {warning}")
-        return response
-
-
-@dataclass(slots=True)
-class _Turn:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    free_at: float = 0.0
+        return replace(response, warning=f"{response.final_url} {odd}" if odd else None)
 
 
 def _endpoint(url: httpx.URL) -> tuple[str, int]:

@@ -17,38 +17,27 @@ _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _FORMAT_NAMES = {"json": "JSON", "html": "an HTML page", "xml": "XML", "markup": "a fragment of markup"}
 
 
-def wrong_content(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> str | None:
-    """Why the body is not what was asked for ("sent an HTML page as ..., expected ..."); None when it is, or
-    may be.
+def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """Return why a body is not what was asked for, and what is odd about one that may be read all the same;
+    None where there is nothing to say.
 
     ``stated_type`` is the Content-Type header's type without parameters, in lower case, '' where there is
     none. A body of an expected format is right, with any type; one of another format is wrong, with any
     type. Where the beginning says nothing (CSV, Markdown, ``callback({...})``), the type decides.
     """
     if not expected_types:
-        return None
+        return None, None
     found, expected = format_of(body), {_format_of_type(each) for each in expected_types} - {None}
-    if found in expected:
-        return None
-    wanted = " or ".join(expected_types)
+    stated, wanted = stated_type or "no content type", " or ".join(expected_types)
     # A page without <html> is still a page, if the host says so.
     is_fragment = found == "markup" and bool(expected & {"html", "xml"})
-    if found is not None and expected and not is_fragment:
-        return f"sent {_FORMAT_NAMES[found]} as {stated_type or 'no content type'}, expected {wanted}"
-    if stated_type not in expected_types:
-        return f"sent {stated_type or 'no content type'}, expected {wanted}"
-    return None
-
-
-def type_warning(stated_type: str, expected_types: tuple[str, ...]) -> str | None:
-    """What to say of a body of the expected format that is stated to be of another type; None where it is
-    one of the expected types."""
-    if not expected_types or stated_type in expected_types:
-        return None
-    return (
-        f"sent {' or '.join(expected_types)} as {stated_type or 'no content type'}; "
-        "it was read, because it begins as expected"
-    )
+    if found is not None and expected and found not in expected and not is_fragment:
+        return f"sent {_FORMAT_NAMES[found]} as {stated}, expected {wanted}", None
+    if stated_type in expected_types:
+        return None, None
+    if found in expected:
+        return None, f"sent {wanted} as {stated}; it was read, because it begins as expected"
+    return f"sent {stated}, expected {wanted}", None
 
 
 def format_of(body: bytes) -> str | None:

@@ -83,15 +83,17 @@ def seconds_left() -> float:
     return float("inf") if deadline is None else deadline - time.monotonic()
 
 
-def is_public_address(text: str, allowed: Collection[ipaddress.IPv4Network] = ()) -> bool:
-    """True if an IP address is of the public internet: none of SPECIAL_ADDRESSES, and not an IPv6
-    address that wraps such an IPv4 one. Addresses of the networks ``allowed`` by the user count as public."""
+def refusal_of(text: str, allowed: Collection[ipaddress.IPv4Network] = ()) -> OutcomeCode | None:
+    """Return how a request ends whose host has an IP address; None if that may be connected to: an address of
+    the public internet, which is none of SPECIAL_ADDRESSES and no IPv6 address that wraps such an IPv4 one,
+    or one of the OPENABLE_NETWORKS in the parts that the user ``allowed``."""
     address = _unwrapped(text)
-    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST:
-        return False
-    if address not in _NEVER_ALLOWED and any(address in network for network in allowed):
-        return True
-    return address.is_global and not any(address in block for block in SPECIAL_ADDRESSES)
+    for code, openable in OPENABLE_NETWORKS.items():
+        if address in openable.network and address not in _NEVER_ALLOWED:
+            return None if any(address in network for network in allowed) else code
+    is_special = any(address in block for block in SPECIAL_ADDRESSES)
+    is_unicast = isinstance(address, ipaddress.IPv4Address) or address in _GLOBAL_UNICAST
+    return None if is_unicast and address.is_global and not is_special else OutcomeCode.ADDRESS_REFUSED
 
 
 def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
@@ -103,13 +105,6 @@ def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
         if address in _NAT64:
             return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address
-
-
-def _code_of_refused(text: str) -> OutcomeCode:
-    """Return how a request ends whose host has this address: by the block that the user could open for it."""
-    address = _unwrapped(text)
-    codes = [code for code, openable in OPENABLE_NETWORKS.items() if address in openable.network]
-    return codes[0] if codes and address not in _NEVER_ALLOWED else OutcomeCode.ADDRESS_REFUSED
 
 
 class GuardedTransport(httpx.HTTPTransport):
@@ -190,10 +185,10 @@ class GuardedBackend(httpcore.NetworkBackend):
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host}: {error}") from error
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        refused = [each for each in addresses if not is_public_address(each, self._allowed)]
-        if refused and self._only is None:
-            detail = f"{host} resolves to {refused[0]}, which is not a public address"
-            raise RequestFailedError(_code_of_refused(refused[0]), detail)
+        for address in addresses if self._only is None else ():
+            if refusal := refusal_of(address, self._allowed):
+                detail = f"{host} resolves to {address}, which is not a public address"
+                raise RequestFailedError(refusal, detail)
         return addresses
 
 

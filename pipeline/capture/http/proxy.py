@@ -8,25 +8,24 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # requests uses it, too
 
 import httpcore
 import httpx
 
-from pipeline.capture.http.network import KEPT_SECONDS, GuardedBackend, seconds_left, trusted_certificates
+from pipeline.capture.http.network import (
+    KEPT_SECONDS,
+    GuardedBackend,
+    GuardedTransport,
+    seconds_left,
+    trusted_certificates,
+)
 from pipeline.capture.http.response import RequestFailedError, causes_of
-from pipeline.capture.http.user_network import Proxy, UserNetwork
+from pipeline.capture.http.user_network import Proxy
 from pipeline.contracts.outcome import OutcomeCode
 
 _NAMES_INSIDE = ("localhost", "local", "internal", "home.arpa")
 _ADDRESS_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
-
-
-def mounts_of(network: UserNetwork) -> dict[str, httpx.BaseTransport | None]:
-    """Return httpx's mounts: every host through the proxy, except for those of NO_PROXY."""
-    if network.proxy is None or "*" in network.no_proxy:
-        return {}
-    direct = {f"https://*{name}": None for name in network.no_proxy}
-    return {"https://": ProxyTransport(network.proxy), **direct}
 
 
 def is_name_of_the_internet(host: str) -> bool:
@@ -43,10 +42,10 @@ def is_name_of_the_internet(host: str) -> bool:
 
 
 class ProxyTransport(httpx.HTTPTransport):
-    """httpx's transport through a proxy and nothing else: it gets a CONNECT for each host; TLS is with the
-    host, and verified."""
+    """httpx's transport through a proxy, which gets a CONNECT for each host; TLS is with the host, and
+    verified. The hosts that ``no_proxy`` names are asked over ``direct``."""
 
-    def __init__(self, proxy: Proxy) -> None:
+    def __init__(self, proxy: Proxy, no_proxy: str, direct: GuardedTransport) -> None:
         context = trusted_certificates()
         super().__init__(verify=context, trust_env=False)
         # httpx has no argument for the network backend; its pool is replaced by one that has it.
@@ -54,17 +53,21 @@ class ProxyTransport(httpx.HTTPTransport):
             proxy.url,
             proxy_auth=proxy.credentials,
             ssl_context=context,
-            proxy_ssl_context=context if proxy.scheme == "https" else None,
+            proxy_ssl_context=context if proxy.url.startswith("https:") else None,
             max_connections=None,
             keepalive_expiry=KEPT_SECONDS,
             network_backend=GuardedBackend((proxy.host, proxy.port)),
         )
         self._proxy = proxy
+        self._no_proxy = {"no": no_proxy}
+        self._direct = direct
         self._door = ProxyDoor()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send the request. Raises RequestFailedError for what goes wrong at the proxy, httpx.TransportError
         for what goes wrong at the host."""
+        if proxy_bypass_environment(f"{request.url.host}:{request.url.port or 443}", self._no_proxy):
+            return self._direct.handle_request(request)
         if not is_name_of_the_internet(request.url.host):
             detail = f"{request.url} is not on a public name, which is all that a proxy is asked for"
             raise RequestFailedError(OutcomeCode.HOST_REFUSED, detail)
@@ -74,6 +77,11 @@ class ProxyTransport(httpx.HTTPTransport):
         except TimeoutError:
             detail = f"{self._proxy} has not opened its first tunnel yet, which the others wait for"
             raise RequestFailedError(OutcomeCode.PROXY_FAILED, detail) from None
+
+    def close(self) -> None:
+        """Close all connections."""
+        super().close()
+        self._direct.close()
 
     def _tunnelled(self, request: httpx.Request, tunnel_is_there: Callable[[], None]) -> httpx.Response:
         if self._door.refusal is not None:

@@ -4,12 +4,13 @@
 429, which the RFC counts among the 4xx, is taken like 5xx: "not now" does not mean "no rules".
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from protego import Protego
 
 from pipeline.capture.http.client import ROBOT_NAME, Client, Rules
+from pipeline.capture.http.response import RequestFailedError, Response
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
 
@@ -28,37 +29,30 @@ _NO_RULES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Whether a URL may be asked: OK, or why not. ``crawl_delay_seconds`` is what the host asks for."""
-
-    code: OutcomeCode
-    detail: str = ""
-    crawl_delay_seconds: float = 0.0
-
-
 class RobotsRules:
     """The robots.txt of every host of one run."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known: dict[str, Protego | Decision] = {}
+        self._known: dict[str, Protego | Response] = {}
 
-    def decide(self, url: str, rules: Rules) -> Decision:
-        """Return whether the URL may be asked, by the rules that its host has for gpufare or for everyone.
-        ``rules`` are those of the request for the URL."""
+    def crawl_delay_seconds(self, url: str, rules: Rules) -> float:
+        """Return the pause that a URL's host asks for, by the rules that it has for gpufare or for everyone.
+        ``rules`` are those of the request for the URL. Raises RequestFailedError if it may not be asked."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         robots = self._known.get(origin) or self._fetched(origin, rules)
         self._known[origin] = robots
-        if isinstance(robots, Decision):
-            return robots
+        if isinstance(robots, Response):
+            detail = f"robots.txt could not be read, so no request was sent: {robots.error}"
+            raise RequestFailedError(robots.code, detail)
         if not robots.can_fetch(url, ROBOT_NAME):
-            detail = f"{origin}/robots.txt disallows {parts.path or '/'}"
-            return Decision(OutcomeCode.ROBOTS_DISALLOWED, detail)
-        return Decision(OutcomeCode.OK, crawl_delay_seconds=float(robots.crawl_delay(ROBOT_NAME) or 0.0))
+            detail = f"{parts.path or '/'} in {origin}/robots.txt"
+            raise RequestFailedError(OutcomeCode.ROBOTS_DISALLOWED, detail)
+        return float(robots.crawl_delay(ROBOT_NAME) or 0.0)
 
-    def _fetched(self, origin: str, rules: Rules) -> Protego | Decision:
+    def _fetched(self, origin: str, rules: Rules) -> Protego | Response:
+        """Return the rules of a host, or the response that gives none and so forbids asking it."""
         own_rules = replace(
             rules,
             body_bytes=self._client.limits.robots_bytes,
@@ -69,7 +63,4 @@ class RobotsRules:
         response = self._client.fetch(Request(f"{origin}/robots.txt"), own_rules)
         if response.code is OutcomeCode.OK:
             return Protego.parse((response.body or b"").decode("utf-8", "replace"))
-        if response.code in _NO_RULES:
-            return Decision(OutcomeCode.OK)
-        detail = f"robots.txt could not be read, so no request was sent: {response.error}"
-        return Decision(response.code, detail)
+        return Protego.parse("") if response.code in _NO_RULES else response

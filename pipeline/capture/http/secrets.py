@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from urllib.parse import quote, quote_plus
 
+from pipeline.capture.http.response import RequestFailedError
 from pipeline.capture.http.user_network import secrets_of_proxies
 from pipeline.contracts.listing import Request
+from pipeline.contracts.outcome import OutcomeCode
 
 _PLACE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -27,14 +29,6 @@ _SENSITIVE_HEADERS = frozenset(
 )
 
 _SHORTEST_SECRET = 6  # shorter values would match everywhere; they are no keys
-
-
-class MissingKeyError(Exception):
-    """A request needs an environment variable that is not set; ``name`` says which."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"the environment variable {name} is not set")
-        self.name = name
 
 
 def placeholders(environment: Mapping[str, str], key_names: Collection[str]) -> dict[str, str]:
@@ -69,7 +63,7 @@ class Secrets:
         return frozenset(_PLACE.findall(text))
 
     def fill(self, request: Request) -> Request:
-        """Return the request as it is sent. Raises MissingKeyError."""
+        """Return the request as it is sent. Raises RequestFailedError without a key for it."""
         body = None
         if request.body is not None:
             filled = self._fill(request.body.decode("utf-8", "surrogateescape"))
@@ -85,7 +79,7 @@ class Secrets:
         def value_at(place: re.Match[str]) -> str:
             value = self._values.get(place[1])
             if value == "":
-                raise MissingKeyError(place[1])
+                raise RequestFailedError(OutcomeCode.NEEDS_KEY, f"set {place[1]}")
             return place[0] if value is None else spelled(value)
 
         return _PLACE.sub(value_at, text)

@@ -6,7 +6,6 @@ addresses, or parts of them; nothing else can be opened.
 """
 
 import base64
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -18,13 +17,11 @@ from pipeline.contracts.outcome import OutcomeCode
 PROXY_VARIABLE = "GPUFARE_PROXY"
 FROM_ENVIRONMENT = "environment"
 USUAL_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "http_proxy", "HTTP_PROXY")
-NO_PROXY_VARIABLES = ("no_proxy", "NO_PROXY")
 
 ALLOW_VARIABLE = "GPUFARE_ALLOW_NETWORKS"
 DOCUMENT = "docs/how-to/networks.md"
 
 _EXAMPLE = "http://proxy.example:3128"
-_NAME = re.compile(r"\*|[\w.-]*\w(?::\d{1,4})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +52,14 @@ class UserNetworkError(GpufareError):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An HTTP proxy. ``variable`` is where it is set; the name and password are shown nowhere."""
+    """An HTTP proxy. ``url`` is its address without the name and password, which are shown nowhere;
+    ``variable`` is where it is set."""
 
-    scheme: str
+    url: str
     host: str
     port: int
     variable: str
     credentials: tuple[bytes, bytes] | None = field(default=None, repr=False)
-
-    @property
-    def url(self) -> str:
-        """The address without name and password."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
 
     def __str__(self) -> str:
         return f"the proxy {self.url} ({self.variable})"
@@ -75,11 +67,11 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class UserNetwork:
-    """How to reach the providers: through ``proxy``, except for the hosts of ``no_proxy`` (names of hosts and
-    of the domains around them, or ``*``), or directly, where addresses of ``allowed`` count as public."""
+    """How to reach the providers: through ``proxy``, except for the hosts of ``no_proxy`` (in the form of
+    NO_PROXY), or directly, where addresses of ``allowed`` count as public."""
 
     proxy: Proxy | None = None
-    no_proxy: tuple[str, ...] = ()
+    no_proxy: str = ""
     allowed: tuple[IPv4Network, ...] = ()
 
 
@@ -98,9 +90,8 @@ def user_network(environment: Mapping[str, str]) -> UserNetwork:
             f"set one, or {PROXY_VARIABLE} itself to an address like {_EXAMPLE}"
         )
     address = environment[usual].strip()
-    no_proxy = next((value for name in NO_PROXY_VARIABLES if (value := environment.get(name, ""))), "")
-    proxy = _proxy(address if "://" in address else f"http://{address}", usual)
-    return UserNetwork(proxy, _names_in(no_proxy), allowed)
+    no_proxy = environment.get("no_proxy") or environment.get("NO_PROXY", "")
+    return UserNetwork(_proxy(address if "://" in address else f"http://{address}", usual), no_proxy, allowed)
 
 
 def secrets_of_proxies(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -118,14 +109,6 @@ def secrets_of_proxies(environment: Mapping[str, str]) -> Iterator[tuple[str, st
         )
 
 
-def _names_in(no_proxy: str) -> tuple[str, ...]:
-    """Return the names of NO_PROXY without a leading ``.`` or ``*.``. Networks and IPv6 addresses are
-    skipped: hosts are not resolved to see whether they are in one."""
-    items = [item.strip().rstrip(".") for item in no_proxy.split(",")]
-    names = [item if item == "*" else item.removeprefix("*").lstrip(".") for item in items]
-    return tuple(name for name in names if _NAME.fullmatch(name))
-
-
 def _proxy(address: str, variable: str) -> Proxy:
     try:
         parts = urlsplit(address)
@@ -138,7 +121,8 @@ def _proxy(address: str, variable: str) -> Proxy:
         raise UserNetworkError(_not_a_proxy(variable))
     name, password = unquote(parts.username or "").encode(), unquote(parts.password or "").encode()
     credentials = (name, password) if "@" in parts.netloc else None
-    return Proxy(parts.scheme, parts.hostname, port, variable, credentials)
+    url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return Proxy(url, parts.hostname, port, variable, credentials)
 
 
 def _not_a_proxy(variable: str) -> str:

@@ -22,7 +22,7 @@ from pipeline.home.paths import Home
 
 KEPT_HEADERS = frozenset({"content-type", "date", "etag", "last-modified", "link", "retry-after"})
 
-_OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries", "keyed", "redacted", "not_modified_since"}
+_OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries", "keyed", "redacted"}
 """Fields of an entry that say nothing of the answer."""
 
 
