@@ -21,7 +21,6 @@ from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import Outcome
 from pipeline.health.digest import digest_of
-from pipeline.health.doctor.finding import places
 from pipeline.health.doctor.live import examine_live
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
@@ -248,7 +247,7 @@ def test_terms_that_were_read_after_the_users_word_are_said(home: Home) -> None:
 
 def test_the_choices_belong_in_the_home(home: Home) -> None:
     enable(["vast"], home, TODAY, {})
-    assert set(home.root.iterdir()) <= set(places(home)), "gpufare doctor calls others stray"
+    assert set(home.root.iterdir()) <= set(home.places()), "gpufare doctor calls others stray"
 
 
 def test_nothing_is_enabled_when_one_name_is_wrong(home: Home) -> None:

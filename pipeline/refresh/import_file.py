@@ -12,6 +12,8 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from urllib.parse import quote
 
+from filelock import FileLock
+
 from pipeline.capture.archive import Archive
 from pipeline.capture.index import sha256_of
 from pipeline.catalog.source_config import source_config
@@ -22,7 +24,6 @@ from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.request import Entry
 from pipeline.home.csv_rows import CsvRow, CsvTable, read_csv
 from pipeline.home.paths import Home
-from pipeline.home.publishing_lock import publishing_lock
 from pipeline.parsing.prices import RowError
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
@@ -70,7 +71,7 @@ def import_file(path: Path, home: Home, today: date, progress: Progress = no_pro
     report = ImportReport()
     days = _by_day(table, columns["day"], today, report)
     config, archive, records = source_config(SOURCE), Archive(home.archive), Records(home)
-    with publishing_lock(home):
+    with FileLock(home.lock):
         for day, rows in sorted(days.items()):
             progress(Step(f"reading {day}"))
             capture, is_new = _archived(archive, day, path.name, _body(table, rows))
@@ -82,7 +83,7 @@ def import_file(path: Path, home: Home, today: date, progress: Progress = no_pro
 
 def remove_imports(home: Home) -> None:
     """Remove every imported price, from the record and the archive. Raises UnwritableError and OSError."""
-    with publishing_lock(home):
+    with FileLock(home.lock):
         # The archive first: from there a day would be read again.
         with suppress(FileNotFoundError):
             shutil.rmtree(home.archive / SOURCE)
