@@ -15,8 +15,7 @@ from pipeline.orchestration.code_versions import table_version
 from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.page.write import write_report
-from pipeline.refresh.publishing import publish_day
-from pipeline.refresh.store_published import store_published
+from pipeline.refresh.publishing import publish_day, store_published
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory

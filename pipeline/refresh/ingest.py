@@ -5,8 +5,8 @@ place. The command, Dagster and a day read again all call record_day, on capture
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.rates import Rate
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
+from pipeline.gates.thresholds import MAX_RATE_CHANGE
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
@@ -29,9 +30,7 @@ from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import report_incident
 from pipeline.record.journal import Journal
 from pipeline.record.mending import mend
-from pipeline.record.months import BY_SOURCE, Month, damage_of
-from pipeline.record.records import Records
-from pipeline.refresh.exchange_rates import read_rates
+from pipeline.record.records import MAX_RATE_AGE_DAYS, Records
 from pipeline.sources import source_module
 
 MAX_ERROR_CHARACTERS = 1_000
@@ -72,20 +71,38 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
 
     ``captures`` is the one just made, or all of the day from the archive; interrupted ones are skipped, and
     those of the archive that the record lacks are read, too. Of all accepted attempts of the day the best one
-    (see Outcome.preference) gives the day's offers and rejects. Never raises for the content of an answer,
-    for a damaged file, or for one that cannot be written.
+    (see Outcome.preference) gives the day's offers and rejects. A file of the record that proves damaged is
+    mended, and the day read once more. Never raises for the content of an answer, for a damaged file, or for
+    one that cannot be written.
     """
+    mended: set[Path] = set()
     try:
-        return _record_day(config, day, captures, home)
+        while True:
+            try:
+                return _record_day(config, day, captures, home)
+            except RecordError as error:
+                if error.damage.path in mended:
+                    raise
+                mended.add(error.damage.path)
+                mend_record(home, [error.damage])
     except (RecordError, OSError, UnwritableError) as problem:
         # A damaged file that cannot be set aside, or a disk that fails.
         capture = captures[-1] if captures else _missing(config, day, captures)
-        error = sentence_of(problem)
-        return _outcome(capture, Acceptance(False, error), error, {}, failed_here=True)
+        return _failed_here(capture, problem)
+
+
+def mend_record(home: Home, found: Sequence[Damage]) -> list[Incident]:
+    """Set damaged files of the record aside, and read again from the archive what they had."""
+    return mend(home, found, lambda source, day: read_again(source, day, home)) if found else []
+
+
+def mend_journal(home: Home) -> None:
+    """Mend the journal, where it is damaged."""
+    if damage := Journal(home).damage():
+        mend_record(home, [damage])
 
 
 def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], home: Home) -> Outcome:
-    _mend_what_is_replaced(config, day, home)
     kept = _attempts_kept(config, day, captures, home)
     known = {*kept, *(capture.capture_id or "" for capture in captures)}
     # A run that failed before it could archive anything is only recorded.
@@ -93,26 +110,27 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
     unread = [] if only_failed else Archive(home.archive).captures(config.name, day, without=known)
     to_read = [capture for capture in (*unread, *captures) if capture.status is not None]
     to_read.sort(key=lambda capture: (capture.capture_id is None, capture.capture_id))
-    reading = _read_all(config, to_read or [_missing(config, day, captures)], kept, home)
-    _store(reading, config, day, home)
-    return reading.outcomes[-1]
-
-
-def mend_journal(home: Home) -> None:
-    """Set a damaged journal aside, and read again from the archive what it lacks."""
-    if damage := Journal(home).damage():
-        _mend([damage], home)
-
-
-def _mend_what_is_replaced(config: SourceConfig, day: date, home: Home) -> None:
-    """Mend the files in which a reading of the day replaces rows."""
-    months = (Month.of(table, config.name, day) for table in BY_SOURCE)
-    _mend([damage for month in months if (damage := damage_of(home, month)) is not None], home)
-
-
-def _mend(found: Sequence[Damage], home: Home) -> None:
-    if found:
-        mend(home, found, lambda source, day: read_again(source, day, home))
+    accepted = [
+        attempt_preference(row["status"], row["rows"], row["failed_requests"], row["attempt"])
+        for row in kept.values()
+        if row["accepted"]
+    ]
+    best = max(accepted, default=None)
+    outcomes = dict[str, Outcome]()
+    chosen: tuple[str, _Content] | None = None
+    for capture in to_read or [_missing(config, day, captures)]:
+        outcome, content = _read(config, capture, home)
+        if outcome.accepted and best is not None and outcome.preference < best:
+            note = f"the day keeps what its attempt {best[-1]} gave"
+            outcome = replace(outcome, warnings=(*outcome.warnings, note))
+        elif content is not None and (outcome.accepted or best is None):
+            best = outcome.preference if outcome.accepted else None
+            chosen = outcome.attempt, content
+        outcomes[outcome.attempt] = outcome
+    if chosen is not None:
+        attempt, content = chosen
+        outcomes[attempt] = _with_rows_written(outcomes[attempt], content, config, home)
+    return [_written(outcome, home) for outcome in outcomes.values()][-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,33 +143,18 @@ class _Content:
     rates: Sequence[dict[str, Any]] | None = None
 
 
-@dataclass(slots=True)
-class _Reading:
-    """The outcomes of a day's captures, oldest first; what is to be stored, None to leave what is there; and
-    the attempt that it is of."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    content: _Content | None = None
-    attempt: str = ""
-
-
 def _attempts_kept(
     config: SourceConfig, day: date, captures: Sequence[Capture], home: Home
 ) -> dict[str, dict[str, Any]]:
     """The outcomes of the day's other attempts; none when their offers are gone: all are read again."""
     records = Records(home)
-    try:
-        outcomes = records.outcomes(config.name, day)
-    except RecordError as error:
-        _mend([error.damage], home)
-        outcomes = records.outcomes(config.name, day)
-    rows = {row["attempt"]: row for row in outcomes}
+    rows = records.outcomes(config.name, day)
     is_rates = config.kind == "exchange_rates"
     is_there = day in records.rate_days() if is_rates else records.is_accepted(config.name, day)
-    if any(row["accepted"] for row in rows.values()) and not is_there:
+    if any(row["accepted"] for row in rows) and not is_there:
         return {}
     given = {capture.capture_id for capture in captures}
-    return {attempt: row for attempt, row in rows.items() if attempt not in given}
+    return {row["attempt"]: row for row in rows if row["attempt"] not in given}
 
 
 def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Capture:
@@ -164,66 +167,27 @@ def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Ca
     )
 
 
-def _read_all(
-    config: SourceConfig, captures: Sequence[Capture], kept: Mapping[str, Mapping[str, Any]], home: Home
-) -> _Reading:
-    """Read captures, oldest first, and choose between them and the attempts kept."""
-    preferences = [
-        attempt_preference(row["status"], row["rows"], row["failed_requests"], row["attempt"])
-        for row in kept.values()
-        if row["accepted"]
-    ]
-    best = max(preferences, default=None)
-    reading = _Reading()
-    for capture in captures:
-        outcome, content = _read(config, capture, home)
-        if outcome.accepted and best is not None and outcome.preference < best:
-            note = f"the day keeps what its attempt {best[-1]} gave"
-            outcome = replace(outcome, warnings=(*outcome.warnings, note))
-        elif outcome.accepted or (best is None and content is not None):
-            best = outcome.preference if outcome.accepted else None
-            reading.content, reading.attempt = content, outcome.attempt
-        reading.outcomes.append(outcome)
-    return reading
-
-
 def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Content | None]:
-    """Read one capture. A file of the record that proves damaged is mended first, each at most once."""
-    tried: set[Path] = set()
-    while True:
-        try:
-            return _read_once(config, capture, home)
-        except RecordError as error:
-            if error.damage.path in tried:
-                return _outcome(
-                    capture, Acceptance(False, str(error)), str(error), {}, failed_here=True
-                ), None
-            tried.add(error.damage.path)
-            _mend([error.damage], home)
-
-
-def _read_once(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Content | None]:
     """Read one capture. Never raises for its content: that is the outcome. Raises RecordError."""
     capture, answers = _answers(capture, home)
     error = capture.error
-    acceptance, counts, content = Acceptance(False, error or capture.status), dict[str, int](), None
-    changed, failed_here = False, capture.damaged
+    if not answers:
+        refused = Acceptance(False, error or capture.status)
+        return _outcome(capture, refused, error, failed_here=capture.damaged), None
     read = _rates_of if config.kind == "exchange_rates" else _offers_of
     try:
-        if answers:
-            acceptance, counts, content = read(config, capture, answers, Records(home))
-            changed = not counts["rows"] and not counts.get("rejects")
+        acceptance, counts, content = read(config, capture, answers, Records(home))
     except RecordError:
         raise
     except SourceChangedError as problem:
         # Of a partial capture, the request that failed is the likelier cause.
         error = f"{error}; {problem}" if capture.status == "partial" and error else str(problem)
-        acceptance, changed = Acceptance(False, "the answer could not be read"), True
-        content = _Content(rejects=[])
+        refused = Acceptance(False, "the answer could not be read")
+        return _outcome(capture, refused, error, changed=True), _Content(rejects=[])
     except Exception as problem:
-        error = sentence_of(problem)
-        acceptance, failed_here = Acceptance(False, error), True
-    return _outcome(capture, acceptance, error, counts, changed=changed, failed_here=failed_here), content
+        return _failed_here(capture, problem), None
+    changed = not counts["rows"] and not counts.get("rejects")
+    return _outcome(capture, acceptance, error, counts, changed=changed), content
 
 
 def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
@@ -240,7 +204,6 @@ def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
     report_incident(
         home,
         Incident(
-            at=datetime.now(UTC),
             kind=IncidentKind.DAMAGED_CAPTURE,
             day=capture.day,
             source=capture.source,
@@ -252,34 +215,32 @@ def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
     return replace(capture, status="failed", error=damage, damaged=True), []
 
 
-def _store(reading: _Reading, config: SourceConfig, day: date, home: Home) -> None:
-    """Store what a reading chose, and its outcomes. What cannot be written is not accepted."""
+def _with_rows_written(outcome: Outcome, content: _Content, config: SourceConfig, home: Home) -> Outcome:
+    """Write what an attempt says. What cannot be written is not accepted. Raises RecordError."""
     try:
-        _write_content(reading.content, config, day, Records(home))
+        _write_content(content, config, outcome.day, Records(home))
+    except RecordError:
+        raise
     except Exception as problem:
-        _report_unwritable(home, config, day, problem)
+        _report_unwritable(home, outcome, problem)
         error = _printable(sentence_of(problem))
-        reading.outcomes = [
-            replace(
-                outcome, accepted=False, reason=error, error=error, result=SourceResult.FAILED_HERE, code=None
-            )
-            if outcome.attempt == reading.attempt
-            else outcome
-            for outcome in reading.outcomes
-        ]
-    for place, outcome in enumerate(reading.outcomes):
-        try:
-            Records(home).write_outcome(outcome)
-        except (UnwritableError, RecordError) as problem:
-            _report_unwritable(home, config, day, problem)
-            note = f"the outcome is not kept: {problem}"
-            reading.outcomes[place] = replace(outcome, warnings=(*outcome.warnings, note))
+        refused = replace(outcome, accepted=False, reason=error, error=error)
+        return replace(refused, result=SourceResult.FAILED_HERE, code=None)
+    return outcome
 
 
-def _write_content(content: _Content | None, config: SourceConfig, day: date, records: Records) -> None:
+def _written(outcome: Outcome, home: Home) -> Outcome:
+    """Write an outcome; a warning says where it cannot be written."""
+    try:
+        Records(home).write_outcome(outcome)
+    except (UnwritableError, RecordError) as problem:
+        _report_unwritable(home, outcome, problem)
+        return replace(outcome, warnings=(*outcome.warnings, f"the outcome is not kept: {problem}"))
+    return outcome
+
+
+def _write_content(content: _Content, config: SourceConfig, day: date, records: Records) -> None:
     """The rejects come first: without them no new price is believed."""
-    if content is None:
-        return
     if content.rejects is not None and config.kind != "exchange_rates":
         records.write_rejects(day, config.name, content.rejects)
     if content.offers is not None:
@@ -288,15 +249,14 @@ def _write_content(content: _Content | None, config: SourceConfig, day: date, re
         records.write_exchange_rates(day, content.rates)
 
 
-def _report_unwritable(home: Home, config: SourceConfig, day: date, problem: Exception) -> None:
+def _report_unwritable(home: Home, outcome: Outcome, problem: Exception) -> None:
     path = problem.path if isinstance(problem, UnwritableError) else None
     report_incident(
         home,
         Incident(
-            at=datetime.now(UTC),
             kind=IncidentKind.UNWRITABLE,
-            day=day,
-            source=config.name,
+            day=outcome.day,
+            source=outcome.source,
             path=str(path.relative_to(home.root)) if path else None,
             reason=sentence_of(problem),
             remedy="the last accepted offers stay, and the day can be read again from the archive",
@@ -308,7 +268,7 @@ def _outcome(
     capture: Capture,
     acceptance: Acceptance,
     error: str | None,
-    counts: Mapping[str, int],
+    counts: Mapping[str, int] | None = None,
     *,
     changed: bool = False,
     failed_here: bool = False,
@@ -333,8 +293,13 @@ def _outcome(
         result=SourceResult.FAILED_HERE if failed_here else result,
         code=capture.code,
         replayed=capture.replayed_from is not None,
-        **counts,
+        **(counts or {}),
     )
+
+
+def _failed_here(capture: Capture, problem: Exception) -> Outcome:
+    error = sentence_of(problem)
+    return _outcome(capture, Acceptance(False, error), error, failed_here=True)
 
 
 def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
@@ -353,10 +318,33 @@ def _printable(text: str | None) -> str | None:
     return None if text is None else printable(text)[:MAX_ERROR_CHARACTERS]
 
 
+class RateJumpError(GpufareError):
+    """A rate moved more than MAX_RATE_CHANGE: none of the day's rates is kept."""
+
+
 def _rates_of(
     config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
 ) -> tuple[Acceptance, dict[str, int], _Content]:
-    rows, acceptance = read_rates(config, capture.day, answers, records)
+    """Read exchange rates, by which every source that does not price in dollars is converted.
+
+    Raises RateJumpError, RecordError, and whatever the reader raises.
+    """
+    rates = source_module(config.name).read_rates(answers, config)
+    before = records.usd_rates(capture.day - timedelta(days=1))
+    usd = {currency: rates.usd_per(currency) for currency in sorted({"EUR", *rates.rates})}
+    for currency in usd:
+        if currency in before and abs(usd[currency] / before[currency].usd - 1) > MAX_RATE_CHANGE.value:
+            raise RateJumpError(
+                f"one {currency} went from {before[currency].usd:.4f} to {usd[currency]:.4f} USD, more than "
+                f"{MAX_RATE_CHANGE.value:.0%} in a week"
+            )
+    # Each converted price carries its rate's day, so an old rate is shown and not refused.
+    is_old = (capture.day - rates.date).days > MAX_RATE_AGE_DAYS
+    acceptance = Acceptance(True, warnings=(f"the rates are of {rates.date}",) if is_old else ())
+    rows = [
+        {"day": capture.day, "currency": currency, "usd_per_unit": each, "rate_date": rates.date}
+        for currency, each in usd.items()
+    ]
     return acceptance, {"rows": len(rows)}, _Content(rates=rows)
 
 

@@ -14,18 +14,18 @@ from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
-from pipeline.catalog.source_config import SourceConfig
+from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import Outcome
-from pipeline.contracts.progress import Progress, Step, no_progress
+from pipeline.contracts.progress import Progress, no_progress
 from pipeline.health.doctor.saved_pages import SaveError, check_free, save_pages
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from pipeline.refresh.advice import next_step_of
-from pipeline.refresh.ingest import record_day
 from pipeline.refresh.inputs import RefreshError, captures_of, chosen_sources, is_url
 from pipeline.refresh.permissions import off_lines
+from pipeline.refresh.refresh import read_captures
 from pipeline.refresh.report import RefreshReport, announcement
 from pipeline.warehouse.query import Result
 
@@ -120,11 +120,10 @@ def examine_live(
         )
         report = RefreshReport(day, replay_url=pages)
         report.off = off_lines(chosen, home, environment) if pages is None else []
+        read_captures(chosen, captures, apart, report, progress)
         live = LiveReport(report)
-        for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
-            progress(Step(f"reading {config.name}"))
-            report.outcomes.append(record_day(config, day, captures[config.name], apart))
-            if save is not None:
+        if save is not None:
+            for config in map(source_config, (outcome.source for outcome in report.outcomes)):
                 _save(live, save / config.name, captures[config.name][0], archive, config, environment)
         return live
 
