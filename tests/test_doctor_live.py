@@ -130,7 +130,7 @@ def test_nothing_is_saved_where_a_key_is_found(tmp_path: Path) -> None:
     update = {"final_url": f"https://a.example/{KEY}"}
     leaky = replace(capture, entries=tuple(each.model_copy(update=update) for each in capture.entries))
     with pytest.raises(SaveError, match="would have a key in it"):
-        save_pages(tmp_path / "proof", leaky, archive, config, {"PRIME_API_KEY": KEY})
+        save_pages(tmp_path / "proof", leaky, archive, {"PRIME_API_KEY": KEY})
     assert not (tmp_path / "proof").exists()
 
 
@@ -187,7 +187,7 @@ def test_no_half_of_a_folder_is_left(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as if the disk had no more room
     try:
         with pytest.raises(SaveError, match="cannot be saved"):
-            save_pages(tmp_path / "proof" / "modal", capture, archive, config, {})
+            save_pages(tmp_path / "proof" / "modal", capture, archive, {})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list((tmp_path / "proof").iterdir()) == []

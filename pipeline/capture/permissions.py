@@ -4,7 +4,7 @@ Asking is what needs a permission. Answers that are there already (saved pages, 
 are read without one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -73,19 +73,6 @@ def why_off(config: SourceConfig, choices: Choices, environment: Mapping[str, st
         f"its terms are reported to forbid automated reading ({config.terms.url or 'no address'}, "
         f"read on {config.terms.read_on}): {_enable(config)}{keys}"
     )
-
-
-def off_by_terms_and_by_choice(
-    configs: Iterable[SourceConfig], choices: Choices, environment: Mapping[str, str]
-) -> tuple[list[SourceConfig], list[SourceConfig]]:
-    """The sources that are off, retired ones aside: by their terms, and because the user disabled them."""
-    off = [
-        config
-        for config in configs
-        if config.disabled is None and why_off(config, choices, environment) is not None
-    ]
-    by_choice = [config for config in off if config.name in choices.by_source]
-    return [config for config in off if config not in by_choice], by_choice
 
 
 def _enable(config: SourceConfig) -> str:

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
 from ipaddress import ip_address
 
 import httpx
@@ -63,14 +62,11 @@ def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> s
             if not post(digest.text(), environment):
                 return f"no webhook is set in {WEBHOOK_VARIABLE}"
         except WebhookError as error:
-            incident = Incident(
-                at=datetime.now(UTC),
-                kind=IncidentKind.DIGEST_NOT_SENT,
-                day=digest.day,
-                reason=str(error),
-                remedy=f"check {WEBHOOK_VARIABLE}, then run `gpufare digest`",
+            kind, remedy = (
+                IncidentKind.DIGEST_NOT_SENT,
+                f"check {WEBHOOK_VARIABLE}, then run `gpufare digest`",
             )
-            report_incident(home, incident)
+            report_incident(home, Incident(kind=kind, day=digest.day, reason=str(error), remedy=remedy))
             return f"the digest was not posted: {error}"
         with suppress(OSError, UnwritableError), replacing(posted) as temporary:
             temporary.write_text(digest.text() + "\n", encoding="utf-8")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
+from typing import NamedTuple
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import read_choices
@@ -20,7 +21,7 @@ from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
 from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of, result_of, was_asked
-from pipeline.refresh.permissions import off_lines, standing
+from pipeline.refresh.permissions import off_lines, reason_off
 from pipeline.sources import source_module
 from pipeline.warehouse.build import Report
 
@@ -36,7 +37,8 @@ _ORDER = list(SourceResult)
 def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
     """How many sources are asked, for how long; until there is a first accepted day also which are off, and
     what keys would add."""
-    asked = standing(chosen, read_choices(home), environment).asked
+    choices = read_choices(home)
+    asked = [config for config in chosen if reason_off(config, choices, environment) is None]
     lines = [_asking_text(asked, Archive(home.archive), environment)]
     if any(Records(home).days_with_offers(name) for name in asked_configs()):
         return lines
@@ -64,18 +66,18 @@ def _asking_text(asked: Sequence[SourceConfig], archive: Archive, environment: M
     if seconds == 0:
         return f"asking {' and '.join(who)}"
     about = "about" if all(visit.measured for visit in visits.values()) else "at least"
-    longest = max(visits.values(), key=lambda visit: visit.seconds)
-    pauses = f"{longest.requests} requests {longest.config.spacing_seconds:g} s apart"
-    why = f"; {longest.config.name} takes the longest: {pauses}" if longest.requests > 1 else ""
-    return f"asking {' and '.join(who)}: {about} {_duration_text(seconds)}{why}"
+    duration = f"{math.ceil(seconds)} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
+    longest = max(asked, key=lambda config: visits[config.name].seconds)
+    requests = visits[longest.name].requests
+    pauses = f"{requests} requests {longest.spacing_seconds:g} s apart"
+    why = f"; {longest.name} takes the longest: {pauses}" if requests > 1 else ""
+    return f"asking {' and '.join(who)}: {about} {duration}{why}"
 
 
-@dataclass(frozen=True, slots=True)
-class _ExpectedVisit:
+class _ExpectedVisit(NamedTuple):
     """How long a visit to a source takes. ``measured``: as long as its last one did; else the pauses between
     its first requests, to which the host's speed and further pages add."""
 
-    config: SourceConfig
     requests: int
     seconds: float
     measured: bool
@@ -84,12 +86,12 @@ class _ExpectedVisit:
 def _expected_visit(config: SourceConfig, archive: Archive, environment: Mapping[str, str]) -> _ExpectedVisit:
     last = archive.latest_capture(config.name)
     if last is not None and last.replayed_from is None:
-        return _ExpectedVisit(config, len(last.entries), last.duration_seconds, measured=True)
+        return _ExpectedVisit(len(last.entries), last.duration_seconds, measured=True)
     try:
         requests = first_requests(config, source_module(config.name), environment)
     except Exception:  # the source's own code: its visit says what is wrong
         requests = []
-    return _ExpectedVisit(config, len(requests), _least_seconds(requests, config), measured=False)
+    return _ExpectedVisit(len(requests), _least_seconds(requests, config), measured=False)
 
 
 def _least_seconds(requests: Sequence[Request], config: SourceConfig) -> float:
@@ -107,10 +109,6 @@ def seconds_in_parallel(durations: Sequence[float]) -> float:
         first = free_at.index(min(free_at))
         free_at[first] += duration
     return max(free_at)
-
-
-def _duration_text(seconds: float) -> str:
-    return f"{math.ceil(seconds)} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
 
 
 # ---------------------------------------------------------------- when it is done

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
-from pipeline.catalog.source_config import SourceConfig, source_config
-from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.progress import Progress, no_progress
@@ -123,8 +121,12 @@ def examine_live(
         read_captures(chosen, captures, apart, report, progress)
         live = LiveReport(report)
         if save is not None:
-            for config in map(source_config, (outcome.source for outcome in report.outcomes)):
-                _save(live, save / config.name, captures[config.name][0], archive, config, environment)
+            for name in (outcome.source for outcome in report.outcomes):
+                try:
+                    if saved := save_pages(save / name, captures[name][0], archive, environment):
+                        live.saved[name] = saved
+                except SaveError as error:
+                    live.not_saved[name] = str(error)
         return live
 
 
@@ -143,19 +145,3 @@ def _home_apart(home: Home, folder: Path) -> Home:
         for day in kept.rate_days()[-1:]:
             Records(apart).write_exchange_rates(day, kept.exchange_rates(day))
     return apart
-
-
-def _save(
-    live: LiveReport,
-    folder: Path,
-    capture: Capture,
-    archive: Archive,
-    config: SourceConfig,
-    environment: Mapping[str, str],
-) -> None:
-    if not any(entry.sent for entry in capture.entries):
-        return
-    try:
-        live.saved[config.name] = save_pages(folder, capture, archive, config, environment)
-    except SaveError as error:
-        live.not_saved[config.name] = str(error)

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.index import INDEX_NAME, PagesError, read_body
-from pipeline.catalog.source_config import PageNumberPaging, SourceConfig
+from pipeline.catalog.source_config import PageNumberPaging, SourceConfig, source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.request import Entry
@@ -42,13 +42,17 @@ def check_free(folder: Path, chosen: Iterable[SourceConfig]) -> None:
 
 
 def save_pages(
-    folder: Path, capture: Capture, archive: Archive, config: SourceConfig, environment: Mapping[str, str]
-) -> Path:
-    """Write the answers of every request that was sent, failed ones included. Returns the folder.
+    folder: Path, capture: Capture, archive: Archive, environment: Mapping[str, str]
+) -> Path | None:
+    """Write the answers of every request that was sent, failed ones included, and return the folder; None
+    where none was sent.
 
     Raises SaveError when it cannot be written, as a whole, or when a key is found in what would be.
     """
+    config = source_config(capture.source)
     sent = [entry for entry in capture.entries if entry.sent]
+    if not sent:
+        return None
     try:
         files = {_file(entry): read_body(archive.folder(capture), entry) for entry in sent if entry.file}
     except PagesError as error:
@@ -78,9 +82,8 @@ def _file(entry: Entry) -> str:
 
 def _row(entry: Entry, config: SourceConfig) -> dict[str, Any]:
     """An entry of index.json; ``prices_of`` is the day (UTC) of its prices."""
-    kept = set(KEPT_HEADERS)
-    if isinstance(config.paging, PageNumberPaging) and config.paging.total_header:
-        kept.add(config.paging.total_header.lower())
+    total = config.paging.total_header if isinstance(config.paging, PageNumberPaging) else None
+    kept = KEPT_HEADERS | {(total or "").lower()}
     headers = {name: value for name, value in entry.headers.items() if name in kept}
     unpacked = entry.model_copy(update={"headers": headers, "file": _file(entry) or None})
     row = {"method": entry.method, "url": entry.url, "status": entry.status, "file": unpacked.file}
