@@ -1,4 +1,5 @@
-"""The published tables as assets of one step, a check for each file of sql/checks, and the calibration."""
+"""The published tables as assets of one step, a check for each file of sql/checks, the report, the morning's
+digest, and the model's assets."""
 
 import json
 import os
@@ -8,11 +9,20 @@ from typing import Any
 
 import dagster as dg
 
+from pipeline.health.digest import digest_of
+from pipeline.health.webhook import send_digest
 from pipeline.home.disk import size_text
 from pipeline.home.litter import sweep
 from pipeline.model.accuracy import worsened
-from pipeline.orchestration.code_versions import table_version
-from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources, offers_key, table_key
+from pipeline.orchestration.keys import (
+    MODEL_TEAM,
+    MORNING,
+    PRICES_TEAM,
+    code_version,
+    enabled_sources,
+    offers_key,
+    table_key,
+)
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.page.write import write_report
 from pipeline.refresh.publishing import publish_day, store_published
@@ -58,7 +68,7 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
         kinds={"duckdb"},
         owners=[PRICES_TEAM if priced else MODEL_TEAM],
         tags={"changes_with": "prices" if priced else "catalogue_and_model"},
-        code_version=table_version(table.files),
+        code_version=code_version(table.files),
         description=table.comment,
         metadata={"dagster/column_schema": _column_schema(table)},
         freshness_policy=dg.FreshnessPolicy.time_window(
@@ -181,6 +191,29 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
         metadata={
             "page": dg.MetadataValue.url(page.as_uri()),
             "size": dg.MetadataValue.text(size_text(page.stat().st_size)),
+        }
+    )
+
+
+@dg.asset(
+    key=MORNING,
+    deps=[table_key(table) for table in ("publication", "price_changes", "source_health", "rejects")],
+    group_name="morning",
+    kinds={"markdown"},
+    owners=[PRICES_TEAM],
+    description="What moved, what broke, what is held and why: in the metadata `morning`. Posted once a day "
+    "to the webhook in GPUFARE_WEBHOOK_URL.",
+)
+def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
+    """Runs after the publishing, also when that failed: then it says so."""
+    this_morning = digest_of(home.folders(), datetime.now(UTC))
+    digest = send_digest(home.folders(), this_morning, os.environ)
+    context.log.info(f"{this_morning.text()}\n{digest}")
+    return dg.MaterializeResult(
+        metadata={
+            "morning": dg.MetadataValue.md(this_morning.markdown()),
+            **dict(line.split(": ", 1) for line in this_morning.lines),  # seen without opening the Markdown
+            "Digest": digest,
         }
     )
 
