@@ -4,9 +4,10 @@ The best accepted attempt of a day gives its offers; a refused reading leaves th
 place. The command, Dagster and a day read again all call record_day, on captures that come from the archive.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pipeline.contracts.capture import Capture, source_result
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.listing import Answer, SourceChangedError
-from pipeline.contracts.offer import Built, Offer, RejectedRow
+from pipeline.contracts.offer import Built
 from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.rates import Rate
 from pipeline.gates.judge import judge
@@ -117,30 +118,27 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
     ]
     best = max(accepted, default=None)
     outcomes = dict[str, Outcome]()
-    chosen: tuple[str, _Content] | None = None
+    chosen: tuple[str, _Write] | None = None
     for capture in to_read or [_missing(config, day, captures)]:
-        outcome, content = _read(config, capture, home)
+        outcome, write = _read(config, capture, home)
         if outcome.accepted and best is not None and outcome.preference < best:
             note = f"the day keeps what its attempt {best[-1]} gave"
             outcome = replace(outcome, warnings=(*outcome.warnings, note))
-        elif content is not None and (outcome.accepted or best is None):
+        elif write is not None and (outcome.accepted or best is None):
             best = outcome.preference if outcome.accepted else None
-            chosen = outcome.attempt, content
+            chosen = outcome.attempt, write
         outcomes[outcome.attempt] = outcome
     if chosen is not None:
-        attempt, content = chosen
-        outcomes[attempt] = _with_rows_written(outcomes[attempt], content, config, home)
+        attempt, write = chosen
+        outcomes[attempt] = _with_rows_written(outcomes[attempt], write, home)
     return [_written(outcome, home) for outcome in outcomes.values()][-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """What one attempt's answers say: offers and rejects, or exchange rates. Offers and rates are None when
-    they are not accepted."""
+_Write = Callable[[], None]
+"""Writes what one attempt's answers say: rejects and accepted offers, or exchange rates."""
 
-    offers: Sequence[Offer] | None = None
-    rejects: Sequence[RejectedRow] | None = None
-    rates: Sequence[dict[str, Any]] | None = None
+_Read = tuple[Acceptance, dict[str, int], _Write]
+"""A reading of answers: whether it is accepted, the counts of its outcome, and what writes it."""
 
 
 def _attempts_kept(
@@ -167,27 +165,30 @@ def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Ca
     )
 
 
-def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Content | None]:
-    """Read one capture. Never raises for its content: that is the outcome. Raises RecordError."""
+def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Write | None]:
+    """Read one capture; without the second there is nothing to write. Never raises for its content: that is
+    the outcome. Raises RecordError."""
     capture, answers = _answers(capture, home)
     error = capture.error
     if not answers:
         refused = Acceptance(False, error or capture.status)
         return _outcome(capture, refused, error, failed_here=capture.damaged), None
-    read = _rates_of if config.kind == "exchange_rates" else _offers_of
+    records, is_rates = Records(home), config.kind == "exchange_rates"
+    read = _rates_of if is_rates else _offers_of
     try:
-        acceptance, counts, content = read(config, capture, answers, Records(home))
+        acceptance, counts, write = read(config, capture, answers, records)
     except RecordError:
         raise
     except SourceChangedError as problem:
         # Of a partial capture, the request that failed is the likelier cause.
         error = f"{error}; {problem}" if capture.status == "partial" and error else str(problem)
         refused = Acceptance(False, "the answer could not be read")
-        return _outcome(capture, refused, error, changed=True), _Content(rejects=[])
+        outcome = _outcome(capture, refused, error, changed=True)
+        return outcome, None if is_rates else partial(records.write_rejects, capture.day, config.name, [])
     except Exception as problem:
         return _failed_here(capture, problem), None
     changed = not counts["rows"] and not counts.get("rejects")
-    return _outcome(capture, acceptance, error, counts, changed=changed), content
+    return _outcome(capture, acceptance, error, counts, changed=changed), write
 
 
 def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
@@ -215,10 +216,10 @@ def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
     return replace(capture, status="failed", error=damage, damaged=True), []
 
 
-def _with_rows_written(outcome: Outcome, content: _Content, config: SourceConfig, home: Home) -> Outcome:
+def _with_rows_written(outcome: Outcome, write: _Write, home: Home) -> Outcome:
     """Write what an attempt says. What cannot be written is not accepted. Raises RecordError."""
     try:
-        _write_content(content, config, outcome.day, Records(home))
+        write()
     except RecordError:
         raise
     except Exception as problem:
@@ -237,16 +238,6 @@ def _written(outcome: Outcome, home: Home) -> Outcome:
         _report_unwritable(home, outcome, problem)
         return replace(outcome, warnings=(*outcome.warnings, f"the outcome is not kept: {problem}"))
     return outcome
-
-
-def _write_content(content: _Content, config: SourceConfig, day: date, records: Records) -> None:
-    """The rejects come first: without them no new price is believed."""
-    if content.rejects is not None and config.kind != "exchange_rates":
-        records.write_rejects(day, config.name, content.rejects)
-    if content.offers is not None:
-        records.write_accepted(day, config.name, content.offers)
-    if content.rates is not None:
-        records.write_exchange_rates(day, content.rates)
 
 
 def _report_unwritable(home: Home, outcome: Outcome, problem: Exception) -> None:
@@ -322,9 +313,7 @@ class RateJumpError(GpufareError):
     """A rate moved more than MAX_RATE_CHANGE: none of the day's rates is kept."""
 
 
-def _rates_of(
-    config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
-) -> tuple[Acceptance, dict[str, int], _Content]:
+def _rates_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
     """Read exchange rates, by which every source that does not price in dollars is converted.
 
     Raises RateJumpError, RecordError, and whatever the reader raises.
@@ -345,12 +334,10 @@ def _rates_of(
         {"day": capture.day, "currency": currency, "usd_per_unit": each, "rate_date": rates.date}
         for currency, each in usd.items()
     ]
-    return acceptance, {"rows": len(rows)}, _Content(rates=rows)
+    return acceptance, {"rows": len(rows)}, partial(records.write_exchange_rates, capture.day, rows)
 
 
-def _offers_of(
-    config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
-) -> tuple[Acceptance, dict[str, int], _Content]:
+def _offers_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
     built = read_answers(answers, config, records.usd_rates(capture.day))
     built, acceptance = judge(
@@ -365,4 +352,11 @@ def _offers_of(
         "unknown": statuses.count("unknown"),
         "regions": len({offer.region for offer in built.offers} - {None}),
     }
-    return acceptance, counts, _Content(built.offers if acceptance.accepted else None, built.rejects)
+
+    def write() -> None:
+        """The rejects come first: without them no new price is believed."""
+        records.write_rejects(capture.day, config.name, built.rejects)
+        if acceptance.accepted:
+            records.write_accepted(capture.day, config.name, built.offers)
+
+    return acceptance, counts, write

@@ -65,25 +65,16 @@ def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | N
     Raises RefreshError for a day after today (UTC): its prices cannot have been seen yet, and once in the
     record they would pass for newer than all that is captured until then.
     """
-    if day is not None:
-        _refuse_after_today(day, today, "--day")
-        return day
-    days = {today}
-    if (folder := _folder(pages)) is not None:
-        observed = {
-            config.name: [entry.observed_at for entry in page_entries(folder / config.name, config)]
-            for config in chosen
-        }
-        days = {moment.date() for moments in observed.values() for moment in moments if moment} or days
-        _refuse_after_today(max(days), today, f"--pages {folder}: observed_at of a saved answer,")
-    return max(days)
-
-
-def _refuse_after_today(day: date, today: date, where: str) -> None:
-    if day > today:
+    folder, where = _folder(pages), "--day"
+    if day is None and folder is not None:
+        entries = (entry for config in chosen for entry in page_entries(folder / config.name, config))
+        observed = {entry.observed_at.date() for entry in entries if entry.observed_at}
+        day, where = max(observed, default=today), f"--pages {folder}: observed_at of a saved answer,"
+    if day is not None and day > today:
         raise RefreshError(
             f"{where} {day} is after today ({today} UTC); check it, and the clock of this machine"
         )
+    return day or today
 
 
 def captures_of(
