@@ -29,7 +29,6 @@ from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, code_version, offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.record.records import Records
-from pipeline.refresh.advice import was_asked
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.inputs import RefreshError, capture_live, refuse_a_demo
 from pipeline.sources import source_module
@@ -224,7 +223,7 @@ class _Run:
     def _read(self, config: SourceConfig, captures: Sequence[Capture]) -> _Events:
         """Read captures into the record."""
         outcome = record_day(config, self.day, captures, self.home)
-        if not was_asked(outcome):
+        if not outcome.result.asked:
             self.skip(config, outcome.reason or outcome.status)
             return
         makes_offers = self.makes(offers_key(config.name))

@@ -12,7 +12,7 @@ from pipeline.capture.http.user_network import (
     PROXY_VARIABLE,
 )
 from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.outcome import NOT_ASKED, Outcome, OutcomeCode, SourceResult
+from pipeline.contracts.outcome import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
 
 CERTIFICATES = "SSL_CERT_FILE"
 
@@ -23,20 +23,10 @@ _NOT_NOW = re.compile(r"certificate (?:is not yet valid|has expired)")
 _PATH = re.compile(r"/\S+")
 
 
-def result_of(outcome: Outcome) -> SourceResult:
-    """Return the result of an attempt; of one without, what its status and acceptance say."""
-    accepted = SourceResult.FRESH if outcome.accepted else SourceResult.DOUBTED
-    return outcome.result or NOT_ASKED.get(outcome.status, accepted)
-
-
-def was_asked(outcome: Outcome) -> bool:
-    """True if the source was asked: it is not retired, and does not lack a key or a permission."""
-    return result_of(outcome).asked
-
-
 def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConfig) -> str | None:
     """What to do about a source's result; None where nothing is to be done."""
-    advice = _BY_CODE.get(code) if code and result in _DECIDED_BY_A_REQUEST else None
+    # Of a source that gave prices, the code is of a request that did not decide.
+    advice = _BY_CODE.get(code) if code and RESULT_OF_CODE[code] is result else None
     step = (advice and advice.step) or _BY_RESULT.get(result)
     if step is None:
         return None
@@ -49,7 +39,7 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
 def next_step_of(outcome: Outcome) -> str | None:
     """What to do about an attempt; None where nothing is to be done, or its source is unknown."""
     config = configs().get(outcome.source)
-    return next_step(result_of(outcome), outcome.code, config) if config else None
+    return next_step(outcome.result, outcome.code, config) if config else None
 
 
 def key_text(config: SourceConfig) -> str:
@@ -78,7 +68,7 @@ class Diagnosis:
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
     """The cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None when
     there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
-    asked = [outcome for outcome in outcomes if was_asked(outcome)]
+    asked = [outcome for outcome in outcomes if outcome.result.asked]
     alike: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in asked:
         if cause := _cause(outcome, replay_url):
@@ -94,7 +84,7 @@ def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Dia
 def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] | None:
     """Why a source failed, and what to do where many fail so; None where it did not fail, or where its own
     answer is the reason."""
-    result, code, error = result_of(outcome), outcome.code, outcome.error or outcome.reason or ""
+    result, code, error = outcome.result, outcome.code, outcome.error or outcome.reason or ""
     if outcome.accepted or result is SourceResult.DOUBTED:
         return None
     if result is SourceResult.FAILED_HERE:
@@ -130,15 +120,6 @@ class _Advice:
     of_many: str | None = None
     step_of_many: str | None = None
 
-
-_DECIDED_BY_A_REQUEST = frozenset(
-    {
-        SourceResult.CHANGED,
-        SourceResult.REFUSED_BY_HOST,
-        SourceResult.REFUSED_BY_US,
-        SourceResult.UNREACHABLE,
-    }
-)
 
 _ANOTHER_NETWORK = "try from another network: hosts refuse VPNs and data centres"
 

@@ -20,7 +20,7 @@ from pipeline.home.disk import size_text
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
-from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of, result_of, was_asked
+from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of
 from pipeline.refresh.permissions import off_lines, reason_off
 from pipeline.sources import source_module
 from pipeline.warehouse.build import Report
@@ -143,7 +143,7 @@ class RefreshReport:
     @property
     def asked(self) -> list[Outcome]:
         """The outcomes of sources that were asked: not those retired, or without their key or permission."""
-        return [each for each in self.outcomes if was_asked(each)]
+        return [each for each in self.outcomes if each.result.asked]
 
     @property
     def nobody_answered(self) -> bool:
@@ -191,12 +191,12 @@ class RefreshReport:
         lines = [shared.line(len(self.asked), where)] if shared else []
         rest = [each for each in self.outcomes if not shared or each.source not in shared.sources]
         if self.off:
-            rest = [each for each in rest if was_asked(each)]
+            rest = [each for each in rest if each.result.asked]
         if shared and shared.all_asked:
             rest = []
         width = max((len(outcome.source) for outcome in rest), default=0)
-        by_result = sorted(rest, key=lambda outcome: _ORDER.index(result_of(outcome)))
-        for result, outcomes in groupby(by_result, result_of):
+        by_result = sorted(rest, key=lambda outcome: _ORDER.index(outcome.result))
+        for result, outcomes in groupby(by_result, lambda outcome: outcome.result):
             same = list(outcomes)
             if len(self.outcomes) > 1:
                 lines.append(f"{result.sentence}: {len(same)} of {len(self.outcomes)} sources")
@@ -237,14 +237,14 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 def _summary(outcome: Outcome, *, measured: bool) -> str:
     config = configs().get(outcome.source)
     step = next_step_of(outcome)
-    if not was_asked(outcome):
+    if not outcome.result.asked:
         said = f"not asked  {'needs a key' if step else outcome.reason}"
     elif outcome.accepted:
         said = _accepted_text(outcome, config)
     else:
         detail = f" ({outcome.error})" if outcome.error and outcome.error != outcome.reason else ""
         said = f"NOT ACCEPTED  {outcome.reason}{detail}"
-    effort = f"; {_effort_text(outcome)}" if measured and was_asked(outcome) else ""
+    effort = f"; {_effort_text(outcome)}" if measured and outcome.result.asked else ""
     return short_addresses(f"{said}{effort}{f' -> {step}' if step else ''}")
 
 

@@ -1,12 +1,10 @@
 """Litter, stray files, the user's own catalogue, keys and incidents."""
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.secrets import Secrets
 from pipeline.catalog.own import read_own_catalogue
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.incidents import Incident, IncidentKind
@@ -82,15 +80,11 @@ def own_catalogue(x: Examination) -> list[Finding]:
 
 def keys(x: Examination) -> list[Finding]:
     """Show which keys are set; never their values."""
-    given: list[str] = []
-    missing: list[str] = []
+    given, missing = list[str](), list[str]()
     for config in configs().values():
-        if config.disabled is not None:
-            continue
-        requests = json.dumps([facts.model_dump(mode="json") for facts in config.requests])
-        for name in sorted({*config.key_variables, *Secrets.names_in(requests)}):
+        for name in sorted(config.key_variables) if config.disabled is None else ():
             needed = f"{name} ({config.name}{'' if config.needs_key else ', optional'})"
-            (given if x.environment.get(name, "").strip() else missing).append(needed)
+            (missing if name in config.missing_keys(x.environment) else given).append(needed)
     what = f"set: {', '.join(given) or 'none'}; not set: {', '.join(missing) or 'none'}"
     return [Finding("ok", what)]
 
