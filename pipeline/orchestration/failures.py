@@ -50,7 +50,9 @@ def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str, 
     began = _began(context)
     day = date.fromisoformat(run.tags[_PARTITION_TAG]) if _PARTITION_TAG in run.tags else None
     sources = _sources(context)
-    untold = [source for source in sources if day is None or not _has_outcome(home, source, day, began)]
+    attempts = {name: Records(home).outcomes(name, day) if day else [] for name in sources}
+    since = began.strftime(ID_FORMAT)
+    untold = [name for name in sources if not any(row["attempt"] >= since for row in attempts[name])]
     of = ", ".join(untold)
     context.log.error(f"{of or run.job_name} failed: {reason}")
     if not untold and (sources or told):
@@ -84,9 +86,3 @@ def _sources(context: dg.RunStatusSensorContext) -> list[str]:
     )
     names = [config.name for config in enabled_sources()]
     return [name for name in names if {raw_key(name), offers_key(name)} & set(planned)]
-
-
-def _has_outcome(home: Home, source: str, day: date, since: datetime) -> bool:
-    """Whether an attempt at that day left an outcome since then."""
-    began = since.strftime(ID_FORMAT)
-    return any(row["attempt"] >= began for row in Records(home).outcomes(source, day))

@@ -61,40 +61,31 @@ of_prices = _of_prices()
 
 def _table_spec(table: PublishedTable) -> dg.AssetSpec:
     priced = table.name in of_prices
+    kind = _RECORD_TABLES.get(table.name)
+    sources = [offers_key(config.name) for config in enabled_sources() if config.kind == kind]
+    columns = [
+        dg.TableColumn(
+            column.name,
+            column.type,
+            description=column.comment,
+            constraints=dg.TableColumnConstraints(nullable=column.nullable),
+        )
+        for column in table.columns
+    ]
     return dg.AssetSpec(
         key=table_key(table.name),
-        deps=[*(table_key(read) for read in sorted(table.reads)), *_records_behind(table.name)],
+        deps=[*(table_key(read) for read in sorted(table.reads)), *sources],
         group_name="published",
         kinds={"duckdb"},
         owners=[PRICES_TEAM if priced else MODEL_TEAM],
         tags={"changes_with": "prices" if priced else "catalogue_and_model"},
         code_version=code_version(table.files),
         description=table.comment,
-        metadata={"dagster/column_schema": _column_schema(table)},
+        metadata={"dagster/column_schema": dg.TableSchema(columns)},
         freshness_policy=dg.FreshnessPolicy.time_window(
             fail_window=timedelta(hours=49), warn_window=timedelta(hours=25)
         ),
     )
-
-
-def _column_schema(table: PublishedTable) -> dg.TableSchema:
-    return dg.TableSchema(
-        [
-            dg.TableColumn(
-                column.name,
-                column.type,
-                description=column.comment,
-                constraints=dg.TableColumnConstraints(nullable=column.nullable),
-            )
-            for column in table.columns
-        ]
-    )
-
-
-def _records_behind(table: str) -> list[dg.AssetKey]:
-    """The source assets whose records fill a table."""
-    kind = _RECORD_TABLES.get(table)
-    return [offers_key(config.name) for config in enabled_sources() if config.kind == kind]
 
 
 def _checked_tables() -> dict[str, dg.AssetKey]:
@@ -117,12 +108,11 @@ def _check_spec(check: Check) -> dg.AssetCheckSpec:
         check.name,
         asset=checked_tables[check.name],
         description=f"Looks for: {check.sentence}. {consequence}",
-        metadata={"file": f"sql/checks/{check.name}.sql", "query": dg.MetadataValue.md(_code(check.query))},
+        metadata={
+            "file": f"sql/checks/{check.name}.sql",
+            "query": dg.MetadataValue.md(f"```sql\n{check.query.strip()}\n```"),
+        },
     )
-
-
-def _code(text: str) -> str:
-    return f"```sql\n{text.strip()}\n```"
 
 
 def _check_result(result: CheckResult) -> dg.AssetCheckResult:

@@ -11,7 +11,7 @@ from pipeline.capture.http.user_network import (
     OPENABLE_NETWORKS,
     PROXY_VARIABLE,
 )
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.outcome import RESULT_OF_CODE, Outcome, OutcomeCode, SourceResult
 
 CERTIFICATES = "SSL_CERT_FILE"
@@ -37,9 +37,8 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
 
 
 def next_step_of(outcome: Outcome) -> str | None:
-    """What to do about an attempt; None where nothing is to be done, or its source is unknown."""
-    config = configs().get(outcome.source)
-    return next_step(outcome.result, outcome.code, config) if config else None
+    """What to do about an attempt; None where nothing is to be done."""
+    return next_step(outcome.result, outcome.code, source_config(outcome.source))
 
 
 def key_text(config: SourceConfig) -> str:
@@ -69,16 +68,19 @@ def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Dia
     """The cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None when
     there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
     asked = [outcome for outcome in outcomes if outcome.result.asked]
-    alike: dict[str, list[Outcome]] = defaultdict(list)
+    alike: dict[str, list[tuple[Outcome, str, str | None]]] = defaultdict(list)
     for outcome in asked:
         if cause := _cause(outcome, replay_url):
-            alike[_PATH.sub("", cause[0].replace(outcome.source, ""))].append(outcome)
+            alike[_PATH.sub("", cause[0].replace(outcome.source, ""))].append((outcome, *cause))
     most = max(alike.values(), key=len, default=[])
     if len(most) < FEWEST_ALIKE or 2 * len(most) <= len(asked):
         return None
-    what, step = _cause(most[0], replay_url) or ("", None)
-    sources = tuple(outcome.source for outcome in most)
-    return Diagnosis(what, step or _shared_step(most), sources, all_asked=len(most) == len(asked))
+    first, what, step = most[0]
+    steps = {outcome.source: next_step_of(outcome) or "" for outcome, *_ in most}
+    begin = "" if len(set(steps.values())) == 1 else f"begin with {first.source}: "
+    return Diagnosis(
+        what, step or begin + steps[first.source], tuple(steps), all_asked=len(most) == len(asked)
+    )
 
 
 def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] | None:
@@ -98,13 +100,6 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] |
         return what, "set the clock"
     advice = _BY_CODE.get(code, _Advice())
     return advice.of_many or code.sentence, advice.step_of_many
-
-
-def _shared_step(outcomes: Sequence[Outcome]) -> str:
-    """The next step of all the sources; where they differ, that of the first, with its name."""
-    steps = {outcome.source: next_step_of(outcome) or "" for outcome in outcomes}
-    name, step = next(iter(steps.items()))
-    return step if len(set(steps.values())) == 1 else f"begin with {name}: {step}"
 
 
 @dataclass(frozen=True, slots=True)

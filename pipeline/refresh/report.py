@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import read_choices
 from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
-from pipeline.catalog.source_config import SourceConfig, asked_configs, configs
+from pipeline.catalog.source_config import SourceConfig, asked_configs, source_config
 from pipeline.contracts.hosts import host_of
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.listing import Request
@@ -27,8 +27,6 @@ from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
 """Changes, held prices and incidents are listed up to this number each."""
-
-_ORDER = list(SourceResult)
 
 
 # ---------------------------------------------------------------- before the first request
@@ -195,7 +193,7 @@ class RefreshReport:
         if shared and shared.all_asked:
             rest = []
         width = max((len(outcome.source) for outcome in rest), default=0)
-        by_result = sorted(rest, key=lambda outcome: _ORDER.index(outcome.result))
+        by_result = sorted(rest, key=lambda outcome: list(SourceResult).index(outcome.result))
         for result, outcomes in groupby(by_result, lambda outcome: outcome.result):
             same = list(outcomes)
             if len(self.outcomes) > 1:
@@ -235,33 +233,29 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 
 
 def _summary(outcome: Outcome, *, measured: bool) -> str:
-    config = configs().get(outcome.source)
     step = next_step_of(outcome)
     if not outcome.result.asked:
         said = f"not asked  {'needs a key' if step else outcome.reason}"
     elif outcome.accepted:
-        said = _accepted_text(outcome, config)
+        said = _accepted_text(outcome, source_config(outcome.source))
     else:
         detail = f" ({outcome.error})" if outcome.error and outcome.error != outcome.reason else ""
         said = f"NOT ACCEPTED  {outcome.reason}{detail}"
-    effort = f"; {_effort_text(outcome)}" if measured and outcome.result.asked else ""
-    return short_addresses(f"{said}{effort}{f' -> {step}' if step else ''}")
+    if measured and outcome.result.asked:
+        requests = f"{outcome.requests} {'request' if outcome.requests == 1 else 'requests'}"
+        said += f"; {requests}, {size_text(outcome.bytes)} in {outcome.duration_seconds:.1f} s"
+    return short_addresses(f"{said}{f' -> {step}' if step else ''}")
 
 
-def _accepted_text(outcome: Outcome, config: SourceConfig | None) -> str:
+def _accepted_text(outcome: Outcome, config: SourceConfig) -> str:
     rejected = f", {outcome.rejects} rejected" if outcome.rejects else ""
     unidentified = outcome.ambiguous + outcome.unknown
     open_labels = f", {unidentified} with an open GPU" if unidentified else ""
-    covered = _coverage_text(outcome, config) if config else ""
+    covered = _coverage_text(outcome, config)
     partial = f"  PARTIAL {outcome.error}" if outcome.status == "partial" else ""
     warned = f"  warning: {'; '.join(outcome.warnings)}" if outcome.warnings else ""
-    what = "exchange rates" if config and config.kind == "exchange_rates" else "offers"
+    what = "exchange rates" if config.kind == "exchange_rates" else "offers"
     return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{covered}{partial}{warned}"
-
-
-def _effort_text(outcome: Outcome) -> str:
-    requests = f"{outcome.requests} {'request' if outcome.requests == 1 else 'requests'}"
-    return f"{requests}, {size_text(outcome.bytes)} in {outcome.duration_seconds:.1f} s"
 
 
 def _coverage_text(outcome: Outcome, config: SourceConfig) -> str:
