@@ -4,7 +4,7 @@ The best accepted attempt of a day gives its offers; a refused reading leaves th
 place. The command, Dagster and a day read again all call record_day, on captures that come from the archive.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -89,7 +89,7 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
     except (RecordError, OSError, UnwritableError) as problem:
         # A damaged file that cannot be set aside, or a disk that fails.
         capture = captures[-1] if captures else _missing(config, day, captures)
-        return _failed_here(capture, problem)
+        return _written(_failed_here(capture, problem), home)
 
 
 def mend_record(home: Home, found: Sequence[Damage]) -> list[Incident]:
@@ -105,12 +105,6 @@ def mend_journal(home: Home) -> None:
 
 def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], home: Home) -> Outcome:
     kept = _attempts_kept(config, day, captures, home)
-    known = {*kept, *(capture.capture_id or "" for capture in captures)}
-    # A run that failed before it could archive anything is only recorded.
-    only_failed = bool(captures) and all(capture.capture_id is None for capture in captures)
-    unread = [] if only_failed else Archive(home.archive).captures(config.name, day, without=known)
-    to_read = [capture for capture in (*unread, *captures) if capture.status is not None]
-    to_read.sort(key=lambda capture: (capture.capture_id is None, capture.capture_id))
     accepted = [
         attempt_preference(row["status"], row["rows"], row["failed_requests"], row["attempt"])
         for row in kept.values()
@@ -119,7 +113,7 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
     best = max(accepted, default=None)
     outcomes = dict[str, Outcome]()
     chosen: tuple[str, _Write] | None = None
-    for capture in to_read or [_missing(config, day, captures)]:
+    for capture in _to_read(config, day, captures, kept, home):
         outcome, write = _read(config, capture, home)
         if outcome.accepted and best is not None and outcome.preference < best:
             note = f"the day keeps what its attempt {best[-1]} gave"
@@ -132,6 +126,19 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
         attempt, write = chosen
         outcomes[attempt] = _with_rows_written(outcomes[attempt], write, home)
     return [_written(outcome, home) for outcome in outcomes.values()][-1]
+
+
+def _to_read(
+    config: SourceConfig, day: date, captures: Sequence[Capture], kept: Container[str], home: Home
+) -> list[Capture]:
+    """The captures and those of the archive whose attempts are not ``kept``, oldest first."""
+    given = {capture.capture_id for capture in captures}
+    # A run that failed before it could archive anything is only recorded.
+    others = [] if given == {None} else Archive(home.archive).captures(config.name, day, without=kept)
+    unread = [capture for capture in others if capture.capture_id not in given]
+    found = [capture for capture in (*unread, *captures) if capture.status is not None]
+    found.sort(key=lambda capture: (capture.capture_id is None, capture.capture_id))
+    return found or [_missing(config, day, captures)]
 
 
 _Write = Callable[[], None]
